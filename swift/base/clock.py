@@ -1,0 +1,42 @@
+"""Time as a seam: services receive a ``Clock`` so that a simulation can own the time."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Where a service gets its time from."""
+
+    def time(self) -> float:
+        """Unix seconds (UTC)."""
+
+    def monotonic(self) -> float:
+        """Seconds that never run backwards, for deadlines."""
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    time = staticmethod(time.time)
+    monotonic = staticmethod(time.monotonic)
+
+
+class ManualClock:
+    """A clock that moves only when told to, for tests and simulations."""
+
+    def __init__(self, now_s: float = 1_700_000_000.0):
+        self.now_s = now_s
+
+    def time(self) -> float:
+        """The set Unix time in seconds."""
+        return self.now_s
+
+    def monotonic(self) -> float:
+        """The same value; it moves only by ``advance``."""
+        return self.now_s
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock forward by ``seconds``."""
+        self.now_s += seconds

@@ -1,0 +1,107 @@
+"""The name of what a request is about: account, container or object (spec: public-api.md §1, §17)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import quote, unquote_to_bytes
+
+from swift.base.errors import InvalidValue
+
+RESERVED = "\x00"
+
+
+class BadPath(InvalidValue):
+    """A path does not have the segments that were asked for."""
+
+
+class NotUTF8(InvalidValue):
+    """A path or parameter does not decode as UTF-8."""
+
+
+def decode_path(raw: str) -> str:
+    """Percent-decode a raw request path once to text; raises ``NotUTF8``."""
+    if "%" not in raw and raw.isascii():
+        return raw
+    try:
+        return unquote_to_bytes(raw.encode("latin-1")).decode("utf-8")
+    except UnicodeError:
+        raise NotUTF8("path is not UTF-8")
+
+
+def quote_path(path: str) -> str:
+    """Percent-quote decoded text for a URL, slashes kept."""
+    return quote(path, safe="/~", errors="surrogateescape")
+
+
+def split_path(raw: str, minimum: int, maximum: int, *, rest_with_last: bool = False) -> list[str | None]:
+    """Split a raw (still quoted) path into decoded segments.
+
+    Splitting happens before percent-decoding, so ``%2F`` stays inside its segment (proxy.md §1).
+    Returns ``maximum`` items, absent ones None. Raises ``BadPath`` when there are fewer than
+    ``minimum`` segments, more than ``maximum`` (unless ``rest_with_last``) or an empty one before the
+    last, and ``NotUTF8``.
+    """
+    if not raw.startswith("/"):
+        raise BadPath(f"Invalid path: {raw}")
+    parts = raw.split("/", maximum if rest_with_last else maximum + 1)[1:]
+    if len(parts) == maximum + 1 and parts[-1] == "":
+        parts.pop()
+    while len(parts) > minimum and parts[-1] == "":
+        parts.pop()
+    if not minimum <= len(parts) <= maximum or "" in parts:
+        raise BadPath(f"Invalid path: {raw}")
+    decoded: list[str | None] = [decode_path(part) for part in parts]
+    decoded.extend([None] * (maximum - len(decoded)))
+    return decoded
+
+
+class EntityPath(NamedTuple):
+    """An account, a container in it, or an object in that; names are decoded text."""
+
+    account: str
+    container: str | None = None
+    obj: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """``account``, ``container`` or ``object``."""
+        return "account" if self.container is None else "container" if self.obj is None else "object"
+
+    @property
+    def parent(self) -> EntityPath:
+        """The entity that lists this one; an account has none (ValueError)."""
+        if self.obj is not None:
+            return EntityPath(self.account, self.container)
+        if self.container is not None:
+            return EntityPath(self.account)
+        raise ValueError("an account has no parent")
+
+    @property
+    def quoted(self) -> str:
+        """``/account[/container[/object]]`` percent-quoted."""
+        return quote_path(str(self))
+
+    def __str__(self) -> str:
+        return "/" + "/".join(part for part in self if part is not None)
+
+
+def reserved_name_error(path: EntityPath, auto_create_prefix: str = ".") -> str | None:
+    """Why a name misuses the NUL namespace, or None (public-api.md §17).
+
+    A name with NUL anywhere must start with it; object and container must both be reserved or both
+    not. The object rules do not hold in accounts that begin with ``auto_create_prefix``.
+    """
+    for kind, name in zip(("account", "container"), path, strict=False):
+        if name and RESERVED in name and not name.startswith(RESERVED):
+            return f"Invalid reserved-namespace {kind}"
+    if path.obj is None or path.container is None or path.account.startswith(auto_create_prefix):
+        return None
+    if RESERVED in path.obj and not path.obj.startswith(RESERVED):
+        return "Invalid reserved-namespace object"
+    object_reserved = path.obj.startswith(RESERVED)
+    container_reserved = path.container.startswith(RESERVED)
+    if object_reserved and not container_reserved:
+        return "Invalid reserved-namespace object in user-namespace container"
+    if container_reserved and not object_reserved:
+        return "Invalid user-namespace object in reserved-namespace container"
+    return None

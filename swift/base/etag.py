@@ -1,0 +1,21 @@
+"""Entity tags as this API uses them: MD5 hex, quotes optional (spec: public-api.md §10)."""
+
+from __future__ import annotations
+
+
+def unquote_etag(text: str) -> str:
+    """The tag without surrounding white space and double quotes."""
+    return text.strip().strip('"')
+
+
+class EtagList(frozenset[str]):
+    """The tags of an If-Match or If-None-Match header; ``*`` matches any."""
+
+    @classmethod
+    def parse(cls, header: str) -> EtagList:
+        """Split a comma separated list; weak prefixes get no special meaning."""
+        return cls(tag for tag in (unquote_etag(part) for part in header.split(",")) if tag)
+
+    def matches(self, etag: str | None) -> bool:
+        """Whether an existing entity with this (unquoted) tag is meant."""
+        return "*" in self or (etag is not None and etag in self)

@@ -1,0 +1,41 @@
+"""Path hashes: where an account, container or object lives (spec: ring.md §1)."""
+
+from __future__ import annotations
+
+from hashlib import md5
+
+
+class PathHasher:
+    """MD5 of a path between a cluster-wide prefix and suffix.
+
+    ``prefix`` and ``suffix`` are the Latin-1 bytes of ``[swift-hash]`` in swift.conf. Names are decoded
+    text; undecodable bytes travel as surrogate escapes.
+    """
+
+    __slots__ = ("prefix", "suffix", "_head")
+
+    def __init__(self, prefix: bytes = b"", suffix: bytes = b""):
+        self.prefix = prefix
+        self.suffix = suffix
+        self._head = prefix + b"/"
+
+    def _path(self, account: str, container: str | None, obj: str | None) -> bytes:
+        path = account
+        if container:
+            path = f"{path}/{container}"
+            if obj:
+                path = f"{path}/{obj}"
+        elif obj:
+            raise ValueError("an object needs a container")
+        return self._head + path.encode("utf-8", "surrogateescape") + self.suffix
+
+    def digest(self, account: str, container: str | None = None, obj: str | None = None) -> bytes:
+        """The 16 digest bytes; the ring takes the partition from the first four."""
+        return md5(self._path(account, container, obj), usedforsecurity=False).digest()
+
+    def hexdigest(self, account: str, container: str | None = None, obj: str | None = None) -> str:
+        """The 32 hex digits that name the hash directory; the last three are the suffix directory."""
+        return md5(self._path(account, container, obj), usedforsecurity=False).hexdigest()
+
+    def __repr__(self) -> str:
+        return "PathHasher(prefix and suffix hidden)"

@@ -1,0 +1,118 @@
+"""Byte ranges: the Range header parsed and resolved (spec: public-api.md §9, RFC 9110 §14).
+
+A header that does not parse is ignored as a whole (None); a parsed one resolves against a length to
+half-open ``(start, stop)`` pairs. Abusive sets resolve to nothing, like unsatisfiable ones.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+RANGES_MAX = 50
+OVERLAPPING_PAIRS_MAX = 2
+UNORDERED_RANGES_MIN = 8
+
+
+class Span(NamedTuple):
+    """Half-open byte positions ``start <= position < stop``."""
+
+    start: int
+    stop: int
+
+    @property
+    def length(self) -> int:
+        """Bytes in the span."""
+        return self.stop - self.start
+
+    def content_range(self, total: int) -> str:
+        """The Content-Range value of this span of a body of ``total`` bytes."""
+        return f"bytes {self.start}-{self.stop - 1}/{total}"
+
+
+class ByteRanges(tuple[tuple[int | None, int | None], ...]):
+    """``(first, last)`` pairs as in the header: ``a-b``, ``a-`` (last None), ``-n`` (first None)."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, header: str) -> ByteRanges | None:
+        """Parse a Range header value; None when it is malformed and so must be ignored."""
+        text = header.replace(" ", "").replace("\t", "")
+        unit, separator, specs = text.partition("=")
+        if not separator or unit.lower() != "bytes":
+            return None
+        pairs = []
+        for spec in specs.split(","):
+            first, dash, last = spec.partition("-")
+            if not dash or not (first or last):
+                return None
+            if not _is_number(first) or not _is_number(last):
+                return None
+            pair = (int(first) if first else None, int(last) if last else None)
+            if pair[0] is not None and pair[1] is not None and pair[1] < pair[0]:
+                return None
+            pairs.append(pair)
+        return cls(pairs)
+
+    def __str__(self) -> str:
+        return "bytes=" + ",".join(
+            f"{'' if first is None else first}-{'' if last is None else last}" for first, last in self
+        )
+
+    def resolve(self, length: int) -> list[Span]:
+        """The satisfiable spans for a body of ``length`` bytes, in request order.
+
+        Empty means 416, except that a suffix range of an empty body means the whole (empty) body: that
+        case returns ``[Span(0, 0)]``.
+        """
+        spans = []
+        for first, last in self:
+            if first is None:
+                if not last:
+                    continue
+                if length == 0:
+                    return [Span(0, 0)]
+                spans.append(Span(max(0, length - last), length))
+            elif first < length:
+                spans.append(Span(first, length if last is None else min(last + 1, length)))
+        return [] if len(spans) > 1 and _abusive(spans) else spans
+
+
+def _is_number(text: str) -> bool:
+    return not text or (text.isascii() and text.isdigit() and len(text) <= 20)
+
+
+def _abusive(spans: list[Span]) -> bool:
+    if len(spans) > RANGES_MAX:
+        return True
+    overlapping = unordered = 0
+    for i, a in enumerate(spans):
+        if i and spans[i - 1].start > a.start:
+            unordered += 1
+        for b in spans[i + 1 :]:
+            if b.start < a.start < b.stop or b.start < a.stop < b.stop or a.start < b.start < a.stop:
+                overlapping += 1
+    if overlapping > OVERLAPPING_PAIRS_MAX:
+        return True
+    return len(spans) >= UNORDERED_RANGES_MIN and unordered > 0
+
+
+def expand_range(header: str, sent: int) -> str | None:
+    """The Range header that continues a body after ``sent`` bytes of its first range arrived.
+
+    Returns None when the first range is complete and no other is left. Raises ValueError when the
+    header does not parse.
+    """
+    ranges = ByteRanges.parse(header)
+    if ranges is None:
+        raise ValueError(f"not a Range header: {header!r}")
+    (first, last), rest = ranges[0], ranges[1:]
+    if first is None:
+        remaining = (last or 0) - sent
+        head: tuple[tuple[int | None, int | None], ...] = ((None, remaining),) if remaining > 0 else ()
+    elif last is not None and first + sent > last:
+        head = ()
+    else:
+        head = ((first + sent, last),)
+    pairs = head + tuple(rest)
+    return str(ByteRanges(pairs)) if pairs else None

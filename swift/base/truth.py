@@ -1,0 +1,10 @@
+"""Boolean texts of headers and options: one truth set everywhere (spec: cli-and-config.md §1)."""
+
+from __future__ import annotations
+
+TRUE_WORDS = frozenset(("true", "1", "yes", "on", "t", "y"))
+
+
+def is_true(text: object) -> bool:
+    """Whether a header or option value means yes; anything not in the truth set means no."""
+    return text is True or (isinstance(text, str) and text.strip().lower() in TRUE_WORDS)

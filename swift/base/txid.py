@@ -1,0 +1,28 @@
+"""Transaction ids that follow a request through every server (spec: public-api.md §2)."""
+
+from __future__ import annotations
+
+import time
+from urllib.parse import quote
+from uuid import uuid4
+
+
+def new_transaction_id(suffix: str = "", extra: str | None = None, *, now_s: float | None = None) -> str:
+    """``tx`` + 21 hex + ``-`` + 10 hex of Unix seconds + quoted suffix [+ ``-`` + quoted extra[:32]]."""
+    seconds = int(time.time() if now_s is None else now_s)
+    text = f"tx{uuid4().hex[:21]}-{seconds:010x}"
+    if suffix:
+        text += quote(suffix)
+    if extra:
+        text += "-" + quote(extra[:32])
+    return text
+
+
+def transaction_time_s(txid: str) -> int | None:
+    """Unix seconds inside a transaction id, or None when it is not one."""
+    if len(txid) < 34 or not txid.startswith("tx") or txid[23] != "-":
+        return None
+    try:
+        return int(txid[24:34], 16)
+    except ValueError:
+        return None
