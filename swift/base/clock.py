@@ -19,8 +19,9 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clock."""
 
-    time = staticmethod(time.time)
     monotonic = staticmethod(time.monotonic)
+    # Last, because from here on the name means the method.
+    time = staticmethod(time.time)
 
 
 class ManualClock:

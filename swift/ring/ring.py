@@ -1,0 +1,128 @@
+"""A ring as a server sees it: always the current file, without asking the disk on every request.
+
+``Ring`` keeps one immutable ``RingView`` and replaces it when the file's time stamp has changed, at most
+once per reload interval. Construction touches nothing; the first use (or ``load``) reads the file. It
+does not know what a policy is: whoever needs a certain replica count passes ``validate``.
+spec: ring.md §7
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+from swift.base.clock import Clock, SystemClock
+from swift.ring.device import Device, Node
+from swift.ring.errors import RingError
+from swift.ring.ringfile import load_table
+from swift.ring.view import RingView
+
+RELOAD_INTERVAL_S = 15.0
+
+
+class Ring:
+    """Lookups in a ring file that is followed through its changes.
+
+    ``validate`` gets a freshly read view and raises a RingError to refuse it: on the first load that error
+    is raised, later the old view stays. Reading errors (RingFileError, OSError) are always raised.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        reload_interval_s: float = RELOAD_INTERVAL_S,
+        validate: Callable[[RingView], None] | None = None,
+        clock: Clock | None = None,
+    ):
+        self.path = path
+        self._reload_interval_s = reload_interval_s
+        self._validate = validate
+        self._monotonic = (clock or SystemClock()).monotonic
+        self._deadline_s = float("-inf")
+        self._mtime_ns: int | None = None
+        self._view: RingView | None = None
+
+    def __repr__(self) -> str:
+        return f"<Ring {self.path} {self._view!r}>"
+
+    def load(self) -> Ring:
+        """Read the file now, whatever the deadline says; returns itself."""
+        self._mtime_ns = None
+        self._refresh()
+        return self
+
+    def view(self) -> RingView:
+        """The current state; take it once when several lookups must agree with each other."""
+        if self._view is None or self._monotonic() >= self._deadline_s:
+            return self._refresh()
+        return self._view
+
+    def _refresh(self) -> RingView:
+        self._deadline_s = self._monotonic() + self._reload_interval_s
+        mtime_ns = os.stat(self.path).st_mtime_ns
+        if self._view is not None and mtime_ns == self._mtime_ns:
+            return self._view
+        fresh = RingView(load_table(self.path))
+        if self._validate is not None:
+            try:
+                self._validate(fresh)
+            except RingError:
+                if self._view is None:
+                    raise
+                return self._view
+        self._mtime_ns = mtime_ns
+        self._view = fresh
+        return fresh
+
+    def changed_on_disk(self) -> bool:
+        """Whether the file is another one than the one in memory; asks the disk."""
+        return os.stat(self.path).st_mtime_ns != self._mtime_ns
+
+    def partition_of(self, digest: bytes) -> int:
+        """The partition of a path digest (16 bytes of MD5; spec: ring.md §1)."""
+        return self.view().partition_of(digest)
+
+    def primaries(self, part: int) -> tuple[Node, ...]:
+        """The nodes that should hold ``part``; ``index`` counts from 0."""
+        return self.view().primaries(part)
+
+    def nodes(self, digest: bytes) -> tuple[int, tuple[Node, ...]]:
+        """The partition of a digest and its primaries, from the same state of the ring."""
+        view = self.view()
+        part = int.from_bytes(digest[:4], "big") >> view.part_shift
+        return part, view.primaries(part)
+
+    def handoffs(self, part: int) -> Iterator[Node]:
+        """Every other device that holds partitions, in the order in which to try them; lazy."""
+        return self.view().handoffs(part)
+
+    @property
+    def devices(self) -> tuple[Device | None, ...]:
+        """Devices by id; removed ones are None."""
+        return self.view().devices
+
+    @property
+    def partition_count(self) -> int:
+        """The number of partitions."""
+        return self.view().partition_count
+
+    @property
+    def part_shift(self) -> int:
+        """32 - part_power."""
+        return self.view().part_shift
+
+    @property
+    def part_power(self) -> int:
+        """The number of digest bits that choose the partition."""
+        return self.view().part_power
+
+    @property
+    def next_part_power(self) -> int | None:
+        """The part power of a running increase, otherwise None (spec: ring.md §8)."""
+        return self.view().next_part_power
+
+    @property
+    def replica_count(self) -> float:
+        """Replicas, possibly fractional."""
+        return self.view().replica_count
