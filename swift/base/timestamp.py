@@ -43,7 +43,7 @@ def http_date(unix_seconds: int) -> str:
 
 def _ticks(value: float | str) -> int:
     """Ticks of a number of seconds, rounded as the text form ``%.5f`` rounds."""
-    text = "%.5f" % float(value)
+    text = f"{float(value):.5f}"
     whole, _, fraction = text.partition(".")
     if whole.startswith("-") or len(whole) > 10:
         raise InvalidTimestamp(value)
@@ -182,7 +182,11 @@ ZERO = Timestamp.from_raw(0)
 
 
 def encode_timestamps(
-    first: Timestamp, second: Timestamp | None = None, third: Timestamp | None = None, *, explicit: bool = False
+    first: Timestamp,
+    second: Timestamp | None = None,
+    third: Timestamp | None = None,
+    *,
+    explicit: bool = False,
 ) -> str:
     """Pack up to three times as ``t1[±hex(t2-t1)[±hex(t3-t2)]]`` (object-disk.md §2).
 
@@ -250,4 +254,4 @@ def normalize_delete_at(value: Any, *, high_precision: bool = False) -> str:
     except (TypeError, ValueError):
         raise InvalidTimestamp(value)
     seconds = min(max(0.0, seconds), 9999999999.99999)
-    return "%016.05f" % seconds if high_precision else "%010d" % int(seconds)
+    return f"{seconds:016.5f}" if high_precision else f"{int(seconds):010d}"

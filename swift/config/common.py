@@ -1,0 +1,60 @@
+"""The options that every WSGI server and every storage server shares (spec: cli-and-config.md §1.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swift.config.kinds import AUTO_COUNT, COUNT, PORT, RESERVE, SECONDS, Reserve
+from swift.config.schema import Settings, option
+
+
+@dataclass(frozen=True)
+class ServerSettings(Settings):
+    """``[DEFAULT]`` of every server: where to listen and how many workers."""
+
+    bind_ip: str = option("0.0.0.0", "Address to listen on.")
+    bind_port: int = option(0, "Port to listen on; required.", kind=PORT)
+    bind_timeout: int = option(30, "Seconds to keep trying when the port is taken.", kind=COUNT)
+    backlog: int = option(4096, "Connections the kernel may queue.", kind=COUNT)
+    keep_idle: int = option(600, "TCP keep-alive idle time in seconds.", kind=COUNT)
+    user: str = option("swift", "User to run as when started as root.")
+    swift_dir: str = option("/etc/swift", "Directory of swift.conf and the ring files.")
+    workers: int = option("auto", "Worker processes; auto: one per core, 0: unforked.", kind=AUTO_COUNT)
+    max_clients: int = option(1024, "Connections one worker serves at a time.", kind=COUNT)
+    client_timeout: float = option(60.0, "Seconds to wait for a client's next bytes.", kind=SECONDS)
+    keepalive_timeout: float = option(
+        -1.0, "Seconds an idle connection is kept; client_timeout when negative.", sample="client_timeout"
+    )
+    cert_file: str = option("", "TLS certificate, for testing only.")
+    key_file: str = option("", "TLS key, for testing only.")
+    metrics_path: str = option("/metrics", "Path of the Prometheus text page; empty turns it off.")
+
+
+@dataclass(frozen=True)
+class LogSettings(Settings):
+    """Logging and statsd options, valid in every section (spec: cli-and-config.md §1.2)."""
+
+    log_name: str = option("swift", "Program name in syslog lines.")
+    log_facility: str = option("LOG_LOCAL0", "Syslog facility.")
+    log_level: str = option("INFO", "Lowest level that is logged.")
+    log_address: str = option("/dev/log", "Syslog socket.")
+    log_udp_host: str = option("", "Send syslog by UDP to this host instead.")
+    log_udp_port: int = option(514, "Port of log_udp_host.", kind=PORT)
+    log_max_line_length: int = option(0, "Longest line; longer ones lose their middle. 0: none.", kind=COUNT)
+    log_headers: bool = option(False, "Log request headers with errors.")
+    log_statsd_host: str = option("", "statsd host; empty turns statsd off.")
+    log_statsd_port: int = option(8125, "statsd port.", kind=PORT)
+    log_statsd_default_sample_rate: float = option(1.0, "Sample rate of metrics that name none.")
+    log_statsd_sample_rate_factor: float = option(1.0, "Multiplies every sample rate.")
+    log_statsd_metric_prefix: str = option("", "Prefix of every metric name.")
+
+
+@dataclass(frozen=True)
+class StorageSettings(Settings):
+    """``[DEFAULT]`` of account, container and object servers: the devices."""
+
+    devices: str = option("/srv/node", "Directory whose subdirectories are the devices.")
+    mount_check: bool = option(True, "Refuse devices that are not mounted.")
+    disable_fallocate: bool = option(False, "Do not preallocate space or check the reserve.")
+    fallocate_reserve: Reserve = option("1%", "Free space to keep, bytes or percent.", kind=RESERVE)
+    replication_server: bool = option(True, "Serve replication verbs; false answers them with 405.")

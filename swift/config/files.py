@@ -1,0 +1,79 @@
+"""Reading configuration files the way operators expect (spec: cli-and-config.md §1).
+
+INI files and ``.conf.d`` directories, case-sensitive names, a bare ``%`` allowed. Only text is read
+here; ``config.schema`` gives it meaning.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from swift.base.errors import ConfigError
+
+
+class _LenientInterpolation(configparser.BasicInterpolation):
+    """``%(name)s`` is replaced when ``name`` exists; every other ``%`` stands for itself."""
+
+    def before_get(self, parser, section, option, value, defaults):  # type: ignore[no-untyped-def]
+        """Interpolate, or give the text as it is."""
+        if not isinstance(value, str) or "%(" not in value:
+            return value
+        try:
+            return super().before_get(parser, section, option, value, defaults)
+        except configparser.InterpolationError:
+            return value
+
+    def before_set(self, parser, section, option, value):  # type: ignore[no-untyped-def]
+        """Anything may be stored."""
+        return value
+
+
+def files_of(path: str | os.PathLike[str]) -> list[Path]:
+    """The files that a configuration path stands for: itself, or the sorted ``*.conf`` of a directory.
+
+    Raises ``ConfigError`` when there is none.
+    """
+    where = Path(path)
+    if where.is_dir():
+        found = sorted(p for p in where.glob("*.conf") if not p.name.startswith("."))
+        if not found:
+            raise ConfigError(f"no *.conf file in {where}")
+        return found
+    if not where.exists() and where.with_name(where.name + ".d").is_dir():
+        return files_of(where.with_name(where.name + ".d"))
+    if not where.is_file():
+        raise ConfigError(f"unable to locate {where}")
+    return [where]
+
+
+def parser_of(
+    path: str | os.PathLike[str], defaults: Mapping[str, str] | None = None
+) -> configparser.ConfigParser:
+    """A parser filled from ``path``; raises ``ConfigError`` with file and line for bad syntax."""
+    parser = configparser.ConfigParser(
+        defaults=dict(defaults or {}), interpolation=_LenientInterpolation(), strict=False
+    )
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    for file in files_of(path):
+        try:
+            parser.read_string(file.read_text("utf-8"), source=str(file))
+        except (configparser.Error, UnicodeDecodeError) as error:
+            raise ConfigError(f"cannot read {file}: {str(error).splitlines()[0]}")
+        except OSError as error:
+            raise ConfigError(f"cannot read {file}: {error.strerror}")
+    return parser
+
+
+def read_sections(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
+    """Every section with the values of ``[DEFAULT]`` merged under its own."""
+    parser = parser_of(path)
+    return {name: dict(parser.items(name)) for name in parser.sections()}
+
+
+def read_section(path: str | os.PathLike[str], section: str) -> dict[str, str]:
+    """One section as a plain INI reader sees it; only DEFAULT when the section is absent."""
+    parser = parser_of(path)
+    return dict(parser.items(section)) if parser.has_section(section) else dict(parser.defaults())

@@ -1,0 +1,110 @@
+"""The kinds of option values: text from a file to a Python value and back for the samples.
+
+A kind refuses bad text with a sentence; the schema adds which option and file it was.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from swift.base.truth import is_true
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A named parser and printer of option values."""
+
+    name: str
+    parse: Callable[[str], Any]
+    show: Callable[[Any], str] = str
+
+    def __repr__(self) -> str:
+        return f"Kind({self.name})"
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Free space to keep: a number of bytes, or a percentage of the filesystem."""
+
+    value: float
+    is_percent: bool
+
+    def bytes_of(self, total_bytes: int) -> int:
+        """The reserve in bytes on a filesystem of ``total_bytes``."""
+        return int(total_bytes * self.value / 100) if self.is_percent else int(self.value)
+
+    def __str__(self) -> str:
+        return f"{self.value:g}%" if self.is_percent else f"{int(self.value)}"
+
+
+def _bounded(convert: Callable[[str], Any], low: float | None, high: float | None, noun: str) -> Any:
+    def parse(text: str) -> Any:
+        try:
+            value = convert(text.strip())
+        except (ValueError, OverflowError):
+            raise ValueError(f"must be {noun}, not {text!r}")
+        if (low is not None and value < low) or (high is not None and value > high):
+            span = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
+            raise ValueError(f"must be {noun} of {span}, not {text!r}")
+        return value
+
+    return parse
+
+
+def integer(low: int | None = None, high: int | None = None) -> Kind:
+    """A whole number within bounds."""
+    return Kind("integer", _bounded(int, low, high, "a whole number"))
+
+
+def number(low: float | None = None, high: float | None = None) -> Kind:
+    """A decimal number within bounds."""
+    return Kind("number", _bounded(float, low, high, "a number"), lambda v: f"{v:g}")
+
+
+def _parse_list(text: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
+def _parse_reserve(text: str) -> Reserve:
+    text = text.strip()
+    percent = text.endswith("%")
+    try:
+        value = float(text.rstrip("%")) if percent else int(text)
+    except ValueError:
+        raise ValueError(f"must be bytes or a percentage like 1%, not {text!r}")
+    if value < 0 or (percent and value > 100):
+        raise ValueError(f"must not be negative or over 100%, not {text!r}")
+    return Reserve(value, percent)
+
+
+def _parse_auto_count(text: str) -> int:
+    if text.strip().lower() == "auto":
+        return os.cpu_count() or 1
+    return int(_bounded(int, 0, None, "auto or a whole number")(text))
+
+
+def choice(*words: str) -> Kind:
+    """One of several words, in any case."""
+
+    def parse(text: str) -> str:
+        word = text.strip().lower()
+        if word not in words:
+            raise ValueError(f"must be one of {', '.join(words)}, not {text!r}")
+        return word
+
+    return Kind("choice", parse)
+
+
+TEXT_KIND = Kind("text", str.strip)
+TRUTH = Kind("boolean", is_true, lambda v: "true" if v else "false")
+INTEGER = integer()
+COUNT = integer(0)
+PORT = integer(0, 65535)
+NUMBER = number()
+SECONDS = number(0)
+LIST = Kind("list", _parse_list, ", ".join)
+RESERVE = Kind("bytes or percent", _parse_reserve)
+AUTO_COUNT = Kind("auto or count", _parse_auto_count)

@@ -1,0 +1,126 @@
+"""Options declared once: a frozen dataclass per configuration section.
+
+    @dataclass(frozen=True)
+    class ObjectSettings(Settings):
+        conn_timeout: float = option(0.5, "Seconds to wait for a connection.", kind=SECONDS)
+
+From the class come the parsed, frozen value (``parse``), the commented sample (``config.render``), the
+reference pages and the error text of a bad value. The kind defaults to the one of the default's type.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Self
+
+from swift.base.errors import ConfigError
+from swift.config.kinds import INTEGER, LIST, NUMBER, TEXT_KIND, TRUTH, Kind
+
+Warn = Callable[[str], None]
+
+#: Keys that PasteDeploy or the INI reader put beside a section's own options.
+PLUMBING_KEYS = frozenset(("here", "__file__", "use", "paste.app_factory", "paste.filter_factory", "next"))
+
+
+class Option(NamedTuple):
+    """One declared option: its name in the file, kind, default, one-line doc and other names."""
+
+    name: str
+    kind: Kind
+    default: Any
+    doc: str
+    aliases: tuple[str, ...]
+    sample: str | None
+
+
+def _kind_of(default: Any) -> Kind:
+    if isinstance(default, bool):
+        return TRUTH
+    if isinstance(default, int):
+        return INTEGER
+    if isinstance(default, float):
+        return NUMBER
+    if isinstance(default, tuple):
+        return LIST
+    return TEXT_KIND
+
+
+def option(
+    default: Any,
+    doc: str,
+    *,
+    kind: Kind | None = None,
+    aliases: Iterable[str] = (),
+    sample: str | None = None,
+) -> Any:
+    """A dataclass field that is an option.
+
+    ``sample`` replaces the printed default in conf samples where the default depends on the machine.
+    A ``default`` given as text for a kind with parsed values is parsed like file content.
+    """
+    kind = kind or _kind_of(default)
+    shown = sample
+    if isinstance(default, str) and kind is not TEXT_KIND and kind.name != "choice":
+        shown = default if sample is None else sample
+        default = kind.parse(default)
+    return dataclasses.field(
+        default=default,
+        metadata={"doc": doc, "kind": kind, "aliases": tuple(aliases), "sample": shown},
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Base of all sections; subclasses only declare ``option`` fields."""
+
+    @classmethod
+    def options(cls) -> Iterator[Option]:
+        """The declared options in order."""
+        for field in dataclasses.fields(cls):
+            meta = field.metadata
+            yield Option(
+                field.name, meta["kind"], field.default, meta["doc"], meta["aliases"], meta["sample"]
+            )
+
+    @classmethod
+    def parse(cls, values: Mapping[str, str], *, source: str = "", warn: Warn | None = None) -> Self:
+        """The section's values from text; missing ones get their defaults.
+
+        ``source`` names file and section in errors. With ``warn``, an unknown key is reported with the
+        nearest known name. Raises ``ConfigError`` naming the option for a bad value.
+        """
+        parsed: dict[str, Any] = {}
+        known: set[str] = set()
+        for opt in cls.options():
+            known.update((opt.name, *opt.aliases))
+            for name in (opt.name, *opt.aliases):
+                if name in values:
+                    parsed[opt.name] = _parse_one(opt, str(values[name]), source)
+                    break
+        if warn is not None:
+            _warn_unknown(values, known, source, warn)
+        return cls(**parsed)
+
+    @classmethod
+    def known_names(cls) -> frozenset[str]:
+        """Every name that ``parse`` reads."""
+        return frozenset(name for opt in cls.options() for name in (opt.name, *opt.aliases))
+
+
+def _parse_one(opt: Option, text: str, source: str) -> Any:
+    try:
+        return opt.kind.parse(text)
+    except ValueError as error:
+        where = f"{source}: " if source else ""
+        raise ConfigError(f"{where}option {opt.name} {error}")
+
+
+def _warn_unknown(values: Mapping[str, str], known: set[str], source: str, warn: Warn) -> None:
+    for name in values:
+        if name in known or name in PLUMBING_KEYS or name.startswith("set "):
+            continue
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        warn(f"{source}: unknown option {name}{hint}")

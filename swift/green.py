@@ -1,0 +1,409 @@
+"""Green threads: the only file that knows eventlet, so that it can be exchanged here.
+
+A process runs one event loop (the *hub*). Code that would block hands the loop over: ``sleep``, waiting
+for a socket (``wait_readable``, ``wait_writable``), the small synchronisers below, or ``ThreadPool.call``
+for system calls that may block. Deadlines are absolute ``time.monotonic()`` seconds; one sweep looks
+after all waiting green threads, so a deadline costs a dictionary entry instead of a timer.
+
+It refuses to know HTTP, disks or configuration.
+"""
+
+from __future__ import annotations
+
+import _queue
+import os
+import socket as _plain_socket
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import greenlet
+
+with warnings.catch_warnings():
+    # Its end of life upstream is known and the reason for this file.
+    warnings.simplefilter("ignore")
+    import eventlet
+    import eventlet.patcher
+from eventlet import event as _event
+from eventlet import hubs as _hubs
+from eventlet import semaphore as _semaphore
+
+_threading = eventlet.patcher.original("threading")
+_socket = eventlet.patcher.original("socket")
+
+#: How often overdue waits are looked for; deadlines are late by at most this, seconds.
+SWEEP_INTERVAL_S = 0.1
+
+#: The socket class that stays unpatched; everything here uses non-blocking plain sockets.
+PlainSocket = _socket.socket
+
+
+class DeadlineExceeded(Exception):
+    """A wait passed its deadline."""
+
+
+class Killed(greenlet.GreenletExit):
+    """Raised inside a green thread that another one ended."""
+
+
+def patch() -> None:
+    """Make the standard library cooperative; only the first line of an executable may call this."""
+    eventlet.monkey_patch(os=False)
+
+
+def use_hub(name: str = "epolls") -> None:
+    """Choose the kernel interface of the event loop before it first runs."""
+    _hubs.use_hub(name)
+
+
+def sleep(seconds: float = 0.0) -> None:
+    """Let others run for at least ``seconds``."""
+    eventlet.sleep(seconds)
+
+
+# --- green threads ---------------------------------------------------------------------------------
+
+
+class Task:
+    """A running green thread."""
+
+    __slots__ = ("_thread",)
+
+    def __init__(self, thread: Any):
+        self._thread = thread
+
+    def wait(self) -> Any:
+        """Its result; raises what it raised."""
+        return self._thread.wait()
+
+    def kill(self) -> None:
+        """End it at its next switch; harmless when it has ended."""
+        self._thread.kill(Killed)
+
+    def on_exit(self, callback: Callable[[], None]) -> None:
+        """Call back in the loop once it has ended."""
+        self._thread.link(lambda _thread: callback())
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self._thread.dead
+
+
+def spawn(function: Callable[..., Any], *args: Any) -> Task:
+    """Start a green thread whose result can be waited for."""
+    return Task(eventlet.spawn(function, *args))
+
+
+def spawn_detached(function: Callable[..., Any], *args: Any) -> None:
+    """Start a green thread nobody waits for; it must handle its own errors."""
+    eventlet.spawn_n(function, *args)
+
+
+def spawn_after(seconds: float, function: Callable[..., Any], *args: Any) -> Task:
+    """Start a green thread later; ``kill`` before then cancels it."""
+    return Task(eventlet.spawn_after(seconds, function, *args))
+
+
+def gather(calls: Iterable[Callable[[], Any]]) -> list[Any]:
+    """Run calls at the same time; their results in order. The first error is raised after all ended."""
+    tasks = [spawn(call) for call in calls]
+    results, failure = [], None
+    for task in tasks:
+        try:
+            results.append(task.wait())
+        except Exception as error:
+            failure = failure or error
+            results.append(None)
+    if failure is not None:
+        raise failure
+    return results
+
+
+class Timeout(eventlet.Timeout):
+    """``with Timeout(seconds):`` raises ``DeadlineExceeded`` in the block when it takes longer.
+
+    For whole operations; single socket waits take a deadline instead, which is cheaper.
+    """
+
+    def __init__(self, seconds: float | None):
+        super().__init__(seconds, DeadlineExceeded(f"{seconds} s passed"))
+
+
+class Event:
+    """A value that arrives once; any number of green threads may wait for it."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self) -> None:
+        self._event = _event.Event()
+
+    def set(self, value: Any = None) -> None:
+        """Deliver the value; later calls do nothing."""
+        if not self._event.ready():
+            self._event.send(value)
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the value has arrived."""
+        return self._event.ready()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until it is set; False when ``timeout_s`` passed first."""
+        if self._event.ready():
+            return True
+        if timeout_s is None:
+            self._event.wait()
+            return True
+        try:
+            with Timeout(timeout_s):
+                self._event.wait()
+        except DeadlineExceeded:
+            return self._event.ready()
+        return True
+
+
+class Semaphore(_semaphore.Semaphore):
+    """A counter of free places; a context manager."""
+
+
+# --- waiting for sockets ---------------------------------------------------------------------------
+
+
+class _Sweeper:
+    """Throws ``DeadlineExceeded`` into green threads whose wait is overdue."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[Any, float] = {}
+        self._pid = 0
+
+    def watch(self, current: Any, deadline: float) -> None:
+        self.waiting[current] = deadline
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self.waiting = {current: deadline}
+            _hubs.get_hub().schedule_call_global(SWEEP_INTERVAL_S, self._sweep)
+
+    def _sweep(self) -> None:
+        now = time.monotonic()
+        for waiter in [w for w, deadline in self.waiting.items() if deadline <= now]:
+            if self.waiting.pop(waiter, None) is not None:
+                waiter.throw(DeadlineExceeded("no progress before the deadline"))
+        if self.waiting:
+            _hubs.get_hub().schedule_call_global(SWEEP_INTERVAL_S, self._sweep)
+        else:
+            self._pid = 0
+
+
+_sweeper = _Sweeper()
+
+
+def _wait(kind: str, fd: int, deadline: float | None) -> None:
+    hub = _hubs.get_hub()
+    current = greenlet.getcurrent()
+    listener = hub.add(kind, fd, current.switch, current.throw, _ignore)
+    try:
+        if deadline is None:
+            hub.switch()
+        else:
+            _sweeper.watch(current, deadline)
+            try:
+                hub.switch()
+            finally:
+                _sweeper.waiting.pop(current, None)
+    finally:
+        hub.remove(listener)
+
+
+def _ignore(*_args: Any) -> None:
+    """The hub tells us that a descriptor was closed under it; the next system call says so too."""
+
+
+def wait_readable(fd: int, deadline: float | None = None) -> None:
+    """Wait until ``fd`` has something to read; raises ``DeadlineExceeded``."""
+    _wait("read", fd, deadline)
+
+
+def wait_writable(fd: int, deadline: float | None = None) -> None:
+    """Wait until ``fd`` takes more bytes; raises ``DeadlineExceeded``."""
+    _wait("write", fd, deadline)
+
+
+def connect(ip: str, port: int, deadline: float | None) -> Any:
+    """A connected non-blocking TCP socket; raises OSError or ``DeadlineExceeded``."""
+    family = _plain_socket.AF_INET6 if ":" in ip else _plain_socket.AF_INET
+    sock = PlainSocket(family, _plain_socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(_plain_socket.IPPROTO_TCP, _plain_socket.TCP_NODELAY, 1)
+        try:
+            sock.connect((ip, port))
+        except BlockingIOError:
+            wait_writable(sock.fileno(), deadline)
+            code = sock.getsockopt(_plain_socket.SOL_SOCKET, _plain_socket.SO_ERROR)
+            if code:
+                raise OSError(code, os.strerror(code))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def listen(ip: str, port: int, backlog: int, *, reuse_port: bool = False) -> Any:
+    """A listening non-blocking TCP socket; raises OSError when the address is taken."""
+    family = _plain_socket.AF_INET6 if ":" in ip else _plain_socket.AF_INET
+    sock = PlainSocket(family, _plain_socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(_plain_socket.SOL_SOCKET, _plain_socket.SO_REUSEADDR, 1)
+        if reuse_port:
+            sock.setsockopt(_plain_socket.SOL_SOCKET, _plain_socket.SO_REUSEPORT, 1)
+        sock.bind((ip, port))
+        sock.listen(backlog)
+        sock.setblocking(False)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def resolve(host: str, port: int) -> str:
+    """A host name's first address; literal addresses are returned as they are. Raises OSError."""
+    try:
+        _plain_socket.inet_pton(_plain_socket.AF_INET6 if ":" in host else _plain_socket.AF_INET, host)
+        return host
+    except OSError:
+        return str(_threads().call(_socket.getaddrinfo, host, port, 0, _plain_socket.SOCK_STREAM)[0][4][0])
+
+
+# --- system calls that may block --------------------------------------------------------------------
+
+
+class _Completions:
+    """Brings results of operating system threads back into the loop through one eventfd."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.done: deque[tuple[Any, bool, Any]] = deque()
+        self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        _hubs.get_hub().add("read", self.fd, self._deliver, _ignore, _ignore)
+
+    def post(self, waiter: Any, failed: bool, value: Any) -> None:
+        """Called in a worker thread."""
+        self.done.append((waiter, failed, value))
+        os.eventfd_write(self.fd, 1)
+
+    def _deliver(self, _fd: int) -> None:
+        try:
+            os.eventfd_read(self.fd)
+        except BlockingIOError:
+            return
+        while self.done:
+            waiter, failed, value = self.done.popleft()
+            waiter.pool.thread_is_free()
+            if failed:
+                waiter.throw(value)
+            else:
+                waiter.switch(value)
+
+
+_completions: _Completions | None = None
+
+
+def _current_completions() -> _Completions:
+    global _completions
+    if _completions is None or _completions.pid != os.getpid():
+        _completions = _Completions()
+    return _completions
+
+
+class ThreadPool:
+    """A few operating system threads for calls that may block, e.g. one pool per disk.
+
+    Threads start at first use and end with the process. A call cannot be interrupted: a green thread
+    that is killed while it waits leaves its call running to the end.
+    """
+
+    def __init__(self, size: int, name: str = "pool"):
+        self.size = size
+        self.name = name
+        self._pid = 0
+        self._jobs: Any = None
+        self._started = 0
+        self._idle = 0
+
+    def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Run ``function(*args)`` in a thread while other green threads go on; its result or error."""
+        completions = _current_completions()
+        if self._pid != os.getpid():
+            self._pid, self._jobs, self._started, self._idle = os.getpid(), _queue.SimpleQueue(), 0, 0
+        if self._idle > 0:
+            self._idle -= 1
+        elif self._started < self.size:
+            self._started += 1
+            thread = _threading.Thread(target=self._work, args=(self._jobs,), daemon=True, name=self.name)
+            thread.start()
+        handover = _Handover(self)
+        self._jobs.put((completions, handover, function, args))
+        try:
+            return handover.wait()
+        finally:
+            handover.abandon()
+
+    def thread_is_free(self) -> None:
+        """A thread finished its call; the loop counts, so that no lock is needed."""
+        self._idle += 1
+
+    def _work(self, jobs: Any) -> None:
+        while True:
+            completions, handover, function, args = jobs.get()
+            try:
+                value, failed = function(*args), False
+            except BaseException as error:
+                value, failed = error, True
+            completions.post(handover, failed, value)
+            del completions, handover, function, args, value
+
+    def __repr__(self) -> str:
+        return f"<ThreadPool {self.name} {self._started}/{self.size}>"
+
+
+class _Handover:
+    """Where one green thread waits for one threaded call; late results for abandoned ones vanish."""
+
+    __slots__ = ("pool", "_waiter")
+
+    def __init__(self, pool: ThreadPool) -> None:
+        self.pool = pool
+        self._waiter: Any = None
+
+    def wait(self) -> Any:
+        self._waiter = greenlet.getcurrent()
+        return _hubs.get_hub().switch()
+
+    def abandon(self) -> None:
+        self._waiter = None
+
+    def switch(self, value: Any) -> None:
+        if self._waiter is not None:
+            self._waiter.switch(value)
+
+    def throw(self, error: BaseException) -> None:
+        if self._waiter is not None:
+            self._waiter.throw(error)
+
+
+_shared_threads: ThreadPool | None = None
+
+
+def _threads() -> ThreadPool:
+    global _shared_threads
+    if _shared_threads is None:
+        _shared_threads = ThreadPool(4, "shared")
+    return _shared_threads
+
+
+def call_in_thread(function: Callable[..., Any], *args: Any) -> Any:
+    """Run a rare blocking call (name resolution, a subprocess wait) in a small shared pool."""
+    return _threads().call(function, *args)

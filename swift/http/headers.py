@@ -1,0 +1,55 @@
+"""Header names and values between the wire and the services.
+
+Inside this project a set of headers is a plain ``dict[str, str]`` (``HeaderMap``): names in **lower
+case**, values as Latin-1 views of the wire bytes. Plain dictionaries keep the hot path free of method
+calls; the wire writer prints names Title-Cased through the memo below, as clients of the API expect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+HeaderMap = dict[str, str]
+
+#: Names seen so far; bounded, because a client chooses the names.
+_MEMO_MAX = 4096
+_titles: dict[str, str] = {"etag": "Etag"}
+
+
+def title_case(name: str) -> str:
+    """``x-object-meta-foo`` → ``X-Object-Meta-Foo``: each dash-separated word capitalised."""
+    title = _titles.get(name)
+    if title is None:
+        title = "-".join(word.capitalize() for word in name.split("-"))
+        if len(_titles) < _MEMO_MAX:
+            _titles[name] = title
+    return title
+
+
+def from_pairs(pairs: Iterable[tuple[str, str]]) -> HeaderMap:
+    """A HeaderMap from pairs in any case; repeated names are joined with ``, ``."""
+    headers: HeaderMap = {}
+    for name, value in pairs:
+        key = name.lower()
+        headers[key] = f"{headers[key]}, {value}" if key in headers else value
+    return headers
+
+
+def with_prefix(headers: HeaderMap, prefix: str) -> HeaderMap:
+    """The headers whose lower-case name starts with ``prefix`` and has something after it."""
+    size = len(prefix)
+    return {name: value for name, value in headers.items() if name.startswith(prefix) and len(name) > size}
+
+
+def utf8_value(text: str) -> str:
+    """A Latin-1 header value seen as UTF-8 text; undecodable bytes become surrogate escapes."""
+    if text.isascii():
+        return text
+    return text.encode("latin-1", "replace").decode("utf-8", "surrogateescape")
+
+
+def wire_value(text: str) -> str:
+    """Decoded text as the Latin-1 view of its UTF-8 bytes, ready for a HeaderMap."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "surrogateescape").decode("latin-1")

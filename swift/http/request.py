@@ -1,0 +1,135 @@
+"""Requests as our filters and services see them.
+
+A ``Request`` is made once by the HTTP server (or from a WSGI environ when a third-party filter sits in
+front) and passes every filter by reference. ``env`` is the shared environment of proxy.md §3
+(``swift.*`` keys); it is the same dictionary that a third-party WSGI filter would see as its environ.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+from swift.base.entity import NotUTF8, decode_path, split_path
+from swift.base.timestamp import Timestamp
+from swift.http.body import BytesBody, RequestBody
+from swift.http.headers import HeaderMap
+
+_EMPTY_BODY = BytesBody()
+
+
+class Request:
+    """A method, a still quoted path, a raw query, headers with lower-case names, and a body."""
+
+    __slots__ = (
+        "method",
+        "raw_path",
+        "query",
+        "headers",
+        "body",
+        "env",
+        "remote_addr",
+        "remote_port",
+        "scheme",
+        "http_minor",
+        "expects_continue",
+        "received_at",
+        "acl",
+        "_params",
+        "_timestamp",
+    )
+
+    def __init__(
+        self,
+        method: str,
+        raw_path: str,
+        headers: HeaderMap | None = None,
+        body: RequestBody | bytes = b"",
+        *,
+        query: str = "",
+        env: dict[str, Any] | None = None,
+        remote_addr: str = "",
+        scheme: str = "http",
+    ):
+        self.method = method
+        self.raw_path = raw_path
+        self.query = query
+        self.headers: HeaderMap = {} if headers is None else headers
+        self.body: RequestBody = BytesBody(body) if isinstance(body, bytes) else body
+        self.env: dict[str, Any] = {} if env is None else env
+        self.remote_addr = remote_addr
+        self.remote_port = 0
+        self.scheme = scheme
+        self.http_minor = 1
+        self.expects_continue = False
+        #: Unix seconds when the head had arrived; 0.0 when unknown.
+        self.received_at = 0.0
+        #: The ACL text that the authorisation callback looks at (proxy.md §2).
+        self.acl: str | None = None
+        self._params: dict[str, str] | None = None
+        self._timestamp: Timestamp | None = None
+
+    @property
+    def path(self) -> str:
+        """The decoded path; raises ``NotUTF8``."""
+        return decode_path(self.raw_path)
+
+    @property
+    def path_qs(self) -> str:
+        """The raw path with ``?query`` when there is one."""
+        return f"{self.raw_path}?{self.query}" if self.query else self.raw_path
+
+    def split_path(self, minimum: int, maximum: int, *, rest_with_last: bool = False) -> list[Any]:
+        """``base.entity.split_path`` of this request."""
+        return split_path(self.raw_path, minimum, maximum, rest_with_last=rest_with_last)
+
+    @property
+    def params(self) -> dict[str, str]:
+        """Decoded query parameters, the last of a repeated name; values are Latin-1 views."""
+        params = self._params
+        if params is None:
+            params = self._params = parse_query(self.query) if self.query else {}
+        return params
+
+    def param_utf8(self, name: str) -> str | None:
+        """A query parameter as text, None when absent; raises ``NotUTF8`` naming it."""
+        value = self.params.get(name)
+        if value is None or value.isascii():
+            return value
+        try:
+            return value.encode("latin-1").decode("utf-8")
+        except UnicodeError:
+            raise NotUTF8(f'"{name}" parameter not valid UTF-8')
+
+    def set_query(self, query: str) -> None:
+        """Replace the raw query string."""
+        self.query = query
+        self._params = None
+
+    @property
+    def timestamp(self) -> Timestamp:
+        """The request's X-Timestamp; raises ``InvalidTimestamp`` when missing or malformed."""
+        if self._timestamp is None:
+            self._timestamp = Timestamp(self.headers.get("x-timestamp"))
+        return self._timestamp
+
+    @property
+    def url(self) -> str:
+        """The full URL the client named, for Referer lines."""
+        return f"{self.scheme}://{self.headers.get('host', 'localhost')}{self.path_qs}"
+
+    def __repr__(self) -> str:
+        return f"<Request {self.method} {self.path_qs}>"
+
+
+def parse_query(query: str) -> dict[str, str]:
+    """A raw query as name → value; both are Latin-1 views of the decoded bytes."""
+    if "%" not in query and "+" not in query and query.isascii():
+        pairs = (part.partition("=") for part in query.split("&") if part)
+        return {name: value for name, _, value in pairs}
+    return dict(parse_qsl(query, keep_blank_values=True, encoding="latin-1"))
+
+
+def unquote_latin1(text: str) -> str:
+    """Percent-decode a header value to the Latin-1 view of its bytes."""
+    return unquote_to_bytes(text.encode("latin-1", "replace")).decode("latin-1")

@@ -1,0 +1,125 @@
+"""Numbers about a running process, shown as the Prometheus text format on every server.
+
+A ``Registry`` belongs to one process; the sum over workers is the scraper's job (each worker's page
+carries a ``pid`` label). Names are declared where they are used; a name has one help text.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+
+#: Upper bounds of duration buckets, seconds.
+DURATION_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+Labels = tuple[tuple[str, str], ...]
+
+
+class Counter:
+    """A number that only grows."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0.0
+
+    def inc(self, amount: float = 1.0) -> None:
+        """Add ``amount``."""
+        self.value += amount
+
+
+class Gauge:
+    """A number that goes up and down."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0.0
+
+    def set(self, value: float) -> None:
+        """Take the value."""
+        self.value = value
+
+    def inc(self, amount: float = 1.0) -> None:
+        """Add ``amount``, which may be negative."""
+        self.value += amount
+
+
+class Histogram:
+    """Durations counted in buckets."""
+
+    __slots__ = ("buckets", "counts", "total", "sum")
+
+    def __init__(self, buckets: tuple[float, ...] = DURATION_BUCKETS_S) -> None:
+        self.buckets = buckets
+        self.counts = [0] * (len(buckets) + 1)
+        self.total = 0
+        self.sum = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Count one duration."""
+        self.counts[bisect_left(self.buckets, seconds)] += 1
+        self.total += 1
+        self.sum += seconds
+
+
+class Registry:
+    """All metrics of one process."""
+
+    def __init__(self, constant_labels: Mapping[str, str] | None = None):
+        self._constant: Labels = tuple((constant_labels or {}).items())
+        self._families: dict[str, tuple[str, str, dict[Labels, Counter | Gauge | Histogram]]] = {}
+
+    def counter(self, name: str, help_text: str, **labels: str) -> Counter:
+        """The counter of this name and labels, made at first use; keep it, the look-up is not free."""
+        return self._metric(name, "counter", help_text, labels, Counter)  # type: ignore[return-value]
+
+    def gauge(self, name: str, help_text: str, **labels: str) -> Gauge:
+        """The gauge of this name and labels."""
+        return self._metric(name, "gauge", help_text, labels, Gauge)  # type: ignore[return-value]
+
+    def histogram(self, name: str, help_text: str, **labels: str) -> Histogram:
+        """The histogram of this name and labels."""
+        return self._metric(name, "histogram", help_text, labels, Histogram)  # type: ignore[return-value]
+
+    def _metric(  # type: ignore[no-untyped-def]
+        self, name: str, kind: str, help_text: str, labels: Mapping[str, str], make
+    ):
+        family = self._families.setdefault(name, (kind, help_text, {}))
+        key = tuple(sorted(labels.items()))
+        metric = family[2].get(key)
+        if metric is None:
+            metric = family[2][key] = make()
+        return metric
+
+    def render(self) -> str:
+        """The Prometheus text exposition format, version 0.0.4."""
+        lines = []
+        for name, (kind, help_text, children) in sorted(self._families.items()):
+            lines.append(f"# HELP {name} {help_text}")
+            lines.append(f"# TYPE {name} {kind}")
+            for key, metric in sorted(children.items()):
+                labels = self._constant + key
+                if isinstance(metric, Histogram):
+                    lines.extend(_histogram_lines(name, labels, metric))
+                else:
+                    lines.append(f"{name}{_braces(labels)} {metric.value:g}")
+        return "\n".join(lines) + "\n"
+
+
+def _histogram_lines(name: str, labels: Labels, metric: Histogram) -> list[str]:
+    lines, running = [], 0
+    for bound, count in zip((*metric.buckets, float("inf")), metric.counts, strict=True):
+        running += count
+        le = "+Inf" if bound == float("inf") else f"{bound:g}"
+        lines.append(f"{name}_bucket{_braces((*labels, ('le', le)))} {running}")
+    lines.append(f"{name}_sum{_braces(labels)} {metric.sum:.6f}")
+    lines.append(f"{name}_count{_braces(labels)} {metric.total}")
+    return lines
+
+
+def _braces(labels: Labels) -> str:
+    if not labels:
+        return ""
+    escaped = ((k, v.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")) for k, v in labels)
+    return "{" + ",".join(f'{k}="{v}"' for k, v in escaped) + "}"

@@ -1,0 +1,19 @@
+"""What a service tells the outside, in one value handed down from the composition root."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from swift.config.common import LogSettings
+from swift.telemetry.log import Log, silent_log
+from swift.telemetry.metrics import Registry
+from swift.telemetry.statsd import Statsd
+
+
+@dataclass
+class Telemetry:
+    """Log, statsd and Prometheus of one process."""
+
+    log: Log = field(default_factory=silent_log)
+    statsd: Statsd = field(default_factory=lambda: Statsd(LogSettings()))
+    metrics: Registry = field(default_factory=Registry)
