@@ -1,0 +1,123 @@
+"""The Transport seam: how one server talks to another.
+
+Everything that sends a request to a node takes a ``Transport``; the real one is ``cluster.client``
+(pooled keep-alive connections), a simulation passes one that calls services in memory. Errors are
+``TransportError`` only; deciding what an error means (next node, error limiting) is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from swift.base.errors import SwiftError
+from swift.http.headers import HeaderMap
+
+
+class TransportError(SwiftError):
+    """No complete answer came from a node: connecting, sending or reading failed or took too long."""
+
+
+@dataclass(slots=True)
+class Reply:
+    """A complete small answer."""
+
+    status: int
+    headers: HeaderMap = field(default_factory=dict)
+    body: bytes = b""
+    reason: str = ""
+
+    @property
+    def is_success(self) -> bool:
+        """2xx."""
+        return 200 <= self.status <= 299
+
+
+class ReplyBody(Protocol):
+    """A streamed answer body; fits ``http.body.RelayBody``."""
+
+    length: int | None
+
+    def read(self, size: int) -> bytes:
+        """Up to ``size`` bytes, empty at the end; raises ``TransportError`` when it breaks off."""
+
+    def read_into(self, buffer: memoryview) -> int:
+        """Like ``read`` into a buffer; 0 at the end."""
+
+    def __iter__(self) -> Iterator[bytes]: ...
+
+    def close(self) -> None:
+        """Give the connection back when the body was read to its end, else drop it."""
+
+
+@dataclass(slots=True)
+class StreamReply:
+    """An answer whose body is read as it comes."""
+
+    status: int
+    headers: HeaderMap
+    body: ReplyBody
+    reason: str = ""
+
+
+class Exchange(Protocol):
+    """A request whose body is sent in pieces, and its answer."""
+
+    def send(self, data: bytes | memoryview) -> None:
+        """Send body bytes (framed when the request is chunked)."""
+
+    def finish(self) -> None:
+        """End a chunked body; nothing for a counted one."""
+
+    def wait_continue(self) -> StreamReply | None:
+        """Wait for ``100 Continue``; None when it came, or the final answer that came instead.
+
+        The headers of the last 100 are in ``continue_headers``.
+        """
+
+    continue_headers: HeaderMap
+
+    def reply(self) -> StreamReply:
+        """The final answer."""
+
+    def abort(self) -> None:
+        """Drop the connection."""
+
+
+class Transport(Protocol):
+    """Sends requests to nodes by address."""
+
+    def request(
+        self,
+        ip: str,
+        port: int,
+        method: str,
+        path: str,
+        headers: HeaderMap,
+        body: bytes = b"",
+        *,
+        connect_timeout_s: float,
+        timeout_s: float,
+    ) -> Reply:
+        """One small exchange, the answer body read completely.
+
+        ``path`` is quoted and may carry a query. Raises ``TransportError``.
+        """
+
+    def open(
+        self,
+        ip: str,
+        port: int,
+        method: str,
+        path: str,
+        headers: HeaderMap,
+        *,
+        connect_timeout_s: float,
+        timeout_s: float,
+    ) -> Exchange:
+        """Connect and send the head; ``timeout_s`` is for each later wait.
+
+        With ``content-length`` in ``headers`` the body is counted, with ``transfer-encoding: chunked``
+        it is framed, with neither there is none. Raises ``TransportError``.
+        """

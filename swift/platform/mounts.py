@@ -1,0 +1,51 @@
+"""Where devices are and whether they may be used (spec: object-disk.md §13)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import quote_plus
+
+from swift.base.errors import DeviceUnavailable
+
+
+def is_mount(path: str) -> bool:
+    """Whether ``path`` is a mount point, or carries an ``.ismount`` file that says so."""
+    try:
+        here = os.lstat(path)
+        if not os.path.islink(path):
+            above = os.lstat(os.path.join(path, ".."))
+            if here.st_dev != above.st_dev or here.st_ino == above.st_ino:
+                return True
+        return os.path.isfile(os.path.join(path, ".ismount"))
+    except OSError:
+        return False
+
+
+class Devices:
+    """The devices below one directory."""
+
+    __slots__ = ("root", "mount_check")
+
+    def __init__(self, root: str, *, mount_check: bool = True):
+        self.root = root
+        self.mount_check = mount_check
+
+    def path(self, device: str) -> str:
+        """The directory of ``device``; raises ``DeviceUnavailable`` when it must not be used."""
+        if not device or quote_plus(device) != device or device in (".", ".."):
+            raise DeviceUnavailable(device)
+        path = f"{self.root}/{device}"
+        if not (is_mount(path) if self.mount_check else os.path.isdir(path)):
+            raise DeviceUnavailable(device)
+        return path
+
+    def names(self) -> list[str]:
+        """The names of all directories below the root, usable or not, sorted."""
+        try:
+            return sorted(e.name for e in Path(self.root).iterdir() if e.is_dir())
+        except OSError:
+            return []
+
+    def __repr__(self) -> str:
+        return f"Devices({self.root!r}, mount_check={self.mount_check})"
