@@ -1,0 +1,120 @@
+"""The composition root: from configuration text to the values that services are made of.
+
+Services never read configuration or make their own clock, transport or log; they are handed what this
+file builds. PasteDeploy factories call ``backend_context`` or ``cluster_of`` and pass the result on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from swift import green
+from swift.base.truth import is_true
+from swift.config.cluster import ClusterConfig, read_cluster_config
+from swift.config.common import LogSettings, StorageSettings
+from swift.config.schema import Settings
+from swift.platform.mounts import Devices
+from swift.policy.policies import Policies
+from swift.runtime.backendapp import BackendContext, DiskPools
+from swift.telemetry.accesslog import AccessLog
+from swift.telemetry.log import make_log
+from swift.telemetry.metrics import Registry
+from swift.telemetry.statsd import Statsd
+from swift.telemetry.telemetry import Telemetry
+
+#: The key by which the executables tell the factories to log to standard error.
+CONSOLE_KEY = "log_to_console"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What swift.conf says, parsed."""
+
+    config: ClusterConfig
+    policies: Policies
+
+
+def merged(global_conf: Mapping[str, str], local_conf: Mapping[str, str]) -> dict[str, str]:
+    """A section's options over ``[DEFAULT]``, as PasteDeploy hands them to factories."""
+    return {**global_conf, **local_conf}
+
+
+def cluster_of(conf: Mapping[str, str]) -> Cluster:
+    """Read ``<swift_dir>/swift.conf``; raises ``ConfigError``."""
+    path = os.path.join(conf.get("swift_dir", "/etc/swift"), "swift.conf")
+    config = read_cluster_config(path)
+    return Cluster(config, Policies.parse(config.sections, source=path))
+
+
+def telemetry_of(conf: Mapping[str, str], *, name: str) -> Telemetry:
+    """Log, statsd and metrics for a service called ``name`` in metrics."""
+    settings = LogSettings.parse(conf)
+    log = make_log(settings, console=is_true(conf.get(CONSOLE_KEY)), name=conf.get("log_name", name))
+    return Telemetry(log, Statsd(settings, name), process_registry())
+
+
+_registry: Registry | None = None
+
+
+def process_registry() -> Registry:
+    """The one metrics page of this process; forked workers start their own."""
+    global _registry
+    if _registry is None or _registry_pid() != os.getpid():
+        _registry = Registry({"pid": str(os.getpid())})
+        _registry.gauge("swift_process_start_time_seconds", "When this process began.").set(0)
+    return _registry
+
+
+def _registry_pid() -> int:
+    assert _registry is not None
+    return int(dict(_registry._constant)["pid"])
+
+
+def access_log_of(conf: Mapping[str, str], telemetry: Telemetry, *, name: str) -> AccessLog:
+    """Where a service writes its access lines."""
+    fd = 2 if is_true(conf.get(CONSOLE_KEY)) else None
+    return AccessLog(telemetry.log, fd=fd, name=conf.get("log_name", name), schedule=green.spawn_after)
+
+
+def backend_context(
+    global_conf: Mapping[str, str],
+    local_conf: Mapping[str, str],
+    *,
+    server_type: str,
+    settings_class: type[Settings],
+) -> tuple[BackendContext, Any]:
+    """The context and the parsed settings of a storage server.
+
+    ``settings_class`` holds the options of the app section; unknown ones there are warned about.
+    Raises ``ConfigError``.
+    """
+    from swift.cluster.client import make_transport
+
+    conf = merged(global_conf, local_conf)
+    name = f"{server_type}-server"
+    telemetry = telemetry_of(conf, name=name)
+    cluster = cluster_of(conf)
+    storage = StorageSettings.parse(conf)
+    known = settings_class.known_names() | StorageSettings.known_names() | LogSettings.known_names()
+    for key in sorted(set(local_conf) - known - {"swift_dir", "log_requests", "set log_name"}):
+        telemetry.log.warning(f"[app:{name}]: unknown option {key}")
+    settings = settings_class.parse(conf, source=f"[app:{name}]")
+    context = BackendContext(
+        devices=Devices(storage.devices, mount_check=storage.mount_check),
+        hasher=cluster.config.hasher,
+        limits=cluster.config.limits,
+        policies=cluster.policies,
+        telemetry=telemetry,
+        transport=make_transport(telemetry.metrics),
+        pools=DiskPools(getattr(settings, "threads_per_disk", 4)),
+        access_log=access_log_of(conf, telemetry, name=name) if _logs_requests(conf) else None,
+        replication_server=storage.replication_server,
+    )
+    return context, settings
+
+
+def _logs_requests(conf: Mapping[str, str]) -> bool:
+    return is_true(conf.get("log_requests", "true"))

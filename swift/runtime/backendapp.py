@@ -1,0 +1,214 @@
+"""What account, container and object servers have in common.
+
+A ``BackendApp`` looks a verb up in its table, turns errors into statuses at this one boundary, and
+writes the access line in the peer's field order (spec: account-container.md §12 end). It refuses to
+know what any verb does.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from swift import __version__
+from swift.base.clock import Clock, SystemClock
+from swift.base.entity import NotUTF8
+from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace
+from swift.base.hashing import PathHasher
+from swift.base.limits import Limits
+from swift.base.timestamp import InvalidTimestamp
+from swift.cluster.transport import Transport, TransportError
+from swift.green import ThreadPool
+from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
+from swift.http.request import Request
+from swift.http.response import TEXT, HTTPError, Response, error_response
+from swift.platform.mounts import Devices
+from swift.policy.policies import Policies
+from swift.telemetry.accesslog import AccessLog, common_log_time
+from swift.telemetry.telemetry import Telemetry
+
+Handler = Callable[[Request], Response]
+#: Runs a blocking call off the event loop and returns its result: ``run(function, *args)``.
+Run = Callable[..., Any]
+
+
+def run_inline(function: Callable[..., Any], *args: Any) -> Any:
+    """The ``Run`` of tests and simulations: no threads."""
+    return function(*args)
+
+
+class DiskPools:
+    """A small thread pool per device, so that a slow disk delays only its own requests."""
+
+    def __init__(self, threads_per_disk: int = 4):
+        self._size = threads_per_disk
+        self._pools: dict[str, Run] = {}
+
+    def run(self, device: str) -> Run:
+        """The ``Run`` of one device; inline when the pools have no threads."""
+        run = self._pools.get(device)
+        if run is None:
+            run = ThreadPool(self._size, f"disk-{device}").call if self._size else run_inline
+            self._pools[device] = run
+        return run
+
+
+class _NoTransport:
+    """Refuses to talk to anybody; the default of a context that needs no network."""
+
+    def request(self, *_args: Any, **_kwargs: Any) -> Any:
+        """Fail as an unreachable node would."""
+        raise TransportError("this service has no transport")
+
+    open = request
+
+
+@dataclass
+class BackendContext:
+    """Everything a storage server is handed by the composition root."""
+
+    devices: Devices
+    hasher: PathHasher = field(default_factory=PathHasher)
+    limits: Limits = field(default_factory=Limits)
+    policies: Policies = field(default_factory=Policies.single)
+    telemetry: Telemetry = field(default_factory=Telemetry)
+    clock: Clock = field(default_factory=SystemClock)
+    transport: Transport = field(default_factory=_NoTransport)
+    pools: DiskPools = field(default_factory=lambda: DiskPools(0))
+    access_log: AccessLog | None = None
+    replication_server: bool = True
+
+
+class BackendApp:
+    """Dispatches verbs of one storage server; subclasses fill ``server_type`` and ``verbs``."""
+
+    server_type = ""
+    replication_verbs: frozenset[str] = frozenset(("REPLICATE",))
+
+    def __init__(self, context: BackendContext):
+        self.context = context
+        self.pid = os.getpid()
+        table = dict(self.verbs())
+        table["OPTIONS"] = self._options
+        if not context.replication_server:
+            for verb in self.replication_verbs:
+                table.pop(verb, None)
+        self._table = table
+        self._allow = ", ".join(sorted(table))
+        metrics = context.telemetry.metrics
+        self._durations = {
+            verb: metrics.histogram(
+                "swift_backend_request_seconds",
+                "Time to answer a request of the storage servers.",
+                server=self.server_type,
+                method=verb,
+            )
+            for verb in table
+        }
+        self._answers: dict[int, Any] = {}
+
+    def verbs(self) -> Mapping[str, Handler]:
+        """Method name → handler."""
+        return {}
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        """The WSGI face, for third-party filters in front."""
+        from swift.runtime.wsgi import serve_wsgi
+
+        return serve_wsgi(self.handle, environ, start_response)
+
+    def handle(self, request: Request) -> Response:
+        """Answer one request; never raises."""
+        started = time.time()
+        handler = self._table.get(request.method)
+        if handler is None:
+            response = error_response(405, headers={"allow": self._allow})
+        else:
+            response = self._guarded(handler, request)
+        self._account_for(request, response, started)
+        return response
+
+    def _guarded(self, handler: Handler, request: Request) -> Response:
+        try:
+            return handler(request)
+        except HTTPError as error:
+            return error.response
+        except DeviceUnavailable as error:
+            return error_response(507, drive=error.device)
+        except NoSpace:
+            return error_response(507, drive=request.raw_path.split("/", 2)[1])
+        except InvalidTimestamp:
+            word = "Invalid" if "x-timestamp" in request.headers else "Missing"
+            return error_response(400, f"{word} X-Timestamp header", content_type=TEXT)
+        except NotUTF8:
+            return error_response(412, "Invalid UTF8 or contains NULL")
+        except BodyTimeout:
+            return error_response(408)
+        except ClientDisconnected:
+            return error_response(499)
+        except BadFraming:
+            return error_response(400)
+        except LockTimeout as error:
+            self.context.telemetry.log.error(str(error), txid=request.headers.get("x-trans-id"))
+            return error_response(503)
+        except Exception as error:
+            self.context.telemetry.log.exception(
+                f"ERROR {request.method} {request.path_qs}", error, txid=request.headers.get("x-trans-id")
+            )
+            return error_response(500)
+
+    def _options(self, _request: Request) -> Response:
+        return Response(200, {"allow": self._allow, "server": f"{self.server_type}-server/{__version__}"})
+
+    def _account_for(self, request: Request, response: Response, started: float) -> None:
+        now = time.time()
+        seconds = now - started
+        duration = self._durations.get(request.method)
+        if duration is not None:
+            duration.observe(seconds)
+        counter = self._answers.get(response.status)
+        if counter is None:
+            counter = self._answers[response.status] = self.context.telemetry.metrics.counter(
+                "swift_backend_responses_total",
+                "Answers of the storage servers by status.",
+                server=self.server_type,
+                status=str(response.status),
+            )
+        counter.inc()
+        statsd = self.context.telemetry.statsd
+        if statsd.enabled:
+            errors = ".errors" if response.status >= 500 and response.status != 507 else ""
+            statsd.timing(f"{request.method}{errors}.timing", seconds)
+        if self.context.access_log is not None:
+            self.context.access_log.write(self._line(request, response, now, seconds))
+
+    def _line(self, request: Request, response: Response, now: float, seconds: float) -> str:
+        headers = request.headers
+        return (
+            f"{request.remote_addr or '-'} - - [{common_log_time(now)}] "
+            f'"{request.method} {request.path_qs}" {response.status} '
+            f"{response.headers.get('content-length', '-')} "
+            f'"{headers.get("referer", "-")}" "{headers.get("x-trans-id", "-")}" '
+            f'"{headers.get("user-agent", "-")}" {seconds:.4f} "-" {self.pid} '
+            f"{headers.get('x-backend-storage-policy-index', '-')}"
+        )
+
+
+def split_backend_path(request: Request, minimum: int, maximum: int) -> list[Any]:
+    """Device, partition and names of a storage request; 400 for a malformed one.
+
+    Raises ``HTTPError`` 400 (text/plain, spec: object-server.md §2) and ``NotUTF8``.
+    """
+    try:
+        parts = request.split_path(minimum, maximum, rest_with_last=True)
+    except NotUTF8:
+        raise
+    except ValueError as error:
+        raise HTTPError(400, str(error), content_type=TEXT)
+    for noun, part in zip(("device", "partition"), parts, strict=False):
+        if part in (".", ".."):
+            raise HTTPError(400, f"Invalid {noun}: {part}", content_type=TEXT)
+    return parts

@@ -1,0 +1,84 @@
+"""Access lines: built only when wanted, written in batches off the request path.
+
+A busy server writes thousands of lines a second; one system call for each would cost more than the
+line. On a console the lines of a quarter second leave together; to syslog each is its own datagram, as
+syslog wants, through the ordinary ``Log``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from swift.telemetry.log import Log
+
+#: A batch is written when it is this long or this old.
+BATCH_BYTES = 32768
+BATCH_S = 0.25
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+class AccessLog:
+    """Writes complete lines to ``log``, or in batches to the descriptor ``fd``.
+
+    ``schedule(seconds, call)`` runs the flush later in the event loop.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        *,
+        fd: int | None = None,
+        name: str = "",
+        schedule: Callable[[float, Callable[[], None]], object] | None = None,
+    ):
+        self._log = log
+        self._fd = fd
+        self._name = f"{name}: " if name else ""
+        self._schedule = schedule
+        self._lines: list[str] = []
+        self._size = 0
+
+    def write(self, line: str) -> None:
+        """Log one line (without line end)."""
+        if self._fd is None:
+            self._log.raw(line)
+            return
+        self._lines.append(line)
+        self._size += len(line)
+        if self._size >= BATCH_BYTES or self._schedule is None:
+            self.flush()
+        elif len(self._lines) == 1:
+            self._schedule(BATCH_S, self.flush)
+
+    def flush(self) -> None:
+        """Write what is waiting."""
+        if not self._lines or self._fd is None:
+            return
+        lines, self._lines, self._size = self._lines, [], 0
+        text = "".join(f"{self._name}{line}\n" for line in lines)
+        try:
+            os.write(self._fd, text.encode("utf-8", "backslashreplace"))
+        except OSError:
+            # A full or closed log must not fail requests that are already answered.
+            return
+
+
+_stamp_second = -1
+_stamp_text = ""
+
+
+def common_log_time(now_s: float) -> str:
+    """``21/Nov/2026:02:24:23 +0000``; made once a second."""
+    global _stamp_second, _stamp_text
+    second = int(now_s)
+    if second != _stamp_second:
+        t = time.gmtime(second)
+        _stamp_text = (
+            f"{t.tm_mday:02d}/{_MONTHS[t.tm_mon - 1]}/{t.tm_year}:"
+            f"{t.tm_hour:02d}:{t.tm_min:02d}:{t.tm_sec:02d} +0000"
+        )
+        _stamp_second = second
+    return _stamp_text
