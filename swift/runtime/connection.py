@@ -1,0 +1,275 @@
+"""One client connection: reading heads and bodies, sending responses, with every wait bounded.
+
+The connection knows framing and time, not requests: ``runtime.httpd`` decides what to do with a head.
+Slow clients are cut by deadlines: a head must be complete ``client_timeout`` seconds after its first
+byte, and each piece of a body within as much.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import time
+from typing import Any
+
+from swift.green import DeadlineExceeded, wait_readable, wait_writable
+from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected, FileBody
+from swift.wire.chunked import ChunkDecoder
+from swift.wire.http1 import HeadLimits, check_unfinished, response_head
+
+RECV_BYTES = 65536
+#: An unread request body up to this size is read and dropped to keep the connection.
+DRAIN_BYTES_MAX = 65536
+_WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class ConnectionClosed(Exception):
+    """The peer went away or fell silent; nothing more can be sent or read."""
+
+
+class Connection:
+    """A non-blocking client socket with what was read too much."""
+
+    __slots__ = ("sock", "fd", "peer", "is_tls", "buffer", "client_timeout_s", "idle", "sent_bytes")
+
+    def __init__(self, sock: Any, peer: tuple[Any, ...], client_timeout_s: float):
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.peer = peer
+        self.is_tls = isinstance(sock, ssl.SSLSocket)
+        self.buffer = b""
+        self.client_timeout_s = client_timeout_s
+        #: Waiting for the next request; such connections may be closed at any time.
+        self.idle = True
+        self.sent_bytes = 0
+
+    # reading
+
+    def _recv(self, deadline: float) -> bytes:
+        """Some bytes, empty at the end of the stream; raises ``DeadlineExceeded`` or OSError."""
+        while True:
+            try:
+                return self.sock.recv(RECV_BYTES)  # type: ignore[no-any-return]
+            except ssl.SSLWantWriteError:
+                wait_writable(self.fd, deadline)
+            except _WOULD_BLOCK:
+                wait_readable(self.fd, deadline)
+
+    def read_head(self, limits: HeadLimits, idle_timeout_s: float) -> bytes | None:
+        """The bytes of the next request head; None when the client is done.
+
+        Raises ``wire.http1.BadHead`` for one that is too long, ``DeadlineExceeded`` for a slow one.
+        """
+        data = self.buffer.lstrip(b"\r\n") if self.buffer[:1] in (b"\r", b"\n") else self.buffer
+        deadline = time.monotonic() + (self.client_timeout_s if data else idle_timeout_s)
+        self.idle = not data
+        searched = 0
+        while True:
+            end = data.find(b"\r\n\r\n", searched)
+            if end >= 0:
+                self.buffer = data[end + 4 :]
+                self.idle = False
+                return data[: end + 4]
+            check_unfinished(data, limits)
+            searched = max(0, len(data) - 3)
+            try:
+                more = self._recv(deadline)
+            except DeadlineExceeded:
+                if not data:
+                    return None
+                raise
+            except OSError:
+                return None
+            if not more:
+                return None
+            if not data:
+                more = more.lstrip(b"\r\n")
+                self.idle = False
+                deadline = time.monotonic() + self.client_timeout_s
+            data = data + more if data else more
+
+    def read_some(self) -> bytes:
+        """Body bytes: what is buffered, else what arrives next.
+
+        Raises ``BodyTimeout`` or ``ClientDisconnected``.
+        """
+        if self.buffer:
+            data, self.buffer = self.buffer, b""
+            return data
+        try:
+            data = self._recv(time.monotonic() + self.client_timeout_s)
+        except DeadlineExceeded:
+            raise BodyTimeout(f"no data from the client for {self.client_timeout_s:g} s")
+        except OSError as error:
+            raise ClientDisconnected(str(error))
+        if not data:
+            raise ClientDisconnected("the client closed the connection inside the body")
+        return data
+
+    # writing
+
+    def send_all(self, data: bytes | memoryview) -> None:
+        """Send every byte; raises ``ConnectionClosed``."""
+        try:
+            sent = self.sock.send(data)
+        except _WOULD_BLOCK:
+            sent = 0
+        except OSError as error:
+            raise ConnectionClosed(str(error))
+        self.sent_bytes += sent
+        if sent < len(data):
+            self._send_rest(memoryview(data)[sent:])
+
+    def _send_rest(self, rest: memoryview) -> None:
+        while rest:
+            self._wait_writable()
+            try:
+                sent = self.sock.send(rest)
+            except _WOULD_BLOCK:
+                continue
+            except OSError as error:
+                raise ConnectionClosed(str(error))
+            self.sent_bytes += sent
+            rest = rest[sent:]
+
+    def _wait_writable(self) -> None:
+        try:
+            wait_writable(self.fd, time.monotonic() + self.client_timeout_s)
+        except DeadlineExceeded:
+            raise ConnectionClosed("the client does not take its response")
+        except OSError as error:
+            raise ConnectionClosed(str(error))
+
+    def send_file(self, body: FileBody) -> None:
+        """Send a file range without copying it through this process; raises ``ConnectionClosed``."""
+        offset, left = body.offset, body.length
+        while left:
+            if self.is_tls:
+                piece = os.pread(body.fd, min(left, RECV_BYTES), offset)
+                self.send_all(piece)
+                sent = len(piece)
+            else:
+                sent = self._sendfile_once(body.fd, offset, left)
+            if not sent:
+                raise ConnectionClosed("the file ended before its announced length")
+            offset += sent
+            left -= sent
+
+    def _sendfile_once(self, fd: int, offset: int, left: int) -> int:
+        while True:
+            try:
+                sent = os.sendfile(self.fd, fd, offset, min(left, 1 << 30))
+            except BlockingIOError:
+                self._wait_writable()
+                continue
+            except OSError as error:
+                raise ConnectionClosed(str(error))
+            self.sent_bytes += sent
+            return sent
+
+    def close(self) -> None:
+        """Close the socket; harmless when it is closed."""
+        try:
+            self.sock.close()
+        except OSError:
+            # Whoever closed the other end has what it wanted.
+            return
+
+    def __repr__(self) -> str:
+        return f"<Connection from {self.peer[0]} {'idle' if self.idle else 'busy'}>"
+
+
+class ConnectionBody:
+    """The body of the current request on a connection (``http.body.RequestBody``)."""
+
+    __slots__ = ("length", "_connection", "_left", "_decoder", "_ready", "_must_continue", "may_wait")
+
+    def __init__(self, connection: Connection, length: int | None, *, expects_continue: bool):
+        self.length = length
+        self._connection = connection
+        self._left = 0 if length is None else length
+        self._decoder = ChunkDecoder() if length is None else None
+        self._ready: list[bytes] = []
+        self._must_continue = expects_continue
+        self.may_wait = expects_continue
+
+    @property
+    def finished(self) -> bool:
+        """Whether every byte has been read."""
+        if self._decoder is None:
+            return self._left == 0
+        return self._decoder.finished and not self._ready
+
+    @property
+    def waits_for_continue(self) -> bool:
+        """Whether the client may still be waiting for 100 Continue before it sends anything."""
+        return self._must_continue
+
+    def send_continue(self, headers: dict[str, str]) -> None:
+        """``100 Continue`` with extra headers, if the client asked for it."""
+        if self.may_wait:
+            self._must_continue = False
+            try:
+                self._connection.send_all(response_head(100, "Continue", headers, ""))
+            except ConnectionClosed as error:
+                raise ClientDisconnected(str(error))
+
+    def next_stage(self) -> None:
+        """Expect another chunked body of the same request."""
+        self._decoder = ChunkDecoder()
+        self._ready = []
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to ``size`` bytes, everything when negative; see ``RequestBody``."""
+        if self._must_continue:
+            self.send_continue({})
+        if size < 0:
+            pieces = []
+            while piece := self.read(1 << 20):
+                pieces.append(piece)
+            return b"".join(pieces)
+        return self._read_counted(size) if self._decoder is None else self._read_chunked(size)
+
+    def _read_counted(self, size: int) -> bytes:
+        want = min(size, self._left)
+        if want <= 0:
+            return b""
+        data = self._connection.read_some()
+        if len(data) > want:
+            self._connection.buffer = data[want:]
+            data = data[:want]
+        self._left -= len(data)
+        return data
+
+    def _read_chunked(self, size: int) -> bytes:
+        decoder = self._decoder
+        assert decoder is not None
+        while not self._ready and not decoder.finished:
+            data = self._connection.read_some()
+            self._ready, used = decoder.feed(data)
+            if used < len(data):
+                self._connection.buffer = data[used:]
+        if not self._ready:
+            return b""
+        piece = self._ready.pop(0)
+        if len(piece) > size:
+            self._ready.insert(0, piece[size:])
+            piece = piece[:size]
+        return piece
+
+    def drain(self) -> bool:
+        """Read and drop a short rest; False when the connection cannot be kept."""
+        if self.finished:
+            return True
+        if self._must_continue or (self._decoder is None and self._left > DRAIN_BYTES_MAX):
+            return False
+        dropped = 0
+        try:
+            while dropped <= DRAIN_BYTES_MAX:
+                piece = self.read(RECV_BYTES)
+                if not piece:
+                    return self.finished
+                dropped += len(piece)
+        except (ClientDisconnected, BodyTimeout, BadFraming):
+            return False
+        return False

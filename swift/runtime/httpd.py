@@ -1,0 +1,284 @@
+"""The HTTP server of every service: one green thread a connection, keep-alive and pipelining.
+
+A request goes head → ``Request`` → the pipeline's ``handle`` → ``Response`` → socket. The server owns
+framing, the Date header, HEAD's missing body, and sends each kind of body the cheapest way. Whatever
+escapes the pipeline becomes a plain 500 here; a client never sees a traceback.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable
+from typing import Any
+
+from swift import green
+from swift.http.body import BodyError, FileBody
+from swift.http.request import Request
+from swift.http.response import HTTPError, Response, error_response
+from swift.runtime.connection import Connection, ConnectionBody, ConnectionClosed
+from swift.telemetry.telemetry import Telemetry
+from swift.wire.chunked import LAST_CHUNK, chunk_head
+from swift.wire.http1 import BadHead, HeadLimits, RequestHead, date_line, parse_request_head, response_head
+
+Handle = Callable[[Request], Response]
+
+#: A response body up to this size is joined with its head into one send.
+JOIN_BYTES_MAX = 65536
+#: Relayed bodies move in pieces of this size.
+RELAY_BYTES = 262144
+#: Ending a connection after an error, unread bytes are taken for this long so that the answer arrives.
+LINGER_S = 1.0
+
+
+class HttpServer:
+    """Serves ``handle`` on listening sockets until told to stop."""
+
+    def __init__(
+        self,
+        handle: Handle,
+        telemetry: Telemetry,
+        *,
+        limits: HeadLimits | None = None,
+        max_clients: int = 1024,
+        client_timeout_s: float = 60.0,
+        keepalive_timeout_s: float = 60.0,
+        pages: dict[str, Handle] | None = None,
+        tls: ssl.SSLContext | None = None,
+    ):
+        self._handle = handle
+        self._telemetry = telemetry
+        self._limits = limits or HeadLimits()
+        self._client_timeout_s = client_timeout_s
+        self._keepalive_timeout_s = keepalive_timeout_s
+        self._places = green.Semaphore(max_clients)
+        #: Paths the server itself answers (metrics), before any filter.
+        self._pages = pages or {}
+        self._tls = tls
+        self._connections: set[Connection] = set()
+        self._stopping = False
+        metrics = telemetry.metrics
+        self._open = metrics.gauge("swift_http_connections", "Client connections open now.")
+        self._refused = metrics.counter("swift_http_bad_requests_total", "Requests whose head was refused.")
+
+    # accepting
+
+    def serve(self, listener: Any) -> None:
+        """Accept connections until ``stop``; returns then."""
+        while not self._stopping:
+            self._places.acquire()
+            try:
+                sock, peer = listener.accept()
+            except BlockingIOError:
+                self._places.release()
+                try:
+                    green.wait_readable(listener.fileno(), time.monotonic() + 1.0)
+                except green.DeadlineExceeded:
+                    continue
+                continue
+            except OSError as error:
+                self._places.release()
+                if self._stopping:
+                    return
+                self._telemetry.log.error(f"cannot accept a connection: {error.strerror}")
+                green.sleep(0.1)
+                continue
+            green.spawn_detached(self._connected, sock, peer)
+            # One a turn, so that the other workers get their share of a burst.
+            green.sleep(0)
+
+    def stop(self, grace_s: float = 30.0) -> None:
+        """Accept no more, close idle connections, wait up to ``grace_s`` for busy ones."""
+        self._stopping = True
+        deadline = time.monotonic() + grace_s
+        while self._connections and time.monotonic() < deadline:
+            for connection in [c for c in self._connections if c.idle]:
+                connection.close()
+                self._connections.discard(connection)
+            green.sleep(0.05)
+
+    def _connected(self, sock: Any, peer: tuple[Any, ...]) -> None:
+        connection = None
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(6, 1, 1)  # IPPROTO_TCP, TCP_NODELAY
+            if self._tls is not None:
+                sock = _handshake(self._tls, sock, time.monotonic() + self._client_timeout_s)
+            connection = Connection(sock, peer, self._client_timeout_s)
+            self._connections.add(connection)
+            self._open.inc()
+            self._converse(connection)
+        except (OSError, ConnectionClosed, green.DeadlineExceeded):
+            # The client is gone or too slow; what it asked for has been answered or dropped.
+            pass
+        finally:
+            if connection is not None:
+                self._connections.discard(connection)
+                self._open.inc(-1)
+            sock.close()
+            self._places.release()
+
+    # one connection
+
+    def _converse(self, connection: Connection) -> None:
+        idle_timeout_s = self._client_timeout_s
+        while True:
+            try:
+                data = connection.read_head(self._limits, idle_timeout_s)
+                if data is None:
+                    return
+                head = parse_request_head(data, self._limits)
+            except BadHead as error:
+                self._refuse(connection, error)
+                return
+            except green.DeadlineExceeded:
+                self._refuse(connection, BadHead(408, "the request head did not arrive in time"))
+                return
+            if not self._serve_one(connection, head) or self._stopping:
+                return
+            idle_timeout_s = self._keepalive_timeout_s
+
+    def _serve_one(self, connection: Connection, head: RequestHead) -> bool:
+        """Answer one request; False when the connection must end."""
+        body = ConnectionBody(connection, head.length, expects_continue=head.expects_continue)
+        request = Request(head.method, head.raw_path, head.headers, body, query=head.query)
+        request.remote_addr = connection.peer[0]
+        request.remote_port = connection.peer[1]
+        request.http_minor = head.minor
+        request.expects_continue = head.expects_continue
+        request.received_at = time.time()
+        if connection.is_tls:
+            request.scheme = "https"
+        page = self._pages.get(head.raw_path) if self._pages else None
+        response = self._respond(page or self._handle, request)
+        may_keep = head.keep_alive and not response.close_connection and not self._stopping
+        if may_keep and not body.finished:
+            # A refused upload is drained when short, otherwise the connection ends after the answer.
+            may_keep = not body.waits_for_continue and body.drain()
+        self._send(connection, head, response, keep=may_keep)
+        if not may_keep and not body.finished:
+            self._linger(connection)
+        return may_keep
+
+    def _respond(self, handle: Handle, request: Request) -> Response:
+        try:
+            return handle(request)
+        except HTTPError as error:
+            return error.response
+        except BodyError:
+            return error_response(499)
+        except Exception as error:
+            self._telemetry.log.exception(f"ERROR {request.method} {request.path_qs}", error)
+            return error_response(500, "An error occurred", content_type="text/plain")
+
+    # sending
+
+    def _send(self, connection: Connection, head: RequestHead, response: Response, *, keep: bool) -> None:
+        before = connection.sent_bytes
+        sent_head = 0
+        complete = False
+        try:
+            sent_head = self._send_parts(connection, head, response, keep)
+            complete = True
+        except (BodyError, OSError) as error:
+            raise ConnectionClosed(str(error))
+        except ValueError as error:
+            self._telemetry.log.exception(f"ERROR unusable response to {head.method} {head.raw_path}", error)
+            raise ConnectionClosed(str(error))
+        finally:
+            response.discard()
+            if response.on_end is not None:
+                response.ended(max(0, connection.sent_bytes - before - sent_head), complete)
+
+    def _send_parts(self, connection: Connection, head: RequestHead, response: Response, keep: bool) -> int:
+        """Send everything; returns how many bytes were not body."""
+        headers, body = response.headers, response.body
+        extra = date_line()
+        if isinstance(body, bytes):
+            if "content-length" not in headers and response.status not in (204, 304):
+                headers["content-length"] = str(len(body))
+            elif response.status == 204 and "content-length" not in headers:
+                headers["content-length"] = "0"
+        chunked = not isinstance(body, bytes) and "content-length" not in headers
+        if chunked and head.minor == 0:
+            chunked, keep = False, False
+        elif chunked and head.method != "HEAD":
+            extra += "Transfer-Encoding: chunked\r\n"
+        if not keep:
+            extra += "Connection: close\r\n"
+        elif head.minor == 0:
+            extra += "Connection: keep-alive\r\n"
+        text = response_head(response.status, response.reason, headers, extra)
+        if head.method == "HEAD" or response.status in (204, 304):
+            connection.send_all(text)
+            return len(text)
+        if isinstance(body, bytes):
+            if len(body) <= JOIN_BYTES_MAX:
+                connection.send_all(text + body)
+            else:
+                connection.send_all(text)
+                connection.send_all(body)
+            return len(text)
+        connection.send_all(text)
+        framing = _send_body(connection, body, chunked)
+        return len(text) + framing
+
+    def _refuse(self, connection: Connection, error: BadHead) -> None:
+        self._refused.inc()
+        headers = {"content-type": "text/html; charset=UTF-8", "content-length": str(len(error.body))}
+        reason = error_response(error.status).reason
+        text = response_head(error.status, reason, headers, date_line() + "Connection: close\r\n")
+        connection.send_all(text + error.body)
+        self._linger(connection)
+
+    def _linger(self, connection: Connection) -> None:
+        """Take what the client still sends for a moment: closing at once could destroy our answer."""
+        deadline = time.monotonic() + LINGER_S
+        try:
+            connection.sock.shutdown(1)
+            while time.monotonic() < deadline and connection._recv(deadline):
+                continue
+        except (OSError, green.DeadlineExceeded):
+            # Gone already, or still sending after the moment: either way the socket is closed next.
+            return
+
+
+def _handshake(context: ssl.SSLContext, sock: Any, deadline: float) -> Any:
+    tls = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+    while True:
+        try:
+            tls.do_handshake()
+            return tls
+        except ssl.SSLWantReadError:
+            green.wait_readable(tls.fileno(), deadline)
+        except ssl.SSLWantWriteError:
+            green.wait_writable(tls.fileno(), deadline)
+
+
+def _send_body(connection: Connection, body: Any, chunked: bool) -> int:
+    """Send a body that is not bytes; returns the bytes of chunk framing."""
+    if isinstance(body, FileBody):
+        connection.send_file(body)
+        return 0
+    read_into = getattr(body, "read_into", None)
+    if read_into is not None and not chunked:
+        buffer = memoryview(bytearray(RELAY_BYTES))
+        while size := read_into(buffer):
+            connection.send_all(buffer[:size])
+        return 0
+    framing = 0
+    for piece in body:
+        if not piece:
+            continue
+        if isinstance(piece, FileBody):
+            connection.send_file(piece)
+        elif chunked:
+            start = chunk_head(len(piece))
+            connection.send_all(start + piece + b"\r\n")
+            framing += len(start) + 2
+        else:
+            connection.send_all(piece)
+    if chunked:
+        connection.send_all(LAST_CHUNK)
+        framing += len(LAST_CHUNK)
+    return framing

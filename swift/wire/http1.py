@@ -1,0 +1,314 @@
+"""HTTP/1.1 heads, sans I/O: bytes in, values out (RFC 9112; spec: public-api.md §1).
+
+llhttp (``httptools``) does the parsing. Four things it sees differently from this API are handled here,
+before it is fed: verbs it does not know (REPLICATE, SSYNC, UPDATE, anything that must become a 405),
+raw 8-bit bytes in the request target (percent-encoded), a missing Host in HTTP/1.1 (refused) and
+header names with underscores (dropped, because CGI-style names cannot tell them from dashes).
+
+It refuses to know sockets and bodies.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+
+import httptools
+
+from swift.base.errors import SwiftError
+from swift.base.timestamp import http_date
+from swift.http.headers import HeaderMap, title_case
+
+#: A head longer than this is refused whatever its parts are.
+HEAD_BYTES_MAX = 65536
+
+_PARSED_METHODS = frozenset((b"GET", b"HEAD", b"PUT", b"POST", b"DELETE", b"OPTIONS", b"COPY"))
+_TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}\Z")
+_VERSION = re.compile(rb"HTTP/(\d)\.(\d)\Z")
+_NAMES_MAX = 4096
+_names: dict[bytes, str] = {}
+_EIGHT_BIT = re.compile(rb"[\x80-\xff]")
+
+
+class BadHead(SwiftError):
+    """A head that cannot become a request; ``status`` is what to answer before closing."""
+
+    def __init__(self, status: int, text: str = "", body: bytes = b""):
+        super().__init__(text or f"malformed request head ({status})")
+        self.status = status
+        self.body = body
+
+
+class HeadLimits:
+    """How large the parts of a head may be (public-api.md §1)."""
+
+    __slots__ = ("line_bytes", "header_bytes", "header_count")
+
+    def __init__(self, line_bytes: int = 8192, header_bytes: int = 8192, header_count: int = 201):
+        self.line_bytes = line_bytes
+        self.header_bytes = header_bytes
+        self.header_count = header_count
+
+
+class RequestHead:
+    """A parsed request line and headers.
+
+    ``length`` is the announced body size, None when ``chunked``, 0 when there is no body.
+    """
+
+    __slots__ = (
+        "method",
+        "raw_path",
+        "query",
+        "headers",
+        "minor",
+        "keep_alive",
+        "length",
+        "chunked",
+        "expects_continue",
+        "_url",
+        "_broken",
+    )
+
+    def __init__(self) -> None:
+        self.method = ""
+        self.raw_path = ""
+        self.query = ""
+        self.headers: HeaderMap = {}
+        self.minor = 1
+        self.keep_alive = True
+        self.length: int | None = 0
+        self.chunked = False
+        self.expects_continue = False
+        self._url = b""
+        self._broken = False
+
+    def on_url(self, url: bytes) -> None:
+        """llhttp callback."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """llhttp callback; repeated names are joined."""
+        key = _names.get(name)
+        if key is None:
+            key = _new_name(name)
+        if not key:
+            return
+        headers = self.headers
+        text = value.decode("latin-1").rstrip(" \t")
+        if key in headers:
+            if key == "host":
+                self._broken = True
+            text = f"{headers[key]}, {text}"
+        headers[key] = text
+
+
+def _new_name(name: bytes) -> str:
+    key = "" if b"_" in name else name.decode("latin-1").lower()
+    if len(_names) < _NAMES_MAX:
+        _names[name] = key
+    return key
+
+
+def check_unfinished(buffer: bytes, limits: HeadLimits) -> None:
+    """Refuse early a head that is already too long although its end has not arrived."""
+    if len(buffer) > limits.line_bytes and b"\r\n" not in buffer[: limits.line_bytes + 2]:
+        raise BadHead(414, "request line too long")
+    if len(buffer) > HEAD_BYTES_MAX:
+        raise BadHead(431, "request head too long")
+
+
+def parse_request_head(data: bytes, limits: HeadLimits) -> RequestHead:
+    """Parse a complete head, ending with its empty line; raises ``BadHead``."""
+    line_end = data.find(b"\r\n")
+    if line_end > limits.line_bytes:
+        raise BadHead(414, "request line too long")
+    if len(data) > HEAD_BYTES_MAX:
+        raise BadHead(431, "request head too long")
+    head = RequestHead()
+    space = data.find(b" ")
+    method = data[:space]
+    if method not in _PARSED_METHODS or _EIGHT_BIT.search(data, 0, line_end):
+        data = _translated(data, line_end, method)
+    _check_sizes(data, limits)
+    parser = httptools.HttpRequestParser(head)
+    try:
+        parser.feed_data(data)
+    except httptools.HttpParserUpgrade:
+        # An offer to switch protocols may be ignored (RFC 9110 §7.8): the request is answered as it is.
+        pass
+    except httptools.HttpParserError as error:
+        if _newer_version(data):
+            raise BadHead(505, "HTTP version not supported")
+        raise BadHead(400, str(error))
+    head.method = method.decode("ascii")
+    version = parser.get_http_version()
+    if version not in ("1.1", "1.0"):
+        raise BadHead(505 if version >= "2" else 400, f"HTTP/{version} is not supported")
+    head.minor = 1 if version == "1.1" else 0
+    head.keep_alive = parser.should_keep_alive()
+    _finish(head)
+    return head
+
+
+def _newer_version(data: bytes) -> bool:
+    last_word = data[: data.find(b"\r\n")].rsplit(b" ", 1)[-1]
+    match = _VERSION.match(last_word)
+    return match is not None and int(match[1]) >= 2
+
+
+def _translated(data: bytes, line_end: int, method: bytes) -> bytes:
+    """The same head with a verb that llhttp knows and an ASCII target."""
+    if not _TOKEN.match(method):
+        raise BadHead(400, "malformed method")
+    target = data[len(method) : line_end]
+    target = _EIGHT_BIT.sub(lambda m: b"%%%02X" % m[0][0], target)
+    safe = method if method in _PARSED_METHODS else b"POST"
+    return safe + target + data[line_end:]
+
+
+def _check_sizes(data: bytes, limits: HeadLimits) -> None:
+    lines = data.count(b"\n") - 2
+    if lines > limits.header_count:
+        raise BadHead(431, "too many headers", b"<html><h1>Too many headers</h1></html>")
+    if len(data) > limits.header_bytes:
+        for line in data.split(b"\r\n")[1:]:
+            if len(line) > limits.header_bytes:
+                raise BadHead(400, "header line too long")
+
+
+def _finish(head: RequestHead) -> None:
+    """Target, framing and expectations of a head that llhttp accepted."""
+    headers = head.headers
+    if head._broken or (head.minor == 1 and "host" not in headers):
+        raise BadHead(400, "exactly one Host header is required")
+    target = head._url.decode("ascii")
+    if not target.startswith("/"):
+        target = _origin_form(target)
+    head.raw_path, _, head.query = target.partition("?")
+    coding = headers.get("transfer-encoding")
+    if coding is not None:
+        _check_coding(head, coding)
+        head.length, head.chunked = None, True
+    elif "content-length" in headers:
+        head.length = int(headers["content-length"])
+    expect = headers.get("expect")
+    if expect is not None and head.minor == 1:
+        if expect.lower() != "100-continue":
+            raise BadHead(417, "unknown expectation")
+        head.expects_continue = True
+
+
+def _check_coding(head: RequestHead, coding: str) -> None:
+    if "content-length" in head.headers:
+        raise BadHead(400, "both Content-Length and Transfer-Encoding")
+    if "," in coding:
+        text = b"Unsupported Transfer-Coding header value specified in Transfer-Encoding header"
+        raise BadHead(501, "more than one transfer coding", text)
+    if coding.strip().lower() != "chunked":
+        raise BadHead(400, "unknown transfer coding", b"Invalid Transfer-Encoding header value")
+
+
+def _origin_form(target: str) -> str:
+    """The path of an absolute-form target; 400 for anything else that is not a path."""
+    for scheme in ("http://", "https://"):
+        if target.lower().startswith(scheme):
+            slash = target.find("/", len(scheme))
+            return target[slash:] if slash > 0 else "/"
+    raise BadHead(400, "the request target is not a path")
+
+
+# --- writing ---------------------------------------------------------------------------------------
+
+_date_second = 0
+_date_line = ""
+
+
+def date_line(now_s: float | None = None) -> str:
+    """``Date: …`` with its line end; made once a second."""
+    global _date_second, _date_line
+    second = int(time.time() if now_s is None else now_s)
+    if second != _date_second:
+        _date_second, _date_line = second, f"Date: {http_date(second)}\r\n"
+    return _date_line
+
+
+def response_head(status: int, reason: str, headers: Mapping[str, str], extra: str) -> bytes:
+    """Status line, Title-Cased headers, ``extra`` complete lines and the empty line, as bytes.
+
+    Raises ValueError when a name or value would smuggle in another line.
+    """
+    lines = [f"HTTP/1.1 {status} {reason}\r\n"]
+    for name, value in headers.items():
+        lines.append(f"{title_case(name)}: {value}\r\n")
+    block = "".join(lines)
+    if block.count("\n") != len(lines) or block.count("\r") != len(lines) or "\0" in block:
+        raise ValueError("a response header contains a line break")
+    return (block + extra + "\r\n").encode("latin-1", "replace")
+
+
+def request_head(method: str, target: str, host: str, headers: Mapping[str, str]) -> bytes:
+    """Request line, Host and headers as bytes; raises ValueError like ``response_head``."""
+    lines = [f"{method} {target} HTTP/1.1\r\nHost: {host}\r\n"]
+    for name, value in headers.items():
+        lines.append(f"{title_case(name)}: {value}\r\n")
+    block = "".join(lines)
+    if block.count("\n") != len(lines) + 1 or block.count("\r") != len(lines) + 1:
+        raise ValueError("a request header contains a line break")
+    return (block + "\r\n").encode("latin-1", "replace")
+
+
+class ResponseHead:
+    """A parsed status line and headers of an answer."""
+
+    __slots__ = ("status", "reason", "headers", "keep_alive", "length", "chunked")
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.reason = ""
+        self.headers: HeaderMap = {}
+        self.keep_alive = True
+        #: Bytes of body; None when chunked or delimited by the connection's end.
+        self.length: int | None = 0
+        self.chunked = False
+
+    on_header = RequestHead.on_header
+    _broken = False
+
+    def on_status(self, reason: bytes) -> None:
+        """llhttp callback."""
+        self.reason += reason.decode("latin-1")
+
+
+def parse_response_head(data: bytes, method: str) -> ResponseHead:
+    """Parse a complete answer head to a ``method`` request; raises ``BadHead`` with status 502."""
+    head = ResponseHead()
+    parser = httptools.HttpResponseParser(_Callbacks(head))
+    try:
+        parser.feed_data(data)
+    except httptools.HttpParserError as error:
+        raise BadHead(502, f"malformed answer: {error}")
+    head.status = parser.get_status_code()
+    headers = head.headers
+    connection = headers.get("connection", "").lower()
+    head.keep_alive = parser.get_http_version() == "1.1" and "close" not in connection
+    if method == "HEAD" or head.status in (204, 304) or 100 <= head.status < 200:
+        head.length = 0
+    elif "transfer-encoding" in headers:
+        head.length, head.chunked = None, True
+    elif "content-length" in headers:
+        head.length = int(headers["content-length"])
+    else:
+        head.length, head.keep_alive = None, False
+    return head
+
+
+class _Callbacks:
+    """Adapts ``ResponseHead`` (which has slots for values only) to llhttp's callbacks."""
+
+    __slots__ = ("on_header", "on_status")
+
+    def __init__(self, head: ResponseHead):
+        self.on_header = head.on_header
+        self.on_status = head.on_status
