@@ -169,6 +169,40 @@ class Semaphore(_semaphore.Semaphore):
     """A counter of free places; a context manager."""
 
 
+class Mailbox:
+    """Values put by many green threads and taken by one."""
+
+    __slots__ = ("_values", "_waiter")
+
+    def __init__(self) -> None:
+        self._values: deque[Any] = deque()
+        self._waiter: Any = None
+
+    def put(self, value: Any) -> None:
+        """Leave a value; wakes the one that waits."""
+        self._values.append(value)
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None:
+            _hubs.get_hub().schedule_call_global(0, waiter.switch)
+
+    def get(self, deadline: float | None = None) -> Any:
+        """The oldest value; raises ``DeadlineExceeded`` when none comes in time."""
+        if not self._values:
+            self._waiter = greenlet.getcurrent()
+            try:
+                if deadline is None:
+                    _hubs.get_hub().switch()
+                else:
+                    _sweeper.watch(self._waiter, deadline)
+                    try:
+                        _hubs.get_hub().switch()
+                    finally:
+                        _sweeper.waiting.pop(greenlet.getcurrent(), None)
+            finally:
+                self._waiter = None
+        return self._values.popleft()
+
+
 # --- waiting for sockets ---------------------------------------------------------------------------
 
 

@@ -1,0 +1,480 @@
+"""HTTP to backend nodes over pooled keep-alive connections: the real ``Transport``.
+
+A connection goes back to the pool only after an answer was read to its exact end; on any doubt it is
+closed. A reused connection that turns out dead before a byte of the answer came is replaced once by a
+fresh one, because servers close idle connections whenever they like.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterator
+
+from swift import green
+from swift.cluster.pool import ConnectionPool
+from swift.cluster.transport import Reply, StreamReply, TransportError
+from swift.http.body import BadFraming
+from swift.http.headers import HeaderMap
+from swift.telemetry.metrics import Registry
+from swift.wire.chunked import LAST_CHUNK, ChunkDecoder, chunk_head
+from swift.wire.http1 import BadHead, ResponseHead, parse_response_head, request_head
+
+RECV_BYTES = 65536
+#: Answer bodies up to this size are read together with the head and held in memory.
+WHOLE_BYTES_MAX = 65536
+#: A pooled connection must have been idle this long before its liveness is asked from the kernel.
+PEEK_AFTER_S = 1.0
+
+
+class _Link:
+    """One connection to a node."""
+
+    __slots__ = ("sock", "fd", "address", "idle_since", "buffer", "reused", "requests")
+
+    def __init__(self, sock: socket.socket, address: tuple[str, int]):
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.address = address
+        self.idle_since = 0.0
+        self.buffer = b""
+        self.reused = False
+        self.requests = 0
+
+    def looks_dead(self) -> bool:
+        """Whether the server has closed it, or sent bytes nobody asked for."""
+        try:
+            self.sock.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def send_all(self, data: bytes | memoryview, deadline: float) -> None:
+        """Send everything or raise OSError / ``DeadlineExceeded``."""
+        try:
+            sent = self.sock.send(data)
+        except BlockingIOError:
+            sent = 0
+        if sent == len(data):
+            return
+        rest = memoryview(data)[sent:]
+        while rest:
+            green.wait_writable(self.fd, deadline)
+            try:
+                rest = rest[self.sock.send(rest) :]
+            except BlockingIOError:
+                continue
+
+    def recv(self, deadline: float) -> bytes:
+        """Some bytes, empty at the end; raises OSError / ``DeadlineExceeded``."""
+        while True:
+            try:
+                return self.sock.recv(RECV_BYTES)
+            except BlockingIOError:
+                green.wait_readable(self.fd, deadline)
+
+    def recv_into(self, buffer: memoryview, deadline: float) -> int:
+        """Like ``recv`` into a buffer."""
+        while True:
+            try:
+                return self.sock.recv_into(buffer)
+            except BlockingIOError:
+                green.wait_readable(self.fd, deadline)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.sock.close()
+
+
+class HttpTransport:
+    """Pooled connections to any number of nodes, for one process."""
+
+    def __init__(self, metrics: Registry, *, per_address_max: int = 64, idle_max_s: float = 30.0):
+        self._pool: ConnectionPool[_Link] = ConnectionPool(
+            per_address_max=per_address_max, idle_max_s=idle_max_s
+        )
+        self._pid = os.getpid()
+        self._opened = metrics.counter("swift_client_connections_total", "Connections opened to nodes.")
+        self._errors = metrics.counter("swift_client_errors_total", "Exchanges with nodes that failed.")
+
+    # connections
+
+    def _link(self, address: tuple[str, int], connect_timeout_s: float) -> _Link:
+        if self._pid != os.getpid():
+            self._pool.drop_all()
+            self._pid = os.getpid()
+        now = time.monotonic()
+        while True:
+            link, stale = self._pool.take(address, now)
+            for old in stale:
+                old.close()
+            if link is None:
+                return self._connect(address, connect_timeout_s)
+            if now - link.idle_since < PEEK_AFTER_S or not link.looks_dead():
+                link.reused = True
+                return link
+            link.close()
+
+    def _connect(self, address: tuple[str, int], connect_timeout_s: float) -> _Link:
+        ip, port = address
+        try:
+            deadline = time.monotonic() + connect_timeout_s
+            sock = green.connect(green.resolve(ip, port), port, deadline)
+        except (OSError, green.DeadlineExceeded) as error:
+            self._errors.inc()
+            raise TransportError(f"cannot connect to {ip}:{port}: {error or 'timeout'}")
+        self._opened.inc()
+        return _Link(sock, address)
+
+    def _give_back(self, link: _Link) -> None:
+        link.requests += 1
+        if link.buffer:
+            link.close()
+            return
+        extra = self._pool.give(link, time.monotonic())
+        if extra is not None:
+            extra.close()
+
+    # the Transport interface
+
+    def request(
+        self,
+        ip: str,
+        port: int,
+        method: str,
+        path: str,
+        headers: HeaderMap,
+        body: bytes = b"",
+        *,
+        connect_timeout_s: float,
+        timeout_s: float,
+    ) -> Reply:
+        """See ``Transport.request``."""
+        sent = dict(headers)
+        sent["content-length"] = str(len(body))
+        exchange = self.open(
+            ip, port, method, path, sent, body, connect_timeout_s=connect_timeout_s, timeout_s=timeout_s
+        )
+        answer = exchange.reply()
+        return Reply(answer.status, answer.headers, answer.body.read_all(), answer.reason)
+
+    def open(
+        self,
+        ip: str,
+        port: int,
+        method: str,
+        path: str,
+        headers: HeaderMap,
+        body: bytes = b"",
+        *,
+        connect_timeout_s: float,
+        timeout_s: float,
+    ) -> HttpExchange:
+        """See ``Transport.open``; ``body`` is sent in the same write as the head."""
+        address = (ip, port)
+        host = f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+        opening = request_head(method, path, host, headers)
+        if body:
+            opening += body
+        link = self._link(address, connect_timeout_s)
+        exchange = HttpExchange(self, link, method, opening, connect_timeout_s, timeout_s)
+        exchange.chunked = "transfer-encoding" in headers
+        exchange.replayable = not exchange.chunked and "expect" not in headers
+        exchange.begin()
+        return exchange
+
+
+class HttpExchange:
+    """One request and its answer on a pooled connection (``cluster.transport.Exchange``)."""
+
+    __slots__ = (
+        "_transport",
+        "_link",
+        "_method",
+        "_opening",
+        "_connect_timeout_s",
+        "_timeout_s",
+        "chunked",
+        "replayable",
+        "continue_headers",
+        "_final",
+    )
+
+    def __init__(
+        self,
+        transport: HttpTransport,
+        link: _Link,
+        method: str,
+        opening: bytes,
+        connect_timeout_s: float,
+        timeout_s: float,
+    ):
+        self._transport = transport
+        self._link: _Link | None = link
+        self._method = method
+        self._opening = opening
+        self._connect_timeout_s = connect_timeout_s
+        self._timeout_s = timeout_s
+        self.chunked = False
+        #: The whole request is in ``_opening``, so it can be sent again.
+        self.replayable = False
+        self.continue_headers: HeaderMap = {}
+        self._final: StreamReply | None = None
+
+    def begin(self) -> None:
+        """Send the head (and the small body that came with it)."""
+        try:
+            self._send(self._opening)
+        except TransportError:
+            link = self._link
+            if link is None or not link.reused:
+                raise
+            self._renew()
+
+    def _renew(self) -> None:
+        """The reused connection was dead: once more on a fresh one."""
+        assert self._link is not None
+        address = self._link.address
+        self._link.close()
+        self._link = self._transport._connect(address, self._connect_timeout_s)
+        self._send(self._opening)
+
+    def _send(self, data: bytes | memoryview) -> None:
+        link = self._link
+        if link is None:
+            raise TransportError("the exchange was aborted")
+        try:
+            link.send_all(data, time.monotonic() + self._timeout_s)
+        except (OSError, green.DeadlineExceeded) as error:
+            raise self._failure("sending", error)
+
+    def _failure(self, doing: str, error: Exception) -> TransportError:
+        assert self._link is not None
+        ip, port = self._link.address
+        self._link.close()
+        self._transport._errors.inc()
+        reason = "timeout" if isinstance(error, green.DeadlineExceeded) else str(error)
+        return TransportError(f"{doing} {self._method} to {ip}:{port}: {reason}")
+
+    def send(self, data: bytes | memoryview) -> None:
+        """Send body bytes; see ``Exchange.send``."""
+        self.replayable = False
+        if self.chunked:
+            if data:
+                self._send(chunk_head(len(data)) + bytes(data) + b"\r\n")
+        else:
+            self._send(data)
+
+    def finish(self) -> None:
+        """End a chunked body."""
+        if self.chunked:
+            self._send(LAST_CHUNK)
+
+    def wait_continue(self) -> StreamReply | None:
+        """See ``Exchange.wait_continue``."""
+        head = self._read_head()
+        if head.status == 100:
+            self.continue_headers = head.headers
+            return None
+        self._final = self._stream(head)
+        return self._final
+
+    def reply(self) -> StreamReply:
+        """The final answer; 1xx answers are skipped."""
+        if self._final is not None:
+            return self._final
+        head = self._read_head()
+        while 100 <= head.status < 200:
+            head = self._read_head()
+        self._final = self._stream(head)
+        return self._final
+
+    def abort(self) -> None:
+        """Drop the connection."""
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+
+    def _read_head(self) -> ResponseHead:
+        link = self._link
+        if link is None:
+            raise TransportError("the exchange was aborted")
+        data = link.buffer
+        deadline = time.monotonic() + self._timeout_s
+        try:
+            while (end := data.find(b"\r\n\r\n")) < 0:
+                more = link.recv(deadline)
+                if not more:
+                    raise ConnectionResetError("closed before an answer")
+                data = data + more if data else more
+                if len(data) > 1 << 20:
+                    raise BadHead(502, "answer head too long")
+            link.buffer = data[end + 4 :]
+            return parse_response_head(data[: end + 4], self._method)
+        except (OSError, green.DeadlineExceeded, BadHead) as error:
+            if isinstance(error, OSError) and not data and link.reused and self.replayable:
+                self._renew()
+                return self._read_head()
+            raise self._failure("answer of", error)
+
+    def _stream(self, head: ResponseHead) -> StreamReply:
+        link = self._link
+        assert link is not None
+        body = LinkBody(self._transport, link, head, self._timeout_s)
+        self._link = None
+        if head.length is not None and head.length <= WHOLE_BYTES_MAX:
+            body.hold()
+        return StreamReply(head.status, head.headers, body, head.reason)
+
+
+class LinkBody:
+    """The body of an answer, read from its connection as it comes.
+
+    ``whole`` holds a small body completely; the connection is back in the pool by then.
+    """
+
+    __slots__ = (
+        "length",
+        "whole",
+        "_transport",
+        "_link",
+        "_left",
+        "_decoder",
+        "_keep",
+        "_timeout_s",
+        "_ready",
+    )
+
+    def __init__(self, transport: HttpTransport, link: _Link, head: ResponseHead, timeout_s: float):
+        self.length = head.length
+        self.whole: bytes | None = None
+        self._transport = transport
+        self._link: _Link | None = link
+        self._left = head.length
+        self._decoder = ChunkDecoder() if head.chunked else None
+        self._keep = head.keep_alive
+        self._timeout_s = timeout_s
+        self._ready: list[bytes] = []
+
+    def hold(self) -> None:
+        """Read a counted body into ``whole``; raises ``TransportError``."""
+        if not self.length:
+            self.whole = b""
+            self._release()
+            return
+        pieces = []
+        while piece := self._read_link(RECV_BYTES):
+            pieces.append(piece)
+        self.whole = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def read(self, size: int) -> bytes:
+        """Up to ``size`` bytes, empty at the end; raises ``TransportError``."""
+        if self.whole is not None:
+            data, self.whole = self.whole[:size], self.whole[size:]
+            return data
+        return self._read_link(size)
+
+    def read_all(self) -> bytes:
+        """Everything that is left."""
+        if self.whole is not None:
+            data, self.whole = self.whole, b""
+            return data
+        return b"".join(iter(lambda: self._read_link(RECV_BYTES), b""))
+
+    def _read_link(self, size: int) -> bytes:
+        link = self._link
+        if link is None:
+            return b""
+        try:
+            if self._decoder is not None:
+                return self._read_chunked(link, size)
+            return self._read_plain(link, size)
+        except (OSError, green.DeadlineExceeded, BadFraming) as error:
+            self.close()
+            reason = "timeout" if isinstance(error, green.DeadlineExceeded) else str(error)
+            raise TransportError(f"body from {link.address[0]}:{link.address[1]} broke off: {reason}")
+
+    def _read_plain(self, link: _Link, size: int) -> bytes:
+        want = size if self._left is None else min(size, self._left)
+        data = link.buffer
+        if data:
+            link.buffer = data[want:]
+            data = data[:want]
+        else:
+            data = link.recv(time.monotonic() + self._timeout_s)
+            if len(data) > want:
+                link.buffer = data[want:]
+                data = data[:want]
+        self._count(len(data))
+        return data
+
+    def _count(self, size: int) -> None:
+        if self._left is None:
+            if not size:
+                self.close()
+            return
+        if not size:
+            raise ConnectionResetError(f"{self._left} bytes missing")
+        self._left -= size
+        if not self._left:
+            self._release()
+
+    def _read_chunked(self, link: _Link, size: int) -> bytes:
+        decoder = self._decoder
+        assert decoder is not None
+        while not self._ready and not decoder.finished:
+            data, link.buffer = link.buffer or link.recv(time.monotonic() + self._timeout_s), b""
+            if not data:
+                raise ConnectionResetError("closed inside a chunked body")
+            self._ready, used = decoder.feed(data)
+            link.buffer = data[used:]
+        if not self._ready:
+            self._release()
+            return b""
+        piece = self._ready.pop(0)
+        if len(piece) > size:
+            self._ready.insert(0, piece[size:])
+            piece = piece[:size]
+        return piece
+
+    def read_into(self, buffer: memoryview) -> int:
+        """Fill a buffer with what is there; 0 at the end; raises ``TransportError``."""
+        link = self._link
+        if self.whole is not None or link is None or link.buffer or self._decoder or self._left is None:
+            data = self.read(len(buffer))
+            buffer[: len(data)] = data
+            return len(data)
+        try:
+            size = link.recv_into(buffer[: self._left], time.monotonic() + self._timeout_s)
+            self._count(size)
+            return size
+        except (OSError, green.DeadlineExceeded) as error:
+            self.close()
+            raise TransportError(f"body from {link.address[0]}:{link.address[1]} broke off: {error}")
+
+    def __iter__(self) -> Iterator[bytes]:
+        while piece := self.read(RECV_BYTES):
+            yield piece
+
+    def _release(self) -> None:
+        link, self._link = self._link, None
+        if link is None:
+            return
+        if self._keep:
+            self._transport._give_back(link)
+        else:
+            link.close()
+
+    def close(self) -> None:
+        """Drop the connection unless the body was read to its end."""
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+
+
+def make_transport(metrics: Registry) -> HttpTransport:
+    """The transport of a process, counting into ``metrics``."""
+    return HttpTransport(metrics)

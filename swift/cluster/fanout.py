@@ -1,0 +1,73 @@
+"""The one loop that sends a request to many nodes at once.
+
+``fan_out`` runs one green thread per attempt; each walks the shared node iterator until ``send`` gives an
+answer worth counting, so that a handoff replaces a failing primary. It stops when the decider has its
+quorum (plus a grace for the rest), and never waits longer than the slowest attempt's own timeouts.
+Unfit for streaming bodies: those are driven in step by ``proxy.obj.put``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from swift import green
+from swift.cluster.quorum import WriteQuorum
+from swift.http.headers import HeaderMap
+from swift.ring.device import Node
+
+
+@dataclass(slots=True)
+class Answer:
+    """What one node said."""
+
+    status: int
+    reason: str = ""
+    headers: HeaderMap = field(default_factory=dict)
+    body: bytes = b""
+    node: Node | None = None
+
+
+#: Sends one attempt to a node; None means "try the next node".
+Send = Callable[[Node, HeaderMap], Answer | None]
+
+
+def fan_out(
+    attempts: Sequence[HeaderMap],
+    nodes: Iterator[Node],
+    send: Send,
+    decider: WriteQuorum,
+    *,
+    grace_s: float,
+) -> list[Answer]:
+    """Send every attempt; the answers in order of arrival, without those that came too late."""
+    box = green.Mailbox()
+
+    def work(headers: HeaderMap) -> None:
+        answer = None
+        try:
+            for node in nodes:
+                answer = send(node, headers)
+                if answer is not None:
+                    answer.node = node
+                    break
+        finally:
+            box.put(answer)
+
+    for headers in attempts:
+        green.spawn_detached(work, headers)
+    answers: list[Answer] = []
+    waiting, deadline = len(attempts), None
+    while waiting:
+        try:
+            answer = box.get(deadline)
+        except green.DeadlineExceeded:
+            break
+        waiting -= 1
+        if answer is not None:
+            answers.append(answer)
+            decider.add(answer.status)
+            if deadline is None and decider.reached:
+                deadline = time.monotonic() + grace_s
+    return answers

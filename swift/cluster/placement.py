@@ -1,0 +1,169 @@
+"""Which nodes to ask, in which order (spec: proxy.md §6).
+
+``Sorting`` orders primaries (shuffle, timing or affinity), ``NodeIterator`` hands out primaries and then
+handoffs, skipping error-limited ones, up to the request's node count.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from swift.base.clock import Clock
+from swift.base.errors import ConfigError
+from swift.cluster.health import ErrorLimiter
+from swift.ring.device import Node
+from swift.ring.view import RingView
+
+UNMATCHED_PRIORITY = 2**32
+_AFFINITY = re.compile(r"r(\d+)(?:z(\d+))?\Z")
+
+
+def parse_node_count(text: str) -> Callable[[int], int]:
+    """``N`` or ``N * replicas`` as a function of the replica count; raises ``ConfigError``."""
+    words = text.lower().split()
+    if len(words) == 1 and words[0].isdigit():
+        value = int(words[0])
+        return lambda _replicas: value
+    if len(words) == 3 and words[0].isdigit() and words[1:] == ["*", "replicas"]:
+        factor = int(words[0])
+        return lambda replicas: factor * replicas
+    raise ConfigError(f"a node count is a number or 'N * replicas', not {text!r}")
+
+
+def _region_zone(text: str) -> tuple[int, int | None]:
+    match = _AFFINITY.match(text.strip())
+    if match is None:
+        raise ConfigError(f"an affinity is r<N> or r<N>z<M>, not {text!r}")
+    return int(match[1]), None if match[2] is None else int(match[2])
+
+
+def _matches(node: Node, place: tuple[int, int | None]) -> bool:
+    return node.region == place[0] and place[1] in (None, node.zone)
+
+
+def parse_read_affinity(text: str) -> Callable[[Node], int]:
+    """``r1z1=100, r1=200`` as a priority function, lower first; raises ``ConfigError``."""
+    rules = []
+    for item in text.split(","):
+        if item.strip():
+            place, separator, priority = item.partition("=")
+            if not separator or not priority.strip().isdigit():
+                raise ConfigError(f"a read affinity is r<N>[z<M>]=priority, not {item!r}")
+            rules.append((int(priority), _region_zone(place)))
+    rules.sort(key=lambda rule: rule[0])
+
+    def priority_of(node: Node) -> int:
+        return next((p for p, place in rules if _matches(node, place)), UNMATCHED_PRIORITY)
+
+    return priority_of
+
+
+def parse_write_affinity(text: str) -> Callable[[Node], bool] | None:
+    """``r1, r2z3`` as a test for local nodes, None when empty; raises ``ConfigError``."""
+    places = [_region_zone(item) for item in text.split(",") if item.strip()]
+    return (lambda node: any(_matches(node, place) for place in places)) if places else None
+
+
+class Timings:
+    """Last connect time per address, for ``sorting_method = timing``."""
+
+    def __init__(self, clock: Clock, expiry_s: float = 300.0):
+        self._clock = clock
+        self._expiry_s = expiry_s
+        self._seen: dict[str, tuple[float, float]] = {}
+
+    def record(self, node: Node, seconds: float) -> None:
+        """A connection to the node took this long."""
+        self._seen[node.ip] = (round(seconds, 3), self._clock.monotonic() + self._expiry_s)
+
+    def key(self, node: Node) -> float:
+        """Sort key; unknown and expired ones first."""
+        seconds, expires = self._seen.get(node.ip, (-1.0, 0.0))
+        return seconds if expires >= self._clock.monotonic() else -1.0
+
+
+class Sorting:
+    """Orders primaries; every method shuffles first so that load spreads."""
+
+    def __init__(
+        self,
+        method: str = "shuffle",
+        *,
+        read_affinity: str = "",
+        timings: Timings | None = None,
+        rng: random.Random | None = None,
+    ):
+        self._key: Callable[[Node], float] | None = None
+        if method == "timing" and timings is not None:
+            self._key = timings.key
+        elif method == "affinity":
+            self._key = parse_read_affinity(read_affinity)
+        self._shuffle = (rng or random).shuffle
+
+    def __call__(self, nodes: Sequence[Node]) -> list[Node]:
+        ordered = list(nodes)
+        self._shuffle(ordered)
+        if self._key is not None:
+            ordered.sort(key=self._key)
+        return ordered
+
+
+def local_first(view: RingView, part: int, is_local: Callable[[Node], bool], local_count: int) -> list[Node]:
+    """Primaries and handoffs reordered for write affinity: the first ``local_count`` local ones lead."""
+    everyone = [*view.primaries(part), *view.handoffs(part)]
+    local = [node for node in everyone if is_local(node)][:local_count]
+    chosen = {node.id for node in local}
+    return local + [node for node in everyone if node.id not in chosen]
+
+
+class NodeIterator:
+    """Hands out nodes once each to any number of green threads.
+
+    Stops after ``node_count`` nodes that were not error-limited. ``on_handoff(number)`` is told when a
+    handoff beyond the expected ones is used.
+    """
+
+    def __init__(
+        self,
+        primaries: Sequence[Node],
+        handoffs: Iterator[Node],
+        limiter: ErrorLimiter,
+        node_count: int,
+        on_handoff: Callable[[int], None] | None = None,
+    ):
+        self.primary_count = len(primaries)
+        self._primaries = list(primaries)
+        self._handoffs = handoffs
+        self._limiter = limiter
+        self._left = node_count
+        self._expected_handoffs = node_count - len(primaries)
+        self._handoffs_used = 0
+        self._on_handoff = on_handoff
+
+    def __iter__(self) -> NodeIterator:
+        return self
+
+    def __next__(self) -> Node:
+        if self._left <= 0:
+            raise StopIteration
+        while self._primaries:
+            node = self._primaries.pop(0)
+            if not self._limiter.is_limited(node):
+                self._left -= 1
+                return node
+        for node in self._handoffs:
+            if self._limiter.is_limited(node):
+                continue
+            self._left -= 1
+            self._handoffs_used += 1
+            extra = self._handoffs_used - max(0, self._expected_handoffs)
+            if extra > 0 and self._on_handoff is not None:
+                self._on_handoff(extra)
+            return node
+        raise StopIteration
+
+    def give_back_turn(self) -> None:
+        """A node that became limited while it was used does not count."""
+        self._left += 1

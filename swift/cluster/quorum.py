@@ -1,0 +1,86 @@
+"""Agreeing on one answer out of many: pure rules over statuses (spec: proxy.md §8).
+
+``WriteQuorum`` says when enough answers are in; ``best_status`` picks the one the client sees. Both can
+be printed, and are tested by their pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+HUNDREDS = (200, 300, 400)
+
+
+def quorum_size(count: int) -> int:
+    """A majority of an odd count, half of an even one: (n + 1) // 2."""
+    return (count + 1) // 2
+
+
+def best_status(
+    statuses: Sequence[int], quorum: int, overrides: Mapping[int, int] | None = None
+) -> int | None:
+    """The position of the answer to return, None when no class has a quorum (503).
+
+    Hundreds are tried in the order 2xx, 3xx, 4xx; within one the highest status wins. If nothing has a
+    quorum, statuses in ``overrides`` count as their replacement but are never the answer themselves.
+    """
+    position = _pick(statuses, statuses, quorum)
+    if position is None and overrides:
+        effective = [overrides.get(status, status) for status in statuses]
+        position = _pick(effective, statuses, quorum)
+    return position
+
+
+def _pick(effective: Sequence[int], real: Sequence[int], quorum: int) -> int | None:
+    for hundred in HUNDREDS:
+        members = [i for i, status in enumerate(effective) if hundred <= status < hundred + 100]
+        if len(members) < quorum:
+            continue
+        untouched = [i for i in members if effective[i] == real[i]]
+        if untouched:
+            return max(untouched, key=lambda i: real[i])
+    return None
+
+
+class WriteQuorum:
+    """Decides whether a write that went to ``count`` nodes can stop waiting.
+
+    It can as soon as ``quorum`` answers share a hundred.
+    """
+
+    def __init__(self, count: int, quorum: int):
+        self.count = count
+        self.quorum = quorum
+        self.statuses: list[int] = []
+
+    def add(self, status: int) -> None:
+        """One more answer."""
+        self.statuses.append(status)
+
+    @property
+    def reached(self) -> bool:
+        """Whether some hundred has its quorum."""
+        return any(
+            sum(1 for s in self.statuses if s // 100 == hundred) >= self.quorum for hundred in (1, 2, 3, 4)
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Whether every node answered."""
+        return len(self.statuses) >= self.count
+
+    def __str__(self) -> str:
+        answers = " ".join(str(status) for status in self.statuses)
+        verdict = "quorum" if self.reached else "complete" if self.complete else "waiting"
+        return f"{len(self.statuses)}/{self.count} need {self.quorum}: [{answers}] {verdict}"
+
+
+def fill_missing(statuses: Iterable[int], count: int) -> list[int]:
+    """Statuses padded with 503 for nodes that never answered."""
+    filled = list(statuses)
+    return filled + [503] * (count - len(filled))
+
+
+def container_update_count(container_replicas: int, object_replicas: int, object_quorum: int) -> int:
+    """How many container updates an object write sends (proxy.md §9): max(Rc, Qc + Ro − Qo)."""
+    return max(container_replicas, quorum_size(container_replicas) + object_replicas - object_quorum)

@@ -1,0 +1,44 @@
+"""The rings of a cluster by what they place."""
+
+from __future__ import annotations
+
+import os
+
+from swift.base.clock import Clock
+from swift.policy.policies import Policies
+from swift.policy.policy import Policy
+from swift.ring.errors import RingError
+from swift.ring.ring import Ring
+from swift.ring.view import RingView
+
+
+class Rings:
+    """Account, container and per-policy object rings below one directory, read when first used."""
+
+    def __init__(self, swift_dir: str, policies: Policies, *, clock: Clock | None = None):
+        self._dir = swift_dir
+        self._clock = clock
+        self._policies = policies
+        self.account = self._ring("account")
+        self.container = self._ring("container")
+        self._objects: dict[int, Ring] = {}
+
+    def _ring(self, name: str, policy: Policy | None = None) -> Ring:
+        def validate(view: RingView) -> None:
+            if policy is not None and policy.ec and view.replica_count != policy.ec.replicas:
+                raise RingError(
+                    f"{name}.ring.gz has {view.replica_count:g} replicas, policy {policy.name} "
+                    f"needs exactly {policy.ec.replicas}"
+                )
+
+        return Ring(os.path.join(self._dir, f"{name}.ring.gz"), validate=validate, clock=self._clock)
+
+    def object(self, policy: Policy) -> Ring:
+        """The ring of a policy."""
+        ring = self._objects.get(policy.index)
+        if ring is None:
+            ring = self._objects[policy.index] = self._ring(policy.ring_name, policy)
+        return ring
+
+    def __repr__(self) -> str:
+        return f"<Rings in {self._dir}>"
