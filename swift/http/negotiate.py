@@ -1,0 +1,125 @@
+"""Which shape a listing is answered in (spec: public-api.md §7.1).
+
+Pure decisions over the query and the Accept header; rendering is ``http.listing``.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from functools import lru_cache
+
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.http.response import HTTPError
+
+
+class ListingFormat(Enum):
+    """A representation of a listing; the value is its media type."""
+
+    PLAIN = "text/plain"
+    JSON = "application/json"
+    XML = "application/xml"
+    TEXT_XML = "text/xml"
+
+    @property
+    def content_type(self) -> str:
+        """The Content-Type of the response."""
+        return _CONTENT_TYPES[self]
+
+    @property
+    def is_xml(self) -> bool:
+        """Whether the body is XML, whichever name it goes by."""
+        return self is ListingFormat.XML or self is ListingFormat.TEXT_XML
+
+
+_CONTENT_TYPES = {shape: f"{shape.value}; charset=utf-8" for shape in ListingFormat}
+
+_BY_QUERY = {
+    "plain": ListingFormat.PLAIN,
+    "json": ListingFormat.JSON,
+    "xml": ListingFormat.XML,
+}
+
+_TOKEN = r"[^\s;,/=\"()<>@:\\\[\]?{}]+"
+_PARAMETER = rf";\s*({_TOKEN})\s*=\s*({_TOKEN}|\"(?:\\.|[^\"\\])*\")\s*"
+_MEDIA_RANGE = re.compile(rf"\s*({_TOKEN})/({_TOKEN})\s*((?:{_PARAMETER})*)\s*")
+_PARAMETERS = re.compile(_PARAMETER)
+
+
+class _BadAccept(ValueError):
+    """The header does not follow the grammar."""
+
+
+def choose_format(request: Request) -> ListingFormat:
+    """The listing format that a GET or HEAD of an account or container asks for.
+
+    Raises ``HTTPError`` 400 for an Accept header that does not parse and 406 when nothing in it can be
+    served.
+    """
+    asked = request.params.get("format")
+    if asked:
+        return _BY_QUERY.get(asked.lower(), ListingFormat.PLAIN)
+    accept = request.headers.get("accept")
+    if not accept:
+        return ListingFormat.PLAIN
+    try:
+        chosen = _best_match(accept)
+    except _BadAccept:
+        raise HTTPError(400, "Invalid Accept header")
+    if chosen is None:
+        raise HTTPError(406)
+    return chosen
+
+
+def add_vary(request: Request, headers: HeaderMap) -> None:
+    """Add ``Vary: Accept`` to response headers when the query did not fix the format."""
+    if "format" in request.params:
+        return
+    vary = headers.get("vary")
+    if vary is None:
+        headers["vary"] = "Accept"
+    elif "accept" not in [name.strip().lower() for name in vary.split(",")]:
+        headers["vary"] = f"{vary}, Accept"
+
+
+@lru_cache(maxsize=256)
+def _best_match(accept: str) -> ListingFormat | None:
+    """The first format that the most wanted media range allows; raises ``_BadAccept``."""
+    ranges = _media_ranges(accept)
+    ranges.sort(key=lambda r: (-r[2], r[0] == "*", r[1] == "*"))
+    for main, sub, _quality in ranges:
+        for shape in ListingFormat:
+            have_main, have_sub = shape.value.split("/")
+            if main in ("*", have_main) and sub in ("*", have_sub):
+                return shape
+    return None
+
+
+def _media_ranges(accept: str) -> list[tuple[str, str, float]]:
+    """(type, subtype, quality) of each media range, in header order; raises ``_BadAccept``."""
+    found, position = [], 0
+    while True:
+        match = _MEDIA_RANGE.match(accept, position)
+        if match is None:
+            raise _BadAccept(accept)
+        found.append((match[1].lower(), match[2].lower(), _quality(match[3])))
+        position = match.end()
+        if position == len(accept):
+            return found
+        if accept[position] != ",":
+            raise _BadAccept(accept)
+        position += 1
+
+
+def _quality(parameters: str) -> float:
+    for parameter in _PARAMETERS.finditer(parameters):
+        if parameter[1].lower() == "q":
+            try:
+                quality = float(parameter[2])
+            except ValueError:
+                raise _BadAccept(parameters)
+            if quality < 0:
+                raise _BadAccept(parameters)
+            return quality
+    return 1.0

@@ -1,0 +1,124 @@
+"""What a request may say: names, UTF-8, metadata (spec: public-api.md §1, §4, §11).
+
+Every check raises ``HTTPError`` with the exact text of the spec, or returns nothing. The storage
+servers check again what the proxy checked, where the spec says so (``check_stored_metadata``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from swift.base.entity import RESERVED, EntityPath
+from swift.base.limits import Limits
+from swift.http.headers import HeaderMap, title_case
+from swift.http.response import TEXT, HTTPError
+
+_META_PREFIX = {
+    "account": "x-account-meta-",
+    "container": "x-container-meta-",
+    "object": "x-object-meta-",
+}
+
+
+def check_metadata(headers: HeaderMap, kind: str, limits: Limits) -> None:
+    """The metadata rules for a client's PUT or POST of an account, container or object.
+
+    ``kind`` is one of these three words. Raises ``HTTPError`` 400 (text/plain).
+    """
+    prefix = _META_PREFIX[kind]
+    skip = len(prefix)
+    count = size = 0
+    value_max = limits.max_header_size
+    for name, value in headers.items():
+        if len(value) > value_max:
+            _refuse(f"Header value too long: {title_case(name)[: limits.max_meta_name_length]}")
+        if not name.startswith(prefix):
+            continue
+        key = name[skip:]
+        if not key:
+            _refuse("Metadata name cannot be empty")
+        if kind != "object" and not (_is_text(key) and _is_text(value)):
+            _refuse("Metadata must be valid UTF-8")
+        count += 1
+        size += len(key) + len(value)
+        if len(key) > limits.max_meta_name_length:
+            _refuse(f"Metadata name too long: {prefix}{title_case(key)}")
+        if len(value) > limits.max_meta_value_length:
+            _refuse(f"Metadata value longer than {limits.max_meta_value_length}: {prefix}{title_case(key)}")
+        if count > limits.max_meta_count:
+            _refuse(f"Too many metadata items; max {limits.max_meta_count}")
+        if size > limits.max_meta_overall_size:
+            _refuse(f"Total metadata too large; max {limits.max_meta_overall_size}")
+
+
+def check_stored_metadata(items: Iterable[tuple[str, str]], limits: Limits) -> None:
+    """The totals that a database's user metadata must keep after a merge (account-container.md §8).
+
+    ``items`` are (name without prefix, value) with values as stored; deleted ones (empty) do not count.
+    Raises ``HTTPError`` 400.
+    """
+    count = size = 0
+    for name, value in items:
+        if value:
+            count += 1
+            size += len(name) + len(value)
+    if count > limits.max_meta_count:
+        raise HTTPError(400, f"Too many metadata items; max {limits.max_meta_count}")
+    if size > limits.max_meta_overall_size:
+        raise HTTPError(400, f"Total metadata too large; max {limits.max_meta_overall_size}")
+
+
+def check_utf8(text: str | bytes | None, *, internal: bool = False) -> bool:
+    """Whether decoded text (or raw bytes) is non-empty UTF-8 without NUL; ``internal`` allows NUL."""
+    if not text:
+        return False
+    try:
+        if isinstance(text, bytes):
+            text.decode("utf-8")
+            return internal or b"\x00" not in text
+        text.encode("utf-8")
+    except UnicodeError:
+        return False
+    return internal or RESERVED not in text
+
+
+def check_path_utf8(path: str | bytes, *, internal: bool = False) -> None:
+    """Refuse a decoded request path that is not clean UTF-8: 412 as the proxy answers it."""
+    if not check_utf8(path, internal=internal):
+        raise HTTPError(412, "Invalid UTF8 or contains NULL")
+
+
+def check_names(path: EntityPath, limits: Limits, *, new: bool = False) -> None:
+    """The name length limits, counted in characters; raises ``HTTPError`` 400.
+
+    The account and container limits are doubled for internal accounts. ``new`` says that the last part
+    is being made: only then is its own length the question for accounts and containers.
+    """
+    factor = 2 if path.account.startswith(limits.auto_create_account_prefix) else 1
+    account_max = limits.max_account_name_length * factor
+    container_max = limits.max_container_name_length * factor
+    if path.container is None and new:
+        _check_length("Account", path.account, account_max)
+    elif path.container is not None and path.obj is None and new:
+        _check_length("Container", path.container, container_max)
+    elif path.obj is not None:
+        _check_length("Object", path.obj, limits.max_object_name_length)
+
+
+def _check_length(noun: str, name: str, longest: int) -> None:
+    if len(name) > longest:
+        raise HTTPError(400, f"{noun} name length of {len(name)} longer than {longest}")
+
+
+def _is_text(value: str) -> bool:
+    """Whether a Latin-1 header view is UTF-8 without NUL."""
+    if value.isascii():
+        return RESERVED not in value
+    try:
+        return RESERVED not in value.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return False
+
+
+def _refuse(text: str) -> None:
+    raise HTTPError(400, text, content_type=TEXT)
