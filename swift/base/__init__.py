@@ -1,0 +1,1 @@
+"""Nouns that everybody shares: pure, immutable values without I/O."""

@@ -1,0 +1,1 @@
+"""Talking to other nodes: connections, placement, quorum, fan-out, memcached."""

@@ -1,0 +1,242 @@
+"""A client of a ring of memcached servers on green threads (spec: proxy.md §15).
+
+Every failure is a miss: the cache makes things fast, nothing depends on it. Callers that must know
+(tokens) pass ``raise_on_error``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from swift import green
+from swift.base.errors import SwiftError
+from swift.config.kinds import COUNT, SECONDS
+from swift.config.schema import Settings, option
+from swift.telemetry.telemetry import Telemetry
+from swift.wire.memcache import ServerRing, expiry, get_command, set_command, value_of, wire_key
+
+
+class MemcacheError(SwiftError):
+    """No memcached server answered."""
+
+
+@dataclass(frozen=True)
+class MemcacheSettings(Settings):
+    """``[filter:cache]`` and ``memcache.conf``."""
+
+    memcache_servers: tuple[str, ...] = option(("127.0.0.1:11211",), "Servers as host:port.")
+    memcache_max_connections: int = option(2, "Connections per server and process.", kind=COUNT)
+    connect_timeout: float = option(0.3, "Seconds to wait for a connection.", kind=SECONDS)
+    pool_timeout: float = option(1.0, "Seconds to wait for a free connection.", kind=SECONDS)
+    io_timeout: float = option(2.0, "Seconds to wait for an answer.", kind=SECONDS)
+    tries: int = option(3, "How many servers to try for a key.", kind=COUNT)
+    error_suppression_interval: float = option(60.0, "Seconds a failing server is left alone.", kind=SECONDS)
+    error_suppression_limit: int = option(10, "Errors that make a server failing.", kind=COUNT)
+
+
+class _Wire:
+    """One connection to one server."""
+
+    __slots__ = ("sock", "buffer")
+
+    def __init__(self, sock: Any):
+        self.sock = sock
+        self.buffer = b""
+
+    def send(self, data: bytes, deadline: float) -> None:
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[self.sock.send(rest) :]
+            except BlockingIOError:
+                green.wait_writable(self.sock.fileno(), deadline)
+
+    def _more(self, deadline: float) -> None:
+        while True:
+            try:
+                data = self.sock.recv(65536)
+                break
+            except BlockingIOError:
+                green.wait_readable(self.sock.fileno(), deadline)
+        if not data:
+            raise ConnectionResetError("memcached closed the connection")
+        self.buffer += data
+
+    def line(self, deadline: float) -> bytes:
+        while (end := self.buffer.find(b"\r\n")) < 0:
+            self._more(deadline)
+        line, self.buffer = self.buffer[:end], self.buffer[end + 2 :]
+        return line
+
+    def exactly(self, size: int, deadline: float) -> bytes:
+        while len(self.buffer) < size:
+            self._more(deadline)
+        data, self.buffer = self.buffer[:size], self.buffer[size:]
+        return data
+
+
+class _Server:
+    """The connections to one server and its recent errors."""
+
+    def __init__(self, name: str, settings: MemcacheSettings):
+        host, _, port = name.rpartition(":")
+        self.address = (host.strip("[]"), int(port)) if host else (name.strip("[]"), 11211)
+        self.settings = settings
+        self.idle: list[_Wire] = []
+        self.places = green.Semaphore(max(1, settings.memcache_max_connections))
+        self.errors: list[float] = []
+
+    @property
+    def suppressed(self) -> bool:
+        if not self.errors:
+            return False
+        now = time.monotonic()
+        self.errors = [t for t in self.errors if now - t < self.settings.error_suppression_interval]
+        return len(self.errors) > self.settings.error_suppression_limit
+
+    def converse(self, talk: Callable[[_Wire, float], Any]) -> Any:
+        """Run ``talk(wire, deadline)`` on a connection; raises OSError or ``DeadlineExceeded``."""
+        settings = self.settings
+        if not self.places.acquire(timeout=settings.pool_timeout):
+            raise TimeoutError("no free memcached connection")
+        try:
+            reused = bool(self.idle)
+            while True:
+                wire = self.idle.pop() if reused else self._connect()
+                try:
+                    result = talk(wire, time.monotonic() + settings.io_timeout)
+                except OSError:
+                    wire.sock.close()
+                    if not reused:
+                        raise
+                    reused = bool(self.idle)
+                    continue
+                except BaseException:
+                    wire.sock.close()
+                    raise
+                self.idle.append(wire)
+                return result
+        finally:
+            self.places.release()
+
+    def _connect(self) -> _Wire:
+        host, port = self.address
+        deadline = time.monotonic() + self.settings.connect_timeout
+        return _Wire(green.connect(green.resolve(host, port), port, deadline))
+
+
+class MemcacheRing:
+    """get, set, incr, decr, delete and their multi forms; values are JSON."""
+
+    def __init__(self, settings: MemcacheSettings, telemetry: Telemetry | None = None):
+        self._ring = ServerRing(settings.memcache_servers, settings.tries)
+        self._servers = {name: _Server(name, settings) for name in self._ring.servers}
+        self._telemetry = telemetry or Telemetry()
+
+    def get(self, key: str, default: Any = None, *, raise_on_error: bool = False) -> Any:
+        """The value of a key, ``default`` when it is missing."""
+        hashed = wire_key(key)
+        found = self._talk("get", hashed, lambda w, d: _read_values(w, d, [hashed]), raise_on_error)
+        return default if not found else found.get(hashed, default)
+
+    def set(self, key: str, value: Any, *, ttl_s: float = 0, raise_on_error: bool = False) -> None:
+        """Store a value for ``ttl_s`` seconds (0: until it is pushed out)."""
+        command = set_command(wire_key(key), value, expiry(ttl_s, time.time()))
+        self._talk("set", wire_key(key), lambda w, d: _simple(w, d, command, b"STORED"), raise_on_error)
+
+    def delete(self, key: str, *, server_key: str | None = None) -> None:
+        """Forget a key."""
+        command = b"delete %s\r\n" % wire_key(key).encode()
+        self._talk("delete", wire_key(server_key or key), lambda w, d: _simple(w, d, command, b""), False)
+
+    def incr(self, key: str, delta: int = 1, *, ttl_s: float = 0) -> int:
+        """Add to a counter (made at first use, never below zero); raises ``MemcacheError``."""
+        hashed = wire_key(key)
+        exptime = expiry(ttl_s, time.time())
+        result = self._talk("incr", hashed, lambda w, d: _count(w, d, hashed, delta, exptime), True)
+        return int(result)
+
+    def decr(self, key: str, delta: int = 1, *, ttl_s: float = 0) -> int:
+        """Subtract from a counter."""
+        return self.incr(key, -delta, ttl_s=ttl_s)
+
+    def set_multi(self, values: Mapping[str, Any], server_key: str, *, ttl_s: float = 0) -> None:
+        """Store several values on the server of ``server_key``."""
+        exptime = expiry(ttl_s, time.time())
+        commands = b"".join(set_command(wire_key(k), v, exptime) for k, v in values.items())
+
+        def talk(wire: _Wire, deadline: float) -> bool:
+            wire.send(commands, deadline)
+            for _ in values:
+                wire.line(deadline)
+            return True
+
+        self._talk("set_multi", wire_key(server_key), talk, False)
+
+    def get_multi(self, keys: Sequence[str], server_key: str) -> list[Any]:
+        """Several values from the server of ``server_key``; None for missing ones."""
+        hashed = [wire_key(key) for key in keys]
+        found = self._talk("get_multi", wire_key(server_key), lambda w, d: _read_values(w, d, hashed), False)
+        return [(found or {}).get(h) for h in hashed]
+
+    def _talk(self, verb: str, hashed: str, talk: Callable[[_Wire, float], Any], must: bool) -> Any:
+        statsd = self._telemetry.statsd
+        started = time.monotonic()
+        for name in self._ring.order(hashed):
+            server = self._servers[name]
+            if server.suppressed:
+                continue
+            try:
+                result = server.converse(talk)
+                statsd.timing(f"memcached.{verb}.timing", time.monotonic() - started)
+                return result
+            except (OSError, green.DeadlineExceeded, ValueError) as error:
+                server.errors.append(time.monotonic())
+                statsd.timing(f"memcached.{verb}.errors.timing", time.monotonic() - started)
+                self._telemetry.log.error(f"error talking to memcached {name}: {error or 'timeout'}")
+        if must:
+            raise MemcacheError(f"no memcached server answered a {verb}")
+        return None
+
+    def __repr__(self) -> str:
+        return f"<MemcacheRing {', '.join(self._ring.servers)}>"
+
+
+def _simple(wire: _Wire, deadline: float, command: bytes, expected: bytes) -> bool:
+    wire.send(command, deadline)
+    answer = wire.line(deadline)
+    if expected and answer != expected:
+        raise ValueError(f"memcached says {answer[:64]!r}")
+    return True
+
+
+def _read_values(wire: _Wire, deadline: float, hashed: Sequence[str]) -> dict[str, Any]:
+    wire.send(get_command(hashed), deadline)
+    values: dict[str, Any] = {}
+    while (line := wire.line(deadline)) != b"END":
+        word, key, flags, size = line.split()[:4]
+        if word != b"VALUE":
+            raise ValueError(f"memcached says {line[:64]!r}")
+        data = wire.exactly(int(size) + 2, deadline)[:-2]
+        value = value_of(int(flags), data)
+        if value is not None:
+            values[key.decode()] = value
+    return values
+
+
+def _count(wire: _Wire, deadline: float, hashed: str, delta: int, exptime: int) -> int:
+    verb = b"decr" if delta < 0 else b"incr"
+    key = hashed.encode()
+    for _ in range(2):
+        wire.send(b"%s %s %d\r\n" % (verb, key, abs(delta)), deadline)
+        answer = wire.line(deadline)
+        if answer != b"NOT_FOUND":
+            return int(answer)
+        initial = str(max(0, delta)).encode()
+        wire.send(b"add %s 0 %d %d\r\n%s\r\n" % (key, exptime, len(initial), initial), deadline)
+        if wire.line(deadline) == b"STORED":
+            return max(0, delta)
+    raise ValueError("the counter comes and goes")

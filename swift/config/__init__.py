@@ -1,0 +1,1 @@
+"""Options declared once, and the files they are read from."""

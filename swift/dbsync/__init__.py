@@ -1,0 +1,1 @@
+"""Replication of account and container databases."""

@@ -1,0 +1,1 @@
+"""Filters of the proxy and storage pipelines."""

@@ -1,0 +1,1 @@
+"""The object server and its daemons."""

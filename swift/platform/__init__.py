@@ -1,0 +1,1 @@
+"""The machine below us: files, fsync order, xattrs, locks, mounts. The fault seam."""

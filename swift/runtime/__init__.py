@@ -1,0 +1,1 @@
+"""What every executable runs on: HTTP server, workers, pipelines, daemons."""

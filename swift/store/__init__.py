@@ -1,0 +1,1 @@
+"""The object engine behind one interface."""

@@ -1,0 +1,1 @@
+"""What a process tells the outside: log, access log, statsd, metrics."""

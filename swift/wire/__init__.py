@@ -1,0 +1,1 @@
+"""Codecs without I/O: HTTP, chunks, byteranges, MIME, memcached."""
