@@ -128,7 +128,7 @@ def sections(table: RingTable) -> list[tuple[str, bytes]]:
     head: dict[str, Any] = {
         "dev_id_bytes": table.dev_id_bytes,
         "part_shift": table.part_shift,
-        "replica_count": table.replica_count,
+        "replica_count": table.replica_count if table.rows else 0,
         "version": table.build_version,
     }
     if table.next_part_power is not None:

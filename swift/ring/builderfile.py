@@ -1,0 +1,180 @@
+"""Builder files: a pickle of plain data, read without being able to run anything.
+
+Reading accepts what upstream has ever written (dict, or a pickled instance in very old files), fills in
+what old files lack and refuses everything else with one sentence. Writing produces the dict that upstream
+reads. What the fields mean is known to ``builder``. spec: ring.md §9
+"""
+
+from __future__ import annotations
+
+import pickle
+from array import array
+from collections.abc import Mapping
+from typing import Any
+
+from swift.base.pickles import PickleRefused, restricted_loads
+from swift.ring.device import normalized
+from swift.ring.errors import BuilderFileError, DeviceError
+from swift.ring.table import PART_POWER_MAX
+
+_PICKLE_PROTOCOL = 2
+_TYPECODES = "BHILQ"
+_ROW_TYPECODE = {1: "B", 2: "H", 4: "I", 8: "L"}
+
+
+class _OldInstance:
+    """Stands in for the builder class that very old files name; only its attributes are wanted."""
+
+
+def _plain_array(typecode: str, items: Any = ()) -> array[int]:
+    """``array.array`` limited to what builders hold."""
+    if typecode not in _TYPECODES or not isinstance(items, (list, tuple, bytes)):
+        raise PickleRefused(f"pickle holds an array of type {typecode!r}")
+    return array(typecode, items)
+
+
+def _machine_array(cls: Any, typecode: str, machine_format: int, data: bytes) -> array[int]:
+    """``array._array_reconstructor`` limited to unsigned integers (formats 0, 2, 3, 6, 7, 10, 11)."""
+    widths = {0: 1, 2: 2, 3: 2, 6: 4, 7: 4, 10: 8, 11: 8}
+    if typecode not in _TYPECODES or machine_format not in widths or not isinstance(data, bytes):
+        raise PickleRefused(f"pickle holds an array of type {typecode!r}, format {machine_format!r}")
+    width = widths[machine_format]
+    order = "big" if machine_format in (3, 7, 11) else "little"
+    return array(
+        typecode,
+        [int.from_bytes(data[start : start + width], order) for start in range(0, len(data), width)],
+    )
+
+
+def _old_reconstructor(cls: Any, base: Any, state: Any) -> Any:
+    if cls is not _OldInstance:
+        raise PickleRefused("pickle reconstructs an unexpected class")
+    return _OldInstance()
+
+
+_GLOBALS = {
+    ("array", "array"): _plain_array,
+    ("array", "_array_reconstructor"): _machine_array,
+    ("swift.common.ring.builder", "RingBuilder"): _OldInstance,
+    ("swift.common.ring", "RingBuilder"): _OldInstance,
+    ("copy_reg", "_reconstructor"): _old_reconstructor,
+    ("copyreg", "_reconstructor"): _old_reconstructor,
+    ("__builtin__", "object"): object,
+    ("builtins", "object"): object,
+}
+
+
+def loads(data: bytes, path: str) -> dict[str, Any]:
+    """The checked fields of a builder file. Raises BuilderFileError naming ``path``."""
+    try:
+        fields = restricted_loads(data, frozenset(), extra=_GLOBALS)
+    except PickleRefused as error:
+        raise BuilderFileError(path, str(error))
+    if isinstance(fields, _OldInstance):
+        fields = vars(fields)
+    if not isinstance(fields, dict) or not all(isinstance(key, str) for key in fields):
+        raise BuilderFileError(path, "the pickle does not hold a builder")
+    try:
+        return _checked(fields)
+    except (DeviceError, _BadField) as error:
+        raise BuilderFileError(path, str(error))
+
+
+def dumps(fields: Mapping[str, Any]) -> bytes:
+    """The bytes of a builder file."""
+    return pickle.dumps(dict(fields), protocol=_PICKLE_PROTOCOL)
+
+
+class _BadField(Exception):
+    """A field of a builder file is missing or of a wrong kind."""
+
+
+def _checked(fields: dict[str, Any]) -> dict[str, Any]:
+    checked = dict(fields)
+    part_power = _number(fields, "part_power", int)
+    if not 0 <= part_power <= PART_POWER_MAX:
+        raise _BadField(f"part_power is {part_power}")
+    parts = checked["parts"] = 1 << part_power
+    checked["replicas"] = float(_number(fields, "replicas", (int, float)))
+    checked["min_part_hours"] = _number(fields, "min_part_hours", (int, float))
+    checked["version"] = _number(fields, "version", int)
+    checked["overload"] = float(_number(fields, "overload", (int, float), default=0.0))
+    checked["_last_part_moves_epoch"] = int(_number(fields, "_last_part_moves_epoch", (int, float), default=0))
+    checked["_last_part_gather_start"] = _number(fields, "_last_part_gather_start", int, default=0)
+    checked["next_part_power"] = _number(fields, "next_part_power", int, default=None)
+    checked["dispersion"] = _number(fields, "dispersion", (int, float), default=None)
+    checked["devs_changed"] = bool(fields.get("devs_changed", False))
+    checked["id"] = fields.get("id")
+    if checked["id"] is not None and not isinstance(checked["id"], str):
+        raise _BadField("id is not a text")
+    checked["devs"] = _checked_devs(fields.get("devs"))
+    checked["_replica2part2dev"] = _checked_rows(fields.get("_replica2part2dev"), parts, checked["devs"])
+    checked["_last_part_moves"] = _checked_moves(fields.get("_last_part_moves"), parts)
+    checked["_remove_devs"] = _checked_removals(fields.get("_remove_devs"), checked["devs"])
+    graph = fields.get("_dispersion_graph")
+    checked["_dispersion_graph"] = graph if isinstance(graph, dict) else {}
+    return checked
+
+
+_REQUIRED = object()
+
+
+def _number(fields: Mapping[str, Any], name: str, kinds: Any, *, default: Any = _REQUIRED) -> Any:
+    value = fields.get(name)
+    if value is None:
+        if default is _REQUIRED:
+            raise _BadField(f"the pickle does not hold a builder ({name} is missing)")
+        return default
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise _BadField(f"{name} is {value!r}, not a number")
+    return value
+
+
+def _checked_devs(devs: Any) -> list[dict[str, Any] | None]:
+    if not isinstance(devs, list):
+        raise _BadField("the device list is missing")
+    records = [None if dev is None else normalized(dev, position=place) for place, dev in enumerate(devs)]
+    for record in records:
+        if record is not None:
+            record.setdefault("parts", 0)
+            record.setdefault("parts_wanted", 0)
+    return records
+
+
+def _checked_rows(rows: Any, parts: int, devs: list[dict[str, Any] | None]) -> list[array[int]] | None:
+    if rows is None:
+        return None
+    if not isinstance(rows, list) or not all(isinstance(row, array) for row in rows):
+        raise _BadField("the assignment is not a list of arrays")
+    for row in rows:
+        if len(row) > parts:
+            raise _BadField(f"an assignment row has {len(row)} entries for {parts} partitions")
+    width = 2 if all(row.itemsize <= 2 for row in rows) else 4
+    try:
+        return [row if row.itemsize == width else array(_ROW_TYPECODE[width], row) for row in rows]
+    except OverflowError:
+        raise _BadField("the assignment holds a number that is no device id")
+
+
+def _checked_moves(moves: Any, parts: int) -> array[int] | None:
+    if moves is None:
+        return None
+    try:
+        hours = array("B", moves)
+    except (TypeError, ValueError, OverflowError):
+        raise _BadField("the times of the last moves are not numbers of hours")
+    if len(hours) != parts:
+        raise _BadField(f"there are {len(hours)} times of last moves for {parts} partitions")
+    return hours
+
+
+def _checked_removals(removals: Any, devs: list[dict[str, Any] | None]) -> list[dict[str, Any]]:
+    marked = []
+    for dev in removals or []:
+        dev_id = dev.get("id") if isinstance(dev, Mapping) else None
+        if not isinstance(dev_id, int) or not 0 <= dev_id < len(devs):
+            raise _BadField("a device marked for removal does not exist")
+        record = devs[dev_id]
+        if record is not None:
+            marked.append(record)
+    return marked

@@ -1,0 +1,152 @@
+"""How well the replicas of each partition are kept apart, computed from rows alone.
+
+The graph counts, for every tier that holds anything, how many partitions have 0, 1, 2, ... replicas there.
+Partitions whose replicas are all in different tiers are counted in bulk; only the others are looked at one
+by one, which is what makes this quick on large rings. Only partitions present in every row take part.
+spec: ring.md §10.14
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from swift.ring.tiers import Key, Tier, build_tree, fill_most, tier_keys
+
+Graph = dict[Key, list[int]]
+_DEPTHS = 4
+
+
+class Level:
+    """The tiers of one depth, numbered, so that a million of them can be compared as small integers."""
+
+    __slots__ = ("keys", "number_of")
+
+    def __init__(self, records: Sequence[Mapping[str, Any] | None], depth: int):
+        numbers: dict[Key, int] = {}
+        self.number_of: dict[int, int] = {}
+        for record in records:
+            if record is not None:
+                key = tier_keys(record)[depth]
+                self.number_of[record["id"]] = numbers.setdefault(key, len(numbers))
+        self.keys: list[Key] = list(numbers)
+
+    def combos(self, rows: Sequence[array[int]], parts: Sequence[int]) -> list[tuple[int, ...]]:
+        """For each of ``parts`` the tier numbers of its replicas, in row order."""
+        if len(self.keys) == 1:
+            return [(0,) * len(rows)] * len(parts)
+        lookup = self.number_of.__getitem__
+        if len(parts) == len(rows[0]):
+            return list(zip(*(map(lookup, row) for row in rows), strict=True))
+        return [tuple([lookup(row[part]) for row in rows]) for part in parts]
+
+
+def levels_of(records: Sequence[Mapping[str, Any] | None]) -> list[Level]:
+    """The levels region, zone, server, device."""
+    return [Level(records, depth) for depth in range(_DEPTHS)]
+
+
+def most_replicas(records: Sequence[Mapping[str, Any] | None], replicas: float) -> dict[Key, int]:
+    """Tier key → replicas of one partition it should hold at most; weightless tiers are absent (0)."""
+    if not any(record is not None and record["weight"] > 0 for record in records):
+        return {}
+    root: Tier = build_tree(records)
+    fill_most(root, replicas)
+    return {tier.key: tier.most for tier in root.walk()}
+
+
+def repeating(
+    level: Level, rows: Sequence[array[int]], candidates: Sequence[int]
+) -> tuple[list[int], list[tuple[int, ...]]]:
+    """The candidates with two replicas in one tier of the level, and their tier numbers.
+
+    Whoever repeats a zone repeats its region: pass what the level above returned.
+    """
+    full = len(rows)
+    if full < 2 or not candidates:
+        return [], []
+    combos = level.combos(rows, candidates)
+    if len(level.keys) == 1:
+        return list(candidates), combos
+    places = [place for place, size in enumerate(map(len, map(set, combos))) if size < full]
+    return [candidates[place] for place in places], [combos[place] for place in places]
+
+
+def heads_of(rows: Sequence[array[int]]) -> list[array[int]]:
+    """The rows cut to the partitions that are present in all of them."""
+    shared = min(len(row) for row in rows)
+    return [row if len(row) == shared else row[:shared] for row in rows]
+
+
+def measure(
+    rows: Sequence[array[int]],
+    records: Sequence[Mapping[str, Any] | None],
+    *,
+    parts: int,
+    replicas: float,
+) -> tuple[Graph, float]:
+    """The dispersion graph and the dispersion in percent; (empty, 0) for a ring without rows."""
+    graph: Graph = {}
+    if not rows:
+        return graph, 0.0
+    heads = heads_of(rows)
+    held: Counter[int] = Counter()
+    for row in heads:
+        held.update(row)
+    most = most_replicas(records, replicas)
+    worst: dict[int, int] = {}
+    everyone = range(len(heads[0]))
+    candidates: Sequence[int] = everyone
+    for level in levels_of(records):
+        candidates, combos = repeating(level, heads, candidates)
+        level_graph = _level_graph(level, held, Counter(combos), parts=parts, replicas=len(heads))
+        graph.update(level_graph)
+        suspects: Sequence[int] = candidates
+        if not all(most.get(key) for key in level_graph):
+            # A tier without weight should hold nothing, so even one replica there is one too many.
+            suspects, combos = everyone, level.combos(heads, everyone)
+        for part, excess in _excesses(level, suspects, combos, most):
+            worst[part] = max(worst.get(part, 0), excess)
+    return graph, 100.0 * sum(worst.values()) / (parts * replicas)
+
+
+def _level_graph(
+    level: Level,
+    held: Mapping[int, int],
+    tally: Mapping[tuple[int, ...], int],
+    *,
+    parts: int,
+    replicas: int,
+) -> Graph:
+    """Counts per tier of one level; ``tally`` counts the combinations that repeat a tier."""
+    singles: Counter[int] = Counter()
+    for dev_id, count in held.items():
+        singles[level.number_of[dev_id]] += count
+    counts = {number: [0] * (replicas + 1) for number in singles}
+    for combo, times in tally.items():
+        for number, present in Counter(combo).items():
+            if present > 1:
+                counts[number][present] += times
+                singles[number] -= present * times
+    for number, row in counts.items():
+        row[1] += singles[number]
+        row[0] = parts - sum(row)
+    return {level.keys[number]: row for number, row in counts.items()}
+
+
+def _excesses(
+    level: Level, parts: Sequence[int], combos: Sequence[tuple[int, ...]], most: Mapping[Key, int]
+) -> Iterator[tuple[int, int]]:
+    """(partition, replicas beyond the most its tiers should hold) where there are such."""
+    judged: dict[tuple[int, ...], int] = {}
+    for combo in set(combos):
+        judged[combo] = sum(
+            max(0, present - most.get(level.keys[number], 0)) for number, present in Counter(combo).items()
+        )
+    if not any(judged.values()):
+        return
+    for part, combo in zip(parts, combos, strict=True):
+        if judged[combo]:
+            yield part, judged[combo]

@@ -1,0 +1,136 @@
+"""Where there is room while partitions are being moved: the tier tree with live counts.
+
+Every failure domain knows how many partition-replicas it may still take (its quota less what it holds) and
+keeps its children in a heap, roomiest first. ``Domains.receiver`` walks down from the cluster to the device
+that should take one replica. The heaps hold outdated entries too; one is recognised by its room and dropped
+when it comes up. Which replica is moved, and why, is decided in ``reassign``. spec: ring.md §10.8, §10.10
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from swift.ring.plan import Plan
+from swift.ring.tiers import Key, tier_keys
+
+
+class Domain:
+    """A failure domain; ``maximum`` is replicas per partition, ``room`` partition-replicas (may be < 0)."""
+
+    __slots__ = ("dev_id", "maximum", "room", "heap", "parent", "path")
+
+    def __init__(self, parent: Domain | None, *, maximum: int, quota: int, dev_id: int | None):
+        self.dev_id = dev_id
+        self.maximum = maximum
+        self.room = quota
+        self.heap: list[tuple[int, float, Domain]] = []
+        self.parent = parent
+        self.path: tuple[Domain, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Domain dev={self.dev_id} maximum={self.maximum} room={self.room}>"
+
+
+class Domains:
+    """The live tree; ``by_device`` maps a device id to its leaf, whose ``path`` leads from region to device."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        records: Iterable[Mapping[str, Any] | None],
+        held: Mapping[int, int],
+        rng: random.Random,
+    ):
+        self._random = rng.random
+        self._root = Domain(None, maximum=plan.root.maximum, quota=plan.quota[()], dev_id=None)
+        self.by_device: dict[int, Domain] = {}
+        maximum = {tier.key: tier.maximum for tier in plan.root.walk()}
+        known: dict[Key, Domain] = {}
+        everyone: list[Domain] = [self._root]
+        for record in records:
+            if record is None:
+                continue
+            parent = self._root
+            path = []
+            for key in tier_keys(record):
+                domain = known.get(key)
+                if domain is None:
+                    domain = known[key] = Domain(
+                        parent,
+                        maximum=maximum.get(key, 0),
+                        quota=plan.quota.get(key, 0),
+                        dev_id=record["id"] if len(key) == 4 else None,
+                    )
+                    everyone.append(domain)
+                path.append(domain)
+                parent = domain
+            parent.path = tuple(path)
+            self.by_device[record["id"]] = parent
+        for dev_id, count in held.items():
+            for domain in self.by_device[dev_id].path:
+                domain.room -= count
+        for domain in everyone[1:]:
+            assert domain.parent is not None, "only the root has no parent"
+            domain.parent.heap.append((-domain.room, self._random(), domain))
+        for domain in everyone:
+            heapq.heapify(domain.heap)
+
+    def take(self, leaf: Domain) -> None:
+        """Count one more replica on the device."""
+        for domain in leaf.path:
+            domain.room -= 1
+            heapq.heappush(domain.parent.heap, (-domain.room, self._random(), domain))  # type: ignore[union-attr]
+
+    def give(self, leaf: Domain) -> None:
+        """Count one replica less on the device."""
+        for domain in leaf.path:
+            domain.room += 1
+            heapq.heappush(domain.parent.heap, (-domain.room, self._random(), domain))  # type: ignore[union-attr]
+
+    def counts(self, dev_ids: Sequence[int]) -> dict[Domain, int]:
+        """How many of these replicas of one partition are in each domain."""
+        counts: dict[Domain, int] = {}
+        for dev_id in dev_ids:
+            for domain in self.by_device[dev_id].path:
+                counts[domain] = counts.get(domain, 0) + 1
+        return counts
+
+    def receiver(
+        self, counts: Mapping[Domain, int], *, need_room: bool = True, disperse: bool = True
+    ) -> Domain | None:
+        """The roomiest device for one more replica, or None.
+
+        ``counts`` are the partition's other replicas. ``need_room`` refuses devices at their quota,
+        ``disperse`` refuses domains at their maximum; a device never gets a second replica.
+        """
+        return self._descend(self._root, counts, need_room, disperse)
+
+    def _descend(
+        self, domain: Domain, counts: Mapping[Domain, int], need_room: bool, disperse: bool
+    ) -> Domain | None:
+        heap = domain.heap
+        passed = []
+        found = None
+        while heap:
+            entry = heap[0]
+            child = entry[2]
+            if -entry[0] != child.room:
+                heapq.heappop(heap)
+                continue
+            if need_room and child.room <= 0:
+                break
+            present = counts.get(child, 0)
+            if child.dev_id is not None:
+                if present < 1 and (child.maximum or not disperse):
+                    found = child
+            elif present < child.maximum or not disperse:
+                found = self._descend(child, counts, need_room, disperse)
+            if found is not None:
+                break
+            passed.append(heapq.heappop(heap))
+        for entry in passed:
+            heapq.heappush(heap, entry)
+        return found

@@ -1,0 +1,244 @@
+"""Moving partitions of an existing ring towards a plan, as few as possible.
+
+Four steps, each over plain arrays: give every hole a device; pull apart replicas that are too close; let
+devices above their quota hand partitions to devices below theirs; and, where that got stuck, try again with
+the partitions that are on the move anyway. A partition moves for balance or dispersion at most once, and
+only when its minimum time has passed; what was on a removed device moves regardless. Each move is made at
+once, so that the next one sees true counts. spec: ring.md §10.9, §10.10
+"""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from swift.ring.dispersion import heads_of, levels_of, repeating
+from swift.ring.domains import Domain, Domains
+from swift.ring.errors import RingValidationError
+from swift.ring.plan import Plan
+from swift.ring.tiers import Key
+
+_REPORT_EVERY_MOVES = 1024
+_ROUNDS_MAX = 3
+_CHAIN_TRIES = 40
+_OWN_TIER = -1_000_000
+Progress = Callable[[str, int, int], None]
+
+
+class Reassignment:
+    """One rebalance in progress; ``rows`` are changed in place, holes hold ``hole``.
+
+    ``movable`` is non-zero for partitions whose minimum time has passed.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        records: Sequence[Mapping[str, Any] | None],
+        rows: Sequence[array[int]],
+        *,
+        hole: int,
+        movable: bytearray,
+        rng: random.Random,
+        progress: Progress | None = None,
+    ):
+        self._plan = plan
+        self._records = records
+        self._rows = rows
+        self._hole = hole
+        self._movable = movable
+        self._rng = rng
+        self._progress = progress
+        held: Counter[int] = Counter()
+        for row in rows:
+            held.update(row)
+        held.pop(hole, None)
+        self._domains = Domains(plan, records, held, rng)
+        self._placed: list[tuple[int, int]] = []
+
+    def run(self) -> None:
+        """All steps in order. Raises RingValidationError when a replica fits on no device."""
+        self._fill_holes()
+        self._pull_apart()
+        for _ in range(_ROUNDS_MAX):
+            if not self._relieve_overweight():
+                break
+        self._chain_moves()
+
+    # -- one partition ---------------------------------------------------------------------------------
+
+    def _others(self, part: int, row_number: int) -> list[int]:
+        """Devices of the partition's other replicas."""
+        hole = self._hole
+        return [
+            row[part]
+            for number, row in enumerate(self._rows)
+            if number != row_number and part < len(row) and row[part] != hole
+        ]
+
+    def _place(self, part: int, row_number: int, leaf: Domain) -> None:
+        assert leaf.dev_id is not None, "partitions are placed on devices"
+        self._rows[row_number][part] = leaf.dev_id
+        self._domains.take(leaf)
+        self._movable[part] = 0
+        self._placed.append((part, row_number))
+
+    def _try_move(self, part: int, row_number: int, *, need_room: bool, leave_tiers: Sequence[Domain]) -> bool:
+        """Move one replica to the roomiest device that is no worse for it; tells whether it moved.
+
+        Tiers of the present device may take the replica back, however full, except ``leave_tiers``.
+        """
+        leaf = self._domains.by_device[self._rows[row_number][part]]
+        counts = self._domains.counts(self._others(part, row_number))
+        for domain in leaf.path[:3]:
+            if domain not in leave_tiers:
+                counts[domain] = _OWN_TIER
+        counts[leaf] = 1
+        # Given back before looking, so that the tiers above have the room that the move makes.
+        self._domains.give(leaf)
+        target = self._domains.receiver(counts, need_room=need_room)
+        if target is None:
+            self._domains.take(leaf)
+            return False
+        self._place(part, row_number, target)
+        return True
+
+    def _report(self, step: str, done: int, total: int) -> None:
+        if self._progress is not None and (done % _REPORT_EVERY_MOVES == 0 or done == total):
+            self._progress(step, done, total)
+
+    # -- the steps -------------------------------------------------------------------------------------
+
+    def _fill_holes(self) -> None:
+        hole = self._hole
+        holes = [
+            (part, number)
+            for number, row in enumerate(self._rows)
+            if hole in row
+            for part, dev_id in enumerate(row)
+            if dev_id == hole
+        ]
+        self._rng.shuffle(holes)
+        for done, (part, number) in enumerate(holes, 1):
+            counts = self._domains.counts(self._others(part, number))
+            target = (
+                self._domains.receiver(counts)
+                or self._domains.receiver(counts, need_room=False)
+                or self._domains.receiver(counts, need_room=False, disperse=False)
+            )
+            if target is None:
+                raise RingValidationError(f"partition {part} has more replicas than there are devices")
+            self._place(part, number, target)
+            self._report("assigning", done, len(holes))
+
+    def _pull_apart(self) -> None:
+        """Move replicas out of domains that hold more of a partition than the plan allows."""
+        crowded = self._crowded_parts()
+        for done, part in enumerate(crowded, 1):
+            self._report("dispersing", done, len(crowded))
+            ids = [row[part] for row in self._rows if part < len(row)]
+            twice = len(set(ids)) < len(ids)
+            if not self._movable[part] and not twice:
+                continue
+            self._pull_one_apart(part, ids)
+
+    def _crowded_parts(self) -> list[int]:
+        """Partitions with more replicas in some domain than the plan's maximum there, in random order."""
+        maximum: dict[Key, int] = {tier.key: tier.maximum for tier in self._plan.root.walk()}
+        rows = [row for row in self._rows if len(row)]
+        found: set[int] = set()
+        candidates: Sequence[int] = range(min(len(row) for row in rows))
+        extra = range(len(candidates), self._plan.parts)
+        for heads, parts in ((heads_of(rows), candidates), (rows[:-1], extra)):
+            candidates = parts
+            for level in levels_of(self._records):
+                limits = [maximum.get(key, 0) for key in level.keys]
+                candidates, combos = repeating(level, heads, candidates)
+                for part, combo in zip(candidates, combos, strict=True):
+                    if any(combo.count(number) > max(1, limits[number]) for number in set(combo)):
+                        found.add(part)
+        crowded = sorted(found)
+        self._rng.shuffle(crowded)
+        return crowded
+
+    def _pull_one_apart(self, part: int, ids: list[int]) -> None:
+        by_device = self._domains.by_device
+        counts = self._domains.counts(ids)
+        choices = []
+        for number, dev_id in enumerate(ids):
+            leaf = by_device[dev_id]
+            over = [domain for domain in leaf.path if counts[domain] > max(1, domain.maximum)]
+            if over:
+                choices.append((-len(over), leaf.room, self._rng.random(), number, over))
+        for _, _, _, number, over in sorted(choices, key=lambda choice: choice[:3]):
+            if self._try_move(part, number, need_room=True, leave_tiers=over):
+                return
+        for _, _, _, number, over in sorted(choices, key=lambda choice: choice[:3]):
+            if self._try_move(part, number, need_room=False, leave_tiers=over):
+                return
+
+    def _relieve_overweight(self) -> bool:
+        """One round of handing partitions on; tells whether another round could help."""
+        over = {dev_id: -leaf.room for dev_id, leaf in self._domains.by_device.items() if leaf.room < 0}
+        if not over:
+            return False
+        candidates: dict[int, list[tuple[int, int]]] = {dev_id: [] for dev_id in over}
+        movable = self._movable
+        for number, row in enumerate(self._rows):
+            for part, dev_id in enumerate(row):
+                if dev_id in over and movable[part]:
+                    candidates[dev_id].append((part, number))
+        sources = [dev_id for dev_id, excess in over.items() for _ in range(excess)]
+        self._rng.shuffle(sources)
+        moved = 0
+        for done, dev_id in enumerate(sources, 1):
+            moved += self._hand_on(dev_id, candidates[dev_id])
+            self._report("balancing", done, len(sources))
+        return 0 < moved < len(sources)
+
+    def _hand_on(self, dev_id: int, candidates: list[tuple[int, int]]) -> bool:
+        """Move one partition off a device that is above its quota."""
+        while candidates:
+            place = int(self._rng.random() * len(candidates))
+            part, number = candidates[place]
+            candidates[place] = candidates[-1]
+            candidates.pop()
+            if self._movable[part] and self._try_move(part, number, need_room=True, leave_tiers=()):
+                return True
+        return False
+
+    def _chain_moves(self) -> None:
+        """Let devices still above their quota trade partitions that this rebalance has moved anyway."""
+        over = [leaf for leaf in self._domains.by_device.values() if leaf.room < 0]
+        if not over or not self._placed:
+            return
+        on_device: dict[int, list[tuple[int, int]]] = {}
+        for part, number in set(self._placed):
+            on_device.setdefault(self._rows[number][part], []).append((part, number))
+        for leaf in over:
+            slots = on_device.get(leaf.dev_id or 0, [])
+            for part, number in slots[:_CHAIN_TRIES]:
+                if leaf.room >= 0:
+                    break
+                if not self._try_move(part, number, need_room=True, leave_tiers=()):
+                    self._trade(part, number, on_device)
+
+    def _trade(self, part: int, number: int, on_device: Mapping[int, list[tuple[int, int]]]) -> bool:
+        """Hand a partition to a full device which at once hands another one on."""
+        rows = self._rows
+        source = rows[number][part]
+        if not self._try_move(part, number, need_room=False, leave_tiers=()):
+            return False
+        middle = rows[number][part]
+        for other, other_number in on_device.get(middle, [])[:_CHAIN_TRIES]:
+            if rows[other_number][other] == middle and self._try_move(
+                other, other_number, need_room=True, leave_tiers=()
+            ):
+                return True
+        self._domains.give(self._domains.by_device[middle])
+        self._domains.take(self._domains.by_device[source])
+        rows[number][part] = source
+        return False
