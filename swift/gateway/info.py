@@ -1,0 +1,256 @@
+"""What the proxy and the filters know of an account or container (spec: proxy.md §4).
+
+Looked up in three places: the request's own ``swift.infocache``, memcached, and last a HEAD of the
+entity through ``forward``. The memcached form is the peer's JSON, so that both sorts of proxy share one
+cache; readers tolerate missing keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from swift.base.entity import EntityPath, quote_path
+from swift.gateway.subrequest import drained, make_subrequest, preauthorise
+from swift.http.headers import HeaderMap, utf8_value, with_prefix
+from swift.http.request import Request
+from swift.http.response import Response
+
+Forward = Callable[[Request], Response]
+
+#: Negative answers (404, 410) are kept for this share of the positive time.
+NEGATIVE_SHARE = 0.1
+DEFAULT_RECHECK_S = 60.0
+
+
+def _count(value: Any) -> int:
+    try:
+        return int(value or 0)
+    except (TypeError, ValueError):
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class AccountInfo:
+    """An account's existence, statistics and metadata; ``status`` 0 means it could not be asked for."""
+
+    status: int
+    container_count: int = 0
+    object_count: int = 0
+    bytes: int = 0
+    meta: dict[str, str] = field(default_factory=dict)
+    sysmeta: dict[str, str] = field(default_factory=dict)
+    really_exists: bool = False
+
+    @property
+    def exists(self) -> bool:
+        """2xx."""
+        return 200 <= self.status <= 299
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerInfo:
+    """A container's existence, policy, ACLs, statistics and metadata."""
+
+    status: int
+    policy_index: int = 0
+    read_acl: str | None = None
+    write_acl: str | None = None
+    sync_key: str | None = None
+    object_count: int = 0
+    bytes: int = 0
+    versions: str | None = None
+    sharding_state: str = "unsharded"
+    cors: dict[str, str | None] = field(default_factory=dict)
+    meta: dict[str, str] = field(default_factory=dict)
+    sysmeta: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def exists(self) -> bool:
+        """2xx."""
+        return 200 <= self.status <= 299
+
+
+def account_key(account: str) -> str:
+    """The cache key of an account."""
+    return f"account/{account}"
+
+
+def container_key(account: str, container: str) -> str:
+    """The cache key of a container."""
+    return f"container/{account}/{container}"
+
+
+# --- the cached JSON forms --------------------------------------------------------------------------
+
+
+def account_record(status: int, headers: HeaderMap) -> dict[str, Any]:
+    """The JSON form from the headers of a HEAD answer."""
+    exists = 200 <= status <= 299
+    policies: dict[str, dict[str, int]] = {}
+    for name, value in with_prefix(headers, "x-backend-storage-policy-").items():
+        index, _, what = name.removeprefix("x-backend-storage-policy-").partition("-")
+        policies.setdefault(index, {})[what.replace("-", "_")] = _count(value)
+    record = {
+        "status": status,
+        "container_count": headers.get("x-account-container-count") if exists else None,
+        "total_object_count": headers.get("x-account-object-count") if exists else None,
+        "bytes": headers.get("x-account-bytes-used") if exists else None,
+        "storage_policies": policies,
+        "meta": _stripped(headers, "x-account-meta-"),
+        "sysmeta": _stripped(headers, "x-account-sysmeta-"),
+    }
+    if exists:
+        record["account_really_exists"] = headers.get("x-backend-fake-account-listing") != "yes"
+    return record
+
+
+def _stripped(headers: HeaderMap, prefix: str) -> dict[str, str]:
+    size = len(prefix)
+    return {name[size:]: utf8_value(value) for name, value in with_prefix(headers, prefix).items()}
+
+
+def container_record(status: int, headers: HeaderMap) -> dict[str, Any]:
+    """The JSON form from the headers of a HEAD answer."""
+    exists = 200 <= status <= 299
+    meta = _stripped(headers, "x-container-meta-")
+    zero = "0000000000.00000"
+    return {
+        "status": status,
+        "read_acl": headers.get("x-container-read"),
+        "write_acl": headers.get("x-container-write"),
+        "sync_to": headers.get("x-container-sync-to"),
+        "sync_key": headers.get("x-container-sync-key"),
+        "object_count": headers.get("x-container-object-count") if exists else None,
+        "bytes": headers.get("x-container-bytes-used") if exists else None,
+        "versions": headers.get("x-versions-location"),
+        "storage_policy": headers.get("x-backend-storage-policy-index", "0"),
+        "cors": {
+            "allow_origin": meta.pop("access-control-allow-origin", None),
+            "expose_headers": meta.pop("access-control-expose-headers", None),
+            "max_age": meta.pop("access-control-max-age", None),
+        },
+        "meta": meta,
+        "sysmeta": _stripped(headers, "x-container-sysmeta-"),
+        "sharding_state": headers.get("x-backend-sharding-state", "unsharded"),
+        "created_at": headers.get("x-backend-timestamp", zero),
+        "put_timestamp": headers.get("x-backend-put-timestamp", zero),
+        "delete_timestamp": headers.get("x-backend-delete-timestamp", zero),
+        "status_changed_at": headers.get("x-backend-status-changed-at", zero),
+    }
+
+
+def account_from_record(record: dict[str, Any]) -> AccountInfo:
+    """The value of a JSON form."""
+    return AccountInfo(
+        status=_count(record.get("status")),
+        container_count=_count(record.get("container_count")),
+        object_count=_count(record.get("total_object_count")),
+        bytes=_count(record.get("bytes")),
+        meta=record.get("meta") or {},
+        sysmeta=record.get("sysmeta") or {},
+        really_exists=bool(record.get("account_really_exists")),
+    )
+
+
+def container_from_record(record: dict[str, Any]) -> ContainerInfo:
+    """The value of a JSON form."""
+    return ContainerInfo(
+        status=_count(record.get("status")),
+        policy_index=_count(record.get("storage_policy")),
+        read_acl=record.get("read_acl"),
+        write_acl=record.get("write_acl"),
+        sync_key=record.get("sync_key"),
+        object_count=_count(record.get("object_count")),
+        bytes=_count(record.get("bytes")),
+        versions=record.get("versions"),
+        sharding_state=record.get("sharding_state") or "unsharded",
+        cors=record.get("cors") or {},
+        meta=record.get("meta") or {},
+        sysmeta=record.get("sysmeta") or {},
+    )
+
+
+# --- looking up -------------------------------------------------------------------------------------
+
+
+def _recheck_s(response_headers: HeaderMap, kind: str) -> float:
+    try:
+        return float(response_headers.get(f"x-backend-recheck-{kind}-existence", DEFAULT_RECHECK_S))
+    except ValueError:
+        return DEFAULT_RECHECK_S
+
+
+def remember(request: Request, key: str, record: dict[str, Any], recheck_s: float) -> None:
+    """Put a fresh record into both caches, negative answers for a tenth of the time."""
+    request.env.setdefault("swift.infocache", {})[key] = record
+    cache = request.env.get("swift.cache")
+    status = record["status"]
+    if cache is None:
+        return
+    if 200 <= status <= 299:
+        cache.set(key, record, ttl_s=recheck_s)
+    elif status in (404, 410):
+        cache.set(key, record, ttl_s=recheck_s * NEGATIVE_SHARE)
+
+
+def forget(request: Request, key: str) -> None:
+    """Remove a record from both caches, before and after what it describes is changed."""
+    request.env.get("swift.infocache", {}).pop(key, None)
+    cache = request.env.get("swift.cache")
+    if cache is not None:
+        cache.delete(key)
+
+
+def _cached(request: Request, key: str) -> dict[str, Any] | None:
+    record = request.env.setdefault("swift.infocache", {}).get(key)
+    if record is not None:
+        return record  # type: ignore[no-any-return]
+    cache = request.env.get("swift.cache")
+    record = cache.get(key) if cache is not None else None
+    if isinstance(record, dict):
+        request.env["swift.infocache"][key] = record
+        return record
+    return None
+
+
+def _head(request: Request, forward: Forward, path: EntityPath, source: str) -> Response:
+    sub = make_subrequest(
+        request,
+        "HEAD",
+        "/v1" + quote_path(str(path)),
+        headers={"x-backend-allow-reserved-names": "true"},
+        source=request.env.get("swift.source") or source,
+    )
+    sub.headers.pop("origin", None)
+    return drained(forward(preauthorise(sub)))
+
+
+def account_info(request: Request, forward: Forward, account: str) -> AccountInfo:
+    """What is known of an account, asking ``forward`` when no cache knows it."""
+    key = account_key(account)
+    record = _cached(request, key)
+    if record is None:
+        response = _head(request, forward, EntityPath(account), "GET_ACCOUNT_INFO")
+        record = account_record(response.status, response.headers)
+        remember(request, key, record, _recheck_s(response.headers, "account"))
+    return account_from_record(record)
+
+
+def container_info(
+    request: Request, forward: Forward, account: str, container: str, *, internal_prefix: str = "."
+) -> ContainerInfo:
+    """What is known of a container; status 0 when its account does not exist.
+
+    Accounts that begin with ``internal_prefix`` need not exist.
+    """
+    key = container_key(account, container)
+    record = _cached(request, key)
+    if record is None:
+        if not account.startswith(internal_prefix) and not account_info(request, forward, account).exists:
+            return ContainerInfo(status=0)
+        response = _head(request, forward, EntityPath(account, container), "GET_CONTAINER_INFO")
+        record = container_record(response.status, response.headers)
+        remember(request, key, record, _recheck_s(response.headers, "container"))
+    return container_from_record(record)
