@@ -112,12 +112,14 @@ class Transport(Protocol):
         method: str,
         path: str,
         headers: HeaderMap,
+        body: bytes = b"",
         *,
         connect_timeout_s: float,
         timeout_s: float,
     ) -> Exchange:
-        """Connect and send the head; ``timeout_s`` is for each later wait.
+        """Connect, send the head and ``body``; ``timeout_s`` is for each later wait.
 
-        With ``content-length`` in ``headers`` the body is counted, with ``transfer-encoding: chunked``
+        A complete ``body`` given here travels with the head and allows a silent second try on a stale
+        connection. With ``content-length`` in ``headers`` the body is counted, with ``transfer-encoding: chunked``
         it is framed, with neither there is none. Raises ``TransportError``.
         """

@@ -88,16 +88,12 @@ def container_key(account: str, container: str) -> str:
 def account_record(status: int, headers: HeaderMap) -> dict[str, Any]:
     """The JSON form from the headers of a HEAD answer."""
     exists = 200 <= status <= 299
-    policies: dict[str, dict[str, int]] = {}
-    for name, value in with_prefix(headers, "x-backend-storage-policy-").items():
-        index, _, what = name.removeprefix("x-backend-storage-policy-").partition("-")
-        policies.setdefault(index, {})[what.replace("-", "_")] = _count(value)
     record = {
         "status": status,
         "container_count": headers.get("x-account-container-count") if exists else None,
         "total_object_count": headers.get("x-account-object-count") if exists else None,
         "bytes": headers.get("x-account-bytes-used") if exists else None,
-        "storage_policies": policies,
+        "storage_policies": {},
         "meta": _stripped(headers, "x-account-meta-"),
         "sysmeta": _stripped(headers, "x-account-sysmeta-"),
     }
@@ -233,8 +229,10 @@ def account_info(request: Request, forward: Forward, account: str) -> AccountInf
     record = _cached(request, key)
     if record is None:
         response = _head(request, forward, EntityPath(account), "GET_ACCOUNT_INFO")
-        record = account_record(response.status, response.headers)
-        remember(request, key, record, _recheck_s(response.headers, "account"))
+        record = request.env["swift.infocache"].get(key)
+        if record is None:
+            record = account_record(response.status, response.headers)
+            remember(request, key, record, _recheck_s(response.headers, "account"))
     return account_from_record(record)
 
 
@@ -251,6 +249,8 @@ def container_info(
         if not account.startswith(internal_prefix) and not account_info(request, forward, account).exists:
             return ContainerInfo(status=0)
         response = _head(request, forward, EntityPath(account, container), "GET_CONTAINER_INFO")
-        record = container_record(response.status, response.headers)
-        remember(request, key, record, _recheck_s(response.headers, "container"))
+        record = request.env["swift.infocache"].get(key)
+        if record is None:
+            record = container_record(response.status, response.headers)
+            remember(request, key, record, _recheck_s(response.headers, "container"))
     return container_from_record(record)

@@ -1,0 +1,146 @@
+"""One request to one node for the proxy: headers, timeouts, error limiting (spec: proxy.md §7, §9)."""
+
+from __future__ import annotations
+
+from swift.base.entity import EntityPath
+from swift.cluster.fanout import Answer
+from swift.cluster.transport import Exchange, StreamReply, TransportError
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.proxy.context import ProxyContext
+from swift.ring.device import Node
+
+#: Hop-by-hop and connection bound headers of the client that must not reach a backend.
+_NOT_FORWARDED = frozenset(
+    (
+        "host",
+        "connection",
+        "keep-alive",
+        "proxy-connection",
+        "upgrade",
+        "te",
+        "trailer",
+        "expect",
+        "transfer-encoding",
+        "content-length",
+        "http2-settings",
+    )
+)
+
+
+def backend_headers(context: ProxyContext, request: Request, *, transfer: bool) -> HeaderMap:
+    """The headers of every backend request made for ``request``.
+
+    With ``transfer`` all of the client's end-to-end headers go along (object requests, GET and HEAD),
+    otherwise only ``X-Backend-*`` and X-Timestamp.
+    """
+    source = request.headers
+    if transfer:
+        headers = {name: value for name, value in source.items() if name not in _NOT_FORWARDED}
+    else:
+        headers = {name: value for name, value in source.items() if name.startswith("x-backend-")}
+    headers["x-timestamp"] = request.timestamp.internal
+    headers["x-trans-id"] = request.env.get("swift.trans_id", "-")
+    headers["user-agent"] = context.agent
+    headers["referer"] = f"{request.method} {request.url}"
+    return headers
+
+
+class Backends:
+    """Sends to nodes and keeps the error limiter informed."""
+
+    def __init__(self, context: ProxyContext):
+        self._context = context
+        self._transport = context.transport
+
+    def open(
+        self,
+        node: Node,
+        part: int,
+        method: str,
+        path: EntityPath,
+        headers: HeaderMap,
+        *,
+        body: bytes = b"",
+        query: str = "",
+        timeout_s: float | None = None,
+        use_replication: bool = False,
+    ) -> Exchange | None:
+        """Start an exchange; None when the node cannot be reached (and is remembered for it)."""
+        settings = self._context.settings
+        target = f"/{node.device}/{part}{path.quoted}"
+        if query:
+            target = f"{target}?{query}"
+        ip, port = (node.replication_ip, node.replication_port) if use_replication else (node.ip, node.port)
+        try:
+            return self._transport.open(
+                ip,
+                port,
+                method,
+                target,
+                headers,
+                body,
+                connect_timeout_s=settings.conn_timeout,
+                timeout_s=settings.node_timeout if timeout_s is None else timeout_s,
+            )
+        except TransportError as error:
+            self.failed(node, str(error), headers)
+            return None
+
+    def reply(self, node: Node, exchange: Exchange, headers: HeaderMap) -> StreamReply | None:
+        """Wait for the answer; None when it does not come."""
+        try:
+            reply = exchange.reply()
+        except TransportError as error:
+            self.failed(node, str(error), headers)
+            return None
+        self.judge(node, reply.status)
+        return reply
+
+    def judge(self, node: Node, status: int) -> None:
+        """Count an answer's status for or against the node."""
+        if status == 507:
+            self._context.telemetry.log.error(f"507 Insufficient Storage: {node.key}")
+            self._context.limiter.limit(node)
+        elif status >= 500:
+            self._context.limiter.failed(node)
+
+    def failed(self, node: Node, reason: str, headers: HeaderMap) -> None:
+        """A node did not answer properly."""
+        limited = self._context.limiter.failed(node)
+        suffix = "; node is now error-limited" if limited else ""
+        self._context.telemetry.log.error(
+            f"ERROR with {node.key}: {reason}{suffix}", txid=headers.get("x-trans-id")
+        )
+
+    def small(
+        self,
+        node: Node,
+        part: int,
+        method: str,
+        path: EntityPath,
+        headers: HeaderMap,
+        *,
+        body: bytes = b"",
+        query: str = "",
+        use_replication: bool = False,
+    ) -> Answer | None:
+        """A whole small exchange; None for failures and 5xx, so that the next node is tried."""
+        sent = dict(headers)
+        sent["content-length"] = str(len(body))
+        exchange = self.open(
+            node, part, method, path, sent, body=body, query=query, use_replication=use_replication
+        )
+        if exchange is None:
+            return None
+        reply = self.reply(node, exchange, headers)
+        if reply is None:
+            return None
+        try:
+            content = b"".join(reply.body)
+        except TransportError as error:
+            self.failed(node, str(error), headers)
+            return None
+        if reply.status >= 500:
+            return None
+        return Answer(reply.status, reply.reason, reply.headers, content)

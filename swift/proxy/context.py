@@ -1,0 +1,111 @@
+"""What every part of the proxy is handed: one value made by the composition root."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from swift.base.clock import Clock, SystemClock
+from swift.base.hashing import PathHasher
+from swift.base.limits import Limits
+from swift.cluster.health import ErrorLimiter
+from swift.cluster.placement import (
+    NodeIterator,
+    Sorting,
+    Timings,
+    local_first,
+    parse_node_count,
+    parse_write_affinity,
+)
+from swift.cluster.rings import Rings
+from swift.cluster.transport import Transport
+from swift.policy.policies import Policies
+from swift.proxy.settings import ProxySettings
+from swift.ring.device import Node
+from swift.ring.view import RingView
+from swift.telemetry.telemetry import Telemetry
+
+
+@dataclass
+class ProxyContext:
+    """Rings, transport, policies, limits and settings of one proxy process.
+
+    ``policy_settings`` overrides the settings per policy index (``[proxy-server:policy:N]``).
+    """
+
+    settings: ProxySettings
+    rings: Rings
+    transport: Transport
+    policies: Policies
+    limits: Limits
+    hasher: PathHasher
+    telemetry: Telemetry = field(default_factory=Telemetry)
+    clock: Clock = field(default_factory=SystemClock)
+    policy_settings: dict[int, ProxySettings] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        self.limiter = ErrorLimiter(
+            self.clock,
+            limit=settings.error_suppression_limit,
+            interval_s=settings.error_suppression_interval,
+            statsd=self.telemetry.statsd,
+        )
+        self.timings = Timings(self.clock, settings.timing_expiry)
+        self._planners = {None: Planner(self, settings)}
+        for index, special in self.policy_settings.items():
+            self._planners[index] = Planner(self, special)  # type: ignore[index]
+
+    def planner(self, policy_index: int | None = None) -> Planner:
+        """The node order for a policy; accounts and containers use the general one."""
+        planners = self._planners
+        return planners.get(policy_index) or planners[None]  # type: ignore[call-overload,no-any-return]
+
+    @property
+    def agent(self) -> str:
+        """The User-Agent that backends see."""
+        return f"proxy-server {os.getpid()}"
+
+
+class Planner:
+    """Turns a partition into the sequence of nodes to ask, under one set of settings."""
+
+    def __init__(self, context: ProxyContext, settings: ProxySettings):
+        self.settings = settings
+        self._context = context
+        self._sort = Sorting(
+            settings.sorting_method, read_affinity=settings.read_affinity, timings=context.timings
+        )
+        self._node_count = parse_node_count(settings.request_node_count)
+        self._is_local = parse_write_affinity(settings.write_affinity)
+        self._local_count = parse_node_count(settings.write_affinity_node_count)
+
+    def for_read(self, view: RingView, part: int, kind: str) -> NodeIterator:
+        """Sorted primaries, then handoffs in ring order."""
+        primaries = view.primaries(part)
+        return self._iterator(view, self._sort(primaries), view.handoffs(part), kind)
+
+    def for_write(self, view: RingView, part: int, kind: str) -> NodeIterator:
+        """Like ``for_read``, local nodes first when write affinity is set."""
+        if self._is_local is None:
+            return self.for_read(view, part, kind)
+        replicas = len(view.primaries(part))
+        ordered = local_first(view, part, self._is_local, self._local_count(replicas))
+        return self._iterator(view, self._sort(ordered[:replicas]), iter(ordered[replicas:]), kind)
+
+    def _iterator(
+        self, view: RingView, primaries: Sequence[Node], handoffs: Iterator[Node], kind: str
+    ) -> NodeIterator:
+        context = self._context
+
+        def on_handoff(number: int) -> None:
+            context.telemetry.statsd.increment(f"{kind}.handoff_count")
+            if self.settings.log_handoffs:
+                context.telemetry.log.warning(f"Handoff requested ({number})")
+            if number == len(primaries):
+                context.telemetry.statsd.increment(f"{kind}.handoff_all_count")
+
+        return NodeIterator(
+            primaries, handoffs, context.limiter, self._node_count(len(primaries)), on_handoff
+        )

@@ -1,0 +1,312 @@
+"""GET and HEAD: finding a good source among the nodes, and going on elsewhere when it dies.
+
+Spec: proxy.md §10. ``SourceSearch`` asks nodes one after the other (or overlapping, with
+``concurrent_gets``) and judges their answers; ``ResumableBody`` streams an object and continues on the
+next node after a break. Neither knows what is read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from swift import green
+from swift.base.entity import EntityPath
+from swift.base.etag import unquote_etag
+from swift.base.ranges import ByteRanges, expand_range
+from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
+from swift.base.truth import is_true
+from swift.cluster.fanout import Answer
+from swift.cluster.placement import NodeIterator
+from swift.cluster.quorum import quorum_size
+from swift.cluster.transport import ReplyBody, StreamReply, TransportError
+from swift.http.body import BodyError
+from swift.http.headers import HeaderMap
+from swift.http.response import Response
+from swift.proxy.backend import Backends
+from swift.proxy.results import best_response, client_headers
+from swift.proxy.settings import ProxySettings
+from swift.ring.device import Node
+
+_TIMESTAMP_HEADERS = ("x-backend-data-timestamp", "x-backend-timestamp", "x-put-timestamp", "x-timestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """What to ask for: the request line, headers and the kind of entity."""
+
+    method: str
+    path: EntityPath
+    part: int
+    headers: HeaderMap
+    query: str
+    newest: bool
+    use_replication: bool = False
+
+    @property
+    def is_object(self) -> bool:
+        """Objects have tombstones, ranges and resuming."""
+        return self.path.obj is not None
+
+
+def _timestamp(headers: HeaderMap) -> Timestamp:
+    for name in _TIMESTAMP_HEADERS:
+        value = headers.get(name)
+        if value:
+            try:
+                return Timestamp(value)
+            except InvalidTimestamp:
+                continue
+    return ZERO
+
+
+class SourceSearch:
+    """Looks for the answer to give among the nodes of one partition."""
+
+    def __init__(self, backends: Backends, settings: ProxySettings, plan: ReadPlan, nodes: NodeIterator):
+        self._backends = backends
+        self._settings = settings
+        self._plan = plan
+        self._nodes = nodes
+        self._primaries = nodes.primary_count
+        self._asked = 0
+        self._suppressible = min(settings.rebalance_missing_suppression_count, nodes.primary_count - 1)
+        self._tombstone = ZERO
+        self.bad: list[Answer] = []
+        self.best: tuple[StreamReply, Node] | None = None
+
+    def find(self) -> tuple[StreamReply, Node] | None:
+        """The source to answer from, or None; the answers to judge then are in ``bad``."""
+        if self._settings.concurrent_gets and not self._plan.newest:
+            return self._find_overlapping()
+        for node in self._nodes:
+            self._asked += 1
+            if self._take(node, self._ask(node), is_handoff=self._asked > self._primaries):
+                return self.best
+        return self.best
+
+    def _ask(self, node: Node) -> StreamReply | None:
+        plan = self._plan
+        timeout_s = self._settings.node_timeout if plan.newest else self._settings.read_timeout_s
+        exchange = self._backends.open(
+            node,
+            plan.part,
+            plan.method,
+            plan.path,
+            plan.headers,
+            query=plan.query,
+            timeout_s=timeout_s,
+            use_replication=plan.use_replication,
+        )
+        return None if exchange is None else self._backends.reply(node, exchange, plan.headers)
+
+    def _find_overlapping(self) -> tuple[StreamReply, Node] | None:
+        """Up to one request per primary in flight, a further one every ``concurrency_timeout``."""
+        box = green.Mailbox()
+        flying, exhausted = 0, False
+
+        def launch() -> bool:
+            node = next(self._nodes, None)
+            if node is None:
+                return False
+            self._asked += 1
+            handoff = self._asked > self._primaries
+            green.spawn_detached(lambda: box.put((node, self._ask(node), handoff)))
+            return True
+
+        while flying or not exhausted:
+            if not exhausted and flying < self._primaries:
+                exhausted = not launch()
+                flying += not exhausted
+            if not flying:
+                break
+            wait_s = None if exhausted or flying >= self._primaries else self._settings.concurrency_timeout
+            try:
+                node, reply, handoff = box.get(None if wait_s is None else time.monotonic() + wait_s)
+            except green.DeadlineExceeded:
+                continue
+            flying -= 1
+            if self._take(node, reply, is_handoff=handoff):
+                _abandon(box, flying)
+                return self.best
+        return self.best
+
+    def _take(self, node: Node, reply: StreamReply | None, *, is_handoff: bool) -> bool:
+        """Judge an answer; True when the search is over."""
+        if reply is None:
+            self.bad.append(Answer(503, "Service Unavailable"))
+            return False
+        if self._is_good(reply):
+            stamp = _timestamp(reply.headers)
+            if stamp >= self._tombstone:
+                return self._offer(reply, node, stamp)
+            reply.body.close()
+            return False
+        self._take_bad(reply, is_handoff)
+        return False
+
+    def _is_good(self, reply: StreamReply) -> bool:
+        if reply.headers.get("x-put-timestamp") == "0":
+            return False
+        return 200 <= reply.status < 400 or (reply.status == 416 and self._plan.is_object)
+
+    def _offer(self, reply: StreamReply, node: Node, stamp: Timestamp) -> bool:
+        if not self._plan.newest:
+            self.best = (reply, node)
+            return True
+        if self.best is None:
+            self.best = (reply, node)
+        elif stamp > _timestamp(self.best[0].headers):
+            self.best[0].body.close()
+            self.best = (reply, node)
+        else:
+            reply.body.close()
+        return False
+
+    def _take_bad(self, reply: StreamReply, is_handoff: bool) -> None:
+        status = reply.status if reply.status >= 400 else 404
+        stamp = reply.headers.get("x-backend-timestamp")
+        known = stamp is not None and Timestamp(stamp) > ZERO
+        if known and status == 404 and self._plan.is_object:
+            self._forget_older_than(Timestamp(stamp))
+        try:
+            body = b"".join(reply.body)
+        except TransportError:
+            body = b""
+        if not known and is_handoff and (status == 404 or status >= 500):
+            return
+        if not known and status == 404 and self._suppressible > 0:
+            self._suppressible -= 1
+            return
+        self.bad.append(Answer(status, reply.reason if status == reply.status else "", reply.headers, body))
+
+    def _forget_older_than(self, tombstone: Timestamp) -> None:
+        self._tombstone = max(self._tombstone, tombstone)
+        if self.best is not None and _timestamp(self.best[0].headers) < self._tombstone:
+            self.best[0].body.close()
+            self.best = None
+
+    def failure(self) -> Response:
+        """The answer when no source was found."""
+        return best_response(self.bad, len(self.bad), quorum_size(len(self.bad)))
+
+
+def _abandon(box: green.Mailbox, flying: int) -> None:
+    """Close the sources that arrive after the search is over."""
+
+    def close_late() -> None:
+        for _ in range(flying):
+            _node, reply, _handoff = box.get()
+            if reply is not None:
+                reply.body.close()
+
+    if flying:
+        green.spawn_detached(close_late)
+
+
+class ResumableBody:
+    """An object's bytes from the first source and, after a break, from the next ones.
+
+    A break while several ranges are sent cannot be mended: the parts already sent carry the first
+    source's boundary.
+    """
+
+    def __init__(
+        self,
+        backends: Backends,
+        plan: ReadPlan,
+        nodes: NodeIterator,
+        source: tuple[StreamReply, Node],
+        timeout_s: float,
+    ):
+        self._backends = backends
+        self._plan = plan
+        self._nodes = nodes
+        reply, self._node = source
+        self._body: ReplyBody = reply.body
+        self._etag = unquote_etag(reply.headers.get("etag", ""))
+        self._is_multipart = reply.headers.get("content-type", "").startswith("multipart/byteranges")
+        self._timeout_s = timeout_s
+        self.length = reply.body.length
+        self._sent = 0
+
+    def read_into(self, buffer: memoryview) -> int:
+        """Fill the buffer with what is there; 0 at the end; raises ``BodyError``."""
+        while True:
+            try:
+                size = self._body.read_into(buffer)
+                self._sent += size
+                return size
+            except TransportError as error:
+                self._backends.failed(self._node, str(error), self._plan.headers)
+                if not self._resume():
+                    raise BodyError(f"no other source after {self._sent} bytes")
+
+    def __iter__(self) -> Iterator[bytes]:
+        buffer = memoryview(bytearray(65536))
+        while size := self.read_into(buffer):
+            yield bytes(buffer[:size])
+
+    def _resume(self) -> bool:
+        if self._is_multipart or self._plan.newest:
+            return False
+        headers = self._rest_headers()
+        if headers is None:
+            return False
+        for node in self._nodes:
+            exchange = self._backends.open(
+                node,
+                self._plan.part,
+                self._plan.method,
+                self._plan.path,
+                headers,
+                query=self._plan.query,
+                timeout_s=self._timeout_s,
+            )
+            reply = None if exchange is None else self._backends.reply(node, exchange, headers)
+            if reply is None:
+                continue
+            if reply.status == 206 and unquote_etag(reply.headers.get("etag", "")) == self._etag:
+                self._body, self._node = reply.body, node
+                return True
+            reply.body.close()
+        return False
+
+    def _rest_headers(self) -> HeaderMap | None:
+        headers = {
+            name: value
+            for name, value in self._plan.headers.items()
+            if name != "x-backend-ignore-range-if-metadata-present" and not name.startswith("if-")
+        }
+        requested = headers.get("range")
+        if requested and ByteRanges.parse(requested) is not None:
+            rest = expand_range(requested, self._sent)
+            if rest is None:
+                return None
+            headers["range"] = rest
+        else:
+            headers["range"] = f"bytes={self._sent}-"
+        return headers
+
+    def close(self) -> None:
+        """Let the source go."""
+        self._body.close()
+
+
+def is_newest(headers: HeaderMap) -> bool:
+    """Whether the client wants every replica asked."""
+    return is_true(headers.get("x-newest"))
+
+
+def source_response(reply: StreamReply) -> Response:
+    """The client's response head for a source; small bodies are already inside."""
+    headers = client_headers(reply.headers)
+    headers["accept-ranges"] = "bytes"
+    for name in ("content-length", "content-type"):
+        if name in reply.headers:
+            headers[name] = reply.headers[name]
+    whole = getattr(reply.body, "whole", None)
+    return Response(
+        reply.status, headers, whole if whole is not None else reply.body, reason=reply.reason or None
+    )

@@ -1,0 +1,63 @@
+"""From many backend answers to the one the client gets (spec: proxy.md §8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from swift.base.etag import unquote_etag
+from swift.cluster.fanout import Answer
+from swift.cluster.quorum import best_status, fill_missing
+from swift.http.headers import HeaderMap
+from swift.http.response import Response, error_response
+from swift.http.status import default_body
+
+#: Headers of a backend's answer that are not the client's business.
+DROPPED = frozenset(
+    (
+        "date",
+        "content-length",
+        "content-type",
+        "connection",
+        "keep-alive",
+        "transfer-encoding",
+        "x-put-timestamp",
+        "x-delete-after",
+    )
+)
+
+
+def client_headers(headers: HeaderMap) -> HeaderMap:
+    """A backend's headers without those that belong to its own connection; Etag unquoted."""
+    kept = {name: value for name, value in headers.items() if name not in DROPPED}
+    if "etag" in kept:
+        kept["etag"] = unquote_etag(kept["etag"])
+    return kept
+
+
+def best_response(
+    answers: Sequence[Answer],
+    count: int,
+    quorum: int,
+    overrides: Mapping[int, int] | None = None,
+) -> Response:
+    """The answer of a quorum, or 503.
+
+    ``count`` is how many nodes were asked; missing answers count as 503.
+    """
+    statuses = fill_missing((a.status for a in answers), count)
+    position = best_status(statuses, quorum, overrides)
+    if position is None or position >= len(answers):
+        return error_response(503)
+    return response_of(answers[position])
+
+
+def response_of(answer: Answer) -> Response:
+    """One backend's answer as ours."""
+    headers = client_headers(answer.headers)
+    body = answer.body
+    kind = answer.headers.get("content-type", "text/html; charset=UTF-8")
+    if not body and answer.status >= 202:
+        body = default_body(answer.status)
+        kind = "text/html; charset=UTF-8"
+    headers["content-type"] = kind
+    return Response(answer.status, headers, body, reason=answer.reason or None)

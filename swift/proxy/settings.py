@@ -1,0 +1,77 @@
+"""The options of ``[app:proxy-server]`` (spec: proxy.md §19, cli-and-config.md §6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swift.config.kinds import COUNT, SECONDS, choice, integer
+from swift.config.schema import Settings, option
+
+OWNER_HEADERS = (
+    "x-container-read",
+    "x-container-write",
+    "x-container-sync-key",
+    "x-container-sync-to",
+    "x-account-meta-temp-url-key",
+    "x-account-meta-temp-url-key-2",
+    "x-container-meta-temp-url-key",
+    "x-container-meta-temp-url-key-2",
+    "x-account-access-control",
+)
+
+
+@dataclass(frozen=True)
+class ProxySettings(Settings):
+    """Options of the proxy application."""
+
+    account_autocreate: bool = option(False, "Create accounts at their first use.")
+    allow_account_management: bool = option(False, "Allow PUT and DELETE of accounts.")
+    allow_open_expired: bool = option(False, "Let X-Open-Expired read expired objects.")
+    recheck_account_existence: float = option(60.0, "Seconds to cache account facts.", kind=SECONDS)
+    recheck_container_existence: float = option(60.0, "Seconds to cache container facts.", kind=SECONDS)
+    client_chunk_size: int = option(65536, "Bytes read from a client at a time.", kind=integer(1024))
+    node_timeout: float = option(10.0, "Seconds to wait for a backend's answer or bytes.", kind=SECONDS)
+    recoverable_node_timeout: float = option(
+        -1.0, "node_timeout of reads that another node can take over.", sample="node_timeout"
+    )
+    conn_timeout: float = option(0.5, "Seconds to wait for a backend connection.", kind=SECONDS)
+    post_quorum_timeout: float = option(0.5, "Seconds to wait for more answers after a quorum.", kind=SECONDS)
+    error_suppression_interval: float = option(
+        60.0, "Seconds a failing node is left alone after its last error.", kind=SECONDS
+    )
+    error_suppression_limit: int = option(10, "Errors that make a node failing.", kind=COUNT)
+    max_containers_per_account: int = option(0, "Refuse further containers; 0 is no limit.", kind=COUNT)
+    max_containers_whitelist: tuple[str, ...] = option((), "Accounts without that limit.")
+    deny_host_headers: tuple[str, ...] = option((), "Host names that are refused with 403.")
+    sorting_method: str = option(
+        "shuffle", "Order of primaries.", kind=choice("shuffle", "timing", "affinity")
+    )
+    timing_expiry: float = option(300.0, "Seconds a timing is believed.", kind=SECONDS)
+    read_affinity: str = option("", "Priorities like r1z1=100, r1=200 for sorting_method affinity.")
+    write_affinity: str = option("", "Regions and zones like r1, r2z3 that take writes first.")
+    write_affinity_node_count: str = option("2 * replicas", "Local nodes tried first by writes.")
+    request_node_count: str = option("2 * replicas", "Nodes tried by one request.")
+    rebalance_missing_suppression_count: int = option(
+        1, "404s without a timestamp that a read ignores.", kind=COUNT
+    )
+    concurrent_gets: bool = option(False, "Ask further replicas while a slow one is awaited.")
+    concurrency_timeout: float = option(0.5, "Seconds until the next replica is asked.", kind=SECONDS)
+    log_handoffs: bool = option(True, "Log the use of more handoffs than expected.")
+    swift_owner_headers: tuple[str, ...] = option(OWNER_HEADERS, "Headers only owners may see and set.")
+    expose_info: bool = option(True, "Serve /info.")
+    disallowed_sections: tuple[str, ...] = option(
+        ("swift.auto_create_account_prefix", "swift.valid_api_versions"), "Parts left out of /info."
+    )
+    admin_key: str = option("", "Key of signed /info requests; empty refuses them.")
+    cors_allow_origin: tuple[str, ...] = option((), "Origins allowed besides the container's.")
+    cors_expose_headers: tuple[str, ...] = option((), "Headers exposed besides the container's.")
+    strict_cors_mode: bool = option(True, "Add CORS headers only for allowed origins.")
+    expiring_objects_container_divisor: int = option(
+        86400, "Seconds of expiry that share a queue container.", kind=integer(1)
+    )
+
+    @property
+    def read_timeout_s(self) -> float:
+        """Seconds to wait for a read that another node can take over."""
+        timeout = self.recoverable_node_timeout
+        return self.node_timeout if timeout < 0 else timeout
