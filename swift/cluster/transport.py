@@ -120,6 +120,7 @@ class Transport(Protocol):
         """Connect, send the head and ``body``; ``timeout_s`` is for each later wait.
 
         A complete ``body`` given here travels with the head and allows a silent second try on a stale
-        connection. With ``content-length`` in ``headers`` the body is counted, with ``transfer-encoding: chunked``
-        it is framed, with neither there is none. Raises ``TransportError``.
+        connection. With ``content-length`` in ``headers`` the body is counted, with
+        ``transfer-encoding: chunked`` it is framed, with neither there is none. Raises
+        ``TransportError``.
         """

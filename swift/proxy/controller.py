@@ -93,10 +93,10 @@ class Controller:
             answer = self.backends.small(
                 node, part, method, path, headers, body=body, use_replication=use_replication
             )
-            if answer is not None and answer.status == 404 and node.id not in primaries:
+            is_handoff = node.id not in primaries
+            if is_handoff and answer and answer.status == 404 and "x-backend-timestamp" not in answer.headers:
                 # A handoff that never heard of the entity proves nothing.
-                if "x-backend-timestamp" not in answer.headers:
-                    return None
+                return None
             return answer
 
         nodes = nodes or self.context.planner().for_write(view, part, self.kind)

@@ -1,0 +1,111 @@
+"""Accounts at the proxy (spec: public-api.md §5, proxy.md §9)."""
+
+from __future__ import annotations
+
+from swift.base.entity import EntityPath
+from swift.gateway.info import account_key, account_record, forget, remember
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.http.response import Response, error_response
+from swift.http.validate import check_metadata, check_names
+from swift.proxy.backend import backend_headers
+from swift.proxy.controller import Controller, metadata_headers
+from swift.proxy.query import listing_query
+
+JSON = "application/json; charset=utf-8"
+
+
+class AccountController(Controller):
+    """GET, HEAD, PUT, POST and DELETE of accounts."""
+
+    kind = "account"
+
+    def handle_read(self, request: Request, path: EntityPath) -> Response:
+        """GET or HEAD; an account not yet on disk looks empty where accounts are made on demand."""
+        view, part = self._place(path)
+        response = self.read(request, path, view, part, listing_query(request))
+        if response.status == 404:
+            if response.headers.get("x-account-status", "").lower() == "deleted":
+                response = Response(410, {"x-account-status": "Deleted", "content-type": "text/html"})
+            elif self.context.settings.account_autocreate:
+                response = self._empty_account(request)
+        settings = self.context.settings
+        record = account_record(response.status, response.headers)
+        remember(request, account_key(path.account), record, settings.recheck_account_existence)
+        if not request.env.get("swift_owner"):
+            for name in settings.swift_owner_headers:
+                response.headers.pop(name, None)
+        return response
+
+    def _place(self, path: EntityPath):  # type: ignore[no-untyped-def]
+        view = self.context.rings.account.view()
+        return view, view.partition_of(self.context.hasher.digest(path.account))
+
+    def _empty_account(self, request: Request) -> Response:
+        now = request.timestamp.normal
+        headers = {
+            "x-account-container-count": "0",
+            "x-account-object-count": "0",
+            "x-account-bytes-used": "0",
+            "x-timestamp": now,
+            "x-put-timestamp": now,
+            "x-backend-fake-account-listing": "yes",
+            "content-type": JSON,
+        }
+        return Response(200, headers, b"[]" if request.method == "GET" else b"")
+
+    def handle_put(self, request: Request, path: EntityPath) -> Response:
+        """Create an account or merge metadata into it; operators only."""
+        return self._change(request, path, "PUT")
+
+    def handle_post(self, request: Request, path: EntityPath) -> Response:
+        """Merge metadata."""
+        response = self._change(request, path, "POST")
+        if response.status == 404 and self.context.settings.account_autocreate:
+            check_names(path, self.context.limits)
+            if not self.autocreate(request, path.account):
+                return error_response(503)
+            response = self._change(request, path, "POST")
+        return response
+
+    def _change(self, request: Request, path: EntityPath, method: str) -> Response:
+        if method == "PUT":
+            check_names(path, self.context.limits)
+        check_metadata(request.headers, "account", self.context.limits)
+        headers = backend_headers(self.context, request, transfer=False)
+        headers.update(metadata_headers(request.headers, "account", frozenset()))
+        return self._to_all(request, path, method, headers)
+
+    def handle_delete(self, request: Request, path: EntityPath) -> Response:
+        """Mark an account deleted; the reaper does the rest."""
+        if request.query:
+            return error_response(400)
+        return self._to_all(request, path, "DELETE", backend_headers(self.context, request, transfer=False))
+
+    def _to_all(self, request: Request, path: EntityPath, method: str, headers: HeaderMap) -> Response:
+        view, part = self._place(path)
+        forget(request, account_key(path.account))
+        attempts = [headers] * len(view.primaries(part))
+        response = self.write(view, part, method, path, attempts, request=request)
+        forget(request, account_key(path.account))
+        return response
+
+    def autocreate(self, request: Request, account: str) -> bool:
+        """Create an account for a request that needs it; whether a quorum has it now."""
+        path = EntityPath(account)
+        view, part = self._place(path)
+        headers = {
+            "x-timestamp": request.timestamp.internal,
+            "x-trans-id": request.env.get("swift.trans_id", "-"),
+            "user-agent": self.context.agent,
+            "x-openstack-request-id": request.env.get("swift.trans_id", "-"),
+        }
+        attempts = [headers] * len(view.primaries(part))
+        response = self.write(view, part, "PUT", path, attempts, request=request)
+        forget(request, account_key(account))
+        if response.is_success:
+            return True
+        self.context.telemetry.log.warning(
+            f"Could not autocreate account {path.quoted}", txid=headers["x-trans-id"]
+        )
+        return False

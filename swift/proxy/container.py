@@ -1,0 +1,232 @@
+"""Containers at the proxy (spec: public-api.md §6, proxy.md §9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from swift.base.entity import EntityPath
+from swift.gateway.info import (
+    AccountInfo,
+    account_info,
+    account_key,
+    container_info,
+    container_key,
+    container_record,
+    forget,
+    remember,
+)
+from swift.http.headers import HeaderMap, wire_value
+from swift.http.request import Request
+from swift.http.response import TEXT, HTTPError, Response, error_response
+from swift.http.validate import check_metadata, check_names
+from swift.proxy.account import AccountController
+from swift.proxy.backend import backend_headers
+from swift.proxy.context import ProxyContext
+from swift.proxy.controller import Controller, metadata_headers
+from swift.proxy.query import listing_query
+
+PASS_THROUGH = frozenset(
+    (
+        "x-container-read",
+        "x-container-write",
+        "x-container-sync-key",
+        "x-container-sync-to",
+        "x-versions-location",
+    )
+)
+
+
+class ContainerController(Controller):
+    """GET, HEAD, PUT, POST, DELETE and UPDATE of containers."""
+
+    kind = "container"
+
+    def __init__(
+        self,
+        context: ProxyContext,
+        accounts: AccountController,
+        forward: Callable[[Request], Response],
+    ):
+        super().__init__(context)
+        self._accounts = accounts
+        self._forward = forward
+
+    def _place(self, path: EntityPath):  # type: ignore[no-untyped-def]
+        view = self.context.rings.container.view()
+        return view, view.partition_of(self.context.hasher.digest(path.account, path.container))
+
+    def _account(self, request: Request, account: str) -> AccountInfo:
+        return account_info(request, self._forward, account)
+
+    def _is_internal(self, account: str) -> bool:
+        return account.startswith(self.context.limits.auto_create_account_prefix)
+
+    # reading
+
+    def handle_read(self, request: Request, path: EntityPath) -> Response:
+        """GET or HEAD; the read ACL of the answer decides about delayed denials."""
+        if not self._is_internal(path.account) and not self._account(request, path.account).exists:
+            denied = _authorise(request)
+            return denied or error_response(404)
+        view, part = self._place(path)
+        response = self.read(request, path, view, part, listing_query(request))
+        settings = self.context.settings
+        record = container_record(response.status, response.headers)
+        key = container_key(path.account, str(path.container))
+        remember(request, key, record, settings.recheck_container_existence)
+        request.acl = response.headers.get("x-container-read")
+        denied = _authorise(request)
+        if denied is not None:
+            response.discard()
+            return denied
+        self._dress(request, response)
+        return response
+
+    def _dress(self, request: Request, response: Response) -> None:
+        headers = response.headers
+        if not request.env.get("swift_owner"):
+            for name in self.context.settings.swift_owner_headers:
+                headers.pop(name, None)
+        policy = self.context.policies.of_header(headers.get("x-backend-storage-policy-index"))
+        if response.is_success and policy is not None:
+            headers["x-storage-policy"] = policy.name
+        if request.env.get("reseller_request") and "x-backend-sharding-state" in headers:
+            sharding = headers.get("x-container-sysmeta-sharding", "")
+            headers["x-container-sharding"] = str(sharding.lower() == "true")
+
+    # writing
+
+    def handle_put(self, request: Request, path: EntityPath) -> Response:
+        """Create a container or merge metadata into it."""
+        self._check(request, path)
+        policy_headers = self._policy_headers(request)
+        check_names(path, self.context.limits)
+        account = self._account_for_put(request, path)
+        headers = self._metadata(request)
+        headers.update(policy_headers)
+        view, part = self._place(path)
+        attempts = self._with_account_nodes(headers, path, len(view.primaries(part)))
+        self._check_container_limit(request, path, account)
+        response = self.write(view, part, "PUT", path, attempts, request=request)
+        forget(request, container_key(path.account, str(path.container)))
+        if response.status == 201:
+            # The cached account may say that it does not exist yet, or count one container less.
+            forget(request, account_key(path.account))
+        return response
+
+    def _account_for_put(self, request: Request, path: EntityPath) -> AccountInfo:
+        account = self._account(request, path.account)
+        settings = self.context.settings
+        must_create = not account.exists or not account.really_exists
+        if must_create and not self._is_internal(path.account):
+            if not settings.account_autocreate:
+                raise HTTPError(404)
+            if account.status == 410 or not self._accounts.autocreate(request, path.account):
+                raise HTTPError(503)
+            account = self._account(request, path.account)
+        return account
+
+    def _check_container_limit(self, request: Request, path: EntityPath, account: AccountInfo) -> None:
+        settings = self.context.settings
+        most = settings.max_containers_per_account
+        if not most or path.account in settings.max_containers_whitelist or account.container_count < most:
+            return
+        known = container_info(request, self._forward, path.account, str(path.container))
+        if not known.exists:
+            raise HTTPError(403, f"Reached container limit of {most}")
+
+    def handle_post(self, request: Request, path: EntityPath) -> Response:
+        """Merge metadata."""
+        self._check(request, path)
+        return self._to_all(request, path, "POST", self._metadata(request))
+
+    def handle_delete(self, request: Request, path: EntityPath) -> Response:
+        """Delete an empty container."""
+        if not self._is_internal(path.account) and not self._account(request, path.account).exists:
+            return error_response(404)
+        view, part = self._place(path)
+        key = container_key(path.account, str(path.container))
+        headers = backend_headers(self.context, request, transfer=False)
+        attempts = self._with_account_nodes(headers, path, len(view.primaries(part)))
+        forget(request, key)
+        response = self.write(view, part, "DELETE", path, attempts, request=request)
+        forget(request, key)
+        forget(request, account_key(path.account))
+        # 202 only says that nobody had the container.
+        return error_response(404) if response.status == 202 else response
+
+    def handle_update(self, request: Request, path: EntityPath) -> Response:
+        """Internal: many object rows in one request."""
+        headers = backend_headers(self.context, request, transfer=False)
+        view, part = self._place(path)
+        attempts = [headers] * len(view.primaries(part))
+        return self.write(view, part, "UPDATE", path, attempts, body=request.body.read(), request=request)
+
+    def _to_all(self, request: Request, path: EntityPath, method: str, headers: HeaderMap) -> Response:
+        if not self._is_internal(path.account) and not self._account(request, path.account).exists:
+            return error_response(404)
+        view, part = self._place(path)
+        key = container_key(path.account, str(path.container))
+        forget(request, key)
+        attempts = [headers] * len(view.primaries(part))
+        response = self.write(view, part, method, path, attempts, request=request)
+        forget(request, key)
+        return response
+
+    def _check(self, request: Request, path: EntityPath) -> None:
+        """Owner headers, ACL syntax and metadata rules of PUT and POST."""
+        headers = request.headers
+        if not request.env.get("swift_owner"):
+            for name in self.context.settings.swift_owner_headers:
+                headers.pop(name, None)
+        clean_acl = request.env.get("swift.clean_acl")
+        for name in ("x-container-read", "x-container-write"):
+            if headers.get(name) and clean_acl is not None:
+                try:
+                    headers[name] = clean_acl(name, headers[name])
+                except ValueError as error:
+                    raise HTTPError(400, str(error))
+        if request.env.get("reseller_request") and "x-container-sharding" in headers:
+            flag = headers["x-container-sharding"].strip().lower() in ("true", "1", "yes", "on", "t", "y")
+            headers["x-container-sysmeta-sharding"] = str(flag)
+        check_metadata(headers, "container", self.context.limits)
+
+    def _metadata(self, request: Request) -> HeaderMap:
+        headers = backend_headers(self.context, request, transfer=False)
+        headers.update(metadata_headers(request.headers, "container", PASS_THROUGH))
+        return headers
+
+    def _policy_headers(self, request: Request) -> HeaderMap:
+        """The chosen or the default policy; 400 for an unknown or deprecated one."""
+        name = request.headers.get("x-storage-policy", "").strip()
+        if not name:
+            return {"x-backend-storage-policy-default": str(self.context.policies.default.index)}
+        policy = self.context.policies.named(name)
+        if policy is None:
+            raise HTTPError(400, f"Invalid X-Storage-Policy '{wire_value(name)}'", content_type=TEXT)
+        if policy.is_deprecated:
+            raise HTTPError(400, f"Storage Policy '{policy.name}' is deprecated")
+        return {"x-backend-storage-policy-index": str(policy.index)}
+
+    def _with_account_nodes(self, headers: HeaderMap, path: EntityPath, count: int) -> list[HeaderMap]:
+        """One set of headers per container node, each telling some of the account nodes."""
+        view = self.context.rings.account.view()
+        part = view.partition_of(self.context.hasher.digest(path.account))
+        shares: list[list[tuple[str, str]]] = [[] for _ in range(count)]
+        for i, node in enumerate(view.primaries(part)):
+            address, _, device = node.key.rpartition("/")
+            shares[i % count].append((address, device))
+        attempts = []
+        for share in shares:
+            told = dict(headers)
+            if share:
+                told["x-account-partition"] = str(part)
+                told["x-account-host"] = ",".join(address for address, _ in share)
+                told["x-account-device"] = ",".join(device for _, device in share)
+            attempts.append(told)
+        return attempts
+
+
+def _authorise(request: Request) -> Response | None:
+    authorise = request.env.get("swift.authorize")
+    return authorise(request) if authorise is not None else None

@@ -1,0 +1,74 @@
+"""What object servers are told about containers and expiry (spec: proxy.md §9).
+
+Pure over ring views: from an object write to one set of headers per object node, with the container
+updates spread so that enough of them are sent whichever nodes answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from swift.base.entity import EntityPath
+from swift.base.hashing import PathHasher
+from swift.cluster.quorum import container_update_count
+from swift.http.headers import HeaderMap
+from swift.ring.device import Node
+
+EXPIRING_ACCOUNT = ".expiring_objects"
+#: Deletions of one queue interval are spread over this many containers.
+EXPIRING_SPREAD = 100
+
+
+def expiring_container(hasher: PathHasher, path: EntityPath, delete_at: int, divisor_s: int) -> str:
+    """The queue container of an object that expires at ``delete_at`` Unix seconds, ten digits."""
+    digest = hasher.hexdigest(path.account, path.container, path.obj)
+    container = delete_at // divisor_s * divisor_s - int(digest, 16) % EXPIRING_SPREAD
+    return f"{min(max(0, container), 9999999999):010d}"
+
+
+def spread_updates(
+    headers: HeaderMap,
+    *,
+    object_count: int,
+    object_quorum: int,
+    container_part: int,
+    container_nodes: Sequence[Node],
+    db_state: str,
+) -> list[HeaderMap]:
+    """Copies of ``headers`` for each object node, with the container nodes it must tell."""
+    attempts = [dict(headers) for _ in range(object_count)]
+    shares: list[list[Node]] = [[] for _ in range(object_count)]
+    updates = container_update_count(len(container_nodes), object_count, object_quorum)
+    for i in range(updates):
+        shares[i % object_count].append(container_nodes[i % len(container_nodes)])
+    for attempt, share in zip(attempts, shares, strict=True):
+        if share:
+            attempt["x-container-partition"] = str(container_part)
+            attempt["x-container-host"] = ",".join(node.key.rpartition("/")[0] for node in share)
+            attempt["x-container-device"] = ",".join(node.device for node in share)
+            attempt["x-container-root-db-state"] = db_state
+    return attempts
+
+
+def add_expiry(
+    attempts: Sequence[HeaderMap], *, container: str, part: int, nodes: Sequence[Node], delete_at: str
+) -> None:
+    """Tell the object nodes, in reverse order, which queue container nodes to update."""
+    count = len(attempts)
+    shares: list[list[Node]] = [[] for _ in range(count)]
+    for i in range(max(count, len(nodes)) if nodes else 0):
+        if i < len(nodes):
+            shares[count - 1 - i % count].append(nodes[i])
+    for attempt, share in zip(attempts, shares, strict=True):
+        attempt["x-delete-at"] = delete_at
+        attempt["x-delete-at-container"] = container
+        if share:
+            attempt["x-delete-at-partition"] = str(part)
+            attempt["x-delete-at-host"] = ",".join(node.key.rpartition("/")[0] for node in share)
+            attempt["x-delete-at-device"] = ",".join(node.device for node in share)
+
+
+def mark_queue_cleaners(attempts: Sequence[HeaderMap]) -> None:
+    """The first two nodes clean up an old queue entry, the others need not."""
+    for i, attempt in enumerate(attempts):
+        attempt["x-backend-clean-expiring-object-queue"] = "t" if i < 2 else "f"

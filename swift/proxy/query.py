@@ -1,0 +1,31 @@
+"""Query strings of listing requests to backends."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from swift.base.entity import NotUTF8
+from swift.http.request import Request
+from swift.http.response import TEXT, HTTPError
+
+_TEXT_PARAMETERS = ("prefix", "marker", "end_marker", "delimiter", "path")
+
+
+def listing_query(request: Request) -> str:
+    """The client's parameters for a backend, JSON unless a filter in front chose another format.
+
+    Raises ``HTTPError`` 400 for parameters that are not UTF-8 (public-api.md §7.3).
+    """
+    if not request.query:
+        return "format=json"
+    try:
+        for name in _TEXT_PARAMETERS:
+            request.param_utf8(name)
+    except NotUTF8 as error:
+        raise HTTPError(400, str(error), content_type=TEXT)
+    params = dict(request.params)
+    params.setdefault("format", "json")
+    return "&".join(
+        f"{quote(name.encode('latin-1'), safe='')}={quote(value.encode('latin-1'), safe='')}"
+        for name, value in params.items()
+    )
