@@ -1,0 +1,208 @@
+"""The proxy application: the last app of the proxy pipeline (spec: proxy.md §1, §2).
+
+A request is given its timestamp, routed by its path, authorised, and handed to the controller of what it
+names. The guided tour goes on in ``proxy.obj.controller``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from swift import __version__
+from swift.base.entity import BadPath, EntityPath, NotUTF8
+from swift.base.errors import SwiftError
+from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.base.truth import is_true
+from swift.base.txid import new_transaction_id
+from swift.gateway.info import container_info
+from swift.http.body import BodyError
+from swift.http.request import Request
+from swift.http.response import TEXT, HTTPError, Response, error_response
+from swift.proxy.account import AccountController
+from swift.proxy.container import ContainerController
+from swift.proxy.context import ProxyContext
+from swift.proxy.cors import decorate, preflight
+from swift.proxy.info import InfoController, register_core
+from swift.proxy.obj.checks import TypeGuesser
+from swift.proxy.obj.controller import ObjectController
+from swift.runtime.wsgi import serve_wsgi
+from swift.telemetry.info import InfoRegistry
+
+Handler = Callable[[Request, EntityPath], Response]
+
+_DELAYED_DENIAL = frozenset(
+    (kind, method)
+    for kind, methods in {
+        "container": ("GET", "HEAD"),
+        "object": ("GET", "HEAD", "PUT", "POST", "DELETE"),
+    }.items()
+    for method in methods
+)
+_PRIVATE = frozenset((("container", "UPDATE"),))
+
+
+class ProxyApp:
+    """Routes client requests to the account, container and object controllers."""
+
+    def __init__(self, context: ProxyContext, registry: InfoRegistry, *, swift_dir: str = "/etc/swift"):
+        self.context = context
+        self._versions = frozenset(context.limits.valid_api_versions)
+        self._info = InfoController(context, registry)
+        accounts = AccountController(context)
+        containers = ContainerController(context, accounts, self.handle)
+        objects = ObjectController(context, self.handle, TypeGuesser(swift_dir))
+        self._handlers = _handler_table(context, accounts, containers, objects)
+        self._methods = {
+            kind: tuple(m for k, m in self._handlers if k == kind and (k, m) not in _PRIVATE)
+            for kind in ("account", "container", "object")
+        }
+        self._denied_hosts = frozenset(context.settings.deny_host_headers)
+        register_core(registry, context, __version__)
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        """The WSGI face."""
+        return serve_wsgi(self.handle, environ, start_response)
+
+    def handle(self, request: Request) -> Response:
+        """Answer one request; only programming errors escape, and become a 500."""
+        try:
+            return self._route(request)
+        except HTTPError as error:
+            return error.response
+        except (BadPath, NotUTF8):
+            return error_response(412, "Invalid UTF8 or contains NULL")
+        except BodyError:
+            return error_response(499)
+        except SwiftError as error:
+            self._log_error(request, error)
+            return error_response(503)
+        except Exception as error:
+            self.context.telemetry.statsd.increment("errors")
+            self._log_error(request, error)
+            return error_response(500)
+
+    def _log_error(self, request: Request, error: Exception) -> None:
+        self.context.telemetry.log.exception(
+            f"ERROR {request.method} {request.path_qs}", error, txid=request.env.get("swift.trans_id")
+        )
+
+    def _route(self, request: Request) -> Response:
+        self._prepare(request)
+        if request.raw_path == "/info":
+            return self._info.handle(request)
+        path = self._entity(request)
+        if isinstance(path, Response):
+            return path
+        if self._denied_hosts:
+            host = request.headers.get("host", "").partition(":")[0]
+            if host in self._denied_hosts:
+                return error_response(403, "Invalid host header")
+        kind = path.kind
+        if request.method == "OPTIONS":
+            return self._options(request, path, kind)
+        handler = self._handlers.get((kind, request.method))
+        private = (kind, request.method) in _PRIVATE
+        allowed_private = private and is_true(request.headers.get("x-backend-allow-private-methods"))
+        if handler is None or (private and not allowed_private):
+            return error_response(405, headers={"allow": ", ".join((*self._methods[kind], "OPTIONS"))})
+        return self._authorised(request, path, kind, handler)
+
+    def _prepare(self, request: Request) -> None:
+        """Timestamp, token and transaction id."""
+        headers = request.headers
+        given = headers.get("x-timestamp")
+        if given is None:
+            stamp = Timestamp.now()
+        else:
+            try:
+                stamp = Timestamp(given)
+            except InvalidTimestamp:
+                text = f"X-Timestamp should be a UNIX timestamp float value; was {given!r}"
+                raise HTTPError(400, text, content_type=TEXT)
+        headers["x-timestamp"] = stamp.internal
+        request._timestamp = stamp
+        if "x-storage-token" in headers and "x-auth-token" not in headers:
+            headers["x-auth-token"] = headers["x-storage-token"]
+        if "swift.trans_id" not in request.env:
+            request.env["swift.trans_id"] = new_transaction_id()
+        headers.setdefault("x-trans-id", request.env["swift.trans_id"])
+
+    def _entity(self, request: Request) -> EntityPath | Response:
+        """What the path names, or the answer to a path that names nothing."""
+        try:
+            version, account, container, obj = request.split_path(1, 4, rest_with_last=True)
+        except NotUTF8:
+            return error_response(412, "Invalid UTF8 or contains NULL")
+        except BadPath:
+            return error_response(404)
+        if account is None:
+            return error_response(412, "Bad URL")
+        if version not in self._versions:
+            return error_response(400)
+        reserved_ok = is_true(request.headers.get("x-backend-allow-reserved-names"))
+        if not reserved_ok and any("\0" in name for name in (account, container, obj) if name):
+            return error_response(412, "Invalid UTF8 or contains NULL")
+        return EntityPath(account, container, obj)
+
+    def _authorised(self, request: Request, path: EntityPath, kind: str, handler: Handler) -> Response:
+        authorise = request.env.get("swift.authorize")
+        if authorise is None:
+            return self._finish(request, path, kind, handler(request, path))
+        denial = authorise(request)
+        if denial is not None:
+            if (kind, request.method) not in _DELAYED_DENIAL:
+                return denial  # type: ignore[no-any-return]
+            return self._finish(request, path, kind, handler(request, path))
+        # Granted: nothing below may ask again for this request.
+        del request.env["swift.authorize"]
+        try:
+            response = handler(request, path)
+        finally:
+            request.env["swift.authorize"] = authorise
+        return self._finish(request, path, kind, response)
+
+    def _finish(self, request: Request, path: EntityPath, kind: str, response: Response) -> Response:
+        if "origin" in request.headers and kind != "account":
+            info = container_info(request, self.handle, path.account, str(path.container))
+            decorate(self.context.settings, info, request, response)
+        return response
+
+    def _options(self, request: Request, path: EntityPath, kind: str) -> Response:
+        methods = (*self._methods[kind], "OPTIONS")
+        info = None
+        if kind != "account" and "origin" in request.headers:
+            info = container_info(request, self.handle, path.account, str(path.container))
+        return preflight(self.context.settings, info, request, methods)
+
+    def __repr__(self) -> str:
+        return f"<ProxyApp {self.context.rings!r}>"
+
+
+def _handler_table(
+    context: ProxyContext,
+    accounts: AccountController,
+    containers: ContainerController,
+    objects: ObjectController,
+) -> dict[tuple[str, str], Handler]:
+    """(kind, method) → handler; what is not here is 405."""
+    table: dict[tuple[str, str], Handler] = {
+        ("account", "HEAD"): accounts.handle_read,
+        ("account", "GET"): accounts.handle_read,
+        ("account", "POST"): accounts.handle_post,
+        ("container", "HEAD"): containers.handle_read,
+        ("container", "GET"): containers.handle_read,
+        ("container", "PUT"): containers.handle_put,
+        ("container", "POST"): containers.handle_post,
+        ("container", "DELETE"): containers.handle_delete,
+        ("container", "UPDATE"): containers.handle_update,
+        ("object", "HEAD"): objects.handle_read,
+        ("object", "GET"): objects.handle_read,
+        ("object", "PUT"): objects.handle_put,
+        ("object", "POST"): objects.handle_post,
+        ("object", "DELETE"): objects.handle_delete,
+    }
+    if context.settings.allow_account_management:
+        table["account", "PUT"] = accounts.handle_put
+        table["account", "DELETE"] = accounts.handle_delete
+    return table

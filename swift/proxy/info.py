@@ -1,0 +1,88 @@
+"""GET, HEAD and OPTIONS of /info (spec: public-api.md §4)."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from hashlib import sha1
+
+from swift.http.request import Request
+from swift.http.response import Response, error_response
+from swift.proxy.context import ProxyContext
+from swift.telemetry.info import InfoRegistry
+
+METHODS = ("HEAD", "GET", "OPTIONS")
+
+
+class InfoController:
+    """Shows the registered facts, to the public or signed for operators."""
+
+    def __init__(self, context: ProxyContext, registry: InfoRegistry):
+        self._context = context
+        self._registry = registry
+
+    def handle(self, request: Request) -> Response:
+        """Answer a request for /info."""
+        settings = self._context.settings
+        if request.method not in METHODS:
+            return error_response(405, headers={"allow": ", ".join(METHODS)})
+        if request.method == "OPTIONS":
+            return Response(200, {"allow": ", ".join(METHODS)})
+        if not settings.expose_info:
+            return error_response(403)
+        params = request.params
+        signature, expires = params.get("swiftinfo_sig", ""), params.get("swiftinfo_expires", "")
+        disallowed = settings.disallowed_sections
+        if signature or expires:
+            refusal = self._check_signature(request.method, signature, expires)
+            if refusal is not None:
+                return refusal
+            facts = self._registry.with_admin(disallowed)
+        else:
+            facts = self._registry.public(disallowed)
+        headers = {"content-type": "application/json; charset=UTF-8"}
+        if "origin" in request.headers:
+            headers["access-control-allow-origin"] = request.headers["origin"]
+            headers["access-control-expose-headers"] = "x-trans-id"
+        return Response(200, headers, json.dumps(facts).encode())
+
+    def _check_signature(self, method: str, signature: str, expires: str) -> Response | None:
+        key = self._context.settings.admin_key
+        if not key:
+            return error_response(403)
+        if not expires.isdigit() or int(expires) < self._context.clock.time():
+            return error_response(401)
+        accepted = ("HEAD", "GET") if method == "HEAD" else ("GET",)
+        valid = False
+        for verb in accepted:
+            text = f"{verb}\n{expires}\n/info".encode()
+            wanted = hmac.new(key.encode("latin-1", "replace"), text, sha1).hexdigest()
+            valid |= hmac.compare_digest(wanted.encode(), signature.encode("latin-1", "replace"))
+        return None if valid else error_response(401)
+
+
+def register_core(registry: InfoRegistry, context: ProxyContext, version: str) -> None:
+    """The facts of section ``swift``."""
+    settings, limits = context.settings, context.limits
+    policies = []
+    for policy in context.policies:
+        if not policy.is_deprecated:
+            entry: dict[str, object] = {
+                "name": policy.name,
+                "aliases": ", ".join((policy.name, *policy.aliases)),
+            }
+            if policy.is_default:
+                entry["default"] = True
+            policies.append(entry)
+    facts: dict[str, object] = {
+        "version": version,
+        "strict_cors_mode": settings.strict_cors_mode,
+        "policies": policies,
+        "allow_account_management": settings.allow_account_management,
+        "account_autocreate": settings.account_autocreate,
+        "allow_open_expired": settings.allow_open_expired,
+    }
+    for name in type(limits).__slots__:
+        value = getattr(limits, name)
+        facts[name] = list(value) if isinstance(value, tuple) else value
+    registry.register("swift", facts)

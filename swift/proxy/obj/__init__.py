@@ -1,0 +1,1 @@
+"""Objects at the proxy: reading, writing, and what object servers must tell containers."""

@@ -1,0 +1,98 @@
+"""What an object PUT or POST of a client must look like (spec: public-api.md §8, §11, §12)."""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+from urllib.parse import unquote
+
+from swift.base.limits import Limits
+from swift.base.timestamp import normalize_delete_at
+from swift.base.truth import is_true
+from swift.http.request import Request
+from swift.http.response import TEXT, HTTPError
+from swift.http.validate import check_metadata
+
+
+class TypeGuesser:
+    """Content types by file name extension; reads ``<swift_dir>/mime.types`` once."""
+
+    def __init__(self, swift_dir: str):
+        own = os.path.join(swift_dir, "mime.types")
+        self._types = mimetypes.MimeTypes()
+        if os.path.exists(own):
+            self._types.read(own)
+
+    def guess(self, name: str) -> str:
+        """The type of an object name, ``application/octet-stream`` when unknown."""
+        return self._types.guess_type(unquote(name))[0] or "application/octet-stream"
+
+
+def check_upload(request: Request, limits: Limits, guesser: TypeGuesser, name: str) -> None:
+    """Content type, size, name and metadata of a PUT; raises ``HTTPError`` 4xx.
+
+    Sets the content type and turns X-Delete-After into X-Delete-At.
+    """
+    headers = request.headers
+    if is_true(headers.pop("x-detect-content-type", None)) or not headers.get("content-type"):
+        headers["content-type"] = guesser.guess(name)
+    convert_delete_after(request)
+    length = request.body.length
+    if length is None:
+        pass
+    elif length > limits.max_file_size:
+        raise HTTPError(413, "Your request is too large.", content_type=TEXT)
+    elif not length and "content-length" not in headers and "transfer-encoding" not in headers:
+        raise HTTPError(411, "Missing Content-Length header.", content_type=TEXT)
+    if len(name) > limits.max_object_name_length:
+        raise HTTPError(
+            400,
+            f"Object name length of {len(name)} longer than {limits.max_object_name_length}",
+            content_type=TEXT,
+        )
+    check_content_type(request)
+    check_metadata(headers, "object", limits)
+
+
+def check_content_type(request: Request) -> None:
+    """UTF-8, and no parameter of the reserved ``swift_`` names unless a filter put it there."""
+    value = request.headers.get("content-type", "")
+    try:
+        value.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        raise HTTPError(400, "Invalid Content-Type", content_type=TEXT)
+    if request.env.get("swift.content_type_overridden") or ";" not in value:
+        return
+    for parameter in value.split(";")[1:]:
+        if parameter.lstrip().startswith("swift_"):
+            raise HTTPError(
+                400, "Invalid Content-Type, swift_* is not a valid parameter name.", content_type=TEXT
+            )
+
+
+def convert_delete_after(request: Request) -> None:
+    """X-Delete-After to X-Delete-At, and both checked against the request's time."""
+    headers = request.headers
+    now = request.timestamp
+    after = headers.pop("x-delete-after", None)
+    if after is not None:
+        seconds = _integer(after, "X-Delete-After")
+        when = int(now.seconds) + seconds
+        if seconds <= 0 or when <= int(now.seconds):
+            raise HTTPError(400, "X-Delete-After in past", content_type=TEXT)
+        headers["x-delete-at"] = normalize_delete_at(when)
+        return
+    at = headers.get("x-delete-at")
+    if at is None:
+        return
+    when = _integer(at, "X-Delete-At")
+    if when <= now.seconds and not is_true(headers.get("x-backend-replication")):
+        raise HTTPError(400, "X-Delete-At in past", content_type=TEXT)
+    headers["x-delete-at"] = normalize_delete_at(when)
+
+
+def _integer(text: str, name: str) -> int:
+    value = text.strip()
+    if not value.lstrip("-").isdigit() or not value.isascii() or len(value) > 30:
+        raise HTTPError(400, f"Non-integer {name}", content_type=TEXT)
+    return int(value)

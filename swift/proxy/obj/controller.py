@@ -1,0 +1,192 @@
+"""Objects at the proxy: the verbs and their authorisation (spec: public-api.md §8, proxy.md §10-12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from swift.base.entity import EntityPath
+from swift.base.etag import unquote_etag
+from swift.base.truth import is_true
+from swift.cluster.fanout import Answer
+from swift.cluster.quorum import best_status, fill_missing, quorum_size
+from swift.gateway.info import ContainerInfo, container_info
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.http.response import TEXT, Response, error_response
+from swift.http.validate import check_metadata
+from swift.proxy.backend import backend_headers
+from swift.proxy.context import ProxyContext
+from swift.proxy.controller import Controller
+from swift.proxy.obj.checks import TypeGuesser, check_content_type, check_upload, convert_delete_after
+from swift.proxy.obj.put import Uploader
+from swift.proxy.obj.target import ObjectTarget, locate, write_attempts
+from swift.proxy.reading import (
+    ReadPlan,
+    ResumableBody,
+    SourceSearch,
+    is_newest,
+    source_response,
+)
+from swift.proxy.results import best_response, response_of
+
+
+class ObjectController(Controller):
+    """GET, HEAD, PUT, POST and DELETE of replicated objects."""
+
+    kind = "object"
+
+    def __init__(self, context: ProxyContext, forward: Callable[[Request], Response], guesser: TypeGuesser):
+        super().__init__(context)
+        self._forward = forward
+        self._guesser = guesser
+        self._uploader = Uploader(self)
+
+    def _container(self, request: Request, path: EntityPath) -> ContainerInfo:
+        prefix = self.context.limits.auto_create_account_prefix
+        return container_info(
+            request, self._forward, path.account, str(path.container), internal_prefix=prefix
+        )
+
+    # reading
+
+    def handle_read(self, request: Request, path: EntityPath) -> Response:
+        """GET or HEAD from the first good replica."""
+        info = self._container(request, path)
+        request.acl = info.read_acl
+        denied = _authorise(request)
+        if denied is not None:
+            return denied
+        target = locate(self.context, request, path, info)
+        headers = backend_headers(self.context, request, transfer=True)
+        headers["x-backend-storage-policy-index"] = str(target.policy.index)
+        if self.context.settings.allow_open_expired and is_true(headers.get("x-open-expired")):
+            headers["x-backend-open-expired"] = "true"
+        plan = ReadPlan(request.method, path, target.part, headers, request.query, is_newest(request.headers))
+        planner = self.context.planner(target.policy.index)
+        nodes = planner.for_read(target.view, target.part, self.kind)
+        search = SourceSearch(self.backends, planner.settings, plan, nodes)
+        found = search.find()
+        if found is None:
+            return search.failure()
+        response = source_response(found[0])
+        if not isinstance(response.body, bytes):
+            response.body = ResumableBody(self.backends, plan, nodes, found, planner.settings.read_timeout_s)
+        kind = response.headers.get("content-type", "")
+        if "swift_bytes=" in kind:
+            response.headers["content-type"] = without_swift_bytes(kind)
+        return response
+
+    # writing
+
+    def handle_put(self, request: Request, path: EntityPath) -> Response:
+        """Store an object."""
+        headers = request.headers
+        if headers.get("if-none-match", "*").strip() != "*":
+            return error_response(400, "If-None-Match only supports *", content_type=TEXT)
+        info = self._container(request, path)
+        request.acl = info.write_acl
+        self._pass_sync_key(request, info)
+        denied = _authorise(request)
+        if denied is not None:
+            return denied
+        if not info.exists:
+            return error_response(404)
+        check_upload(request, self.context.limits, self._guesser, str(path.obj))
+        if "etag" in headers:
+            headers["etag"] = unquote_etag(headers["etag"])
+        target = locate(self.context, request, path, info)
+        attempts = write_attempts(self.context, backend_headers(self.context, request, transfer=True), target)
+        return self._uploader.put(request, target, attempts)
+
+    def handle_post(self, request: Request, path: EntityPath) -> Response:
+        """Replace an object's metadata."""
+        info = self._container(request, path)
+        request.acl = info.write_acl
+        denied = _authorise(request)
+        if denied is not None:
+            return denied
+        if not info.exists:
+            return error_response(404)
+        convert_delete_after(request)
+        if not request.headers.get("content-type"):
+            request.headers.pop("content-type", None)
+        check_content_type(request)
+        check_metadata(request.headers, "object", self.context.limits)
+        target = locate(self.context, request, path, info)
+        headers = backend_headers(self.context, request, transfer=True)
+        attempts = write_attempts(self.context, headers, target)
+        answers, need = self.write_answers(
+            target.view, target.part, "POST", path, attempts, quorum=target.quorum, request=request
+        )
+        return self._post_response(request, target, answers, attempts, need)
+
+    def _post_response(
+        self,
+        request: Request,
+        target: ObjectTarget,
+        answers: list[Answer],
+        attempts: list[HeaderMap],
+        need: int,
+    ) -> Response:
+        """Ask handoffs when a minority has the object: it may still be on its way to the primaries."""
+        count = len(attempts)
+        accepted = sum(1 for a in answers if a.status == 202)
+        missing = sum(1 for a in answers if a.status == 404)
+        if 0 < accepted < need and missing:
+            primaries = {node.id for node in target.view.primaries(target.part)}
+            for node in target.view.handoffs(target.part):
+                if not missing or accepted >= need:
+                    break
+                if node.id in primaries or self.context.limiter.is_limited(node):
+                    continue
+                missing -= 1
+                answer = self.backends.small(node, target.part, "POST", target.path, attempts[-1])
+                if answer is not None and answer.status == 202:
+                    accepted += 1
+                    answers.append(answer)
+        position = best_status(fill_missing((a.status for a in answers), count), need)
+        if position is None or position >= len(answers):
+            return error_response(503)
+        if answers[position].status == 404 and accepted:
+            return error_response(503)
+        return response_of(answers[position])
+
+    def handle_delete(self, request: Request, path: EntityPath) -> Response:
+        """Delete an object; nodes that never had it agree with those that delete it."""
+        info = self._container(request, path)
+        request.acl = info.write_acl
+        self._pass_sync_key(request, info)
+        denied = _authorise(request)
+        if denied is not None:
+            return denied
+        if not info.exists:
+            return error_response(404)
+        target = locate(self.context, request, path, info)
+        headers = backend_headers(self.context, request, transfer=True)
+        attempts = write_attempts(self.context, headers, target)
+        planner = self.context.planner(target.policy.index)
+        answers, _ = self.write_answers(
+            target.view,
+            target.part,
+            "DELETE",
+            path,
+            attempts,
+            nodes=planner.for_write(target.view, target.part, self.kind),
+            request=request,
+        )
+        return best_response(answers, len(attempts), quorum_size(len(attempts)), {404: 204})
+
+    def _pass_sync_key(self, request: Request, info: ContainerInfo) -> None:
+        if info.sync_key:
+            request.env["swift_sync_key"] = info.sync_key
+
+
+def _authorise(request: Request) -> Response | None:
+    authorise = request.env.get("swift.authorize")
+    return authorise(request) if authorise is not None else None
+
+
+def without_swift_bytes(content_type: str) -> str:
+    """A content type without the size that listings of large objects carry in it."""
+    kind, *parameters = content_type.split(";")
+    return ";".join([kind, *(p for p in parameters if not p.strip().startswith("swift_bytes="))])

@@ -1,0 +1,260 @@
+"""Writing a replicated object (spec: proxy.md §11).
+
+A small body is read first and then sent to every primary together with its head, one round trip a node.
+A larger one streams in step: nodes are opened with ``Expect: 100-continue``, every piece goes to all of
+them, a failing node is dropped, and below a quorum the upload ends with 503.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from swift import green
+from swift.base.etag import unquote_etag
+from swift.cluster.fanout import Answer
+from swift.cluster.quorum import quorum_size
+from swift.cluster.transport import Exchange, TransportError
+from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.http.response import TEXT, HTTPError, Response, error_response
+from swift.proxy.backend import Backends
+from swift.proxy.context import ProxyContext
+from swift.proxy.controller import Controller
+from swift.proxy.obj.target import ObjectTarget
+from swift.proxy.results import best_response
+from swift.ring.device import Node
+
+#: Statuses that end a PUT before any body is sent; the node needs no other attempt.
+FINAL_EARLY = frozenset((409, 422))
+
+
+class Uploader:
+    """Sends one object to its replicas."""
+
+    def __init__(self, controller: Controller):
+        self._controller = controller
+        self._context: ProxyContext = controller.context
+        self._backends: Backends = controller.backends
+
+    def put(self, request: Request, target: ObjectTarget, attempts: list[HeaderMap]) -> Response:
+        """Store the request's body; the client's response."""
+        length = request.body.length
+        try:
+            if length is not None and length <= self._context.settings.client_chunk_size:
+                answers, need = self._put_small(request, target, attempts)
+            else:
+                answers, need = self._put_stream(request, target, attempts)
+        except ClientDisconnected:
+            self._count("client_disconnects")
+            return error_response(499)
+        except BodyTimeout:
+            self._count("client_timeouts")
+            return error_response(408)
+        except BadFraming:
+            return error_response(400)
+        return self._conclude(request, answers, len(attempts), need)
+
+    def _count(self, what: str) -> None:
+        self._context.telemetry.statsd.increment(f"object.{what}")
+
+    def _conclude(self, request: Request, answers: Sequence[Answer], count: int, need: int) -> Response:
+        statuses = [answer.status for answer in answers]
+        if 412 in statuses and "if-none-match" in request.headers:
+            return error_response(412)
+        if 409 in statuses:
+            return error_response(202)
+        etags = {unquote_etag(a.headers.get("etag", "")) for a in answers if a.status // 100 == 2}
+        if len(etags) > 1:
+            self._context.telemetry.log.error(
+                f"object servers returned {len(etags)} mismatched etags",
+                txid=request.env.get("swift.trans_id"),
+            )
+            return error_response(500)
+        response = best_response(answers, count, need)
+        if response.is_success:
+            response.headers["last-modified"] = request.timestamp.http_date
+        return response
+
+    # a body in memory
+
+    def _put_small(
+        self, request: Request, target: ObjectTarget, attempts: list[HeaderMap]
+    ) -> tuple[Sequence[Answer], int]:
+        body = _read_exactly(request)
+        return self._controller.write_answers(
+            target.view,
+            target.part,
+            "PUT",
+            target.path,
+            attempts,
+            nodes=self._nodes(target),
+            body=body,
+            quorum=quorum_size(len(attempts)),
+            request=request,
+        )
+
+    def _nodes(self, target: ObjectTarget) -> Iterator[Node]:
+        planner = self._context.planner(target.policy.index)
+        return planner.for_write(target.view, target.part, "object")
+
+    # a streamed body
+
+    def _put_stream(
+        self, request: Request, target: ObjectTarget, attempts: list[HeaderMap]
+    ) -> tuple[Sequence[Answer], int]:
+        need = quorum_size(len(attempts))
+        length = request.body.length
+        framing = {"transfer-encoding": "chunked"} if length is None else {"content-length": str(length)}
+        nodes = self._nodes(target)
+        opened = green.gather(
+            [lambda h=headers: self._open(nodes, target, {**h, **framing}) for headers in attempts]
+        )
+        sinks = [sink for sink in opened if isinstance(sink, _Sink)]
+        answers = [answer for answer in opened if isinstance(answer, Answer)]
+        try:
+            if _ends_early(request, answers):
+                return answers, need
+            if len(sinks) < need:
+                raise HTTPError(503)
+            self._pump(request, sinks, need)
+            answers += self._collect(sinks, need)
+            return answers, need
+        finally:
+            for sink in sinks:
+                sink.abandon()
+
+    def _open(self, nodes: Iterator[Node], target: ObjectTarget, headers: HeaderMap) -> _Sink | Answer | None:
+        """A node that is ready for the body, or its early final answer."""
+        headers["expect"] = "100-continue"
+        for node in nodes:
+            exchange = self._backends.open(node, target.part, "PUT", target.path, headers)
+            if exchange is None:
+                continue
+            try:
+                early = exchange.wait_continue()
+            except TransportError as error:
+                self._backends.failed(node, str(error), headers)
+                continue
+            if early is None:
+                return _Sink(node, exchange, headers)
+            self._backends.judge(node, early.status)
+            exchange.abort()
+            if early.status < 500:
+                return Answer(early.status, early.reason, early.headers, node=node)
+        return None
+
+    def _pump(self, request: Request, sinks: list[_Sink], need: int) -> None:
+        """Move the body to all sinks; raises ``HTTPError`` 413 or 503 and body errors."""
+        settings, limit = self._context.settings, self._context.limits.max_file_size
+        body, received = request.body, 0
+        while True:
+            piece = body.read(settings.client_chunk_size)
+            if not piece:
+                break
+            received += len(piece)
+            if received > limit:
+                raise HTTPError(413, "Your request is too large.", content_type=TEXT)
+            for sink in sinks:
+                sink.send(piece, self._backends)
+            if sum(sink.alive for sink in sinks) < need:
+                raise HTTPError(503)
+        for sink in sinks:
+            sink.finish(self._backends)
+
+    def _collect(self, sinks: list[_Sink], need: int) -> list[Answer]:
+        box = green.Mailbox()
+        waiting = 0
+        for sink in sinks:
+            if sink.alive:
+                waiting += 1
+                green.spawn_detached(lambda s=sink: box.put(s.answer(self._backends)))
+        answers: list[Answer] = []
+        deadline = None
+        while waiting:
+            try:
+                answer = box.get(deadline)
+            except green.DeadlineExceeded:
+                break
+            waiting -= 1
+            if answer is None:
+                continue
+            answers.append(answer)
+            agreeing = sum(1 for a in answers if a.status // 100 == answer.status // 100)
+            if deadline is None and agreeing >= need:
+                deadline = self._context.clock.monotonic() + self._context.settings.post_quorum_timeout
+        return answers
+
+
+class _Sink:
+    """One node that takes the body."""
+
+    __slots__ = ("node", "exchange", "headers", "alive", "_done")
+
+    def __init__(self, node: Node, exchange: Exchange, headers: HeaderMap):
+        self.node = node
+        self.exchange = exchange
+        self.headers = headers
+        self.alive = True
+        self._done = False
+
+    def send(self, piece: bytes, backends: Backends) -> None:
+        """Send a piece; a failure takes this node out."""
+        if not self.alive:
+            return
+        try:
+            self.exchange.send(piece)
+        except TransportError as error:
+            self.alive = False
+            backends.failed(self.node, str(error), self.headers)
+
+    def finish(self, backends: Backends) -> None:
+        """End the body."""
+        if not self.alive:
+            return
+        try:
+            self.exchange.finish()
+        except TransportError as error:
+            self.alive = False
+            backends.failed(self.node, str(error), self.headers)
+
+    def answer(self, backends: Backends) -> Answer | None:
+        """The node's final answer, None when it fails."""
+        reply = backends.reply(self.node, self.exchange, self.headers)
+        if reply is None:
+            return None
+        try:
+            body = b"".join(reply.body)
+        except TransportError:
+            return None
+        self._done = True
+        return Answer(reply.status, reply.reason, reply.headers, body, self.node)
+
+    def abandon(self) -> None:
+        """Drop the connection unless its answer was read."""
+        if not self._done:
+            self.exchange.abort()
+
+
+def _ends_early(request: Request, answers: Sequence[Answer]) -> bool:
+    statuses = {answer.status for answer in answers}
+    return 409 in statuses or (412 in statuses and "if-none-match" in request.headers)
+
+
+def _read_exactly(request: Request) -> bytes:
+    """The whole announced body; raises ``ClientDisconnected`` when it is shorter."""
+    body = request.body
+    wanted = body.length or 0
+    if not wanted:
+        return b""
+    data = body.read(wanted)
+    if len(data) == wanted:
+        return data
+    pieces, left = [data], wanted - len(data)
+    while left:
+        piece = body.read(left)
+        if not piece:
+            raise ClientDisconnected("the body is shorter than announced")
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)

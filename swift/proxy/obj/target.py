@@ -1,0 +1,82 @@
+"""Where one object lives: its container's facts, its policy, its ring and its partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swift.base.entity import EntityPath
+from swift.gateway.info import ContainerInfo
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.http.response import HTTPError
+from swift.policy.policy import Policy
+from swift.proxy.context import ProxyContext
+from swift.proxy.obj.updates import (
+    EXPIRING_ACCOUNT,
+    add_expiry,
+    expiring_container,
+    mark_queue_cleaners,
+    spread_updates,
+)
+from swift.ring.view import RingView
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectTarget:
+    """One object and the ring state that a request works with from begin to end."""
+
+    path: EntityPath
+    container: ContainerInfo
+    policy: Policy
+    view: RingView
+    part: int
+
+    @property
+    def quorum(self) -> int:
+        """Object servers that must acknowledge a write."""
+        return self.policy.quorum(len(self.view.primaries(self.part)))
+
+
+def locate(context: ProxyContext, request: Request, path: EntityPath, info: ContainerInfo) -> ObjectTarget:
+    """The target of a request; 503 for a container that cannot be asked or an unknown policy."""
+    if info.status >= 500:
+        raise HTTPError(503)
+    header = request.headers.get("x-backend-storage-policy-index")
+    policy = context.policies.of_header(header) if header else context.policies.get(info.policy_index)
+    if policy is None:
+        raise HTTPError(503, "Unknown storage policy")
+    view = context.rings.object(policy).view()
+    part = view.partition_of(context.hasher.digest(path.account, path.container, path.obj))
+    return ObjectTarget(path, info, policy, view, part)
+
+
+def write_attempts(context: ProxyContext, headers: HeaderMap, target: ObjectTarget) -> list[HeaderMap]:
+    """One set of headers per primary of the object, with its share of container and queue updates."""
+    path = target.path
+    containers = context.rings.container.view()
+    part = containers.partition_of(context.hasher.digest(path.account, path.container))
+    headers["x-backend-storage-policy-index"] = str(target.policy.index)
+    if target.view.next_part_power is not None:
+        headers["x-backend-next-part-power"] = str(target.view.next_part_power)
+    attempts = spread_updates(
+        headers,
+        object_count=len(target.view.primaries(target.part)),
+        object_quorum=target.quorum,
+        container_part=part,
+        container_nodes=containers.primaries(part),
+        db_state=target.container.sharding_state,
+    )
+    mark_queue_cleaners(attempts)
+    delete_at = headers.get("x-delete-at")
+    if delete_at:
+        divisor = context.settings.expiring_objects_container_divisor
+        queue = expiring_container(context.hasher, path, int(delete_at), divisor)
+        queue_part = containers.partition_of(context.hasher.digest(EXPIRING_ACCOUNT, queue))
+        add_expiry(
+            attempts,
+            container=queue,
+            part=queue_part,
+            nodes=containers.primaries(queue_part),
+            delete_at=delete_at,
+        )
+    return attempts
