@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from swift import green
@@ -20,6 +20,7 @@ from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
 from swift.runtime.backendapp import BackendContext, DiskPools
 from swift.telemetry.accesslog import AccessLog
+from swift.telemetry.info import InfoRegistry
 from swift.telemetry.log import make_log
 from swift.telemetry.metrics import Registry
 from swift.telemetry.statsd import Statsd
@@ -27,6 +28,22 @@ from swift.telemetry.telemetry import Telemetry
 
 #: The key by which the executables tell the factories to log to standard error.
 CONSOLE_KEY = "log_to_console"
+#: The key under which the executables hand a ``Process`` to the factories.
+PROCESS_KEY = "swift.process"
+
+
+@dataclass(frozen=True)
+class Process:
+    """What all filters and the app of one pipeline share."""
+
+    metrics: Registry = field(default_factory=Registry)
+    info: InfoRegistry = field(default_factory=InfoRegistry)
+
+
+def process_of(conf: Mapping[str, Any]) -> Process:
+    """The shared ``Process`` of a pipeline; a fresh one when a plain PasteDeploy loader is at work."""
+    process = conf.get(PROCESS_KEY)
+    return process if isinstance(process, Process) else Process()
 
 
 @dataclass(frozen=True)
@@ -37,51 +54,34 @@ class Cluster:
     policies: Policies
 
 
-def merged(global_conf: Mapping[str, str], local_conf: Mapping[str, str]) -> dict[str, str]:
+def merged(global_conf: Mapping[str, Any], local_conf: Mapping[str, Any]) -> dict[str, str]:
     """A section's options over ``[DEFAULT]``, as PasteDeploy hands them to factories."""
     return {**global_conf, **local_conf}
 
 
-def cluster_of(conf: Mapping[str, str]) -> Cluster:
+def cluster_of(conf: Mapping[str, Any]) -> Cluster:
     """Read ``<swift_dir>/swift.conf``; raises ``ConfigError``."""
     path = os.path.join(conf.get("swift_dir", "/etc/swift"), "swift.conf")
     config = read_cluster_config(path)
     return Cluster(config, Policies.parse(config.sections, source=path))
 
 
-def telemetry_of(conf: Mapping[str, str], *, name: str) -> Telemetry:
+def telemetry_of(conf: Mapping[str, Any], *, name: str) -> Telemetry:
     """Log, statsd and metrics for a service called ``name`` in metrics."""
     settings = LogSettings.parse(conf)
     log = make_log(settings, console=is_true(conf.get(CONSOLE_KEY)), name=conf.get("log_name", name))
-    return Telemetry(log, Statsd(settings, name), process_registry())
+    return Telemetry(log, Statsd(settings, name), process_of(conf).metrics)
 
 
-_registry: Registry | None = None
-
-
-def process_registry() -> Registry:
-    """The one metrics page of this process; forked workers start their own."""
-    global _registry
-    if _registry is None or _registry_pid() != os.getpid():
-        _registry = Registry({"pid": str(os.getpid())})
-        _registry.gauge("swift_process_start_time_seconds", "When this process began.").set(0)
-    return _registry
-
-
-def _registry_pid() -> int:
-    assert _registry is not None
-    return int(dict(_registry._constant)["pid"])
-
-
-def access_log_of(conf: Mapping[str, str], telemetry: Telemetry, *, name: str) -> AccessLog:
+def access_log_of(conf: Mapping[str, Any], telemetry: Telemetry, *, name: str) -> AccessLog:
     """Where a service writes its access lines."""
     fd = 2 if is_true(conf.get(CONSOLE_KEY)) else None
     return AccessLog(telemetry.log, fd=fd, name=conf.get("log_name", name), schedule=green.spawn_after)
 
 
 def backend_context(
-    global_conf: Mapping[str, str],
-    local_conf: Mapping[str, str],
+    global_conf: Mapping[str, Any],
+    local_conf: Mapping[str, Any],
     *,
     server_type: str,
     settings_class: type[Settings],
@@ -116,5 +116,5 @@ def backend_context(
     return context, settings
 
 
-def _logs_requests(conf: Mapping[str, str]) -> bool:
+def _logs_requests(conf: Mapping[str, Any]) -> bool:
     return is_true(conf.get("log_requests", "true"))

@@ -67,7 +67,8 @@ class Registry:
     """All metrics of one process."""
 
     def __init__(self, constant_labels: Mapping[str, str] | None = None):
-        self._constant: Labels = tuple((constant_labels or {}).items())
+        #: Labels of every sample; a forked worker replaces them by its own.
+        self.constant_labels: Mapping[str, str] = constant_labels or {}
         self._families: dict[str, tuple[str, str, dict[Labels, Counter | Gauge | Histogram]]] = {}
 
     def counter(self, name: str, help_text: str, **labels: str) -> Counter:
@@ -95,11 +96,12 @@ class Registry:
     def render(self) -> str:
         """The Prometheus text exposition format, version 0.0.4."""
         lines = []
+        constant = tuple(self.constant_labels.items())
         for name, (kind, help_text, children) in sorted(self._families.items()):
             lines.append(f"# HELP {name} {help_text}")
             lines.append(f"# TYPE {name} {kind}")
             for key, metric in sorted(children.items()):
-                labels = self._constant + key
+                labels = constant + key
                 if isinstance(metric, Histogram):
                     lines.extend(_histogram_lines(name, labels, metric))
                 else:

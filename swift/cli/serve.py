@@ -1,0 +1,198 @@
+"""``main`` of every WSGI server: configuration, privileges, socket, workers.
+
+Spec: cli-and-config.md §8. The workers themselves are ``runtime.workers``, serving is ``runtime.httpd``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import pwd
+import signal
+import ssl
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from swift import __version__, green
+from swift.base.errors import ConfigError, SwiftError
+from swift.compose import CONSOLE_KEY, PROCESS_KEY, Process, cluster_of, telemetry_of
+from swift.config.common import ServerSettings
+from swift.config.files import read_section
+from swift.runtime.httpd import HttpServer
+from swift.runtime.metricspage import MetricsBoard
+from swift.runtime.notify import notify_systemd
+from swift.runtime.pipeline import load_app
+from swift.runtime.workers import Master
+from swift.runtime.wsgi import native
+from swift.telemetry.telemetry import Telemetry
+from swift.wire.http1 import HeadLimits
+
+#: Header lines a request may have, as a multiple of the configured header count.
+HEADER_LINES_FACTOR = 1.6
+#: Threads switch this often, so that a finished disk call is noticed soon.
+SWITCH_INTERVAL_S = 0.001
+
+
+def drop_privileges(user: str) -> None:
+    """Become ``user`` when started as root; raises ``ConfigError`` for an unknown one."""
+    if os.geteuid() != 0:
+        return
+    try:
+        entry = pwd.getpwnam(user)
+    except KeyError:
+        raise ConfigError(f"unknown user {user}; set 'user' in [DEFAULT] or create it")
+    if entry.pw_uid != 0:
+        os.initgroups(user, entry.pw_gid)
+        os.setgid(entry.pw_gid)
+        os.setuid(entry.pw_uid)
+    os.environ["HOME"] = entry.pw_dir
+
+
+def bind(settings: ServerSettings) -> Any:
+    """The listening socket; tries until ``bind_timeout`` while the address is taken."""
+    deadline = time.monotonic() + settings.bind_timeout
+    while True:
+        try:
+            return green.listen(settings.bind_ip, settings.bind_port, settings.backlog)
+        except OSError as error:
+            if time.monotonic() >= deadline:
+                address = f"{settings.bind_ip}:{settings.bind_port}"
+                raise ConfigError(f"cannot listen on {address}: {error.strerror}")
+            time.sleep(0.1)
+
+
+def _tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
+    if not settings.cert_file:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(settings.cert_file, settings.key_file or None)
+    return context
+
+
+class ServerProcess:
+    """One configured server: everything until the workers run."""
+
+    def __init__(self, conf_path: str, section: str, *, verbose: bool):
+        self.conf_path = conf_path
+        raw = read_section(conf_path, f"app:{section}")
+        self.settings = ServerSettings.parse(raw, source=f"{conf_path} [DEFAULT]")
+        if not self.settings.bind_port:
+            raise ConfigError(f"{conf_path}: option bind_port is required in [DEFAULT]")
+        self.process = Process()
+        self._extra: dict[str, Any] = {PROCESS_KEY: self.process}
+        if verbose:
+            self._extra[CONSOLE_KEY] = "true"
+        self.telemetry: Telemetry = telemetry_of({**raw, **self._extra}, name=section)
+        self._raw = raw
+        self.app: Any = None
+        self._board = MetricsBoard(max(1, self.settings.workers))
+
+    def load(self) -> None:
+        """Build the pipeline once, before forking, so that errors show at the start."""
+        self.app = load_app(self.conf_path, self._extra)
+
+    def serve(self) -> int:
+        """Bind, fork and serve until told to stop; the exit code."""
+        listener = bind(self.settings)
+        drop_privileges(self.settings.user)
+        os.umask(0o022)
+        self.telemetry.log.notice(f"Starting {os.getpid()}")
+        notify_systemd("READY=1")
+        if self.settings.workers == 0:
+            self._work(listener, 0)
+            return 0
+        return Master(
+            self.settings.workers, lambda index: self._work(listener, index), self.telemetry.log
+        ).run()
+
+    def _work(self, listener: Any, index: int) -> None:
+        green.use_hub()
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        settings = self.settings
+        self._board.join(index, self.process.metrics)
+        limits = cluster_of(self._raw).config.limits
+        server = HttpServer(
+            native(self.app),
+            self.telemetry,
+            limits=HeadLimits(
+                limits.max_request_line,
+                limits.max_header_size,
+                int(HEADER_LINES_FACTOR * limits.max_header_count),
+            ),
+            max_clients=settings.max_clients,
+            client_timeout_s=settings.client_timeout,
+            keepalive_timeout_s=(
+                settings.client_timeout if settings.keepalive_timeout < 0 else settings.keepalive_timeout
+            ),
+            pages={settings.metrics_path: self._board.handle} if settings.metrics_path else {},
+            tls=_tls_context(settings),
+        )
+        stopped = green.Event()
+        for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(sig, lambda *_: stopped.set())
+        green.spawn_detached(self._publish_metrics)
+        accepting = green.spawn(server.serve, listener)
+        while not stopped.wait(1.0):
+            if accepting.done:
+                break
+        server.stop()
+        self._flush()
+        notify_systemd("STOPPING=1")
+
+    def _publish_metrics(self) -> None:
+        while True:
+            green.sleep(1.0)
+            self._board.publish()
+
+    def _flush(self) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+
+
+def _parser(section: str) -> argparse.ArgumentParser:
+    name = f"swift-{section}"
+    parser = argparse.ArgumentParser(
+        prog=name,
+        description=f"Run the {section.replace('-', ' ')} in the foreground.",
+        epilog=f"example: {name} /etc/swift/{section}.conf -v",
+    )
+    parser.add_argument("config", nargs="?", help="configuration file or directory")
+    parser.add_argument("-v", "--verbose", action="store_true", help="log to the console")
+    parser.add_argument(
+        "-t",
+        "--test-config",
+        action="store_true",
+        help="load the configuration, say whether it is good, exit",
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    parser.add_argument("words", nargs="*", help="'verbose' is accepted as a bare word")
+    return parser
+
+
+def run_server(section: str, argv: Sequence[str] | None = None) -> int:
+    """The console script of a server; ``section`` is its app's name, e.g. ``proxy-server``."""
+    parser = _parser(section)
+    args = parser.parse_args(argv)
+    if not args.config:
+        parser.print_usage()
+        print("Error: missing config path argument")
+        return 1
+    if not os.path.exists(args.config):
+        parser.print_usage()
+        print(f"Error: unable to locate {args.config}")
+        return 1
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    try:
+        server = ServerProcess(args.config, section, verbose=args.verbose or "verbose" in args.words)
+        server.load()
+        if args.test_config:
+            return 0
+        return server.serve()
+    except (SwiftError, OSError) as error:
+        print(f"swift-{section}: {error}", file=sys.stderr)
+        return 1

@@ -1,0 +1,77 @@
+"""One metrics page for all workers of a server.
+
+Each worker writes its own numbers into its slot of a shared memory map once a second; whichever worker
+is asked for the page joins the slots. A ``pid`` label tells the workers apart.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+
+from swift.http.request import Request
+from swift.http.response import Response
+from swift.telemetry.metrics import Registry
+
+SLOT_BYTES = 1 << 18
+_LENGTH = struct.Struct("<I")
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class MetricsBoard:
+    """Shared slots; make it before forking."""
+
+    def __init__(self, slots: int):
+        self._slots = max(1, slots)
+        self._map = mmap.mmap(-1, self._slots * SLOT_BYTES)
+        self._index = 0
+        self._registry: Registry | None = None
+
+    def join(self, index: int, registry: Registry) -> None:
+        """This process is worker ``index`` and counts in ``registry``."""
+        self._index = index % self._slots
+        self._registry = registry
+        registry.constant_labels = {"pid": str(os.getpid())}
+
+    def publish(self) -> None:
+        """Write this worker's numbers into its slot."""
+        if self._registry is None:
+            return
+        data = self._registry.render().encode()[: SLOT_BYTES - _LENGTH.size]
+        base = self._index * SLOT_BYTES
+        # Length zero first: a reader never joins half of an old and half of a new page.
+        self._map[base : base + 4] = _LENGTH.pack(0)
+        self._map[base + 4 : base + 4 + len(data)] = data
+        self._map[base : base + 4] = _LENGTH.pack(len(data))
+
+    def render(self) -> bytes:
+        """All workers' numbers, families joined."""
+        self.publish()
+        families: dict[str, tuple[list[str], list[str]]] = {}
+        for index in range(self._slots):
+            base = index * SLOT_BYTES
+            (size,) = _LENGTH.unpack(self._map[base : base + 4])
+            _collect(self._map[base + 4 : base + 4 + size].decode("utf-8", "replace"), families)
+        lines = []
+        for heads, samples in families.values():
+            lines += heads + samples
+        return ("\n".join(lines) + "\n").encode()
+
+    def handle(self, _request: Request) -> Response:
+        """The page."""
+        return Response(200, {"content-type": CONTENT_TYPE}, self.render())
+
+
+def _collect(text: str, families: dict[str, tuple[list[str], list[str]]]) -> None:
+    name = ""
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            name = line.split(" ", 3)[2]
+            if name not in families:
+                families[name] = ([line], [])
+        elif line.startswith("# TYPE "):
+            if len(families[name][0]) < 2:
+                families[name][0].append(line)
+        elif line and name:
+            families[name][1].append(line)

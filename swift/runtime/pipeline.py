@@ -1,0 +1,103 @@
+"""Pipelines from PasteDeploy configuration (spec: cli-and-config.md §1, proxy.md §18).
+
+The text is read by ``config.files`` (directories, bare ``%``), the meaning is PasteDeploy's. A proxy
+pipeline gets the filters it must have inserted where the table says.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from paste.deploy import loadwsgi
+
+from swift.base.errors import ConfigError
+from swift.config.files import parser_of
+
+#: Filters that a proxy pipeline must have, in order of insertion, each with those it goes after.
+_FRONT = ("catch_errors", "gatekeeper", "proxy_logging")
+_COPY_AFTER = ("staticweb", "tempauth", "keystoneauth", *_FRONT)
+REQUIRED_FILTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("dlo", ("copy", *_COPY_AFTER)),
+    ("listing_formats", (*_FRONT, "memcache")),
+    ("gatekeeper", ("catch_errors",)),
+    ("catch_errors", ()),
+)
+
+
+class _Loader(loadwsgi.ConfigLoader):  # type: ignore[misc]
+    """PasteDeploy's loader over our parser."""
+
+    def __init__(self, path: str):
+        where = os.path.abspath(path)
+        here = os.path.dirname(where) if os.path.isfile(where) else where
+        self.filename = where
+        self.parser = parser_of(path, {"here": here, "__file__": where})
+        # PasteDeploy asks the parser for defaults(); ours gives them as they stand.
+        self.parser.filename = where  # type: ignore[attr-defined]
+
+
+class Pipeline:
+    """The contexts of an app and its filters, ready to be made."""
+
+    def __init__(self, app: Any, filters: list[Any]):
+        self.app = app
+        self.filters = filters
+
+    @property
+    def names(self) -> list[str]:
+        """Entry point names of the filters, outermost first."""
+        return [context.entry_point_name or "" for context in self.filters]
+
+    def insert_required(self, global_conf: Mapping[str, Any]) -> list[str]:
+        """Add missing filters to a proxy pipeline; the names added."""
+        added = []
+        for name, after in REQUIRED_FILTERS:
+            if name in self.names:
+                continue
+            context = loadwsgi.loadcontext(
+                loadwsgi.FILTER, f"egg:swift#{name}", global_conf=dict(global_conf)
+            )
+            self.filters.insert(self._place(name, after), context)
+            added.append(name)
+        return added
+
+    def _place(self, name: str, after: tuple[str, ...]) -> int:
+        names = self.names
+        if name == "gatekeeper":
+            return 1 if names[:1] == ["catch_errors"] else 0
+        positions = [names.index(other) for other in after if other in names]
+        return max(positions) + 1 if positions else 0
+
+    def create(self) -> Any:
+        """The outermost filter over everything."""
+        app = self.app.create()
+        for context in reversed(self.filters):
+            app = context.create()(app)
+        return app
+
+
+def read_pipeline(path: str, global_conf: Mapping[str, Any], name: str = "main") -> Pipeline:
+    """The pipeline (or bare app) ``name`` of a configuration; raises ``ConfigError``."""
+    try:
+        loader = _Loader(path)
+        context = loader.get_context(loadwsgi.APP, name, dict(global_conf))
+    except ConfigError:
+        raise
+    except (LookupError, OSError, ValueError, ImportError, AttributeError) as error:
+        raise ConfigError(f"cannot load the pipeline of {path}: {error}")
+    if context.object_type is loadwsgi.PIPELINE:
+        return Pipeline(context.app_context, list(context.filter_contexts))
+    return Pipeline(context, [])
+
+
+def load_app(path: str, global_conf: Mapping[str, Any], *, modify: bool = True) -> Any:
+    """The application of a configuration file; raises ``ConfigError`` naming the file."""
+    pipeline = read_pipeline(path, global_conf)
+    if modify and pipeline.app.entry_point_name == "proxy":
+        pipeline.insert_required(pipeline.app.global_conf)
+    try:
+        return pipeline.create()
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}")

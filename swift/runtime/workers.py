@@ -1,0 +1,117 @@
+"""Prefork workers: a master that only forks, watches and passes signals on (spec: cli-and-config.md §8).
+
+SIGTERM and SIGINT end everything: workers stop accepting, finish what they serve, and are killed after the
+grace. SIGHUP does the same without
+the kill. A worker that dies is replaced, slowly when it dies young. When
+the master is killed the kernel tells the workers, so none is ever left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+from swift.telemetry.log import Log
+
+GRACE_S = 30.0
+#: A worker that lives shorter than this is restarted only after a pause.
+YOUNG_S = 1.0
+_PR_SET_PDEATHSIG = 1
+_SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD))
+
+#: Runs in a worker process: gets the worker's index and a "please stop" subscription.
+WorkerMain = Callable[[int], None]
+
+
+def die_with_parent(sig: int = signal.SIGTERM) -> None:
+    """Have the kernel send ``sig`` when the parent process ends, however it ends (Linux)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, sig, 0, 0, 0)
+
+
+class Master:
+    """Keeps ``count`` workers running until a signal says otherwise."""
+
+    def __init__(self, count: int, main: WorkerMain, log: Log, *, grace_s: float = GRACE_S):
+        self._count = count
+        self._main = main
+        self._log = log
+        self._grace_s = grace_s
+        self._workers: dict[int, tuple[int, float]] = {}
+        self._stop_signal = 0
+        self._pause_until = 0.0
+        self._mask: set[signal.Signals] | set[int] = set()
+
+    def run(self) -> int:
+        """Fork the workers and wait; returns the exit code."""
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        while not self._stop_signal:
+            self._fill()
+            self._wait(1.0)
+        self._tell_workers(signal.SIGTERM)
+        deadline = time.monotonic() + self._grace_s
+        while self._workers and (self._stop_signal == signal.SIGHUP or time.monotonic() < deadline):
+            self._wait(0.1)
+        self._tell_workers(signal.SIGKILL)
+        while self._workers:
+            self._wait(0.1)
+        return 0
+
+    def _wait(self, seconds: float) -> None:
+        """Sleep until a signal comes; take note of it, and of children that ended."""
+        info = signal.sigtimedwait(_SIGNALS, seconds)
+        if info is not None and info.si_signo != signal.SIGCHLD:
+            self._stop_signal = info.si_signo
+        while self._reap():
+            continue
+
+    def _fill(self) -> None:
+        busy = {index for index, _ in self._workers.values()}
+        for index in range(self._count):
+            if index in busy or self._stop_signal:
+                continue
+            if time.monotonic() < self._pause_until:
+                return
+            pid = os.fork()
+            if pid == 0:
+                self._become_worker(index)
+            self._workers[pid] = (index, time.monotonic())
+
+    def _become_worker(self, index: int) -> None:
+        status = 1
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+            die_with_parent()
+            self._main(index)
+            status = 0
+        except Exception as error:
+            self._log.exception("a worker failed", error)
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+
+    def _reap(self) -> bool:
+        """Collect one ended child; False when there is none."""
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            self._workers.clear()
+            return False
+        if not pid:
+            return False
+        index, born = self._workers.pop(pid, (-1, 0.0))
+        if index >= 0 and not self._stop_signal:
+            self._log.error(f"worker {index} (pid {pid}) ended with status {status}; starting another")
+            if time.monotonic() - born < YOUNG_S:
+                self._pause_until = time.monotonic() + YOUNG_S
+        return True
+
+    def _tell_workers(self, sig: int) -> None:
+        for pid in list(self._workers):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, sig)
