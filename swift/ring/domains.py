@@ -2,8 +2,8 @@
 
 Every failure domain knows how many partition-replicas it may still take (its quota less what it holds) and
 keeps its children in a heap, roomiest first. ``Domains.receiver`` walks down from the cluster to the device
-that should take one replica. The heaps hold outdated entries too; one is recognised by its room and dropped
-when it comes up. Which replica is moved, and why, is decided in ``reassign``. spec: ring.md §10.8, §10.10
+that should take one replica. A change of room enters a domain anew with a new ticket; an entry with an older
+ticket is void and dropped when it comes up. Which replica is moved, and why, is decided in ``reassign``. spec: ring.md §10.8, §10.10
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from swift.ring.tiers import Key, tier_keys
 class Domain:
     """A failure domain; ``maximum`` is replicas per partition, ``room`` partition-replicas (may be < 0)."""
 
-    __slots__ = ("dev_id", "maximum", "room", "heap", "parent", "path")
+    __slots__ = ("dev_id", "maximum", "room", "heap", "siblings", "ticket", "path")
 
     def __init__(self, parent: Domain | None, *, maximum: int, quota: int, dev_id: int | None):
         self.dev_id = dev_id
         self.maximum = maximum
         self.room = quota
         self.heap: list[tuple[int, float, Domain]] = []
-        self.parent = parent
+        self.siblings = parent.heap if parent is not None else []
+        self.ticket = 0.0
         self.path: tuple[Domain, ...] = ()
 
     def __repr__(self) -> str:
@@ -73,22 +74,24 @@ class Domains:
             for domain in self.by_device[dev_id].path:
                 domain.room -= count
         for domain in everyone[1:]:
-            assert domain.parent is not None, "only the root has no parent"
-            domain.parent.heap.append((-domain.room, self._random(), domain))
-        for domain in everyone:
-            heapq.heapify(domain.heap)
+            self._enter(domain)
 
     def take(self, leaf: Domain) -> None:
         """Count one more replica on the device."""
         for domain in leaf.path:
             domain.room -= 1
-            heapq.heappush(domain.parent.heap, (-domain.room, self._random(), domain))  # type: ignore[union-attr]
+            self._enter(domain)
 
     def give(self, leaf: Domain) -> None:
         """Count one replica less on the device."""
         for domain in leaf.path:
             domain.room += 1
-            heapq.heappush(domain.parent.heap, (-domain.room, self._random(), domain))  # type: ignore[union-attr]
+            self._enter(domain)
+
+    def _enter(self, domain: Domain) -> None:
+        """Put the domain where it now belongs among its siblings; its older entry becomes void."""
+        domain.ticket = self._random()
+        heapq.heappush(domain.siblings, (-domain.room, domain.ticket, domain))
 
     def counts(self, dev_ids: Sequence[int]) -> dict[Domain, int]:
         """How many of these replicas of one partition are in each domain."""
@@ -99,25 +102,36 @@ class Domains:
         return counts
 
     def receiver(
-        self, counts: Mapping[Domain, int], *, need_room: bool = True, disperse: bool = True
+        self,
+        counts: Mapping[Domain, int],
+        *,
+        leaving: Sequence[Domain] = (),
+        need_room: bool = True,
+        disperse: bool = True,
     ) -> Domain | None:
         """The roomiest device for one more replica, or None.
 
-        ``counts`` are the partition's other replicas. ``need_room`` refuses devices at their quota,
-        ``disperse`` refuses domains at their maximum; a device never gets a second replica.
+        ``counts`` are the partition's other replicas; ``leaving`` is the path of the device that the
+        replica comes from, whose tiers have one more place than they seem. ``need_room`` refuses domains
+        at their quota, ``disperse`` those at their maximum; no device gets a second replica.
         """
-        return self._descend(self._root, counts, need_room, disperse)
+        return self._descend(self._root.heap, counts, leaving, need_room, disperse)
 
     def _descend(
-        self, domain: Domain, counts: Mapping[Domain, int], need_room: bool, disperse: bool
+        self,
+        heap: list[tuple[int, float, Domain]],
+        counts: Mapping[Domain, int],
+        leaving: Sequence[Domain],
+        need_room: bool,
+        disperse: bool,
     ) -> Domain | None:
-        heap = domain.heap
         passed = []
         found = None
+        own = leaving[0] if leaving else None
         while heap:
             entry = heap[0]
             child = entry[2]
-            if -entry[0] != child.room:
+            if entry[1] != child.ticket:
                 heapq.heappop(heap)
                 continue
             if need_room and child.room <= 0:
@@ -127,10 +141,13 @@ class Domains:
                 if present < 1 and (child.maximum or not disperse):
                     found = child
             elif present < child.maximum or not disperse:
-                found = self._descend(child, counts, need_room, disperse)
+                below = leaving[1:] if child is own else ()
+                found = self._descend(child.heap, counts, below, need_room, disperse)
             if found is not None:
                 break
             passed.append(heapq.heappop(heap))
         for entry in passed:
             heapq.heappush(heap, entry)
+        if found is None and own is not None and need_room and own.room == 0 and own.dev_id is None:
+            found = self._descend(own.heap, counts, leaving[1:], need_room, disperse)
         return found

@@ -1,8 +1,8 @@
 """Moving partitions of an existing ring towards a plan, as few as possible.
 
 Four steps, each over plain arrays: give every hole a device; pull apart replicas that are too close; let
-devices above their quota hand partitions to devices below theirs; and, where that got stuck, try again with
-the partitions that are on the move anyway. A partition moves for balance or dispersion at most once, and
+devices above their quota hand partitions to devices below theirs; and, where that got stuck, pass
+partitions on by way of a third device. A partition moves for balance or dispersion at most once, and
 only when its minimum time has passed; what was on a removed device moves regardless. Each move is made at
 once, so that the next one sees true counts. spec: ring.md §10.9, §10.10
 """
@@ -23,6 +23,7 @@ from swift.ring.tiers import Key
 
 _REPORT_EVERY_MOVES = 1024
 _ROUNDS_MAX = 3
+_HAND_ON_TRIES = 200
 _CHAIN_TRIES = 40
 _OWN_TIER = -1_000_000
 Progress = Callable[[str, int, int], None]
@@ -57,7 +58,7 @@ class Reassignment:
             held.update(row)
         held.pop(hole, None)
         self._domains = Domains(plan, records, held, rng)
-        self._placed: list[tuple[int, int]] = []
+        self._placed: set[tuple[int, int]] = set()
 
     def run(self) -> None:
         """All steps in order. Raises RingValidationError when a replica fits on no device."""
@@ -84,7 +85,7 @@ class Reassignment:
         self._rows[row_number][part] = leaf.dev_id
         self._domains.take(leaf)
         self._movable[part] = 0
-        self._placed.append((part, row_number))
+        self._placed.add((part, row_number))
 
     def _try_move(self, part: int, row_number: int, *, need_room: bool, leave_tiers: Sequence[Domain]) -> bool:
         """Move one replica to the roomiest device that is no worse for it; tells whether it moved.
@@ -97,12 +98,10 @@ class Reassignment:
             if domain not in leave_tiers:
                 counts[domain] = _OWN_TIER
         counts[leaf] = 1
-        # Given back before looking, so that the tiers above have the room that the move makes.
-        self._domains.give(leaf)
-        target = self._domains.receiver(counts, need_room=need_room)
+        target = self._domains.receiver(counts, leaving=leaf.path, need_room=need_room)
         if target is None:
-            self._domains.take(leaf)
             return False
+        self._domains.give(leaf)
         self._place(part, row_number, target)
         return True
 
@@ -155,11 +154,17 @@ class Reassignment:
         for heads, parts in ((heads_of(rows), candidates), (rows[:-1], extra)):
             candidates = parts
             for level in levels_of(self._records):
-                limits = [maximum.get(key, 0) for key in level.keys]
+                limits = [max(1, maximum.get(key, 0)) for key in level.keys]
                 candidates, combos = repeating(level, heads, candidates)
-                for part, combo in zip(candidates, combos, strict=True):
-                    if any(combo.count(number) > max(1, limits[number]) for number in set(combo)):
-                        found.add(part)
+                bad = {
+                    combo
+                    for combo in set(combos)
+                    if any(combo.count(number) > limits[number] for number in combo)
+                }
+                if bad:
+                    found.update(
+                        part for part, combo in zip(candidates, combos, strict=True) if combo in bad
+                    )
         crowded = sorted(found)
         self._rng.shuffle(crowded)
         return crowded
@@ -185,25 +190,25 @@ class Reassignment:
         over = {dev_id: -leaf.room for dev_id, leaf in self._domains.by_device.items() if leaf.room < 0}
         if not over:
             return False
-        candidates: dict[int, list[tuple[int, int]]] = {dev_id: [] for dev_id in over}
-        movable = self._movable
+        # One number per partition-replica (row x parts + partition): a large ring has a million of them.
+        candidates: dict[int, list[int]] = {dev_id: [] for dev_id in over}
         for number, row in enumerate(self._rows):
-            for part, dev_id in enumerate(row):
-                if dev_id in over and movable[part]:
-                    candidates[dev_id].append((part, number))
+            for slot, dev_id in enumerate(row, number * self._plan.parts):
+                if dev_id in over:
+                    candidates[dev_id].append(slot)
         sources = [dev_id for dev_id, excess in over.items() for _ in range(excess)]
         self._rng.shuffle(sources)
         moved = 0
         for done, dev_id in enumerate(sources, 1):
-            moved += self._hand_on(dev_id, candidates[dev_id])
+            moved += self._hand_on(candidates[dev_id])
             self._report("balancing", done, len(sources))
         return 0 < moved < len(sources)
 
-    def _hand_on(self, dev_id: int, candidates: list[tuple[int, int]]) -> bool:
-        """Move one partition off a device that is above its quota."""
-        while candidates:
+    def _hand_on(self, candidates: list[int]) -> bool:
+        """Move one of these partition-replicas to a device below its quota."""
+        for _ in range(min(_HAND_ON_TRIES, len(candidates))):
             place = int(self._rng.random() * len(candidates))
-            part, number = candidates[place]
+            number, part = divmod(candidates[place], self._plan.parts)
             candidates[place] = candidates[-1]
             candidates.pop()
             if self._movable[part] and self._try_move(part, number, need_room=True, leave_tiers=()):
@@ -211,34 +216,57 @@ class Reassignment:
         return False
 
     def _chain_moves(self) -> None:
-        """Let devices still above their quota trade partitions that this rebalance has moved anyway."""
+        """Let devices still above their quota pass partitions on by way of a device that is just full."""
         over = [leaf for leaf in self._domains.by_device.values() if leaf.room < 0]
-        if not over or not self._placed:
+        if not over:
             return
-        on_device: dict[int, list[tuple[int, int]]] = {}
-        for part, number in set(self._placed):
-            on_device.setdefault(self._rows[number][part], []).append((part, number))
+        on_device = self._slots_by_device()
         for leaf in over:
-            slots = on_device.get(leaf.dev_id or 0, [])
-            for part, number in slots[:_CHAIN_TRIES]:
-                if leaf.room >= 0:
+            assert leaf.dev_id is not None, "by_device holds devices only"
+            tries = _CHAIN_TRIES
+            for part, number in on_device.get(leaf.dev_id, []):
+                if leaf.room >= 0 or not tries:
                     break
-                if not self._try_move(part, number, need_room=True, leave_tiers=()):
-                    self._trade(part, number, on_device)
+                if self._rows[number][part] == leaf.dev_id and self._may_move(part, number):
+                    tries -= 1
+                    if not self._try_move(part, number, need_room=True, leave_tiers=()):
+                        self._trade(part, number, on_device)
+
+    def _slots_by_device(self) -> dict[int, list[tuple[int, int]]]:
+        """(partition, row) of everything a device holds, in random order."""
+        on_device: dict[int, list[tuple[int, int]]] = {}
+        for number, row in enumerate(self._rows):
+            for part, dev_id in enumerate(row):
+                on_device.setdefault(dev_id, []).append((part, number))
+        for slots in on_device.values():
+            self._rng.shuffle(slots)
+        return on_device
+
+    def _may_move(self, part: int, number: int) -> bool:
+        """Whether the minimum time has passed, or this very replica is on the move already."""
+        return bool(self._movable[part]) or (part, number) in self._placed
 
     def _trade(self, part: int, number: int, on_device: Mapping[int, list[tuple[int, int]]]) -> bool:
-        """Hand a partition to a full device which at once hands another one on."""
-        rows = self._rows
-        source = rows[number][part]
+        """Hand a partition to a full device which at once hands another one on; undone if it cannot."""
+        row = self._rows[number]
+        source = row[part]
+        before = self._movable[part], (part, number) in self._placed
         if not self._try_move(part, number, need_room=False, leave_tiers=()):
             return False
-        middle = rows[number][part]
-        for other, other_number in on_device.get(middle, [])[:_CHAIN_TRIES]:
-            if rows[other_number][other] == middle and self._try_move(
-                other, other_number, need_room=True, leave_tiers=()
-            ):
+        middle = row[part]
+        tries = _CHAIN_TRIES
+        for other, other_number in on_device.get(middle, []):
+            if not tries:
+                break
+            if self._rows[other_number][other] != middle or not self._may_move(other, other_number):
+                continue
+            tries -= 1
+            if self._try_move(other, other_number, need_room=True, leave_tiers=()):
                 return True
         self._domains.give(self._domains.by_device[middle])
         self._domains.take(self._domains.by_device[source])
-        rows[number][part] = source
+        row[part] = source
+        self._movable[part] = before[0]
+        if not before[1]:
+            self._placed.discard((part, number))
         return False

@@ -122,7 +122,10 @@ def share(
             for place in free:
                 shares[place] = weights[place] * factor
             break
-        fixed, bounds = (over, highs) if excess >= shortfall else (under, lows)
+        if not under or (over and excess >= shortfall):
+            fixed, bounds = over, highs
+        else:
+            fixed, bounds = under, lows
         for place in fixed:
             shares[place] = bounds[place]
             rest -= bounds[place]
