@@ -1,0 +1,98 @@
+"""Access control lists: their syntax and evaluation, pure (spec: public-api.md §15, middleware.md §1)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+_REFERRER_WORDS = frozenset((".r", ".ref", ".referer", ".referrer"))
+ACCOUNT_ACL_KEYS = ("admin", "read-write", "read-only")
+
+
+def clean_acl(name: str, value: str) -> str:
+    """The normalised text of a container ACL header; raises ValueError with the text for a 400."""
+    items = []
+    for raw in value.split(","):
+        item = raw.strip()
+        if not item:
+            continue
+        if ":" not in item or not item.startswith("."):
+            items.append(item)
+            continue
+        first, _, second = (part.strip() for part in item.partition(":"))
+        items.append(_clean_referrer(name, raw.strip(), first, second))
+    return ",".join(items)
+
+
+def _clean_referrer(name: str, raw: str, first: str, second: str) -> str:
+    if first not in _REFERRER_WORDS:
+        raise ValueError(f"Unknown designator {first!r} in ACL: {raw!r}")
+    if "write" in name.lower():
+        raise ValueError(f"Referrers not allowed in write ACL: {raw!r}")
+    negate = second.startswith("-")
+    host = second[1:].strip() if negate else second
+    if host and host != "*" and host.startswith("*"):
+        host = host[1:].strip()
+    if not host or host == ".":
+        raise ValueError(f"No host/domain value after referrer designation in ACL: {raw!r}")
+    return f".r:{'-' if negate else ''}{host}"
+
+
+def parse_acl(text: str | None) -> tuple[list[str], list[str]]:
+    """(referrer rules without ``.r:``, group names) of a normalised ACL."""
+    referrers: list[str] = []
+    groups: list[str] = []
+    for item in (text or "").split(","):
+        if item.startswith(".r:"):
+            referrers.append(item[3:])
+        elif item:
+            groups.append(unquote(item))
+    return referrers, groups
+
+
+def referrer_allowed(referer: str | None, rules: list[str]) -> bool:
+    """Whether the host of a Referer URL may read; the last matching rule wins, none denies."""
+    allowed = False
+    if not rules:
+        return allowed
+    host = (urlsplit(referer).hostname if referer else None) or "unknown"
+    for rule in rules:
+        if rule.startswith("-"):
+            rule = rule[1:]
+            if rule == host or (rule.startswith(".") and host.endswith(rule)):
+                allowed = False
+        elif rule in ("*", host) or (rule.startswith(".") and host.endswith(rule)):
+            allowed = True
+    return allowed
+
+
+def parse_account_acl(text: str) -> dict[str, list[str]] | None:
+    """The JSON of X-Account-Access-Control, None when it is no JSON object; empty text is ``{}``."""
+    if not text.strip():
+        return {}
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def account_acl_error(text: str) -> str | None:
+    """What is wrong with an account ACL header, None when it is good."""
+    parsed = parse_account_acl(text)
+    if parsed is None:
+        return f"Syntax error in input ({text!r})"
+    for key, members in parsed.items():
+        if key not in ACCOUNT_ACL_KEYS:
+            return f"Key {json.dumps(key)} not recognized"
+        if not isinstance(members, list):
+            return f"Value for key {json.dumps(key)} must be a list"
+        if not all(isinstance(member, str) for member in members):
+            return f"Elements of {json.dumps(key)} list must be strings"
+    return None
+
+
+def format_account_acl(parsed: dict[str, Any]) -> str:
+    """The normalised header text: sorted keys, no spaces, ASCII; empty when nothing is granted."""
+    return json.dumps(parsed, separators=(",", ":"), sort_keys=True) if parsed else ""

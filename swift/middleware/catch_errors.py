@@ -1,0 +1,56 @@
+"""The outermost filter: transaction ids, and no exception ever reaches a client (spec: public-api.md §2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from swift.base.txid import new_transaction_id
+from swift.compose import telemetry_of
+from swift.config.schema import Settings, option
+from swift.http.request import Request
+from swift.http.response import HTTPError, Response
+from swift.middleware.filter import Filter, factory_of, parse_options
+from swift.telemetry.log import Log
+
+
+@dataclass(frozen=True)
+class CatchErrorsSettings(Settings):
+    """``[filter:catch_errors]``."""
+
+    trans_id_suffix: str = option("", "Appended to transaction ids, e.g. a cluster name.")
+
+
+class CatchErrors(Filter):
+    """Names every transaction and turns escaped errors into a plain 500."""
+
+    def __init__(self, app: Any, settings: CatchErrorsSettings, log: Log):
+        super().__init__(app)
+        self._suffix = settings.trans_id_suffix
+        self._log = log
+
+    def handle(self, request: Request) -> Response:
+        """Add the transaction id to request and response."""
+        extra = request.headers.get("x-trans-id-extra")
+        txid = new_transaction_id(self._suffix, extra)
+        request.env["swift.trans_id"] = txid
+        request.headers["x-trans-id"] = txid
+        try:
+            response = self.forward(request)
+        except HTTPError as error:
+            response = error.response
+        except Exception as error:
+            self._log.exception(f"Error: {request.method} {request.path_qs}", error, txid=txid)
+            response = Response(500, {"content-type": "text/plain"}, b"An error occurred")
+        response.headers["x-trans-id"] = txid
+        response.headers["x-openstack-request-id"] = txid
+        return response
+
+
+filter_factory = factory_of(
+    lambda app, conf: CatchErrors(
+        app,
+        parse_options(CatchErrorsSettings, conf, "catch_errors"),
+        telemetry_of(conf, name="catch-errors").log,
+    )
+)

@@ -1,0 +1,40 @@
+"""``/healthcheck`` for load balancers (spec: public-api.md §18)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from swift.config.schema import Settings, option
+from swift.http.request import Request
+from swift.http.response import TEXT, Response
+from swift.middleware.filter import Filter, factory_of, parse_options
+
+
+@dataclass(frozen=True)
+class HealthcheckSettings(Settings):
+    """``[filter:healthcheck]``."""
+
+    disable_path: str = option("", "While this file exists the answer is 503 DISABLED BY FILE.")
+
+
+class Healthcheck(Filter):
+    """Answers ``/healthcheck`` itself."""
+
+    def __init__(self, app: Any, settings: HealthcheckSettings):
+        super().__init__(app)
+        self._disable_path = settings.disable_path
+
+    def handle(self, request: Request) -> Response:
+        """OK, unless an operator disabled this server."""
+        if request.raw_path != "/healthcheck":
+            return self.forward(request)
+        if self._disable_path and os.path.exists(self._disable_path):
+            return Response(503, {"content-type": TEXT}, b"DISABLED BY FILE")
+        return Response(200, {"content-type": TEXT}, b"OK")
+
+
+filter_factory = factory_of(
+    lambda app, conf: Healthcheck(app, parse_options(HealthcheckSettings, conf, "healthcheck"))
+)

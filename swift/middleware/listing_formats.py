@@ -1,0 +1,84 @@
+"""Listings in the format the client wants (spec: public-api.md §7.1, §7.2).
+
+Below this filter a listing is JSON, so that filters and the proxy can work on rows. A client that wants
+JSON gets the container server's bytes as they are.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from swift.base.entity import BadPath, NotUTF8
+from swift.base.truth import is_true
+from swift.http.listing import render_account, render_container
+from swift.http.negotiate import ListingFormat, add_vary, choose_format
+from swift.http.request import Request
+from swift.http.response import Response
+from swift.middleware.filter import Filter, factory_of
+
+#: A listing larger than this is passed on as the JSON it is.
+JSON_BYTES_MAX = 1024 * 10000 * 2
+
+
+class ListingFormats(Filter):
+    """Turns JSON listings into text or XML."""
+
+    def handle(self, request: Request) -> Response:
+        """Convert the listing of an account or container."""
+        if request.method not in ("GET", "HEAD") or request.env.get("swift.format_listing") is False:
+            return self.forward(request)
+        try:
+            version, account, container, obj = request.split_path(2, 4, rest_with_last=True)
+        except (BadPath, NotUTF8):
+            return self.forward(request)
+        if obj or not account or version not in ("v1", "v1.0"):
+            return self.forward(request)
+        shape = choose_format(request)
+        params = [p for p in request.query.split("&") if p and not p.startswith("format=")]
+        asked = request.query
+        request.set_query("&".join([*params, "format=json"]))
+        response = self.forward(request)
+        request.set_query(asked)
+        return self._convert(request, response, shape, account, container)
+
+    def _convert(
+        self, request: Request, response: Response, shape: ListingFormat, account: str, container: str | None
+    ) -> Response:
+        headers = response.headers
+        kind = headers.get("content-type", "").partition(";")[0].strip()
+        if not response.is_success or kind != "application/json":
+            return response
+        add_vary(request, headers)
+        if request.method == "HEAD":
+            headers["content-type"] = shape.content_type
+            headers["content-length"] = "0"
+            return response
+        if int(headers.get("content-length") or 0) > JSON_BYTES_MAX:
+            return response
+        body = response.read_body(JSON_BYTES_MAX * 2)
+        reserved_ok = is_true(request.headers.get("x-backend-allow-reserved-names"))
+        hides = not reserved_ok and b"\\u0000" in body
+        if shape is not ListingFormat.JSON or hides:
+            rows = json.loads(body) if body else []
+            if hides:
+                rows = [row for row in rows if "\0" not in (row.get("name") or row.get("subdir") or "")]
+            body = _render(shape, rows, account, container)
+        return self._replace(response, body, shape)
+
+    def _replace(self, response: Response, body: bytes, shape: ListingFormat) -> Response:
+        response.headers["content-type"] = shape.content_type
+        if not body:
+            response.status, response.reason = 204, "No Content"
+        response.body = body
+        response.headers["content-length"] = str(len(body))
+        return response
+
+
+def _render(shape: ListingFormat, rows: list[dict[str, Any]], account: str, container: str | None) -> bytes:
+    if container is None:
+        return render_account(shape, rows, account)
+    return render_container(shape, rows, container)
+
+
+filter_factory = factory_of(lambda app, conf: ListingFormats(app))

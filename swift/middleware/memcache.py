@@ -1,0 +1,56 @@
+"""Gives every request its ``swift.cache`` (spec: proxy.md §15)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from swift.cluster.memcache import MemcacheRing, MemcacheSettings
+from swift.compose import telemetry_of
+from swift.config.files import read_section
+from swift.config.kinds import SECONDS
+from swift.config.schema import option
+from swift.gateway.infocache import Cache, LocalCache
+from swift.http.request import Request
+from swift.http.response import Response
+from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+
+
+@dataclass(frozen=True)
+class CacheSettings(MemcacheSettings):
+    """``[filter:cache]``."""
+
+    local_cache_seconds: float = option(
+        1.0,
+        "Seconds a value is believed without asking memcached; changes made through this server are "
+        "seen at once. 0 asks always.",
+        kind=SECONDS,
+    )
+
+
+class Memcache(Filter):
+    """Hands the cache client to the request."""
+
+    def __init__(self, app: Any, cache: Cache):
+        super().__init__(app)
+        self._cache = cache
+
+    def handle(self, request: Request) -> Response:
+        """Set ``swift.cache``."""
+        request.env["swift.cache"] = self._cache
+        return self.forward(request)
+
+
+def make_memcache(app: Any, conf: Conf) -> Memcache:
+    """The filter over the servers of ``memcache.conf``, whose options the filter section overrides."""
+    path = os.path.join(conf.get("swift_dir", "/etc/swift"), "memcache.conf")
+    shared = read_section(path, "memcache") if os.path.exists(path) else {}
+    settings = parse_options(CacheSettings, {**shared, **conf}, "cache")
+    ring: Cache = MemcacheRing(settings, telemetry_of(conf, name="proxy-server"))
+    if settings.local_cache_seconds:
+        ring = LocalCache(ring, ttl_s=settings.local_cache_seconds)
+    return Memcache(app, ring)
+
+
+filter_factory = factory_of(make_memcache)

@@ -1,0 +1,239 @@
+"""The access log of the proxy, its statsd timings and its Prometheus numbers (spec: proxy.md §16, §17).
+
+A request is logged once: the outermost instance marks the environment, inner ones let it pass, and
+sub-requests of other filters, which have environments of their own, are logged with their ``source``.
+A line is written when the response body has ended; nothing is computed for a line nobody wants.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from swift.compose import access_log_of, telemetry_of
+from swift.config.kinds import COUNT
+from swift.config.schema import Settings, option
+from swift.http.request import Request
+from swift.http.response import Response
+from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.telemetry.accesslog import AccessLog
+from swift.telemetry.telemetry import Telemetry
+
+MADE_KEY = "swift.proxy_access_log_made"
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_UNQUOTED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~/")
+
+
+@dataclass(frozen=True)
+class ProxyLoggingSettings(Settings):
+    """``[filter:proxy-logging]``."""
+
+    access_log_headers: bool = option(False, "Log request headers.")
+    access_log_headers_only: tuple[str, ...] = option((), "Log only these request headers.")
+    reveal_sensitive_prefix: int = option(16, "Characters of tokens that are shown.", kind=COUNT)
+    log_statsd_valid_http_methods: tuple[str, ...] = option(
+        ("GET", "HEAD", "POST", "PUT", "DELETE", "COPY", "OPTIONS"), "Methods named in metrics."
+    )
+
+
+def _quoted(text: object) -> str:
+    """A value as a field of the line: percent-quoted, ``-`` when missing or zero."""
+    if not text:
+        return "-"
+    value = str(text)
+    if _UNQUOTED.issuperset(value):
+        return value
+    return quote(value.encode("utf-8", "surrogateescape"), "/:,")
+
+
+_second, _stamp = -1, ""
+
+
+def _datetime(now: float) -> str:
+    """``21/Nov/2026/02/15/22`` in UTC, made once a second."""
+    global _second, _stamp
+    if int(now) != _second:
+        t = time.gmtime(now)
+        month = _MONTHS[t.tm_mon - 1]
+        _stamp = f"{t.tm_mday:02d}/{month}/{t.tm_year}/{t.tm_hour:02d}/{t.tm_min:02d}/{t.tm_sec:02d}"
+        _second = int(now)
+    return _stamp
+
+
+class ProxyLogging(Filter):
+    """Logs and counts finished requests."""
+
+    def __init__(self, app: Any, settings: ProxyLoggingSettings, log: AccessLog | None, telemetry: Telemetry):
+        super().__init__(app)
+        self._settings = settings
+        self._log = log
+        self._statsd = telemetry.statsd
+        self._metrics = telemetry.metrics
+        self._histograms: dict[tuple[str, str, int], Any] = {}
+        self._methods = frozenset(settings.log_statsd_valid_http_methods)
+
+    def handle(self, request: Request) -> Response:
+        """Log the request once its response has ended."""
+        env = request.env
+        if env.get(MADE_KEY):
+            return self.forward(request)
+        env[MADE_KEY] = True
+        method, path_qs, started = request.method, request.path_qs, time.time()
+        kind = _kind_of(request.raw_path)
+        try:
+            response = self.forward(request)
+        except Exception:
+            self._record(request, method, path_qs, kind, 500, {}, started, 0, None)
+            raise
+        first_byte = time.time()
+
+        def ended(sent_bytes: int, complete: bool) -> None:
+            status = response.status if complete else 499
+            self._record(
+                request, method, path_qs, kind, status, response.headers, started, sent_bytes, first_byte
+            )
+
+        response.observe_end(ended)
+        return response
+
+    def _record(
+        self,
+        request: Request,
+        method: str,
+        path_qs: str,
+        kind: str,
+        status: int,
+        headers: dict[str, str],
+        started: float,
+        sent: int,
+        first_byte: float | None,
+    ) -> None:
+        now = time.time()
+        length = request.body.length
+        received = length if length is not None else int(getattr(request.body, "received", 0))
+        name = request.env.get("swift.source") or kind
+        verb = method if method in self._methods else "BAD_METHOD"
+        self._histogram(name, verb, status).observe(now - started)
+        if self._statsd.enabled:
+            self._count(name, verb, status, now - started, received + sent, first_byte, started)
+        if self._log is not None:
+            self._log.write(
+                self._line(request, method, path_qs, status, headers, started, now, received, sent)
+            )
+
+    def _histogram(self, name: str, method: str, status: int) -> Any:
+        key = (name, method, status)
+        histogram = self._histograms.get(key)
+        if histogram is None:
+            histogram = self._histograms[key] = self._metrics.histogram(
+                "swift_proxy_request_seconds",
+                "Time from a request to the end of its response.",
+                type=name,
+                method=method,
+                status=str(status),
+            )
+        return histogram
+
+    def _count(
+        self,
+        name: str,
+        method: str,
+        status: int,
+        seconds: float,
+        moved: int,
+        first_byte: float | None,
+        started: float,
+    ) -> None:
+        prefix = f"{name}.{method}.{status}"
+        self._statsd.timing(f"{prefix}.timing", seconds)
+        if method == "GET" and first_byte is not None:
+            self._statsd.timing(f"{prefix}.first-byte.timing", first_byte - started)
+        self._statsd.increment(f"{prefix}.xfer", moved)
+
+    def _line(
+        self,
+        request: Request,
+        method: str,
+        path_qs: str,
+        status: int,
+        answer: dict[str, str],
+        started: float,
+        now: float,
+        received: int,
+        sent: int,
+    ) -> str:
+        headers, env = request.headers, request.env
+        peer = request.remote_addr
+        client = (
+            headers.get("x-cluster-client-ip") or headers.get("x-forwarded-for", "").split(",")[0].strip()
+        )
+        access = env.get("swift.access_logging") or {}
+        info = env.get("swift.log_info")
+        return " ".join(
+            (
+                _quoted(client or peer),
+                _quoted(peer),
+                _datetime(now),
+                _quoted(method),
+                quote(path_qs, "/%:,") if "?" in path_qs else path_qs,
+                f"HTTP/1.{request.http_minor}",
+                str(status),
+                _quoted(headers.get("referer")),
+                _quoted(headers.get("user-agent")),
+                _quoted(self._veiled(headers.get("x-auth-token"))),
+                _quoted(received),
+                _quoted(sent),
+                _quoted(headers.get("etag")),
+                _quoted(env.get("swift.trans_id")),
+                self._logged_headers(headers),
+                f"{now - started:.4f}",
+                _quoted(env.get("swift.source")),
+                _quoted(",".join(info) if info else None),
+                f"{started:.9f}",
+                f"{now:.9f}",
+                _quoted(answer.get("x-backend-storage-policy-index")),
+                _quoted(access.get("user_id")),
+            )
+        )
+
+    def _veiled(self, token: str | None) -> str | None:
+        """The beginning of a secret."""
+        show = self._settings.reveal_sensitive_prefix
+        return f"{token[:show]}..." if token and len(token) > show else token
+
+    def _logged_headers(self, headers: dict[str, str]) -> str:
+        only = self._settings.access_log_headers_only
+        if not self._settings.access_log_headers and not only:
+            return "-"
+        wanted = {name.lower() for name in only} or set(headers)
+        hidden = {"x-auth-token", "x-storage-token", "x-auth-key", "x-service-token", "authorization"}
+        lines = [
+            f"{name.title()}: {self._veiled(value) if name in hidden else value}"
+            for name, value in headers.items()
+            if name in wanted
+        ]
+        return _quoted("\n".join(lines))
+
+
+def _kind_of(raw_path: str) -> str:
+    """account, container, object or UNKNOWN, as metrics name them."""
+    parts = raw_path.split("/", 4)
+    if len(parts) < 3 or parts[1] not in ("v1", "v1.0") or not parts[2]:
+        return "UNKNOWN"
+    if len(parts) == 5 and parts[4]:
+        return "object"
+    return "container" if len(parts) > 3 and parts[3] else "account"
+
+
+def make_proxy_logging(app: Any, conf: Conf) -> ProxyLogging:
+    """The filter; ``access_log_*`` options override ``log_*`` of its log lines."""
+    own = {k.removeprefix("access_"): v for k, v in conf.items() if k.startswith("access_log_")}
+    merged = {**conf, **{k: v for k, v in own.items() if k not in ("log_headers", "log_headers_only")}}
+    telemetry = telemetry_of(merged, name="proxy-server")
+    settings = parse_options(ProxyLoggingSettings, conf, "proxy-logging")
+    return ProxyLogging(app, settings, access_log_of(merged, telemetry, name="proxy-server"), telemetry)
+
+
+filter_factory = factory_of(make_proxy_logging)
