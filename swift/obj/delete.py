@@ -1,0 +1,95 @@
+"""DELETE: a table of what happens in which state (spec: object-server.md §8).
+
+``decide_delete`` is pure and runs while the object is held; the table names the answer and whether a
+tombstone is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swift.base.timestamp import Timestamp
+from swift.http.request import Request
+from swift.http.response import HTTPError
+from swift.obj.target import next_part_power_of
+from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, ObjectStore, Viewpoint
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePlan:
+    """A DELETE that may be tried; ``if_delete_at`` is X-If-Delete-At."""
+
+    timestamp: Timestamp
+    if_delete_at: int | None
+    next_part_power: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The status, whether a tombstone is written, and an early exit's text (no headers then)."""
+
+    status: int
+    tombstone: bool = False
+    text: str | None = None
+    bare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteResult:
+    """What was decided and done, and what was there before."""
+
+    verdict: Verdict
+    before: ObjectState
+
+
+#: (state, request is newer) → verdict of a DELETE without X-If-Delete-At.
+PLAIN_TABLE = {
+    (ABSENT, True): Verdict(404, tombstone=True),
+    (LIVE, True): Verdict(204, tombstone=True),
+    (LIVE, False): Verdict(409),
+    (EXPIRED, True): Verdict(404, tombstone=True),
+    (EXPIRED, False): Verdict(404),
+    (DELETED, True): Verdict(404, tombstone=True),
+    (DELETED, False): Verdict(404),
+}
+_MISMATCH = Verdict(412, text="X-If-Delete-At and X-Delete-At do not match", bare=True)
+
+
+def parse_delete(request: Request) -> DeletePlan:
+    """Check everything that needs no disk; raises ``HTTPError`` 400."""
+    timestamp = request.timestamp
+    text = request.headers.get("x-if-delete-at")
+    if_delete_at = None
+    if text is not None:
+        try:
+            if_delete_at = int(text) if len(text) <= 30 else None
+        except ValueError:
+            if_delete_at = None
+        if if_delete_at is None:
+            raise HTTPError(400, "Bad X-If-Delete-At header value")
+    return DeletePlan(timestamp, if_delete_at, next_part_power_of(request))
+
+
+def decide_delete(state: ObjectState, plan: DeletePlan) -> Verdict:
+    """Look the verdict up; with X-If-Delete-At the expirer must have meant this very object."""
+    newer = plan.timestamp > state.write_timestamp
+    wanted = plan.if_delete_at
+    if wanted is None:
+        return PLAIN_TABLE[state.kind, newer or state.kind == ABSENT]
+    if state.kind == ABSENT:
+        return Verdict(404, bare=True)
+    if not newer:
+        return Verdict(409, bare=True)
+    have = state.delete_at if state.kind in (LIVE, EXPIRED) else 0
+    if wanted != have:
+        return _MISMATCH
+    return Verdict(404 if state.kind == DELETED else 204, tombstone=True)
+
+
+def store_delete(store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: DeletePlan) -> DeleteResult:
+    """Blocking: decide and write while the object is held."""
+    with store.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
+        verdict = decide_delete(edit.state, plan)
+        if verdict.tombstone:
+            edit.delete(plan.timestamp)
+        return DeleteResult(verdict, edit.state)

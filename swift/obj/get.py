@@ -1,0 +1,248 @@
+"""GET and HEAD: from an opened object to a response (spec: object-server.md §3, §6, §7).
+
+A small object that is in memory is read, verified and answered on the event loop; everything else is read
+in the device's thread pool, one verified block ahead of what is being sent. A body that turns out to be
+damaged is quarantined and never sent to its end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from swift.base.etag import unquote_etag
+from swift.base.ranges import ByteRanges, Span
+from swift.green import Task, spawn
+from swift.http.body import BodyError
+from swift.http.conditional import failed_condition, is_conditional
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.http.response import Response, error_response
+from swift.http.status import default_body
+from swift.store.api import ObjectState, StoredObject
+from swift.store.errors import CorruptBody
+from swift.wire.byteranges import Multipart
+
+#: Objects up to this size are read whole, and on the event loop when they are in memory.
+SMALL_BYTES = 65536
+GATHER_BYTES = 1 << 20
+_METADATA = ("X-Object-Meta-", "X-Object-Sysmeta-", "X-Object-Transient-Sysmeta-")
+
+Run = Callable[..., Any]
+
+
+def object_headers(state: ObjectState, stored: frozenset[str]) -> HeaderMap:
+    """The headers of a found object; ``stored`` are the allowed headers in lower case."""
+    metadata = state.metadata
+    headers: HeaderMap = {"content-type": metadata.get("Content-Type") or "application/octet-stream"}
+    for name, value in metadata.items():
+        if name.startswith(_METADATA):
+            headers[name.lower()] = value
+        else:
+            lower = name.lower()
+            if lower in stored:
+                headers[lower] = value
+    timestamp = state.timestamp
+    headers["etag"] = f'"{metadata.get("ETag", "")}"'
+    headers["last-modified"] = timestamp.http_date
+    headers["x-timestamp"] = timestamp.normal
+    headers["x-backend-timestamp"] = timestamp.internal
+    headers["x-backend-data-timestamp"] = state.data_timestamp.internal
+    if state.durable_timestamp is not None:
+        headers["x-backend-durable-timestamp"] = state.durable_timestamp.internal
+    if state.fragments:
+        headers["x-backend-fragments"] = json.dumps({t.internal: found for t, found in state.fragments})
+    return headers
+
+
+def not_found(request: Request, state: ObjectState) -> Response:
+    """404 (or 412 for ``If-Match: *``) with the time of a tombstone or an expired object."""
+    headers: HeaderMap = {}
+    if state.timestamp:
+        headers["x-backend-timestamp"] = state.timestamp.internal
+    if failed_condition(request.headers, etag=None, last_modified_s=None, exists=False):
+        headers["content-type"] = "text/html; charset=UTF-8"
+        return Response(412, headers)
+    return error_response(404, headers=headers)
+
+
+def unmet_condition(request: Request, state: ObjectState, headers: HeaderMap) -> Response | None:
+    """The 304 or 412 that the request's conditions call for."""
+    if not is_conditional(request.headers):
+        return None
+    status = failed_condition(
+        request.headers,
+        etag=_condition_etag(request, state),
+        last_modified_s=state.timestamp.ceil_seconds,
+    )
+    if status is None:
+        return None
+    headers["content-length"] = "0"
+    return Response(status, headers)
+
+
+def _condition_etag(request: Request, state: ObjectState) -> str | None:
+    for name in request.headers.get("x-backend-etag-is-at", "").split(","):
+        value = _metadata_value(state, name.strip())
+        if value is not None:
+            return unquote_etag(value)
+    return state.etag
+
+
+def _metadata_value(state: ObjectState, name: str) -> str | None:
+    if not name:
+        return None
+    wanted = name.lower()
+    return next((value for key, value in state.metadata.items() if key.lower() == wanted), None)
+
+
+def wanted_ranges(request: Request, state: ObjectState) -> ByteRanges | None:
+    """The Range header, unless it is malformed or the object's metadata says to ignore it."""
+    header = request.headers.get("range")
+    if header is None:
+        return None
+    for name in request.headers.get("x-backend-ignore-range-if-metadata-present", "").split(","):
+        if _metadata_value(state, name.strip()) is not None:
+            return None
+    return ByteRanges.parse(header)
+
+
+def respond(request: Request, stored: StoredObject, headers: HeaderMap, run: Run) -> Response:
+    """The 200, 206 or 416 for an opened object; takes ownership of it. Raises ``CorruptBody``."""
+    state = stored.state
+    size = state.size
+    spans = [Span(0, size)]
+    ranges = wanted_ranges(request, state)
+    status = 200
+    if ranges is not None:
+        spans = ranges.resolve(size)
+        if not spans:
+            stored.close()
+            headers["content-range"] = f"bytes */{size}"
+            return Response(416, headers, default_body(416))
+        if size:
+            status = 206
+    if len(spans) > 1:
+        return _multipart(spans, stored, headers, run)
+    span = spans[0]
+    if status == 206:
+        headers["content-range"] = span.content_range(size)
+    headers["content-length"] = str(span.length)
+    if size <= SMALL_BYTES:
+        data = read_small(stored, run)
+        return Response(status, headers, data if span.length == size else data[span.start : span.stop])
+    return _blocks(Response(status, headers), stored.blocks(span.start, span.stop), span.length, stored, run)
+
+
+def _blocks(
+    response: Response, source: Iterator[bytes], length: int, stored: StoredObject, run: Run
+) -> Response:
+    body = BlockBody(source, length, stored, run)
+    whole = body.only_block()
+    response.body = body if whole is None else whole
+    return response
+
+
+def read_small(stored: StoredObject, run: Run) -> bytes:
+    """A small body, verified; closes the object. Raises ``CorruptBody``."""
+    try:
+        data = stored.read_quickly(SMALL_BYTES)
+        if data is None:
+            data = run(_read_all, stored)
+        return data
+    finally:
+        stored.close()
+
+
+def _read_all(stored: StoredObject) -> bytes:
+    return b"".join(stored.blocks(0, stored.state.size))
+
+
+def _multipart(spans: list[Span], stored: StoredObject, headers: HeaderMap, run: Run) -> Response:
+    parts = Multipart(spans, stored.state.size, headers["content-type"])
+    headers["content-type"] = parts.content_type
+    headers["content-length"] = str(parts.length)
+    if stored.state.size <= SMALL_BYTES:
+        data = read_small(stored, run)
+        return Response(206, headers, b"".join(parts.body(lambda span: (data[span.start : span.stop],))))
+    source = gathered(parts.body(lambda span: stored.blocks(span.start, span.stop)))
+    return _blocks(Response(206, headers), source, parts.length, stored, run)
+
+
+def gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Small pieces joined to larger ones, to save a turn of the thread pool for each."""
+    waiting: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        waiting.append(piece)
+        size += len(piece)
+        if size >= GATHER_BYTES:
+            yield waiting[0] if len(waiting) == 1 else b"".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield b"".join(waiting)
+
+
+class BlockBody:
+    """A body whose blocks are read in the device's pool, one ahead of what is being sent."""
+
+    def __init__(self, source: Iterator[bytes], length: int, stored: StoredObject, run: Run):
+        self._source = source
+        self._left = length
+        self._stored = stored
+        self._run = run
+        self._ahead: Task | None = None
+        self._first = b""
+
+    def _read(self) -> bytes:
+        """Blocking: the next block."""
+        return next(self._source, b"")
+
+    def _take(self) -> bytes:
+        """The block that is being read, reading it first if need be."""
+        task = self._ahead
+        if task is None:
+            # In a task of its own, because the file must stay open when this green thread is killed.
+            task = self._ahead = spawn(self._run, self._read)
+        block: bytes = task.wait()
+        self._ahead = None
+        self._left -= len(block)
+        return block
+
+    def only_block(self) -> bytes | None:
+        """Read the first block now, so that damage there can still be answered with a status.
+
+        Returns it when it is everything. Raises ``CorruptBody``.
+        """
+        try:
+            self._first = self._take()
+        except BaseException:
+            self.close()
+            raise
+        if self._left:
+            return None
+        self.close()
+        return self._first
+
+    def __iter__(self) -> Iterator[bytes]:
+        block, self._first = self._first, b""
+        try:
+            while block:
+                if self._left:
+                    self._ahead = spawn(self._run, self._read)
+                yield block
+                block = self._take() if self._left else b""
+        except CorruptBody as error:
+            raise BodyError(str(error))
+
+    def close(self) -> None:
+        """Release the object, after a read that is still going on."""
+        task, self._ahead = self._ahead, None
+        if task is not None and not task.done:
+            task.on_exit(self._stored.close)
+        else:
+            self._stored.close()
+
+    def __repr__(self) -> str:
+        return f"<BlockBody {self._left} bytes left>"

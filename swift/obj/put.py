@@ -1,0 +1,295 @@
+"""PUT: the checks, the body, the decision and the write (spec: object-server.md §4).
+
+``parse_put`` turns a request into a ``PutPlan`` or an error; ``refusal`` decides against an object's state;
+both are pure. A small body is read first and everything on disk then happens in one call in the device's
+pool. A large one is checked before it is read, streamed into a draft one batch behind the network, and
+decided upon again when the object is held.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from hashlib import md5
+from typing import Any, NoReturn
+
+from swift.base.etag import EtagList, unquote_etag
+from swift.base.limits import Limits
+from swift.base.timestamp import Timestamp
+from swift.base.truth import is_true
+from swift.green import Task, spawn
+from swift.http.body import BodyTimeout, ClientDisconnected, RequestBody
+from swift.http.headers import HeaderMap, title_case
+from swift.http.request import Request
+from swift.http.response import HTTPError
+from swift.http.validate import check_metadata
+from swift.obj.expiry import parse_delete_at
+from swift.obj.target import PLAIN, next_part_power_of
+from swift.store.api import Draft, ObjectKey, ObjectState, ObjectStore, Viewpoint
+from swift.store.metadata import Metadata
+
+#: Bodies up to this size are held in memory and written in one go.
+SMALL_BYTES = 256 << 10
+#: What a large body is handed to the disk in.
+BATCH_BYTES = 1 << 20
+_USER = ("x-object-meta-", "x-object-sysmeta-", "x-object-transient-sysmeta-")
+
+Run = Callable[..., Any]
+
+
+@dataclass(slots=True)
+class PutPlan:
+    """A PUT that may be tried."""
+
+    timestamp: Timestamp
+    #: Bytes announced; None when nobody knows.
+    size: int | None
+    content_type: str
+    #: Copied headers under their stored names.
+    copied: Metadata
+    #: The MD5 the client expects.
+    etag: str | None
+    if_none_match: EtagList | None
+    delete_at: int | None
+    is_replication: bool
+    next_part_power: int | None
+    #: From the footers of a multi-stage PUT.
+    footers: HeaderMap = field(default_factory=dict)
+
+    def metadata(self, key: ObjectKey, size: int, etag: str) -> Metadata:
+        """What is stored with the body."""
+        path = key.path
+        return {
+            "X-Timestamp": self.timestamp.internal,
+            "Content-Type": self.content_type,
+            "Content-Length": str(size),
+            "ETag": etag,
+            **self.copied,
+            "name": f"/{path.account}/{path.container}/{path.obj}",
+        }
+
+
+@dataclass(slots=True)
+class PutResult:
+    """What a successful PUT stored, and what was there before."""
+
+    etag: str
+    size: int
+    metadata: Metadata
+    before: ObjectState
+
+
+def parse_put(request: Request, key: ObjectKey, limits: Limits, stored: frozenset[str]) -> PutPlan:
+    """Check everything that needs no disk, in the order of the spec; raises ``HTTPError``."""
+    headers = request.headers
+    timestamp = request.timestamp
+    size = _announced_size(headers, limits)
+    obj = key.path.obj or ""
+    if len(obj) > limits.max_object_name_length:
+        _refuse(f"Object name length of {len(obj)} longer than {limits.max_object_name_length}")
+    content_type = headers.get("content-type")
+    if not content_type:
+        raise HTTPError(400, "Invalid Content-Type", content_type=PLAIN)
+    if not content_type.isascii():
+        _check_utf8(content_type)
+    is_replication = is_true(headers.get("x-backend-replication"))
+    delete_at = parse_delete_at(headers, timestamp, may_be_past=is_replication, after=True)
+    check_metadata(headers, "object", limits)
+    if size is None:
+        size = _object_length(headers)
+    copied = with_delete_at(copied_headers(headers, stored), delete_at)
+    return PutPlan(
+        timestamp=timestamp,
+        size=size,
+        content_type=content_type,
+        copied=copied,
+        etag=unquote_etag(headers["etag"]) if headers.get("etag") else None,
+        if_none_match=EtagList.parse(headers["if-none-match"]) if "if-none-match" in headers else None,
+        delete_at=delete_at,
+        is_replication=is_replication,
+        next_part_power=next_part_power_of(request),
+    )
+
+
+def _refuse(text: str, status: int = 400) -> NoReturn:
+    raise HTTPError(status, text, content_type=PLAIN)
+
+
+def _check_utf8(content_type: str) -> None:
+    try:
+        content_type.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        _refuse("Invalid Content-Type")
+
+
+def _announced_size(headers: HeaderMap, limits: Limits) -> int | None:
+    coding = headers.get("transfer-encoding")
+    if coding is not None and coding.strip().lower() != "chunked":
+        if "," in coding:
+            _refuse("Unsupported Transfer-Coding header value specified in Transfer-Encoding header", 501)
+        _refuse("Invalid Transfer-Encoding header value")
+    text = headers.get("content-length")
+    if coding is not None:
+        return None
+    if text is None:
+        _refuse("Missing Content-Length header.", 411)
+    size = _whole_number(text, "Content-Length")
+    if size > limits.max_file_size:
+        _refuse("Your request is too large.", 413)
+    return size
+
+
+def _object_length(headers: HeaderMap) -> int | None:
+    text = headers.get("x-backend-obj-content-length")
+    return None if text is None else _whole_number(text, "X-Backend-Obj-Content-Length")
+
+
+def _whole_number(text: str, name: str) -> int:
+    if not (text.isascii() and text.strip().isdigit()) or len(text) > 20:
+        _refuse(f"Invalid {name} header value")
+    return int(text)
+
+
+def copied_headers(headers: HeaderMap, stored: frozenset[str], *, with_sysmeta: bool = True) -> Metadata:
+    """The request headers that are stored, under their stored names.
+
+    ``stored`` are the allowed headers; names in X-Backend-Replication-Headers are added to them.
+    """
+    extra = headers.get("x-backend-replication-headers")
+    if extra is not None:
+        from swift.obj.settings import NEVER_STORED
+
+        stored = (stored | frozenset(extra.lower().split())) - NEVER_STORED
+    found: Metadata = {}
+    for name, value in headers.items():
+        if name in stored or (
+            name.startswith(_USER) and (with_sysmeta or not name.startswith("x-object-sysmeta-"))
+        ):
+            found[title_case(name)] = value
+    return found
+
+
+def with_delete_at(copied: Metadata, delete_at: int | None) -> Metadata:
+    """Copied headers with the checked X-Delete-At instead of the raw one."""
+    copied.pop("X-Delete-At", None)
+    if delete_at is not None:
+        copied["X-Delete-At"] = f"{delete_at:010d}"
+    return copied
+
+
+def refusal(state: ObjectState, plan: PutPlan) -> HTTPError | None:
+    """Why the object as it is now must not be replaced: 412 or 409; None when it may."""
+    if plan.if_none_match is not None and state.exists and plan.if_none_match.matches(state.etag):
+        return HTTPError(412)
+    newest = state.write_timestamp
+    if newest and newest >= plan.timestamp:
+        return HTTPError(409, headers={"x-backend-timestamp": newest.internal})
+    return None
+
+
+def store_small(store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, body: bytes) -> PutResult:
+    """Blocking: decide and write in one go; raises ``HTTPError`` and what engines raise."""
+    etag = md5(body, usedforsecurity=False).hexdigest()
+    with store.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
+        refused = refusal(edit.state, plan)
+        if refused is None and plan.etag is not None and plan.etag != etag:
+            refused = HTTPError(422)
+        if refused is not None:
+            raise refused
+        metadata = plan.metadata(key, len(body), etag)
+        draft = edit.draft(len(body))
+        try:
+            draft.write(body)
+            edit.put(draft, plan.timestamp, metadata)
+        finally:
+            draft.discard()
+        return PutResult(etag, len(body), metadata, edit.state)
+
+
+def store_draft(
+    store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, draft: Draft
+) -> PutResult:
+    """Blocking: decide and publish a finished draft, which is gone afterwards in any case."""
+    try:
+        etag = draft.etag
+        if plan.etag is not None and plan.etag != etag:
+            raise HTTPError(422)
+        with store.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
+            refused = refusal(edit.state, plan)
+            if refused is not None:
+                raise refused
+            metadata = plan.metadata(key, draft.size, etag)
+            edit.put(draft, plan.timestamp, metadata)
+            return PutResult(etag, draft.size, metadata, edit.state)
+    finally:
+        draft.discard()
+
+
+def read_small(body: RequestBody, size: int) -> bytes:
+    """All ``size`` bytes of a body; raises ``ClientDisconnected`` when there are fewer or more."""
+    data = body.read(size) if size else b""
+    if len(data) != size:
+        pieces = [data]
+        got = len(data)
+        while got < size:
+            piece = body.read(size - got)
+            if not piece:
+                raise ClientDisconnected(f"{got} of {size} bytes came")
+            pieces.append(piece)
+            got += len(piece)
+        data = b"".join(pieces)
+    if body.length != size and body.read(1):
+        raise ClientDisconnected(f"more than the announced {size} bytes came")
+    return data
+
+
+def read_batches(read: Callable[[int], bytes], *, chunk_bytes: int, deadline: float) -> Iterator[bytes]:
+    """A body in batches of about ``BATCH_BYTES``; raises ``BodyTimeout`` after ``deadline``."""
+    waiting: list[bytes] = []
+    size = 0
+    while piece := read(chunk_bytes):
+        waiting.append(piece)
+        size += len(piece)
+        if size >= BATCH_BYTES:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+        if time.monotonic() > deadline:
+            raise BodyTimeout("the upload takes too long")
+    if waiting:
+        yield b"".join(waiting)
+
+
+class DraftWriter:
+    """Feeds a draft from the event loop: one batch is written and hashed while the next one arrives.
+
+    Writes run in tasks of their own, so that a killed request cannot close a file that a thread is
+    still writing to.
+    """
+
+    def __init__(self, draft: Draft, run: Run):
+        self.draft = draft
+        self.size = 0
+        self._run = run
+        self._task: Task | None = None
+
+    def write(self, batch: bytes) -> None:
+        """Hand over a batch; raises the error of an earlier one."""
+        self.size += len(batch)
+        self.wait()
+        self._task = spawn(self._run, self.draft.write, batch)
+
+    def wait(self) -> None:
+        """Wait until everything is written; raises the error of the last write."""
+        task = self._task
+        if task is not None:
+            task.wait()
+            self._task = None
+
+    def abandon(self) -> None:
+        """Discard the draft, after a write that is still going on."""
+        task, self._task = self._task, None
+        if task is not None and not task.done:
+            task.on_exit(self.draft.discard)
+        else:
+            self.draft.discard()

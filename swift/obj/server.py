@@ -1,0 +1,319 @@
+"""The object server: verbs on one node's objects (spec: object-server.md).
+
+Each verb is three steps: parse the request (pure), one blocking call in the device's thread pool that
+decides and acts while the object is held, and the response with its container updates. The rules of a
+verb live in its own file; here they are put together.
+"""
+
+from __future__ import annotations
+
+import errno
+import pickle
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from swift.base.errors import DeviceUnavailable, NoSpace
+from swift.base.timestamp import Timestamp
+from swift.compose import backend_context
+from swift.http.body import ClientDisconnected
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.http.response import HTML, HTTPError, Response, error_response
+from swift.obj import get
+from swift.obj.delete import parse_delete, store_delete
+from swift.obj.hot import HotObjects
+from swift.obj.post import parse_post, store_post
+from swift.obj.put import (
+    SMALL_BYTES,
+    DraftWriter,
+    PutPlan,
+    PutResult,
+    parse_put,
+    read_batches,
+    read_small,
+    refusal,
+    store_draft,
+    store_small,
+)
+from swift.obj.settings import ObjectSettings
+from swift.obj.target import check_partition, key_of, opens_expired, policy_of, read_view
+from swift.obj.updates import Update, UpdateMaker, Updater, without_swift_bytes
+from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
+from swift.store.api import EXPIRED, LIVE, AsyncUpdate, ObjectKey, ObjectState, Viewpoint
+from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision
+from swift.store.registry import EngineParts, StoreRegistry
+
+#: What a device answers that is lost, read-only or failing: the proxy goes elsewhere.
+_DEVICE_LOST = frozenset(
+    (
+        errno.EIO,
+        errno.EROFS,
+        errno.ENODEV,
+        errno.ENXIO,
+        errno.ENOTCONN,
+        errno.ESTALE,
+        errno.EACCES,
+        errno.EPERM,
+    )
+)
+_NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EOPNOTSUPP))
+_TOO_BUSY = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+
+
+class ObjectServer(BackendApp):
+    """Serves the objects of one node."""
+
+    server_type = "object"
+    replication_verbs = frozenset(("REPLICATE", "SSYNC"))
+
+    def __init__(self, context: BackendContext, settings: ObjectSettings, stores: StoreRegistry):
+        super().__init__(context)
+        self.settings = settings
+        self._stores = stores
+        self._stored = settings.stored_headers
+        self._updater = Updater(context, settings, self._save_update, f"object-server {self.pid}")
+        self._hot = HotObjects(context.clock)
+
+    def verbs(self) -> Mapping[str, Handler]:
+        """The verbs of object-server.md."""
+        table: dict[str, Callable[[Request], Response]] = {
+            "GET": self.get,
+            "HEAD": self.head,
+            "PUT": self.put,
+            "POST": self.post,
+            "DELETE": self.delete,
+            "REPLICATE": self.replicate,
+        }
+        return {verb: _translated(handler) for verb, handler in table.items()}
+
+    # --- reading -------------------------------------------------------------------------------------
+
+    def get(self, request: Request) -> Response:
+        """GET, verified (§6)."""
+        key = key_of(request, self.context)
+        view = read_view(request, self.context)
+        try:
+            return self._get_once(request, key, view)
+        except CorruptBody:
+            # It is quarantined now; what is left is what the answer is about.
+            return self._get_once(request, key, view)
+
+    def _get_once(self, request: Request, key: ObjectKey, view: Viewpoint) -> Response:
+        run = self.context.pools.run(key.device)
+        stored = self._hot.call(key, run, self._stores.of(key.policy).open, key, view)
+        state = stored.state
+        if state.kind != LIVE:
+            stored.close()
+            return get.not_found(request, state)
+        try:
+            headers = get.object_headers(state, self._stored)
+            unmet = get.unmet_condition(request, state, headers)
+        except BaseException:
+            stored.close()
+            raise
+        if unmet is not None:
+            stored.close()
+            return unmet
+        return get.respond(request, stored, headers, run)
+
+    def head(self, request: Request) -> Response:
+        """HEAD (§6)."""
+        key = key_of(request, self.context)
+        view = read_view(request, self.context)
+        run = self.context.pools.run(key.device)
+        state: ObjectState = self._hot.call(key, run, self._stores.of(key.policy).look, key, view)
+        if state.kind != LIVE:
+            return get.not_found(request, state)
+        headers = get.object_headers(state, self._stored)
+        unmet = get.unmet_condition(request, state, headers)
+        if unmet is not None:
+            return unmet
+        headers["content-length"] = str(state.size)
+        return Response(200, headers)
+
+    # --- writing -------------------------------------------------------------------------------------
+
+    def put(self, request: Request) -> Response:
+        """PUT (§4)."""
+        key = key_of(request, self.context)
+        plan = parse_put(request, key, self.context.limits, self._stored)
+        view = self._write_view(request, plan.timestamp.seconds)
+        size = plan.size
+        if size is not None and size <= SMALL_BYTES and not request.expects_continue:
+            result = self._put_small(request, key, view, plan, size)
+        else:
+            result = self._put_large(request, key, view, plan)
+        self._hot.add(key)
+        make = UpdateMaker(request, key, self.context, self.settings)
+        before = result.before.delete_at if result.before.kind == LIVE else None
+        updates = make.expiry(before, plan.delete_at, result.metadata, plan.timestamp)
+        self._update(key, updates, make.container("PUT", make.put_row(result.metadata, plan.footers)))
+        return Response(201, {"content-type": HTML, "etag": f'"{result.etag}"'})
+
+    def _put_small(
+        self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan, size: int
+    ) -> PutResult:
+        body = read_small(request.body, size)
+        run = self.context.pools.run(key.device)
+        result: PutResult = run(store_small, self._stores.of(key.policy), key, view, plan, body)
+        return result
+
+    def _put_large(self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan) -> PutResult:
+        run = self.context.pools.run(key.device)
+        store = self._stores.of(key.policy)
+        refused = refusal(run(store.look, key, view), plan)
+        if refused is not None:
+            raise refused
+        draft = run(store.draft, key, plan.size)
+        writer = DraftWriter(draft, run)
+        try:
+            self._receive(request, plan, writer)
+        except BaseException:
+            writer.abandon()
+            raise
+        result: PutResult = run(store_draft, store, key, view, plan, draft)
+        return result
+
+    def _receive(self, request: Request, plan: PutPlan, writer: DraftWriter) -> None:
+        deadline = time.monotonic() + self.settings.max_upload_time
+        limit = self.context.limits.max_file_size if plan.size is None else plan.size
+        chunk_bytes = self.settings.network_chunk_size
+        for batch in read_batches(request.body.read, chunk_bytes=chunk_bytes, deadline=deadline):
+            if writer.size + len(batch) > limit:
+                if plan.size is None:
+                    raise HTTPError(413, "Your request is too large.", content_type="text/plain")
+                raise ClientDisconnected(f"more than the announced {limit} bytes came")
+            writer.write(batch)
+        writer.wait()
+        if plan.size is not None and writer.size != plan.size:
+            raise ClientDisconnected(f"{writer.size} of {plan.size} bytes came")
+
+    def post(self, request: Request) -> Response:
+        """POST (§5)."""
+        key = key_of(request, self.context)
+        plan = parse_post(request, self.context.limits, self._stored)
+        view = self._write_view(request, plan.timestamp.seconds)
+        run = self.context.pools.run(key.device)
+        result = run(store_post, self._stores.of(key.policy), key, view, plan)
+        change, before = result.change, result.before
+        make = UpdateMaker(request, key, self.context, self.settings)
+        delete_at = change.metadata.get("X-Delete-At")
+        updates = make.expiry(
+            before.delete_at, int(delete_at) if delete_at else None, before.metadata, before.data_timestamp
+        )
+        row = make.post_row(before, change.content_type, change.ctype_timestamp, change.timestamp)
+        self._update(key, updates, make.container("PUT", row))
+        headers: HeaderMap = {
+            name.lower(): value
+            for name, value in before.metadata.items()
+            if name.startswith("X-Object-Sysmeta-")
+        }
+        headers["x-backend-content-type"] = without_swift_bytes(change.content_type)
+        return error_response(202, headers=headers)
+
+    def delete(self, request: Request) -> Response:
+        """DELETE (§8)."""
+        key = key_of(request, self.context)
+        plan = parse_delete(request)
+        view = self._write_view(request, plan.timestamp.seconds, open_expired=False)
+        run = self.context.pools.run(key.device)
+        result = run(store_delete, self._stores.of(key.policy), key, view, plan)
+        verdict, before = result.verdict, result.before
+        if verdict.bare:
+            return error_response(verdict.status, verdict.text)
+        make = UpdateMaker(request, key, self.context, self.settings)
+        had = before.delete_at if verdict.tombstone and before.kind in (LIVE, EXPIRED) else None
+        updates = make.expiry(had, None, before.metadata, before.data_timestamp)
+        container = None
+        if verdict.tombstone:
+            container = make.container("DELETE", {"x-timestamp": plan.timestamp.internal})
+        self._update(key, updates, container)
+        headers = {
+            "x-backend-timestamp": max(plan.timestamp, before.write_timestamp).internal,
+            "x-backend-content-type": without_swift_bytes(before.metadata.get("Content-Type", "")),
+        }
+        return error_response(verdict.status, headers=headers)
+
+    def _write_view(
+        self, request: Request, moment_s: float, *, open_expired: bool | None = None
+    ) -> Viewpoint:
+        return Viewpoint(moment_s, opens_expired(request) if open_expired is None else open_expired)
+
+    def _save_update(self, key: ObjectKey, update: AsyncUpdate, timestamp: Timestamp) -> None:
+        self._stores.of(key.policy).save_update(key.device, key.policy, update, timestamp)
+
+    def _update(self, key: ObjectKey, updates: list[Update], container: Update | None) -> None:
+        if container is not None:
+            updates.append(container)
+        if updates:
+            self._updater.send(key, updates)
+
+    # --- replication ---------------------------------------------------------------------------------
+
+    def replicate(self, request: Request) -> Response:
+        """REPLICATE: suffix hashes, or suffixes to be marked dirty (§13)."""
+        policy = policy_of(request, self.context)
+        device, partition, suffixes = split_backend_path(request, 2, 3)
+        check_partition(partition)
+        store = self._stores.of(policy)
+        run = self.context.pools.run(device)
+        answer: Any = None
+        if suffixes:
+            run(store.invalidate, device, partition, policy, suffixes.split("-"))
+        else:
+            answer = run(store.hashes, device, partition, policy)
+        return Response(200, {"content-type": HTML}, pickle.dumps(answer, 2))
+
+
+def _translated(handler: Handler) -> Handler:
+    """A handler whose engine errors become statuses."""
+
+    def handle(request: Request) -> Response:
+        try:
+            return handler(request)
+        except HashCollision:
+            raise HTTPError(403)
+        except (FilesChanged, CorruptBody):
+            raise HTTPError(503)
+        except BadFragmentIndex:
+            raise HTTPError(500)
+        except OSError as error:
+            raise _translate(error, request) from error
+
+    return handle
+
+
+def _translate(error: OSError, request: Request) -> Exception:
+    if error.errno in _NO_ROOM:
+        return NoSpace(error.strerror or "no space")
+    if error.errno in _DEVICE_LOST or isinstance(error, FileNotFoundError):
+        return DeviceUnavailable(request.raw_path.split("/", 2)[1])
+    if error.errno in _TOO_BUSY:
+        return HTTPError(503)
+    return error
+
+
+def app_factory(global_conf: Mapping[str, str], **local_conf: str) -> ObjectServer:
+    """PasteDeploy entry point ``egg:swift#object``; raises ``ConfigError``."""
+    context, settings = backend_context(
+        global_conf, local_conf, server_type="object", settings_class=ObjectSettings
+    )
+    return ObjectServer(context, settings, make_stores(context, settings))
+
+
+def make_stores(context: BackendContext, settings: ObjectSettings) -> StoreRegistry:
+    """The engines of all policies as the settings say."""
+    return StoreRegistry(
+        EngineParts(
+            devices=context.devices,
+            hasher=context.hasher,
+            clock=context.clock,
+            reserve=settings.fallocate_reserve,
+            preallocate=not settings.disable_fallocate,
+            reclaim_age_s=settings.reclaim_age,
+            commit_window_s=settings.commit_window,
+            sync_every_bytes=settings.mb_per_sync << 20,
+            notice=context.telemetry.log.warning,
+        )
+    )

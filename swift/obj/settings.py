@@ -1,0 +1,55 @@
+"""The options of ``[app:object-server]`` (spec: object-server.md §17)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swift.cluster.expiry import EXPIRING_ACCOUNT, SLICE_S
+from swift.config.kinds import COUNT, RESERVE, SECONDS, Reserve, integer
+from swift.config.schema import Settings, option
+
+#: Headers stored with an object besides its metadata.
+ALLOWED_HEADERS = (
+    "content-disposition",
+    "content-encoding",
+    "x-delete-at",
+    "x-object-manifest",
+    "x-static-large-object",
+    "cache-control",
+    "content-language",
+    "expires",
+    "x-robots-tag",
+)
+#: What describes the body itself and so is never copied from a request.
+NEVER_STORED = frozenset(("content-length", "etag", "deleted", "x-timestamp", "content-type", "name"))
+
+
+@dataclass(frozen=True)
+class ObjectSettings(Settings):
+    """How the object server stores, reads and reports."""
+
+    conn_timeout: float = option(0.5, "Seconds to wait for a container server's connection.", kind=SECONDS)
+    node_timeout: float = option(3.0, "Seconds to wait for a container server's answer.", kind=SECONDS)
+    container_update_timeout: float = option(
+        1.0, "Seconds a client waits for container updates before they go on without it.", kind=SECONDS
+    )
+    max_upload_time: int = option(86400, "Seconds after which an upload is ended with 408.", kind=COUNT)
+    network_chunk_size: int = option(65536, "Bytes to read from a client at a time.", kind=integer(1))
+    mb_per_sync: int = option(512, "Megabytes after which a growing file is flushed.", kind=integer(1))
+    allowed_headers: tuple[str, ...] = option(
+        ALLOWED_HEADERS, "Headers stored with objects besides metadata."
+    )
+    reclaim_age: int = option(604800, "Seconds a tombstone is kept.", kind=COUNT)
+    commit_window: float = option(60.0, "Seconds an uncommitted fragment is left alone.")
+    disable_fallocate: bool = option(False, "Do not preallocate space or check the reserve.")
+    fallocate_reserve: Reserve = option("1%", "Free space to keep, bytes or percent.", kind=RESERVE)
+    threads_per_disk: int = option(4, "Threads per device for calls that may block.", kind=COUNT)
+    expiring_objects_account_name: str = option(EXPIRING_ACCOUNT[1:], "Account of the expirer queue.")
+    expiring_objects_container_divisor: int = option(
+        SLICE_S, "Seconds of expiry that share queue containers.", kind=integer(101)
+    )
+
+    @property
+    def stored_headers(self) -> frozenset[str]:
+        """``allowed_headers`` as they are looked up: lower case, without what is never stored."""
+        return frozenset(name.lower() for name in self.allowed_headers) - NEVER_STORED

@@ -1,0 +1,85 @@
+"""What a request is about: its key, policy and point of view (spec: object-server.md §1, §2)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from swift.base.entity import EntityPath, reserved_name_error
+from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.base.truth import is_true
+from swift.http.request import Request
+from swift.http.response import HTTPError
+from swift.policy.policy import Policy
+from swift.runtime.backendapp import BackendContext, split_backend_path
+from swift.store.api import ObjectKey, Viewpoint
+from swift.store.chooser import FragmentPreference
+
+PLAIN = "text/plain"
+
+
+def policy_of(request: Request, context: BackendContext) -> Policy:
+    """The policy that the request names; 503 for one that this node does not know."""
+    text = request.headers.get("x-backend-storage-policy-index")
+    policy = context.policies.of_header(text)
+    if policy is None:
+        raise HTTPError(503, f"No policy with index {text}", content_type=PLAIN)
+    return policy
+
+
+def check_partition(partition: str) -> None:
+    """Only decimal numbers are partitions; anything else must not become a path. 400."""
+    if not (partition.isascii() and partition.isdigit()):
+        raise HTTPError(400, f"Invalid partition: {partition}", content_type=PLAIN)
+
+
+def key_of(request: Request, context: BackendContext) -> ObjectKey:
+    """The object of ``/device/partition/account/container/object``; raises ``HTTPError`` 400, 412, 503."""
+    policy = policy_of(request, context)
+    device, partition, account, container, obj = split_backend_path(request, 5, 5)
+    check_partition(partition)
+    path = EntityPath(account, container, obj)
+    reason = reserved_name_error(path, context.limits.auto_create_account_prefix)
+    if reason is not None:
+        raise HTTPError(400, reason)
+    return ObjectKey(device, partition, policy, path, context.hasher.hexdigest(account, container, obj))
+
+
+def opens_expired(request: Request) -> bool:
+    """Whether expired objects count as existing for this request."""
+    headers = request.headers
+    return is_true(headers.get("x-backend-open-expired")) or is_true(headers.get("x-backend-replication"))
+
+
+def read_view(request: Request, context: BackendContext) -> Viewpoint:
+    """How GET and HEAD look at objects: at the request's X-Timestamp, or now."""
+    headers = request.headers
+    moment_s = context.clock.time()
+    if "x-timestamp" in headers:
+        moment_s = request.timestamp.seconds
+    preferences = None
+    if "x-backend-fragment-preferences" in headers:
+        preferences = parse_preferences(headers["x-backend-fragment-preferences"])
+    return Viewpoint(moment_s, opens_expired(request), preferences)
+
+
+def parse_preferences(text: str) -> list[FragmentPreference] | None:
+    """``X-Backend-Fragment-Preferences``; malformed JSON is absent, malformed members are 400."""
+    try:
+        items = json.loads(text)
+    except ValueError:
+        return None
+    try:
+        return [_preference(item) for item in items]
+    except (TypeError, KeyError, ValueError, InvalidTimestamp):
+        raise HTTPError(400, "Bad X-Backend-Fragment-Preferences", content_type=PLAIN)
+
+
+def _preference(item: Any) -> FragmentPreference:
+    return FragmentPreference(Timestamp(item["timestamp"]), frozenset(int(i) for i in item["exclude"]))
+
+
+def next_part_power_of(request: Request) -> int | None:
+    """X-Backend-Next-Part-Power, None when absent or not a power."""
+    text = request.headers.get("x-backend-next-part-power", "")
+    return int(text) if text.isascii() and text.isdigit() and 0 < int(text) <= 32 else None

@@ -1,0 +1,340 @@
+"""Telling container servers about object writes (spec: object-server.md §11, §12).
+
+What is to be told is computed as values (``Update``); ``Updater`` sends them to all hosts at once. A client
+waits for that only so long; what failed is kept on the object's device as an async pending and delivered
+later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from swift.base.entity import EntityPath, quote_path
+from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.base.truth import is_true
+from swift.cluster.expiry import queue_container, queue_task
+from swift.cluster.transport import Reply, TransportError
+from swift.green import Event, spawn_detached
+from swift.http.headers import HeaderMap, title_case
+from swift.http.request import Request
+from swift.obj.settings import ObjectSettings
+from swift.runtime.backendapp import BackendContext
+from swift.store.api import AsyncUpdate, ObjectKey, ObjectState
+from swift.store.metadata import Metadata
+
+from urllib.parse import unquote  # isort: skip
+
+_OVERRIDES = ("x-backend-container-update-override-", "x-object-sysmeta-container-update-override-")
+#: Blocking: keeps an update with the object's engine.
+Save = Callable[[ObjectKey, AsyncUpdate, Timestamp], None]
+
+_EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One row for a container, and who is to be told; no hosts means straight to async pending."""
+
+    op: str
+    path: EntityPath
+    headers: HeaderMap
+    hosts: tuple[tuple[str, str], ...] = ()
+    partition: str = ""
+    db_state: str | None = None
+    container_path: str | None = None
+
+    @property
+    def timestamp(self) -> Timestamp:
+        """What names the async pending of this update."""
+        return Timestamp(self.headers.get("x-meta-timestamp") or self.headers["x-timestamp"])
+
+    @property
+    def target(self) -> EntityPath:
+        """Where the row goes: the container, or the shard that stands in for it."""
+        if self.container_path is None:
+            return self.path
+        account, _, container = self.container_path.partition("/")
+        return EntityPath(account, container, self.path.obj)
+
+
+def split_hosts(hosts: str, devices: str) -> tuple[tuple[str, str], ...]:
+    """``ip:port`` and device pairs; empty when the two lists differ in length."""
+    addresses = [host.strip() for host in hosts.split(",") if host.strip()]
+    names = [device.strip() for device in devices.split(",") if device.strip()]
+    if len(addresses) != len(names):
+        return ()
+    return tuple(zip(addresses, names, strict=True))
+
+
+def split_address(host: str) -> tuple[str, int] | None:
+    """``ip:port`` with IPv6 in brackets; None when it is none."""
+    ip, _, port = host.rpartition(":")
+    if not ip or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        return None
+    return ip.strip("[]"), int(port)
+
+
+def shard_path(headers: HeaderMap) -> str | None:
+    """The ``account/container`` that stands in for the object's own; None when absent or malformed."""
+    quoted = headers.get("x-backend-quoted-container-path")
+    text = unquote(quoted) if quoted is not None else headers.get("x-backend-container-path")
+    if not text:
+        return None
+    parts = text.lstrip("/").split("/")
+    return "/".join(parts) if len(parts) == 2 and all(parts) else None
+
+
+class UpdateMaker:
+    """Builds the updates of one object request."""
+
+    def __init__(self, request: Request, key: ObjectKey, context: BackendContext, settings: ObjectSettings):
+        self._request = request
+        self._key = key
+        self._context = context
+        self._settings = settings
+
+    def _common(self) -> HeaderMap:
+        request = self._request
+        return {
+            "x-trans-id": request.headers.get("x-trans-id", "-"),
+            "referer": f"{request.method} {request.url}",
+        }
+
+    # --- the container's row -------------------------------------------------------------------------
+
+    def container(self, op: str, row: HeaderMap) -> Update | None:
+        """The update of the object's container; None when the proxy asked for none."""
+        headers = self._request.headers
+        if "x-container-partition" not in headers:
+            return None
+        hosts = split_hosts(headers.get("x-container-host", ""), headers.get("x-container-device", ""))
+        if not hosts:
+            if headers.get("x-container-host"):
+                self._context.telemetry.log.error(
+                    "ERROR Container update failed: different numbers of hosts and devices in request: "
+                    f"{headers.get('x-container-host')!r} vs {headers.get('x-container-device')!r}",
+                    txid=headers.get("x-trans-id"),
+                )
+            return None
+        row.update(self._common())
+        row["x-backend-storage-policy-index"] = str(self._key.policy.index)
+        return Update(
+            op,
+            self._key.path,
+            row,
+            hosts,
+            headers["x-container-partition"],
+            headers.get("x-container-root-db-state"),
+            shard_path(headers),
+        )
+
+    def put_row(self, metadata: Metadata, footers: HeaderMap) -> HeaderMap:
+        """The row of a PUT."""
+        row = {
+            "x-size": metadata["Content-Length"],
+            "x-content-type": metadata["Content-Type"],
+            "x-timestamp": metadata["X-Timestamp"],
+            "x-etag": metadata["ETag"],
+        }
+        self._override(row, self._request.headers, footers)
+        return row
+
+    def post_row(
+        self, before: ObjectState, content_type: str, ctype_timestamp: Timestamp, written: Timestamp
+    ) -> HeaderMap:
+        """The row of a POST: the data's facts with the new times."""
+        stored = {name.lower(): value for name, value in before.metadata.items()}
+        row = {
+            "x-size": stored.get("content-length", "0"),
+            "x-content-type": with_swift_bytes(content_type, before.data_content_type),
+            "x-timestamp": before.data_timestamp.internal,
+            "x-content-type-timestamp": ctype_timestamp.internal,
+            "x-meta-timestamp": written.internal,
+            "x-etag": stored.get("etag", ""),
+        }
+        if self._key.policy.is_ec:
+            row["x-size"] = stored.get("x-object-sysmeta-ec-content-length", row["x-size"])
+            row["x-etag"] = stored.get("x-object-sysmeta-ec-etag", row["x-etag"])
+        self._override(row, stored)
+        return row
+
+    @staticmethod
+    def _override(row: HeaderMap, *sources: HeaderMap) -> None:
+        for prefix in _OVERRIDES:
+            for source in sources:
+                for name, value in source.items():
+                    if name.startswith(prefix):
+                        row[f"x-{name[len(prefix) :]}"] = value
+
+    # --- the expirer's queue -------------------------------------------------------------------------
+
+    def _queue(self, op: str, delete_at: int, row: HeaderMap, container: str | None = None) -> Update:
+        settings, path = self._settings, self._key.path
+        own = queue_container(
+            self._context.hasher, path, delete_at, settings.expiring_objects_container_divisor
+        )
+        return Update(
+            op,
+            EntityPath(
+                f".{settings.expiring_objects_account_name}",
+                container or own,
+                queue_task(path, delete_at),
+            ),
+            {"x-backend-storage-policy-index": "0", **row, **self._common()},
+        )
+
+    def enqueue(self, delete_at: int, metadata: Metadata, data_timestamp: Timestamp) -> Update | None:
+        """Queue the object for expiry; None when another replica does it."""
+        headers = self._request.headers
+        host = headers.get("x-delete-at-host")
+        if host is None:
+            return None
+        update = self._queue(
+            "PUT",
+            delete_at,
+            {
+                "x-timestamp": self._request.timestamp.internal,
+                "x-size": "0",
+                "x-content-type": f"text/plain;swift_expirer_bytes={metadata['Content-Length']}",
+                "x-etag": _EMPTY_MD5,
+                "x-content-type-timestamp": data_timestamp.internal,
+            },
+            headers.get("x-delete-at-container"),
+        )
+        hosts = split_hosts(host, headers.get("x-delete-at-device", ""))
+        partition = headers.get("x-delete-at-partition", "")
+        return replace(update, hosts=hosts, partition=partition) if hosts and partition else update
+
+    def dequeue(self, delete_at: int) -> Update | None:
+        """Take a former entry out of the queue; None when the proxy says that others do."""
+        if not is_true(self._request.headers.get("x-backend-clean-expiring-object-queue", "true")):
+            return None
+        return self._queue("DELETE", delete_at, {"x-timestamp": self._request.timestamp.internal})
+
+    def expiry(
+        self, before: int | None, after: int | None, metadata: Metadata, data_timestamp: Timestamp
+    ) -> list[Update]:
+        """The queue updates of a write that changed X-Delete-At from ``before`` to ``after``."""
+        if is_true(self._request.headers.get("x-backend-replication")):
+            return []
+        found = []
+        if after is not None:
+            found.append(self.enqueue(after, metadata, data_timestamp))
+        if before is not None and before != after:
+            found.append(self.dequeue(before))
+        return [update for update in found if update is not None]
+
+
+def with_swift_bytes(content_type: str, stored: str) -> str:
+    """``content_type`` with the ``swift_bytes`` parameter of the type that came with the body."""
+    start = stored.find(";swift_bytes=")
+    if start < 0 or ";swift_bytes=" in content_type:
+        return content_type
+    return content_type + stored[start:].partition(" ")[0]
+
+
+def without_swift_bytes(content_type: str) -> str:
+    """A content type as clients see it."""
+    start = content_type.find(";swift_bytes=")
+    if start < 0:
+        return content_type
+    return (
+        content_type[:start]
+        + content_type[start + 1 :].partition(";")[1]
+        + (content_type[start + 1 :].partition(";")[2])
+    )
+
+
+class Updater:
+    """Delivers updates, or keeps them for later."""
+
+    def __init__(self, context: BackendContext, settings: ObjectSettings, save: Save, agent: str):
+        self._context = context
+        self._settings = settings
+        self._save = save
+        self._agent = agent
+
+    def send(self, key: ObjectKey, updates: Iterable[Update]) -> None:
+        """Send all updates at once; returns when all are done or the client has waited long enough."""
+        waiting = []
+        for update in updates:
+            if not update.hosts:
+                self._keep(key, update, None)
+                continue
+            for host, device in update.hosts:
+                done = Event()
+                spawn_detached(self._deliver, key, update, host, device, done)
+                waiting.append(done)
+        clock = self._context.clock
+        deadline = clock.monotonic() + self._settings.container_update_timeout
+        for done in waiting:
+            if not done.wait(max(0.0, deadline - clock.monotonic())):
+                return
+
+    def _deliver(self, key: ObjectKey, update: Update, host: str, device: str, done: Event) -> None:
+        try:
+            redirect = self._try(update, host, device)
+            if redirect is not None:
+                self._keep(key, update, redirect or None)
+        except Exception as error:
+            # Nobody waits for this green thread's result; an update that cannot be kept is logged.
+            self._context.telemetry.log.exception(
+                f"ERROR container update of {key.path} to {host}", error, txid=update.headers["x-trans-id"]
+            )
+        finally:
+            done.set()
+
+    def _try(self, update: Update, host: str, device: str) -> str | None:
+        """None when the host took it, else the shard it must go to later ("" for the same place)."""
+        address = split_address(host)
+        headers = {**update.headers, "user-agent": self._agent}
+        path = f"/{device}/{update.partition}{quote_path(str(update.target))}"
+        reply: Reply | None = None
+        reason = f"bad address {host!r}"
+        if address is not None:
+            try:
+                reply = self._context.transport.request(
+                    *address,
+                    update.op,
+                    path,
+                    headers,
+                    connect_timeout_s=self._settings.conn_timeout,
+                    timeout_s=self._settings.node_timeout,
+                )
+            except TransportError as error:
+                reason = str(error)
+        if reply is not None:
+            if reply.is_success:
+                return None
+            if reply.status == 301:
+                return _redirect_of(reply)
+            reason = f"status {reply.status}"
+        self._context.telemetry.log.error(
+            f"ERROR Container update failed (saving for async update later): {reason} from {host}/{device}",
+            txid=update.headers["x-trans-id"],
+        )
+        return ""
+
+    def _keep(self, key: ObjectKey, update: Update, redirect: str | None) -> None:
+        headers = {title_case(name): value for name, value in update.headers.items()}
+        headers["User-Agent"] = self._agent
+        record = AsyncUpdate(
+            update.op, update.path, headers, update.db_state, redirect or update.container_path
+        )
+        run: Callable[..., Any] = self._context.pools.run(key.device)
+        run(self._save, key, record, update.timestamp)
+
+
+def _redirect_of(reply: Reply) -> str:
+    """The shard's ``account/container`` of a 301, "" when it names none."""
+    location = reply.headers.get("location", "")
+    try:
+        Timestamp(reply.headers.get("x-backend-redirect-timestamp"))
+    except InvalidTimestamp:
+        return ""
+    if is_true(reply.headers.get("x-backend-location-is-quoted")):
+        location = unquote(location)
+    parts = location.lstrip("/").split("/", 2)
+    return f"{parts[0]}/{parts[1]}" if len(parts) == 3 and parts[0] and parts[1] else ""

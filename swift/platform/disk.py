@@ -1,0 +1,102 @@
+"""The Disk seam: every file operation that a storage engine uses, as one object handed down from the top.
+
+The real ``Disk`` is the operating system's own functions under its own names, so that the seam costs
+nothing. A simulation subclasses it to record, delay, fail or forget operations; therefore an engine may
+touch files only through the ``Disk`` it was given. Everything takes paths or descriptors and raises
+OSError. It refuses to know what files mean and in which order they must be synced (``platform.durable``).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+from collections.abc import Callable
+from typing import Any
+
+_KEEP_SIZE = 1
+#: What filesystems answer that do not know O_TMPFILE, fallocate or RWF_NOWAIT.
+UNSUPPORTED = frozenset((errno.EOPNOTSUPP, errno.ENOSYS, errno.EISDIR, errno.EINVAL))
+
+
+class _CLibrary:
+    """``fallocate(2)``, which Python only has without KEEP_SIZE; looked up at first use."""
+
+    def __init__(self) -> None:
+        self._function: Any = None
+
+    def fallocate(self, fd: int, size_bytes: int) -> None:
+        if self._function is None:
+            function = ctypes.CDLL(None, use_errno=True).fallocate
+            function.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+            self._function = function
+        if self._function(fd, _KEEP_SIZE, 0, size_bytes):
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+
+
+_library = _CLibrary()
+
+
+class Disk:
+    """The machine's files. Subclass and override to simulate others."""
+
+    # Descriptors.
+    open: Callable[..., int] = staticmethod(os.open)
+    close: Callable[[int], None] = staticmethod(os.close)
+    read: Callable[[int, int], bytes] = staticmethod(os.read)
+    pread: Callable[[int, int, int], bytes] = staticmethod(os.pread)
+    write: Callable[[int, Any], int] = staticmethod(os.write)
+    truncate: Callable[[int, int], None] = staticmethod(os.ftruncate)
+    fstat: Callable[[int], os.stat_result] = staticmethod(os.fstat)
+    fsync: Callable[[int], None] = staticmethod(os.fsync)
+    fdatasync: Callable[[int], None] = staticmethod(os.fdatasync)
+    flock: Callable[[int, int], None] = staticmethod(fcntl.flock)
+
+    # Names.
+    stat: Callable[..., os.stat_result] = staticmethod(os.stat)
+    listdir: Callable[[str], list[str]] = staticmethod(os.listdir)
+    mkdir: Callable[..., None] = staticmethod(os.mkdir)
+    rmdir: Callable[..., None] = staticmethod(os.rmdir)
+    unlink: Callable[..., None] = staticmethod(os.unlink)
+    rename: Callable[..., None] = staticmethod(os.rename)
+    link: Callable[..., None] = staticmethod(os.link)
+    statvfs: Callable[[str], os.statvfs_result] = staticmethod(os.statvfs)
+
+    # Extended attributes, of descriptors or paths.
+    getxattr: Callable[[int | str, str], bytes] = staticmethod(os.getxattr)
+    setxattr: Callable[[int | str, str, bytes], None] = staticmethod(os.setxattr)
+
+    def open_unnamed(self, directory: str) -> int:
+        """A new writable file without a name, which vanishes unless ``link_unnamed`` names it.
+
+        Raises OSError with a code in ``UNSUPPORTED`` where the filesystem cannot do it.
+        """
+        return os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o644)
+
+    def link_unnamed(self, fd: int, name: str, *, dir_fd: int) -> None:
+        """Name the file of ``open_unnamed``; FileExistsError when the name is taken."""
+        # With a directory descriptor Python calls linkat(AT_SYMLINK_FOLLOW), without one plain link().
+        os.link(f"/proc/self/fd/{fd}", name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd, follow_symlinks=True)
+
+    def preallocate(self, fd: int, size_bytes: int) -> None:
+        """Reserve blocks without changing the length of the file."""
+        _library.fallocate(fd, size_bytes)
+
+    def read_cached(self, fd: int, size_bytes: int) -> bytes | None:
+        """The first ``size_bytes`` of a file when they are in memory, else None; never waits for a device."""
+        buffer = bytearray(size_bytes)
+        try:
+            got = os.preadv(fd, (buffer,), 0, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno in UNSUPPORTED:
+                return None
+            raise
+        return bytes(buffer) if got == size_bytes else None
+
+    def drop_cache(self, fd: int, offset: int, length: int) -> None:
+        """Tell the kernel that these bytes will not be read again soon."""
+        os.posix_fadvise(fd, offset, length, os.POSIX_FADV_DONTNEED)

@@ -1,0 +1,85 @@
+"""File locks between processes: ``flock`` polled with a deadline (spec: object-disk.md §13).
+
+A lock belongs to an open file, so it also excludes threads of one process from each other as long as
+each opens the file itself. Waiting sleeps the calling operating system thread; call from a disk pool.
+"""
+
+from __future__ import annotations
+
+import _queue
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from swift.base.errors import LockTimeout
+from swift.platform.disk import Disk
+
+LOCK_TIMEOUT_S = 10.0
+_FIRST_PAUSE_S = 0.01
+_PAUSE_MAX_S = 0.16
+
+
+def pause(seconds: float) -> None:
+    """Sleep this operating system thread, also where ``time.sleep`` was made cooperative."""
+    try:
+        _queue.SimpleQueue().get(True, seconds)
+    except _queue.Empty:
+        return
+
+
+def lock_descriptor(disk: Disk, fd: int, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> None:
+    """Take the exclusive lock of an open file or directory; raises ``LockTimeout`` naming ``path``."""
+    try:
+        disk.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    except OSError as error:
+        _check_is_busy(error)
+    deadline = time.monotonic() + timeout_s
+    wait_s = _FIRST_PAUSE_S
+    while time.monotonic() < deadline:
+        pause(wait_s)
+        wait_s = min(wait_s * 2, _PAUSE_MAX_S)
+        try:
+            disk.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError as error:
+            _check_is_busy(error)
+    raise LockTimeout(path, timeout_s)
+
+
+def _check_is_busy(error: OSError) -> None:
+    if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+        raise error
+
+
+@contextmanager
+def file_lock(disk: Disk, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+    """Hold the lock of the (created) file ``path``; its directory must exist. Raises ``LockTimeout``."""
+    fd = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        lock_descriptor(disk, fd, path, timeout_s)
+        yield
+    finally:
+        # Closing gives the lock back: the descriptor was not shared.
+        disk.close(fd)
+
+
+def lock_directory(disk: Disk, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> int:
+    """A descriptor of an existing directory that holds its exclusive lock; closing it gives it back.
+
+    No lock file appears in the directory. Raises FileNotFoundError, NotADirectoryError, ``LockTimeout``.
+    """
+    while True:
+        fd = disk.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            lock_descriptor(disk, fd, path, timeout_s)
+            if disk.fstat(fd).st_nlink:
+                return fd
+        except BaseException:
+            disk.close(fd)
+            raise
+        # The former holder removed the directory; there may be a new one of that name.
+        disk.close(fd)

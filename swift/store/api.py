@@ -1,0 +1,227 @@
+"""The interface of object engines (object-disk.md is one way to implement it).
+
+An engine keeps, per device, partition and policy, objects addressed by ``ObjectKey``. All calls block and
+are meant for a disk thread pool; none of them knows HTTP. Reading goes through ``open``; every change goes
+through ``edit``, which holds the object exclusively, so that a decision about its state and the change
+that follows are one step, also between processes:
+
+    with store.edit(key, create=True) as edit:
+        if edit.state.write_timestamp >= timestamp: ...refuse
+        draft = edit.draft(len(body))
+        draft.write(body)
+        edit.put(draft, timestamp, metadata)
+
+When a change returns, it is durable; when it raises, it did not happen. ``test/contract/test_store.py``
+holds for every engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from swift.base.entity import EntityPath
+from swift.base.timestamp import ZERO, Timestamp
+from swift.policy.policy import Policy
+from swift.store.chooser import FragmentPreference
+from swift.store.metadata import Metadata
+
+ABSENT = "absent"
+LIVE = "live"
+DELETED = "deleted"
+EXPIRED = "expired"
+
+
+class ObjectKey(NamedTuple):
+    """Which object, and where: the partition is the one the request names."""
+
+    device: str
+    partition: str
+    policy: Policy
+    path: EntityPath
+    hash: str
+
+
+class Viewpoint(NamedTuple):
+    """From where an object is looked at."""
+
+    #: Objects whose X-Delete-At is not after this moment (Unix seconds) are expired.
+    moment_s: float
+    #: Whether expired objects are to be served all the same.
+    open_expired: bool = False
+    #: Erasure coding: None means durable archives only, a list allows others.
+    preferences: list[FragmentPreference] | None = None
+    #: Erasure coding: the only archive index that counts.
+    fragment: int | None = None
+
+
+@dataclass(slots=True)
+class ObjectState:
+    """What is known about an object without its body."""
+
+    kind: str = ABSENT
+    #: Effective metadata (data and POSTs merged); of a tombstone its own.
+    metadata: Metadata = field(default_factory=dict)
+    #: Effective X-Timestamp, or the tombstone's; zero when nothing is known.
+    timestamp: Timestamp = ZERO
+    data_timestamp: Timestamp = ZERO
+    ctype_timestamp: Timestamp = ZERO
+    #: None when no erasure coded set is durable.
+    durable_timestamp: Timestamp | None = None
+    size: int = 0
+    #: What the newest POST stored, without anything merged; None when there was none.
+    posted: Metadata | None = None
+    #: The Content-Type that came with the body, whatever POSTs said later.
+    data_content_type: str = ""
+    #: Erasure coding: the archive indexes of every listed timestamp, newest first.
+    fragments: list[tuple[Timestamp, list[int]]] = field(default_factory=list)
+    #: Whether the winning archive is durable; replicated data always is.
+    durable: bool = True
+
+    @property
+    def exists(self) -> bool:
+        """Whether an object can be served."""
+        return self.kind == LIVE
+
+    @property
+    def write_timestamp(self) -> Timestamp:
+        """What a PUT or DELETE must be newer than (object-server.md §4.10, §8)."""
+        return self.data_timestamp if self.kind == LIVE else self.timestamp
+
+    @property
+    def etag(self) -> str | None:
+        """MD5 of the body, None when there is none."""
+        return self.metadata.get("ETag") if self.kind in (LIVE, EXPIRED) else None
+
+    @property
+    def delete_at(self) -> int | None:
+        """X-Delete-At as a number."""
+        text = self.metadata.get("X-Delete-At")
+        return int(text) if text else None
+
+
+class StoredObject(Protocol):
+    """An object opened for reading; close it."""
+
+    state: ObjectState
+
+    def read_quickly(self, size_max: int) -> bytes | None:
+        """The whole verified body when it is at most ``size_max`` bytes and in memory; else None.
+
+        The only call that is fit for the event loop. Raises ``CorruptBody``.
+        """
+
+    def blocks(self, start: int, stop: int) -> Iterator[bytes]:
+        """The bytes from ``start`` to ``stop`` in large pieces, verified as far as checksums allow.
+
+        A full read is always verified: its last piece comes only when everything before it was right.
+        Raises ``CorruptBody`` after quarantining.
+        """
+
+    def close(self) -> None:
+        """Release it; again does nothing."""
+
+
+class Draft(Protocol):
+    """A body on its way to the device, visible to nobody."""
+
+    #: Bytes written so far.
+    size: int
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Append. Raises ``NoSpace`` or OSError."""
+
+    @property
+    def etag(self) -> str:
+        """MD5 hex of what was written."""
+
+    def discard(self) -> None:
+        """Throw it away; after it was published this does nothing."""
+
+
+class Edit(Protocol):
+    """One object held exclusively."""
+
+    state: ObjectState
+
+    def __enter__(self) -> Edit: ...
+
+    def __exit__(self, *args: object) -> None: ...
+
+    def draft(self, size: int | None) -> Draft:
+        """A new body; ``size`` None when unknown. Raises ``NoSpace``."""
+
+    def put(
+        self,
+        draft: Draft,
+        timestamp: Timestamp,
+        metadata: Metadata,
+        *,
+        fragment: int | None = None,
+    ) -> None:
+        """Make a draft the object. An archive (``fragment``) is not durable before ``commit``."""
+
+    def commit(self, timestamp: Timestamp, fragment: int) -> None:
+        """Make a fragment archive durable."""
+
+    def post(self, timestamp: Timestamp, ctype_timestamp: Timestamp | None, metadata: Metadata) -> None:
+        """Store metadata beside the data; ``ctype_timestamp`` is given when it has a Content-Type."""
+
+    def delete(self, timestamp: Timestamp) -> None:
+        """Leave a tombstone."""
+
+
+class AsyncUpdate(NamedTuple):
+    """A container update to be delivered later (object-disk.md §14)."""
+
+    op: str
+    path: EntityPath
+    headers: dict[str, str]
+    db_state: str | None = None
+    container_path: str | None = None
+
+
+class ObjectStore(Protocol):
+    """An object engine. Every call may raise ``DeviceUnavailable``, ``NoSpace`` or OSError."""
+
+    def look(self, key: ObjectKey, view: Viewpoint) -> ObjectState:
+        """The state of an object. Raises ``HashCollision`` and ``FilesChanged``."""
+
+    def open(self, key: ObjectKey, view: Viewpoint) -> StoredObject:
+        """The object for reading; its state tells whether there is one. Raises like ``look``."""
+
+    def edit(
+        self, key: ObjectKey, view: Viewpoint, *, create: bool, next_part_power: int | None = None
+    ) -> Edit:
+        """Hold the object exclusively (enter the result). Raises like ``look``, and ``LockTimeout``.
+
+        ``create`` false promises that nothing will be put or deleted. While partitions are being split,
+        ``next_part_power`` has every change made in the future partition as well.
+        """
+
+    def draft(self, key: ObjectKey, size: int | None) -> Draft:
+        """A new body before the object is held; hand it to ``Edit.put``. Raises ``NoSpace``."""
+
+    def hashes(
+        self,
+        device: str,
+        partition: str,
+        policy: Policy,
+        *,
+        recalculate: Iterable[str] = (),
+        list_suffixes: bool = False,
+    ) -> Mapping[str, object]:
+        """Suffix → hash of a partition, dirty ones computed afresh (object-disk.md §11)."""
+
+    def invalidate(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
+        """Mark suffixes as changed; creates a missing partition."""
+
+    def partitions(self, device: str, policy: Policy) -> list[str]:
+        """The partitions that a device holds, unsorted."""
+
+    def inventory(self, device: str, partition: str, policy: Policy) -> Iterator[str]:
+        """The hashes of the objects and tombstones of a partition."""
+
+    def save_update(self, device: str, policy: Policy, update: AsyncUpdate, timestamp: Timestamp) -> None:
+        """Keep a container update for later, durably."""

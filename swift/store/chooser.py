@@ -1,0 +1,179 @@
+"""Which files of a hash directory win: decided from names alone (spec: object-disk.md §6, §7).
+
+``choose`` is pure: it gets names and returns a ``Choice`` that says which files make up the object, which
+are obsolete, and which may be reclaimed once they are old. Opening, cleaning up and hashing all act on
+the same ``Choice``. Erasure coded data has rules of its own in ``store.chooser_ec``.
+
+Rules are applied in order, each taking files out of play: tombstones, metas, data, result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from swift.base.timestamp import Timestamp
+from swift.policy.policy import ErasureCode
+from swift.store.filenames import DATA, META, TOMBSTONE, FileName, UnexpectedName, parse_name
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentPreference:
+    """A timestamp whose fragments are welcome, except those of the excluded indexes."""
+
+    timestamp: Timestamp
+    exclude: frozenset[int] = frozenset()
+
+
+@dataclass(slots=True)
+class Choice:
+    """What the names of one hash directory mean."""
+
+    data: FileName | None = None
+    meta: FileName | None = None
+    ctype: FileName | None = None
+    tombstone: FileName | None = None
+    obsolete: list[FileName] = field(default_factory=list)
+    possible_reclaim: list[FileName] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
+    #: Erasure coding only: the durable timestamp and every listed set, newest first.
+    durable_timestamp: Timestamp | None = None
+    fragment_sets: list[tuple[Timestamp, list[FileName]]] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether neither an object nor a tombstone is there."""
+        return self.data is None and self.tombstone is None
+
+    def picture(self) -> str:
+        """The choice as one line, for logs and tests."""
+        shown = {
+            "data": self.data,
+            "meta": self.meta,
+            "ctype": self.ctype,
+            "ts": self.tombstone,
+            "obsolete": self.obsolete,
+            "reclaim": self.possible_reclaim,
+        }
+        return " ".join(f"{key}={_names(value)}" for key, value in shown.items() if value) or "nothing"
+
+
+def _names(value: FileName | list[FileName] | None) -> str:
+    if isinstance(value, FileName):
+        return value.name
+    return ",".join(file.name for file in value or ())
+
+
+Files = dict[str, list[FileName]]
+#: Chooses the data files of one policy type; fills ``choice.data`` and takes files out of the groups.
+DataRule = Callable[[Files, Choice], None]
+
+
+def choose(
+    names: Iterable[str],
+    ec: ErasureCode | None = None,
+    *,
+    preferences: list[FragmentPreference] | None = None,
+    fragment: int | None = None,
+) -> Choice:
+    """Decide over the names of one hash directory.
+
+    ``ec`` is the geometry of an erasure coded policy; ``preferences`` (possibly empty: anything goes) and
+    ``fragment`` select among its archives and mean nothing for replicated objects.
+    """
+    if ec is None:
+        return _choose(names, None, _replicated_data)
+    from swift.store.chooser_ec import fragment_rule
+
+    return _choose(names, ec.fragments, fragment_rule(preferences, fragment))
+
+
+def _choose(names: Iterable[str], fragments: int | None, data_rule: DataRule) -> Choice:
+    choice = Choice()
+    groups: Files = {}
+    for name in sorted(names, reverse=True):
+        try:
+            file = parse_name(name, fragments)
+        except UnexpectedName:
+            choice.unexpected.append(name)
+            continue
+        groups.setdefault(file.extension, []).append(file)
+    for files in groups.values():
+        files.sort(key=_timestamp, reverse=True)
+    _tombstone_rule(groups, choice)
+    _meta_rule(groups, choice)
+    data_rule(groups, choice)
+    _result_rule(groups, choice)
+    return choice
+
+
+def _timestamp(file: FileName) -> Timestamp:
+    return file.timestamp
+
+
+def take_out(groups: Files, choice: Choice, is_obsolete: Callable[[FileName], bool]) -> None:
+    """Move every file that is obsolete from its group to ``choice.obsolete``."""
+    for extension, files in groups.items():
+        gone = [file for file in files if is_obsolete(file)]
+        if gone:
+            choice.obsolete.extend(gone)
+            groups[extension] = [file for file in files if file not in gone]
+
+
+def _tombstone_rule(groups: Files, choice: Choice) -> None:
+    tombstones = groups.get(TOMBSTONE)
+    if not tombstones:
+        return
+    newest = tombstones[0]
+    take_out(
+        groups,
+        choice,
+        lambda file: (
+            file is not newest and (file.extension == TOMBSTONE or file.timestamp <= newest.timestamp)
+        ),
+    )
+
+
+def _meta_rule(groups: Files, choice: Choice) -> None:
+    metas = groups.get(META)
+    if not metas or len(metas) == 1:
+        return
+    first = metas[0]
+    # None sorts lowest: a meta without content type says nothing about it.
+    rest = sorted(metas[1:], key=_ctype_order, reverse=True)
+    second = rest[0]
+    keep = [first]
+    if _ctype_order(second) > _ctype_order(first):
+        keep = [second] if second.timestamp == first.timestamp else [first, second]
+    choice.obsolete.extend(file for file in metas if file not in keep)
+    groups[META] = keep
+
+
+def _ctype_order(file: FileName) -> tuple[int, int]:
+    ctype = file.ctype_timestamp
+    return (-1, 0) if ctype is None else (ctype.raw, ctype.offset)
+
+
+def _replicated_data(groups: Files, choice: Choice) -> None:
+    files = groups.get(DATA)
+    if not files:
+        choice.possible_reclaim.extend(groups.get(META, ()))
+        return
+    winner = choice.data = files[0]
+    take_out(
+        groups,
+        choice,
+        lambda file: file is not winner and (file.extension == DATA or file.timestamp <= winner.timestamp),
+    )
+
+
+def _result_rule(groups: Files, choice: Choice) -> None:
+    metas = groups.get(META)
+    if choice.data is not None:
+        if metas:
+            choice.meta = metas[0]
+            last = metas[-1]
+            if last.ctype_timestamp is not None and last.ctype_timestamp > choice.data.timestamp:
+                choice.ctype = last
+    elif tombstones := groups.get(TOMBSTONE):
+        choice.tombstone = tombstones[0]

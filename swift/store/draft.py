@@ -1,0 +1,79 @@
+"""A body being written: an unnamed file, its MD5 and its chunk checksums (spec: object-disk.md §9.1-4).
+
+Nothing of a draft is visible; closing the process removes it. ``finish`` puts the attributes in place,
+after which ``platform.durable.publish`` names it.
+"""
+
+from __future__ import annotations
+
+import errno
+from hashlib import md5
+
+from swift.platform.disk import Disk
+from swift.platform.durable import UnnamedFile, write_all
+from swift.platform.space import FULL
+from swift.platform.xattrs import write_attribute
+from swift.store.metadata import Metadata, write_metadata
+from swift.store.sidecar import SIDECAR_ATTRIBUTE, SMALL_BYTES, ChunkSums, chunk_size_for
+
+#: The sidecar is a convenience: where attributes are full, the body goes without.
+_SIDECAR_REFUSED = FULL | {errno.E2BIG, errno.ERANGE}
+
+
+class FileDraft:
+    """The draft of the filesystem engine."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        file: UnnamedFile,
+        *,
+        directory: str,
+        size: int | None,
+        sync_every_bytes: int,
+    ):
+        self._disk = disk
+        self.file = file
+        self.directory = directory
+        self.size = 0
+        self._md5 = md5(usedforsecurity=False)
+        self._sums = None if size is not None and size <= SMALL_BYTES else ChunkSums(chunk_size_for(size))
+        self._sync_every = sync_every_bytes
+        self._synced = 0
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Append bytes; raises OSError."""
+        write_all(self._disk, self.file.fd, data)
+        self._md5.update(data)
+        if self._sums is not None:
+            self._sums.update(data)
+        self.size += len(data)
+        if self.size - self._synced >= self._sync_every:
+            # Spreads the flushing of huge bodies, so that the final sync does not stall the device.
+            self._disk.fdatasync(self.file.fd)
+            self._disk.drop_cache(self.file.fd, self._synced, self.size - self._synced)
+            self._synced = self.size
+
+    @property
+    def etag(self) -> str:
+        """MD5 hex of the bytes so far."""
+        return self._md5.hexdigest()
+
+    def finish(self, metadata: Metadata) -> None:
+        """Store metadata and checksums with the file; raises OSError."""
+        write_metadata(self._disk, self.file.fd, metadata)
+        value = self._sums.encode() if self._sums is not None and self.size > SMALL_BYTES else None
+        if value is None:
+            return
+        try:
+            write_attribute(self._disk, self.file.fd, SIDECAR_ATTRIBUTE, value)
+        except OSError as error:
+            if error.errno not in _SIDECAR_REFUSED:
+                raise
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        self.file.discard()
+
+    def __repr__(self) -> str:
+        return f"<FileDraft {self.size} bytes for {self.directory}>"

@@ -1,0 +1,265 @@
+"""Changing one object while holding it: the steps of PUT, POST, DELETE and commit on disk.
+
+The lock is the ``flock`` of the hash directory itself, so it leaves no file, works between threads and
+processes, and ends with the process. Every change is published by ``platform.durable.publish`` and then
+cleans up what it made obsolete (spec: object-disk.md §7, §9, §10). Files appear through the descriptor of the
+locked directory: were the directory removed by a server that does not lock, the change fails instead of
+getting lost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from swift.base.timestamp import Timestamp
+from swift.platform.durable import UnnamedFile, make_directories, publish, rename_durably, sync_directory
+from swift.platform.locks import lock_directory
+from swift.store.api import Draft, ObjectState, Viewpoint
+from swift.store.chooser import choose
+from swift.store.draft import FileDraft
+from swift.store.errors import BadFragmentIndex, Damaged, FilesChanged
+from swift.store.filenames import data_name, meta_name, tombstone_name
+from swift.store.hashes import mark_dirty
+from swift.store.layout import objects_dir, partition_dir, suffix_of
+from swift.store.metadata import Metadata, write_metadata
+from swift.store.place import Place
+from swift.store.reader import load
+from swift.store.reclaim import clean_up, remove_if_empty
+
+if TYPE_CHECKING:
+    from swift.store.engine import FileStore
+
+
+class FileEdit:
+    """``Edit`` of the filesystem engine; a context manager."""
+
+    __slots__ = (
+        "state",
+        "_store",
+        "_place",
+        "_view",
+        "_create",
+        "_next_power",
+        "_fd",
+        "_names",
+        "_made",
+        "_changed",
+    )
+
+    def __init__(
+        self,
+        store: FileStore,
+        place: Place,
+        view: Viewpoint,
+        *,
+        create: bool,
+        next_part_power: int | None = None,
+    ):
+        self.state = ObjectState()
+        self._store = store
+        self._place = place
+        self._view = view
+        self._create = create
+        self._next_power = next_part_power
+        self._fd: int | None = None
+        self._names: list[str] = []
+        self._made: list[str] = []
+        self._changed = False
+
+    # --- holding -------------------------------------------------------------------------------------
+
+    def __enter__(self) -> FileEdit:
+        store, place = self._store, self._place
+        for _ in range(5):
+            try:
+                if not self._hold():
+                    return self
+                self._names = store.names_in(place)
+                self.state = load(
+                    store.disk, place.directory, self._names, place.key, self._view, open_data=False
+                ).state
+                return self
+            except Damaged as error:
+                self._release()
+                store.quarantine(place, str(error))
+            except FilesChanged:
+                self._release()
+            except BaseException:
+                self._leave()
+                raise
+        raise FilesChanged(f"{place.directory} keeps changing")
+
+    def __exit__(self, *_args: object) -> None:
+        self._leave()
+
+    def _hold(self) -> bool:
+        """Lock the hash directory, making it if wanted; False when there is none and none is wanted."""
+        disk, directory = self._store.disk, self._place.directory
+        while True:
+            try:
+                self._fd = lock_directory(disk, directory)
+                return True
+            except FileNotFoundError:
+                if not self._create:
+                    return False
+                self._made.extend(make_directories(disk, directory, below=self._place.device))
+            except NotADirectoryError:
+                raise Damaged("a file is in place of the hash directory")
+
+    def _release(self) -> None:
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            self._store.disk.close(fd)
+
+    def _leave(self) -> None:
+        """Give the object back; directories made for a change that did not happen are removed again."""
+        if not self._changed and self._made and remove_if_empty(self._store.disk, self._place.directory):
+            for parent in self._made:
+                if len(parent) <= len(self._place.partition) or not remove_if_empty(self._store.disk, parent):
+                    break
+        self._release()
+
+    # --- changes -------------------------------------------------------------------------------------
+
+    def draft(self, size: int | None) -> FileDraft:
+        """See ``Edit``."""
+        return self._store.draft_at(self._place, size)
+
+    def put(
+        self,
+        draft: Draft,
+        timestamp: Timestamp,
+        metadata: Metadata,
+        *,
+        fragment: int | None = None,
+    ) -> None:
+        """See ``Edit``."""
+        assert isinstance(draft, FileDraft)
+        ec = self._place.key.policy.ec
+        if ec is not None and (fragment is None or not 0 <= fragment < ec.fragments):
+            raise BadFragmentIndex(f"fragment index {fragment} is not below {ec.fragments}")
+        draft.finish(metadata)
+        name = data_name(timestamp, fragment if ec is not None else None)
+        self._publish(draft.file, name)
+        draft.discard()
+        if ec is None:
+            self._clean_up()
+
+    def commit(self, timestamp: Timestamp, fragment: int) -> None:
+        """See ``Edit``."""
+        assert self._fd is not None
+        old, new = data_name(timestamp, fragment), data_name(timestamp, fragment, durable=True)
+        try:
+            self._mark_dirty()
+            rename_durably(self._store.disk, old, new, dir_fd=self._fd)
+        except FileNotFoundError:
+            if not self._is_superseded(timestamp):
+                raise
+        else:
+            self._names = [*(name for name in self._names if name not in (old, new)), new]
+        self._clean_up()
+
+    def _is_superseded(self, timestamp: Timestamp) -> bool:
+        choice = choose(self._store.names_in(self._place), self._place.key.policy.ec)
+        if choice.tombstone is not None and choice.tombstone.timestamp > timestamp:
+            return True
+        return choice.durable_timestamp is not None and choice.durable_timestamp >= timestamp
+
+    def post(self, timestamp: Timestamp, ctype_timestamp: Timestamp | None, metadata: Metadata) -> None:
+        """See ``Edit``."""
+        self._publish_metadata(meta_name(timestamp, ctype_timestamp), metadata)
+
+    def delete(self, timestamp: Timestamp) -> None:
+        """See ``Edit``."""
+        path = self._place.key.path
+        name = f"/{path.account}/{path.container}/{path.obj}"
+        metadata = {"X-Timestamp": timestamp.internal, "name": name}
+        self._publish_metadata(tombstone_name(timestamp), metadata)
+
+    def _publish_metadata(self, name: str, metadata: Metadata) -> None:
+        file = self._store.unnamed_file(self._place)
+        try:
+            write_metadata(self._store.disk, file.fd, metadata)
+            self._publish(file, name)
+        finally:
+            file.discard()
+        self._clean_up()
+
+    # --- steps ---------------------------------------------------------------------------------------
+
+    def _publish(self, file: UnnamedFile, name: str) -> None:
+        assert self._fd is not None
+        place = self._place
+        try:
+            publish(
+                self._store.disk,
+                file,
+                name,
+                directory=place.directory,
+                dir_fd=self._fd,
+                unsynced=self._unsynced(),
+                announce=self._mark_dirty,
+                replace=name in self._names,
+            )
+        except FileNotFoundError:
+            raise FilesChanged(f"{place.directory} was removed meanwhile")
+        self._changed = True
+        self._store.durable_partitions.add(place.partition)
+        if name not in self._names:
+            self._names = [*self._names, name]
+        if self._next_power is not None:
+            self._link_for_next_power(name, self._next_power)
+
+    def _unsynced(self) -> list[str]:
+        """The ancestors that may not be durable yet, from the leaf up.
+
+        A directory that holds a file was synced before that file got its name. An empty one may have
+        been made by us or, a moment ago, by somebody who has not synced it yet.
+        """
+        if self._names:
+            return []
+        place = self._place
+        parents = [place.suffix, place.partition]
+        if place.partition not in self._store.durable_partitions:
+            parents += [objects_dir(place.device, place.key.policy), place.device]
+        return parents
+
+    def _mark_dirty(self) -> None:
+        place = self._place
+        mark_dirty(self._store.disk, place.partition, (suffix_of(place.key.hash),), device_path=place.device)
+
+    def _clean_up(self) -> None:
+        """Remove what is obsolete now. The change itself is durable, so failing here fails nothing."""
+        store, place = self._store, self._place
+        if len(self._names) == 1 and self._names[0].endswith(".data"):
+            return
+        choice = choose(self._names, place.key.policy.ec)
+        try:
+            self._names = clean_up(
+                store.disk, place.directory, self._names, choice, store.rules.reclaim, store.clock.time()
+            )
+        except OSError as error:
+            store.notice(f"cannot clean up {place.directory}: {error}")
+
+    def _link_for_next_power(self, name: str, next_part_power: int) -> None:
+        """Also name the file in the partition it will have after a part power increase (spec §9.7)."""
+        store, place = self._store, self._place
+        target = str(int(place.key.hash[:8], 16) >> (32 - next_part_power))
+        if target == place.key.partition:
+            return
+        partition = partition_dir(place.device, place.key.policy, target)
+        directory = f"{partition}/{suffix_of(place.key.hash)}/{place.key.hash}"
+        try:
+            touched = make_directories(store.disk, directory, below=place.device)
+            mark_dirty(store.disk, partition, (suffix_of(place.key.hash),), device_path=place.device)
+            store.disk.link(f"{place.directory}/{name}", f"{directory}/{name}")
+            for parent in (directory, *touched):
+                sync_directory(store.disk, parent)
+            names = store.disk.listdir(directory)
+            choice = choose(names, place.key.policy.ec)
+            clean_up(store.disk, directory, names, choice, store.rules.reclaim, store.clock.time())
+        except OSError as error:
+            store.notice(f"cannot link {place.directory}/{name} into partition {target}: {error}")
+
+    def __repr__(self) -> str:
+        return f"<FileEdit {self._place.directory} {self.state.kind}>"

@@ -1,0 +1,235 @@
+"""The filesystem engine: objects as files in hash directories (spec: object-disk.md).
+
+It ties the parts together: ``reader`` decides what is there, ``edit`` changes it under the lock of the
+hash directory, ``hashes`` keeps the suffix hashes, ``quarantine`` removes damage. Reading takes no lock:
+a file that vanishes between listing and opening means that a newer one is there, so reading starts over.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from swift.base.clock import Clock
+from swift.base.hashing import PathHasher
+from swift.base.timestamp import Timestamp
+from swift.platform.disk import UNSUPPORTED, Disk
+from swift.platform.durable import UnnamedFile, make_directories, open_temporary
+from swift.platform.mounts import Devices
+from swift.platform.space import SpaceGuard
+from swift.policy.policy import Policy
+from swift.store.api import AsyncUpdate, ObjectKey, ObjectState, Viewpoint
+from swift.store.draft import FileDraft
+from swift.store.edit import FileEdit
+from swift.store.errors import Damaged, FilesChanged
+from swift.store.hashes import SuffixHash, SuffixHasher, mark_dirty
+from swift.store.layout import is_suffix, objects_dir, partition_dir, suffix_of, temporary_dir
+from swift.store.place import Place
+from swift.store.quarantine import quarantine_object
+from swift.store.reader import Loaded, load
+from swift.store.reclaim import ReclaimRules
+from swift.store.updates import write_update
+from swift.store.verified import FileObject
+
+_TRIES = 5
+_LISTING_DAMAGE = frozenset((errno.ENODATA, errno.EUCLEAN))
+
+#: Told about damage and other things an operator wants to know.
+Notice = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRules:
+    """The numbers an operator may change."""
+
+    reclaim: ReclaimRules = ReclaimRules()
+    sync_every_bytes: int = 512 << 20
+
+
+class FileStore:
+    """``ObjectStore`` on directories, usable by any number of threads and processes at once."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        devices: Devices,
+        *,
+        hasher: PathHasher,
+        clock: Clock,
+        space: SpaceGuard,
+        rules: EngineRules | None = None,
+        notice: Notice = lambda _text: None,
+    ):
+        self.disk = disk
+        self.devices = devices
+        self.clock = clock
+        self.rules = rules or EngineRules()
+        self.notice = notice
+        #: Partitions whose own ancestors are known to be durable.
+        self.durable_partitions: set[str] = set()
+        self._hasher = hasher
+        self._space = space
+        self._unnamed_unsupported: set[str] = set()
+
+    # --- reading -------------------------------------------------------------------------------------
+
+    def look(self, key: ObjectKey, view: Viewpoint) -> ObjectState:
+        """See ``ObjectStore``."""
+        return self._load(key, view, open_data=False)[1].state
+
+    def open(self, key: ObjectKey, view: Viewpoint) -> FileObject:
+        """See ``ObjectStore``."""
+        place, loaded = self._load(key, view, open_data=True)
+        return FileObject(
+            self.disk, loaded.state, loaded.fd, lambda reason: self._quarantine_body(place, loaded, reason)
+        )
+
+    def _load(self, key: ObjectKey, view: Viewpoint, *, open_data: bool) -> tuple[Place, Loaded]:
+        place = Place(key, self.devices.path(key.device))
+        failure: FilesChanged | None = None
+        for _ in range(_TRIES):
+            try:
+                names = self.names_in(place)
+                return place, load(self.disk, place.directory, names, key, view, open_data=open_data)
+            except FilesChanged as error:
+                failure = error
+            except Damaged as error:
+                self.quarantine(place, str(error))
+        raise failure or FilesChanged(f"{place.directory} is damaged again and again")
+
+    def names_in(self, place: Place) -> list[str]:
+        """The names in the hash directory, none when it is absent. Quarantines what is no directory."""
+        try:
+            return self.disk.listdir(place.directory)
+        except FileNotFoundError:
+            return []
+        except NotADirectoryError:
+            raise Damaged("a file is in place of the hash directory")
+        except OSError as error:
+            if error.errno in _LISTING_DAMAGE:
+                raise Damaged(f"the hash directory cannot be listed: {error.strerror}")
+            raise
+
+    # --- damage --------------------------------------------------------------------------------------
+
+    def quarantine(self, place: Place, reason: str) -> None:
+        """Move the hash directory away; if that fails because it is unreadable, the whole suffix."""
+        key = place.key
+        mark_dirty(self.disk, place.partition, (suffix_of(key.hash),), device_path=place.device)
+        try:
+            path = quarantine_object(self.disk, place.device, key.policy, place.directory)
+        except OSError as error:
+            if error.errno not in _LISTING_DAMAGE:
+                raise
+            path = quarantine_object(self.disk, place.device, key.policy, place.suffix)
+        self.notice(f"Quarantined {place.directory} to {path}: {reason}")
+
+    def _quarantine_body(self, place: Place, loaded: Loaded, reason: str) -> None:
+        """Quarantine after a bad read, unless the file was replaced since it was opened."""
+        assert loaded.fd is not None
+        try:
+            current = self.disk.stat(loaded.data_path)
+        except FileNotFoundError:
+            return
+        if current.st_ino == self.disk.fstat(loaded.fd).st_ino:
+            self.quarantine(place, reason)
+
+    # --- changing ------------------------------------------------------------------------------------
+
+    def edit(
+        self, key: ObjectKey, view: Viewpoint, *, create: bool, next_part_power: int | None = None
+    ) -> FileEdit:
+        """See ``ObjectStore``."""
+        place = Place(key, self.devices.path(key.device))
+        return FileEdit(self, place, view, create=create, next_part_power=next_part_power)
+
+    def draft(self, key: ObjectKey, size: int | None) -> FileDraft:
+        """See ``ObjectStore``."""
+        place = Place(key, self.devices.path(key.device))
+        return self.draft_at(place, size)
+
+    def draft_at(self, place: Place, size: int | None) -> FileDraft:
+        """A draft beside an object; the hash directory need not exist."""
+        self._space.check(place.device, size)
+        file = self.unnamed_file(place)
+        try:
+            self._space.preallocate(file.fd, size)
+        except BaseException:
+            file.discard()
+            raise
+        return FileDraft(
+            self.disk,
+            file,
+            directory=place.directory,
+            size=size,
+            sync_every_bytes=self.rules.sync_every_bytes,
+        )
+
+    def unnamed_file(self, place: Place) -> UnnamedFile:
+        """An empty file on the object's device; named later. Raises OSError."""
+        if place.device not in self._unnamed_unsupported:
+            # The device's own directory always exists; only the filesystem matters for linking.
+            try:
+                return UnnamedFile(self.disk, self.disk.open_unnamed(place.device), None)
+            except OSError as error:
+                if error.errno not in UNSUPPORTED:
+                    raise
+                self._unnamed_unsupported.add(place.device)
+        temporary = temporary_dir(place.device, place.key.policy)
+        try:
+            return open_temporary(self.disk, temporary)
+        except FileNotFoundError:
+            make_directories(self.disk, temporary, below=place.device)
+            return open_temporary(self.disk, temporary)
+
+    # --- partitions ----------------------------------------------------------------------------------
+
+    def hashes(
+        self,
+        device: str,
+        partition: str,
+        policy: Policy,
+        *,
+        recalculate: Iterable[str] = (),
+        list_suffixes: bool = False,
+    ) -> dict[str, SuffixHash]:
+        """See ``ObjectStore``."""
+        path = partition_dir(self.devices.path(device), policy, partition)
+        hasher = SuffixHasher(self.disk, self.clock, path, policy, self.rules.reclaim)
+        return hasher.get(recalculate, list_suffixes=list_suffixes)
+
+    def invalidate(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
+        """See ``ObjectStore``."""
+        device_path = self.devices.path(device)
+        path = partition_dir(device_path, policy, partition)
+        mark_dirty(self.disk, path, filter(is_suffix, suffixes), device_path=device_path)
+
+    def partitions(self, device: str, policy: Policy) -> list[str]:
+        """See ``ObjectStore``."""
+        try:
+            names = self.disk.listdir(objects_dir(self.devices.path(device), policy))
+        except FileNotFoundError:
+            return []
+        return [name for name in names if name.isascii() and name.isdigit()]
+
+    def inventory(self, device: str, partition: str, policy: Policy) -> Iterator[str]:
+        """See ``ObjectStore``."""
+        path = partition_dir(self.devices.path(device), policy, partition)
+        for suffix in sorted(filter(is_suffix, self._names(path))):
+            for name in sorted(self._names(f"{path}/{suffix}")):
+                if len(name) == 32 and name.endswith(suffix):
+                    yield name
+
+    def _names(self, path: str) -> list[str]:
+        try:
+            return self.disk.listdir(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def save_update(self, device: str, policy: Policy, update: AsyncUpdate, timestamp: Timestamp) -> None:
+        """See ``ObjectStore``."""
+        write_update(self.disk, self._hasher, self.devices.path(device), policy, update, timestamp)
+
+    def __repr__(self) -> str:
+        return f"FileStore({self.devices!r})"

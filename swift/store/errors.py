@@ -1,0 +1,29 @@
+"""What can be wrong with an object; the object server turns these into statuses."""
+
+from __future__ import annotations
+
+from swift.base.errors import SwiftError
+
+
+class StoreError(SwiftError):
+    """An object engine cannot do what was asked."""
+
+
+class HashCollision(StoreError):
+    """The files belong to an object of another name (403)."""
+
+
+class FilesChanged(StoreError):
+    """Files kept changing while they were being opened (503)."""
+
+
+class Damaged(StoreError):
+    """Files contradict themselves; the engine quarantines them."""
+
+
+class CorruptBody(StoreError):
+    """Stored bytes do not match their checksum; the object was quarantined."""
+
+
+class BadFragmentIndex(StoreError):
+    """A fragment archive without a usable index."""

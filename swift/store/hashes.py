@@ -1,0 +1,250 @@
+"""Suffix hashes of a partition and the two files that cache them (spec: object-disk.md §11).
+
+``hashes.pkl`` holds the last known hash of every suffix, ``hashes.invalid`` is a journal of suffixes that
+changed since. Writers append to the journal before a file becomes visible; whoever asks for hashes folds
+the journal into the pickle and computes the dirty ones afresh. Both files change only under ``.lock``.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterable
+from hashlib import md5
+from typing import Any
+
+from swift.base.clock import Clock
+from swift.base.pickles import PickleRefused, restricted_loads
+from swift.platform.disk import Disk
+from swift.platform.durable import make_directories, replace_file, write_all
+from swift.platform.locks import file_lock, lock_directory
+from swift.policy.policy import Policy
+from swift.store.chooser import Choice, choose
+from swift.store.layout import is_suffix
+from swift.store.reclaim import ReclaimRules, clean_up, files_to_remove, remove_if_empty
+
+HASHES_FILE = "hashes.pkl"
+JOURNAL_FILE = "hashes.invalid"
+LOCK_FILE = ".lock"
+_RESERVED = frozenset(("valid", "updated"))
+
+#: A digest (replicated) or key → digest (erasure coding); None means dirty.
+SuffixHash = str | dict[int | None, str] | None
+
+
+def mark_dirty(disk: Disk, partition_path: str, suffixes: Iterable[str], *, device_path: str) -> None:
+    """Journal suffixes as changed, creating a missing partition. Raises ``LockTimeout`` or OSError."""
+    lines = "".join(f"{suffix}\n" for suffix in suffixes).encode()
+    lock_path = f"{partition_path}/{LOCK_FILE}"
+    try:
+        _append(disk, partition_path, lock_path, lines)
+    except FileNotFoundError:
+        make_directories(disk, partition_path, below=device_path)
+        try:
+            _append(disk, partition_path, lock_path, lines)
+        except FileNotFoundError:
+            # The partition is being given away right now; whoever makes it again marks it again.
+            return
+
+
+def _append(disk: Disk, partition_path: str, lock_path: str, lines: bytes) -> None:
+    with file_lock(disk, lock_path):
+        fd = disk.open(
+            f"{partition_path}/{JOURNAL_FILE}", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644
+        )
+        try:
+            write_all(disk, fd, lines)
+        finally:
+            disk.close(fd)
+
+
+def _read_file(disk: Disk, path: str) -> bytes | None:
+    try:
+        fd = disk.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        pieces = []
+        while piece := disk.read(fd, 1 << 20):
+            pieces.append(piece)
+        return b"".join(pieces)
+    finally:
+        disk.close(fd)
+
+
+def read_hashes(disk: Disk, partition_path: str) -> dict[str, Any]:
+    """``hashes.pkl``; ``{"valid": False}`` when it is missing or unreadable. Raises OSError."""
+    data = _read_file(disk, f"{partition_path}/{HASHES_FILE}")
+    invalid: dict[str, Any] = {"valid": False}
+    if data is None:
+        return invalid
+    try:
+        hashes = restricted_loads(data)
+    except PickleRefused:
+        return invalid
+    if not isinstance(hashes, dict):
+        return invalid
+    for name in hashes:
+        if name not in _RESERVED and not (isinstance(name, str) and is_suffix(name)):
+            return invalid
+    hashes.setdefault("valid", True)
+    hashes.setdefault("updated", -1)
+    return hashes
+
+
+def write_hashes(disk: Disk, partition_path: str, hashes: dict[str, Any], now_s: float) -> None:
+    """Replace ``hashes.pkl``; the caller holds ``.lock``. Raises OSError."""
+    hashes["updated"] = now_s
+    hashes.setdefault("valid", True)
+    replace_file(disk, f"{partition_path}/{HASHES_FILE}", pickle.dumps(hashes, 2))
+
+
+def consolidate(disk: Disk, partition_path: str, now_s: float) -> dict[str, Any]:
+    """Fold the journal into the pickle; the hashes with dirty ones None. Raises OSError, ``LockTimeout``."""
+    with file_lock(disk, f"{partition_path}/{LOCK_FILE}"):
+        hashes = read_hashes(disk, partition_path)
+        journal = _read_file(disk, f"{partition_path}/{JOURNAL_FILE}")
+        if not journal:
+            return hashes
+        dirty = {line for line in journal.decode("ascii", "replace").split("\n") if is_suffix(line)}
+        if dirty:
+            hashes.update(dict.fromkeys(dirty))
+            write_hashes(disk, partition_path, hashes, now_s)
+        fd = disk.open(f"{partition_path}/{JOURNAL_FILE}", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            disk.truncate(fd, 0)
+        finally:
+            disk.close(fd)
+        return hashes
+
+
+class SuffixHasher:
+    """Computes and keeps the hashes of one partition."""
+
+    def __init__(
+        self, disk: Disk, clock: Clock, partition_path: str, policy: Policy, rules: ReclaimRules
+    ) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._path = partition_path
+        self._policy = policy
+        self._rules = rules
+
+    def get(self, recalculate: Iterable[str] = (), *, list_suffixes: bool = False) -> dict[str, SuffixHash]:
+        """All suffix hashes; see the interface. Raises OSError and ``LockTimeout``."""
+        wanted = [suffix for suffix in recalculate if is_suffix(suffix)]
+        while True:
+            try:
+                seen = consolidate(self._disk, self._path, self._clock.time())
+            except FileNotFoundError:
+                return {}
+            result = self._refresh(dict(seen), wanted, list_suffixes)
+            if result is None or self._store(seen, result):
+                final = seen if result is None else result
+                return {name: value for name, value in final.items() if name not in _RESERVED}
+
+    def _refresh(
+        self, hashes: dict[str, Any], wanted: list[str], list_suffixes: bool
+    ) -> dict[str, Any] | None:
+        """The hashes made current; None when nothing had to be done."""
+        changed = list_suffixes
+        if not hashes.get("valid"):
+            hashes = {"valid": True}
+            changed = True
+        if changed:
+            for name in self._disk.listdir(self._path):
+                if is_suffix(name):
+                    hashes.setdefault(name, None)
+        for suffix in wanted:
+            hashes[suffix] = None
+        for suffix in [name for name, value in hashes.items() if value is None]:
+            changed = True
+            try:
+                hashes[suffix] = self.hash_suffix(suffix)
+            except (FileNotFoundError, NotADirectoryError):
+                del hashes[suffix]
+            except OSError:
+                # Left dirty: the next one who asks tries again.
+                hashes[suffix] = None
+        return hashes if changed else None
+
+    def _store(self, seen: dict[str, Any], hashes: dict[str, Any]) -> bool:
+        """Write unless somebody else did meanwhile."""
+        try:
+            with file_lock(self._disk, f"{self._path}/{LOCK_FILE}"):
+                if read_hashes(self._disk, self._path) != seen:
+                    return False
+                write_hashes(self._disk, self._path, hashes, self._clock.time())
+        except FileNotFoundError:
+            # The partition was removed while it was hashed.
+            hashes.clear()
+        return True
+
+    def hash_suffix(self, suffix: str) -> SuffixHash:
+        """Clean up and hash one suffix directory. FileNotFoundError when it is (now) gone."""
+        directory = f"{self._path}/{suffix}"
+        feeds = _Feeds()
+        for name in sorted(self._disk.listdir(directory)):
+            choice = self._cleaned(f"{directory}/{name}")
+            if choice is not None:
+                feeds.add(choice, is_ec=self._policy.is_ec)
+        if remove_if_empty(self._disk, directory):
+            raise FileNotFoundError(directory)
+        return feeds.result(is_ec=self._policy.is_ec)
+
+    def _cleaned(self, directory: str) -> Choice | None:
+        """The choice of a hash directory after cleanup; None when nothing is left of it."""
+        try:
+            names = self._disk.listdir(directory)
+            choice = choose(names, self._policy.ec)
+            now_s = self._clock.time()
+            if names and not files_to_remove(choice, self._rules, now_s, lambda _name: 0.0):
+                return choice
+            fd = lock_directory(self._disk, directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            names = self._disk.listdir(directory)
+            choice = choose(names, self._policy.ec)
+            left = clean_up(self._disk, directory, names, choice, self._rules, now_s)
+        finally:
+            self._disk.close(fd)
+        return choose(left, self._policy.ec) if left else None
+
+
+class _Feeds:
+    """The MD5 inputs of one suffix; key None collects what is not a fragment."""
+
+    def __init__(self) -> None:
+        self._texts: dict[int | None, list[str]] = {}
+
+    def add(self, choice: Choice, *, is_ec: bool) -> None:
+        """Add one object, in the order of spec §11."""
+        if choice.meta is not None:
+            self._feed(None, f"{choice.meta.timestamp.internal}.meta")
+        elif choice.tombstone is not None:
+            self._feed(None, f"{choice.tombstone.timestamp.internal}.ts")
+        if not is_ec:
+            if choice.data is not None:
+                self._feed(None, f"{choice.data.timestamp.internal}.data")
+        else:
+            if choice.durable_timestamp is not None:
+                self._feed(None, f"{choice.durable_timestamp.internal}.durable")
+            for timestamp, files in choice.fragment_sets:
+                for index in {file.fragment for file in files}:
+                    self._feed(index, timestamp.internal)
+        if choice.ctype is not None and choice.ctype.ctype_timestamp is not None:
+            self._feed(None, f"{choice.ctype.ctype_timestamp.internal}_ctype")
+
+    def _feed(self, key: int | None, text: str) -> None:
+        self._texts.setdefault(key, []).append(text)
+
+    def result(self, *, is_ec: bool) -> SuffixHash:
+        """A digest, or one per key."""
+        if not is_ec:
+            return _digest(self._texts.get(None, []))
+        return {key: _digest(texts) for key, texts in self._texts.items()}
+
+
+def _digest(texts: list[str]) -> str:
+    return md5("".join(texts).encode(), usedforsecurity=False).hexdigest()

@@ -1,0 +1,97 @@
+"""Which engine keeps the objects of a policy; third parties plug in here.
+
+A policy's ``diskfile_module`` names an entry point of the group ``swift.diskfile``, e.g.
+``egg:mypackage#my_engine``. The entry point is a callable that takes ``EngineParts`` and a ``Policy`` and
+returns an ``ObjectStore``. Without a name, the filesystem engine of this project is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+
+from swift.base.clock import Clock
+from swift.base.errors import ConfigError
+from swift.base.hashing import PathHasher
+from swift.platform.disk import Disk
+from swift.platform.mounts import Devices
+from swift.platform.space import ReserveRule, SpaceGuard
+from swift.policy.policy import Policy
+from swift.store.api import ObjectStore
+from swift.store.engine import EngineRules, FileStore
+from swift.store.reclaim import ReclaimRules
+
+ENTRY_POINT_GROUP = "swift.diskfile"
+#: Names of the peer's own engines; ours stands in for them.
+_BUILT_IN = frozenset(("", "egg:swift#replication.fs", "egg:swift#erasure_coding.fs"))
+
+
+@dataclass(frozen=True)
+class EngineParts:
+    """What every engine is made of."""
+
+    devices: Devices
+    hasher: PathHasher
+    clock: Clock
+    disk: Disk = field(default_factory=Disk)
+    reserve: ReserveRule | None = None
+    preallocate: bool = True
+    reclaim_age_s: float = 604800.0
+    commit_window_s: float = 60.0
+    sync_every_bytes: int = 512 << 20
+    notice: Callable[[str], None] = lambda _text: None
+
+
+EngineFactory = Callable[[EngineParts, Policy], ObjectStore]
+
+
+def file_store(parts: EngineParts, _policy: Policy | None = None) -> FileStore:
+    """The filesystem engine."""
+    return FileStore(
+        parts.disk,
+        parts.devices,
+        hasher=parts.hasher,
+        clock=parts.clock,
+        space=SpaceGuard(parts.disk, parts.reserve, enabled=parts.preallocate),
+        rules=EngineRules(ReclaimRules(parts.reclaim_age_s, parts.commit_window_s), parts.sync_every_bytes),
+        notice=parts.notice,
+    )
+
+
+def load_factory(name: str) -> EngineFactory:
+    """The factory behind ``egg:package#name`` or a bare entry point name; raises ``ConfigError``."""
+    if name in _BUILT_IN:
+        return file_store
+    package, _, wanted = name.removeprefix("egg:").rpartition("#")
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        if point.name == wanted and (not package or (point.dist and point.dist.name == package)):
+            factory: EngineFactory = point.load()
+            return factory
+    raise ConfigError(f"diskfile_module {name!r} is not an entry point of group {ENTRY_POINT_GROUP}")
+
+
+class StoreRegistry:
+    """The engine of each policy, made at first use; the built-in one is shared."""
+
+    def __init__(self, parts: EngineParts):
+        self._parts = parts
+        self._by_index: dict[int, ObjectStore] = {}
+        self._shared: FileStore | None = None
+
+    def of(self, policy: Policy) -> ObjectStore:
+        """The engine of a policy; raises ``ConfigError``."""
+        store = self._by_index.get(policy.index)
+        if store is None:
+            factory = load_factory(policy.diskfile_module)
+            if factory is file_store:
+                if self._shared is None:
+                    self._shared = file_store(self._parts)
+                store = self._shared
+            else:
+                store = factory(self._parts, policy)
+            self._by_index[policy.index] = store
+        return store
+
+    def __repr__(self) -> str:
+        return f"StoreRegistry({sorted(self._by_index)})"

@@ -1,0 +1,131 @@
+"""Reading bodies so that a wrong byte is noticed before it is sent (doc/decisions/0002-verified-reads.md).
+
+Three ways, by what checksums there are: small bodies are read at once and compared with their MD5; bodies
+with a sidecar are read chunk by chunk, each compared with its CRC-32; others are hashed while a full read
+goes on, and the last piece is held back until the MD5 was right. Only range reads of the last kind cannot
+be verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from hashlib import md5
+
+from swift.platform.disk import Disk
+from swift.platform.xattrs import read_attribute
+from swift.store.api import ObjectState
+from swift.store.errors import CorruptBody
+from swift.store.sidecar import CHUNK_BYTES, SIDECAR_ATTRIBUTE, SMALL_BYTES, Sidecar
+
+
+class FileObject:
+    """An opened object of the filesystem engine; owns its descriptor."""
+
+    __slots__ = ("state", "_disk", "_fd", "_quarantine", "_sidecar")
+
+    def __init__(
+        self, disk: Disk, state: ObjectState, fd: int | None, quarantine: Callable[[str], None]
+    ) -> None:
+        self.state = state
+        self._disk = disk
+        self._fd = fd
+        self._quarantine = quarantine
+        self._sidecar: Sidecar | None = None
+
+    def close(self) -> None:
+        """Close the file once."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            self._disk.close(fd)
+
+    def read_quickly(self, size_max: int) -> bytes | None:
+        """See ``StoredObject``."""
+        size = self.state.size
+        if self._fd is None or size > size_max:
+            return None
+        data = self._disk.read_cached(self._fd, size) if size else b""
+        if data is not None:
+            self._verify(data)
+        return data
+
+    def blocks(self, start: int, stop: int) -> Iterator[bytes]:
+        """See ``StoredObject``."""
+        size = self.state.size
+        if start >= stop:
+            return iter(())
+        if size <= SMALL_BYTES:
+            return self._small(start, stop)
+        assert self._fd is not None
+        self._sidecar = Sidecar.decode(read_attribute(self._disk, self._fd, SIDECAR_ATTRIBUTE), size)
+        if self._sidecar is not None:
+            return self._checked(self._sidecar, start, stop)
+        if start == 0 and stop == size:
+            return self._hashed()
+        return self._unchecked(start, stop)
+
+    def _read(self, offset: int, length: int) -> bytes:
+        """Exactly ``length`` bytes; fewer or an I/O error mean damage."""
+        assert self._fd is not None
+        pieces, left = [], length
+        while left:
+            try:
+                piece = self._disk.pread(self._fd, left, offset)
+            except OSError as error:
+                self._give_up(f"cannot read the body: {error.strerror}")
+            if not piece:
+                self._give_up(f"body ends {left} bytes early")
+            pieces.append(piece)
+            offset += len(piece)
+            left -= len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _small(self, start: int, stop: int) -> Iterator[bytes]:
+        data = self._read(0, self.state.size)
+        self._verify(data)
+        yield data if stop - start == len(data) else data[start:stop]
+
+    def _checked(self, sidecar: Sidecar, start: int, stop: int) -> Iterator[bytes]:
+        size, chunk = self.state.size, sidecar.chunk
+        trusted = False
+        for number in range(start // chunk, -(-stop // chunk)):
+            begin = number * chunk
+            data = self._read(begin, min(chunk, size - begin))
+            if not trusted and not sidecar.matches(number, data):
+                # Either the body or the sidecar is wrong; the MD5 of the whole body is the judge.
+                self._verify_whole()
+                trusted = True
+            first, last = max(start - begin, 0), min(stop - begin, len(data))
+            yield data if last - first == len(data) else data[first:last]
+
+    def _hashed(self) -> Iterator[bytes]:
+        digest = md5(usedforsecurity=False)
+        size = self.state.size
+        for begin in range(0, size, CHUNK_BYTES):
+            data = self._read(begin, min(CHUNK_BYTES, size - begin))
+            digest.update(data)
+            if begin + len(data) == size:
+                self._compare(digest.hexdigest())
+            yield data
+
+    def _unchecked(self, start: int, stop: int) -> Iterator[bytes]:
+        for begin in range(start, stop, CHUNK_BYTES):
+            yield self._read(begin, min(CHUNK_BYTES, stop - begin))
+
+    def _verify_whole(self) -> None:
+        for _ in self._hashed():
+            pass
+
+    def _verify(self, data: bytes) -> None:
+        self._compare(md5(data, usedforsecurity=False).hexdigest())
+
+    def _compare(self, digest: str) -> None:
+        expected = self.state.metadata.get("ETag")
+        if digest != expected:
+            self._give_up(f"MD5 of the body is {digest}, not {expected}")
+
+    def _give_up(self, reason: str) -> None:
+        self._quarantine(reason)
+        raise CorruptBody(reason)
+
+    def __repr__(self) -> str:
+        return f"<FileObject {self.state.kind} {self.state.size} bytes>"
