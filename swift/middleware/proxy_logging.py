@@ -85,15 +85,15 @@ class ProxyLogging(Filter):
         try:
             response = self.forward(request)
         except Exception:
-            self._record(request, method, path_qs, kind, 500, {}, started, 0, None)
+            self._record(request, method, path_qs, kind, 500, None, started, 0, None)
             raise
         first_byte = time.time()
+        # Filters further out remove internal headers before the body ends.
+        policy = response.headers.get("x-backend-storage-policy-index")
 
         def ended(sent_bytes: int, complete: bool) -> None:
             status = response.status if complete else 499
-            self._record(
-                request, method, path_qs, kind, status, response.headers, started, sent_bytes, first_byte
-            )
+            self._record(request, method, path_qs, kind, status, policy, started, sent_bytes, first_byte)
 
         response.observe_end(ended)
         return response
@@ -105,7 +105,7 @@ class ProxyLogging(Filter):
         path_qs: str,
         kind: str,
         status: int,
-        headers: dict[str, str],
+        policy: str | None,
         started: float,
         sent: int,
         first_byte: float | None,
@@ -120,7 +120,7 @@ class ProxyLogging(Filter):
             self._count(name, verb, status, now - started, received + sent, first_byte, started)
         if self._log is not None:
             self._log.write(
-                self._line(request, method, path_qs, status, headers, started, now, received, sent)
+                self._line(request, method, path_qs, status, policy, started, now, received, sent)
             )
 
     def _histogram(self, name: str, method: str, status: int) -> Any:
@@ -158,7 +158,7 @@ class ProxyLogging(Filter):
         method: str,
         path_qs: str,
         status: int,
-        answer: dict[str, str],
+        policy: str | None,
         started: float,
         now: float,
         received: int,
@@ -193,7 +193,7 @@ class ProxyLogging(Filter):
                 _quoted(",".join(info) if info else None),
                 f"{started:.9f}",
                 f"{now:.9f}",
-                _quoted(answer.get("x-backend-storage-policy-index")),
+                _quoted(policy),
                 _quoted(access.get("user_id")),
             )
         )

@@ -1,0 +1,339 @@
+"""Tokens and authorisation (spec: middleware.md §1.1, §1.2)."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from typing import Any
+from urllib.parse import quote, unquote
+from uuid import uuid4
+
+from swift.base.entity import BadPath, NotUTF8
+from swift.base.errors import ConfigError
+from swift.cluster.memcache import MemcacheError
+from swift.compose import process_of, telemetry_of
+from swift.gateway.info import account_info
+from swift.http.acl import (
+    account_acl_error,
+    clean_acl,
+    format_account_acl,
+    parse_account_acl,
+    parse_acl,
+    referrer_allowed,
+)
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.http.response import HTML, TEXT, Response, error_response
+from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.tempauth.users import (
+    RESELLER_ADMIN,
+    RESELLER_READER,
+    TempauthSettings,
+    User,
+    normalise_prefixes,
+    parse_users,
+    required_groups,
+    user_groups,
+)
+from swift.telemetry.telemetry import Telemetry
+
+ACL_HEADER = "x-account-access-control"
+ACL_SYSMETA = "x-account-sysmeta-core-access-control"
+
+
+class Tempauth(Filter):
+    """Gives out tokens for configured users and decides what their holders may do."""
+
+    def __init__(
+        self,
+        app: Any,
+        settings: TempauthSettings,
+        users: dict[tuple[str, str], User],
+        conf: Conf,
+        telemetry: Telemetry,
+    ):
+        super().__init__(app)
+        self._settings = settings
+        self._users = users
+        self._prefixes = normalise_prefixes(settings.reseller_prefix)
+        self._required = required_groups(conf, self._prefixes)
+        path = settings.auth_prefix.strip("/")
+        self._auth_path = f"/{path or 'auth'}/"
+        self._log = telemetry.log
+        self._statsd = telemetry.statsd
+        self._metric = f"tempauth.{self._prefixes[0] or 'NONE'}"
+
+    # every request
+
+    def handle(self, request: Request) -> Response:
+        """Identify the caller and install the authorisation callback."""
+        env = request.env
+        if self._settings.allow_overrides and env.get("swift.authorize_override"):
+            return self.forward(request)
+        if request.raw_path.startswith(self._auth_path):
+            return self._give_token(request)
+        token = request.headers.get("x-auth-token") or request.headers.get("x-storage-token")
+        if token and token.startswith(self._prefixes[0]):
+            groups = self._groups_of(request, token)
+            if groups is None:
+                self._statsd.increment(f"{self._metric}.unauthorized")
+                return unauthorised(request) if self._prefixes[0] else self._anonymous(request)
+            service = request.headers.get("x-service-token")
+            extra = self._groups_of(request, service) if service else None
+            return self._identified(request, f"{groups},{extra}" if extra else groups)
+        return self._anonymous(request)
+
+    def _identified(self, request: Request, groups: str) -> Response:
+        env = request.env
+        names = groups.split(",")
+        env["REMOTE_USER"] = groups
+        env["swift.authorize"] = self.authorise
+        env["swift.clean_acl"] = clean_acl
+        if len(names) > 1:
+            env["swift.access_logging"] = {"user_id": names[1]}
+        if RESELLER_ADMIN in names:
+            env["reseller_request"] = True
+        return self._translated(request)
+
+    def _anonymous(self, request: Request) -> Response:
+        env = request.env
+        account = _account_of(request)
+        if account is not None and self._prefix_of(account) is not None:
+            env["swift.authorize"] = self.authorise
+            env["swift.clean_acl"] = clean_acl
+        elif "swift.authorize" not in env:
+            env["swift.authorize"] = self._denied
+        return self._translated(request)
+
+    def _translated(self, request: Request) -> Response:
+        """Account ACLs are headers outside and system metadata inside."""
+        response = self.forward(request)
+        stored = response.headers.pop(ACL_SYSMETA, None)
+        if stored and request.env.get("swift_owner"):
+            parsed = parse_account_acl(stored)
+            if parsed:
+                response.headers[ACL_HEADER] = format_account_acl(parsed)
+        return response
+
+    def _groups_of(self, request: Request, token: str) -> str | None:
+        cache = request.env.get("swift.cache")
+        if cache is None:
+            raise ConfigError("tempauth needs the cache filter before it in the pipeline")
+        entry = cache.get(f"{self._prefixes[0]}/token/{token}")
+        if not entry:
+            return None
+        expires, groups = entry
+        return str(groups) if expires > time.time() else None
+
+    def _prefix_of(self, account: str) -> str | None:
+        """The reseller prefix that an account begins with; the empty one matches what no other does."""
+        for prefix in self._prefixes:
+            if prefix and account.startswith(prefix):
+                return prefix
+        return "" if "" in self._prefixes else None
+
+    # authorisation
+
+    def authorise(self, request: Request) -> Response | None:
+        """None when the request may go on, else the denial (the contract of ``swift.authorize``)."""
+        try:
+            _version, account, container, obj = request.split_path(1, 4, rest_with_last=True)
+        except (BadPath, NotUTF8):
+            return error_response(404)
+        prefix = self._prefix_of(account) if account else None
+        if prefix is None:
+            return self._denied(request)
+        problem = self._check_account_acl(request, container)
+        if problem is not None:
+            return problem
+        groups = (request.env.get("REMOTE_USER") or "").split(",")
+        if self._owns(request, groups, account, prefix, container):
+            request.env["swift_owner"] = True
+            return None
+        if RESELLER_READER in groups and request.method in ("GET", "HEAD"):
+            return None
+        if self._acl_allows(request, groups, obj):
+            return None
+        if self._account_acl_allows(request, groups, account, container):
+            return None
+        return self._denied(request)
+
+    def _owns(
+        self, request: Request, groups: list[str], account: str, prefix: str, container: str | None
+    ) -> bool:
+        name = account[len(prefix) :]
+        if RESELLER_ADMIN in groups and not name.startswith("."):
+            return True
+        if account not in groups or (container is None and request.method in ("PUT", "DELETE")):
+            return False
+        required = self._required.get(prefix)
+        return not required or required in groups
+
+    def _acl_allows(self, request: Request, groups: list[str], obj: str | None) -> bool:
+        sync_key = request.env.get("swift_sync_key")
+        if sync_key and "x-timestamp" in request.headers:
+            offered = request.headers.get("x-container-sync-key", "")
+            if hmac.compare_digest(str(sync_key).encode(), offered.encode()):
+                return True
+        if request.method == "OPTIONS":
+            return True
+        referrers, acl_groups = parse_acl(request.acl)
+        if referrer_allowed(request.headers.get("referer"), referrers) and (
+            obj or ".rlistings" in acl_groups
+        ):
+            return True
+        return any(group in acl_groups for group in groups if group)
+
+    def _account_acl_allows(
+        self, request: Request, groups: list[str], account: str, container: str | None
+    ) -> bool:
+        acls = self._account_acls(request, account)
+        if not acls:
+            return False
+        mine = set(groups)
+        if mine & set(acls.get("admin", ())):
+            request.env["swift_owner"] = True
+            return True
+        reading = request.method in ("GET", "HEAD")
+        if mine & set(acls.get("read-write", ())) and (container or reading):
+            return True
+        return bool(mine & set(acls.get("read-only", ()))) and reading
+
+    def _account_acls(self, request: Request, account: str) -> dict[str, list[str]] | None:
+        info = account_info(request, self.forward, account)
+        stored = info.sysmeta.get("core-access-control")
+        return parse_account_acl(stored) if stored else None
+
+    def _check_account_acl(self, request: Request, container: str | None) -> Response | None:
+        """Validate a new account ACL and turn it into system metadata."""
+        value = request.headers.get(ACL_HEADER)
+        if value is None or container is not None or request.method not in ("PUT", "POST"):
+            return None
+        problem = account_acl_error(value)
+        if problem is not None:
+            text = f"X-Account-Access-Control invalid: {problem}\n\nInput: {value}\n"
+            return error_response(400, text.encode("latin-1", "replace"), content_type=TEXT)
+        request.headers[ACL_SYSMETA] = format_account_acl(parse_account_acl(value) or {})
+        return None
+
+    def _denied(self, request: Request) -> Response:
+        if request.env.get("REMOTE_USER"):
+            self._statsd.increment(f"{self._metric}.forbidden")
+            return error_response(403)
+        self._statsd.increment(f"{self._metric}.unauthorized")
+        return unauthorised(request)
+
+    # tokens
+
+    def _give_token(self, request: Request) -> Response:
+        if request.method != "GET":
+            return error_response(405, headers={"allow": "GET"})
+        shape = request.raw_path[len(self._auth_path) :].strip("/").split("/")
+        if shape in (["v1.0"], ["auth"]):
+            account, name, key = _credentials(request.headers)
+        elif len(shape) == 3 and shape[0] == "v1" and shape[2] == "auth":
+            account, name, key = _credentials_for(unquote(shape[1]), request.headers)
+        else:
+            return error_response(400)
+        user = self._users.get((account or "", name or ""))
+        if user is None or not hmac.compare_digest(
+            user.key.encode("utf-8"), (key or "").encode("latin-1", "replace")
+        ):
+            self._statsd.increment(f"{self._metric}.token_denied")
+            return unauthorised(request, account or "unknown")
+        try:
+            return self._token_response(request, user)
+        except MemcacheError as error:
+            self._statsd.increment(f"{self._metric}.errors")
+            self._log.error(str(error), txid=request.env.get("swift.trans_id"))
+            return error_response(503)
+
+    def _token_response(self, request: Request, user: User) -> Response:
+        cache = request.env.get("swift.cache")
+        if cache is None:
+            return error_response(500, "tempauth needs the cache filter before it in the pipeline")
+        prefix = self._prefixes[0]
+        user_key = f"{prefix}/user/{user.account}:{user.name}"
+        groups = self._groups_string(user)
+        now = time.time()
+        token, expires = cache.get(user_key, raise_on_error=True), 0.0
+        if token:
+            entry = cache.get(f"{prefix}/token/{token}", raise_on_error=True)
+            same = entry and sorted(str(entry[1]).split(",")) == sorted(groups.split(","))
+            if same and entry[0] > now:
+                expires = entry[0]
+            else:
+                token = None
+        if not token:
+            token, expires = f"{prefix}tk{uuid4().hex}", now + self._settings.token_life
+            life = self._settings.token_life
+            cache.set(f"{prefix}/token/{token}", [expires, groups], ttl_s=life, raise_on_error=True)
+            cache.set(user_key, token, ttl_s=life, raise_on_error=True)
+        request.env["swift.access_logging"] = {"user_id": f"{user.account}:{user.name}"}
+        headers = {
+            "x-auth-token": token,
+            "x-storage-token": token,
+            "x-auth-token-expires": str(int(expires - now)),
+            "x-storage-url": self._storage_url(request, user),
+            "content-type": HTML,
+        }
+        return Response(200, headers)
+
+    def _groups_string(self, user: User) -> str:
+        named = (
+            user
+            if user.url
+            else User(
+                user.account, user.name, user.key, user.groups, f"$HOST/v1/{self._prefixes[0]}{user.account}"
+            )
+        )
+        return user_groups(named, self._prefixes)
+
+    def _storage_url(self, request: Request, user: User) -> str:
+        scheme = self._settings.storage_url_scheme
+        if scheme == "default":
+            scheme = request.scheme
+        host = f"{scheme}://{request.headers.get('host', 'localhost')}"
+        url = user.url or f"$HOST/v1/{quote(self._prefixes[0] + user.account)}"
+        return url.replace("$HOST", host)
+
+
+def _account_of(request: Request) -> str | None:
+    try:
+        return request.split_path(1, 3, rest_with_last=True)[1]  # type: ignore[no-any-return]
+    except (BadPath, NotUTF8):
+        return None
+
+
+def _credentials(headers: HeaderMap) -> tuple[str | None, str | None, str | None]:
+    user = headers.get("x-auth-user") or headers.get("x-storage-user") or ""
+    account, separator, name = unquote(user).partition(":")
+    key = headers.get("x-auth-key") or headers.get("x-storage-pass")
+    return (account, name, key) if separator else (None, None, key)
+
+
+def _credentials_for(account: str, headers: HeaderMap) -> tuple[str | None, str | None, str | None]:
+    name = headers.get("x-storage-user")
+    if not name:
+        owner, separator, name = headers.get("x-auth-user", "").partition(":")
+        if not separator or owner != account:
+            return account, None, None
+    return account, unquote(name), headers.get("x-storage-pass") or headers.get("x-auth-key")
+
+
+def unauthorised(request: Request, realm: str | None = None) -> Response:
+    """401 with the challenge of public-api.md §3: the account as realm, quoted."""
+    if realm is None:
+        parts = request.raw_path.split("/")
+        realm = parts[2] if len(parts) > 2 and parts[2] and parts[1] != "auth" else "unknown"
+    return error_response(401, headers={"www-authenticate": f'Swift realm="{quote(realm, safe="%")}"'})
+
+
+def make_tempauth(app: Any, conf: Conf) -> Tempauth:
+    """The filter of a configuration section."""
+    settings = parse_options(TempauthSettings, conf, "tempauth")
+    process_of(conf).info.register("tempauth", {"account_acls": True})
+    return Tempauth(app, settings, parse_users(conf), conf, telemetry_of(conf, name="tempauth"))
+
+
+filter_factory = factory_of(make_tempauth)

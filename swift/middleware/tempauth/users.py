@@ -1,0 +1,98 @@
+"""The users of a tempauth section and its options, parsed (spec: middleware.md §1)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from swift.base.errors import ConfigError
+from swift.config.kinds import integer
+from swift.config.schema import Settings, option
+
+ADMIN, RESELLER_ADMIN, RESELLER_READER = ".admin", ".reseller_admin", ".reseller_reader"
+
+
+@dataclass(frozen=True)
+class TempauthSettings(Settings):
+    """``[filter:tempauth]`` without its users."""
+
+    reseller_prefix: tuple[str, ...] = option(("AUTH",), "Prefixes of the accounts that it governs.")
+    require_group: str = option("", "Group that owners must be in; also per prefix: SERVICE_require_group.")
+    auth_prefix: str = option("/auth/", "Path below which tokens are given out.")
+    token_life: int = option(86400, "Seconds a token is valid.", kind=integer(1))
+    allow_overrides: bool = option(True, "Let swift.authorize_override of other filters pass.")
+    storage_url_scheme: str = option("default", "Scheme of storage URLs: default, http or https.")
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """One configured user."""
+
+    account: str
+    name: str
+    key: str = field(repr=False)
+    groups: tuple[str, ...]
+    url: str | None
+
+
+def normalise_prefixes(items: tuple[str, ...]) -> list[str]:
+    """Reseller prefixes with their trailing underscore; ``''`` stands for none."""
+    prefixes = []
+    for item in items or ("",):
+        word = item.strip().strip("'\"")
+        prefixes.append(word + "_" if word and not word.endswith("_") else word)
+    return list(dict.fromkeys(prefixes))
+
+
+def parse_users(conf: Mapping[str, Any]) -> dict[tuple[str, str], User]:
+    """The ``user_…`` and ``user64_…`` options; raises ``ConfigError`` naming the option."""
+    users: dict[tuple[str, str], User] = {}
+    for name, value in conf.items():
+        if name.startswith(("user_", "user64_")):
+            kind, _, rest = name.partition("_")
+            account, separator, user = rest.partition("_")
+            if not separator or "_" in user or not account or not user:
+                raise ConfigError(f"option {name} must be {kind}_<account>_<user>")
+            if kind == "user64":
+                account, user = _decode64(name, account), _decode64(name, user)
+            users[account, user] = _parse_user(name, account, user, str(value))
+    return users
+
+
+def _decode64(option_name: str, text: str) -> str:
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4)).decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError):
+        raise ConfigError(f"option {option_name}: {text!r} is not base64 of UTF-8")
+
+
+def _parse_user(option_name: str, account: str, user: str, value: str) -> User:
+    words = value.split()
+    if not words:
+        raise ConfigError(f"option {option_name} has no key")
+    key, *groups = words
+    url = groups.pop() if groups and ("://" in groups[-1] or "$HOST" in groups[-1]) else None
+    return User(account, user, key, tuple(groups), url)
+
+
+def required_groups(conf: Mapping[str, Any], prefixes: list[str]) -> dict[str, str]:
+    """``require_group`` per prefix; ``<PREFIX>_require_group`` overrides the general one."""
+    general = str(conf.get("require_group", "")).strip()
+    groups = {}
+    for prefix in prefixes:
+        groups[prefix] = str(conf.get(f"{prefix}require_group", general)).strip()
+    return groups
+
+
+def user_groups(user: User, prefixes: list[str]) -> str:
+    """The group string of a token: account, account:user, configured groups, owned accounts."""
+    groups = [user.account, f"{user.account}:{user.name}"]
+    groups += [group for group in user.groups if group != ADMIN]
+    if ADMIN in user.groups:
+        groups += [prefix + user.account for prefix in prefixes]
+        if user.url:
+            groups.append(user.url.rsplit("/", 1)[-1])
+    return ",".join(dict.fromkeys(groups))
