@@ -1,0 +1,53 @@
+"""The distribution: package, entry points with the peer's names, console scripts."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+HERE = Path(__file__).parent
+VERSION = re.search(r'^__version__ = "([^"]+)"', (HERE / "swift/__init__.py").read_text(), re.M)[1]
+
+SERVERS = ("proxy", "account", "container", "object")
+FILTERS = {
+    "catch_errors": "catch_errors",
+    "gatekeeper": "gatekeeper",
+    "healthcheck": "healthcheck",
+    "proxy_logging": "proxy_logging",
+    "memcache": "memcache",
+    "listing_formats": "listing_formats",
+    "tempauth": "tempauth",
+    "dlo": "dlo",
+}
+COMMANDS = {
+    "swift-aio": "swift.cli.aio:main",
+    "swift-ring-builder": "swift.cli.ring_builder:main",
+    **{f"swift-{name}-server": f"swift.cli.{name}_server:main" for name in SERVERS},
+}
+
+setup(
+    name="swift",
+    version=VERSION,
+    description="An object store that speaks OpenStack Swift's API, formats and protocols",
+    long_description=(HERE / "README.md").read_text(),
+    long_description_content_type="text/markdown",
+    python_requires=">=3.11",
+    packages=find_packages(include=["swift", "swift.*"]),
+    install_requires=[
+        line.strip()
+        for line in (HERE / "requirements.txt").read_text().splitlines()
+        if line.strip() and not line.startswith("#")
+    ],
+    entry_points={
+        "paste.app_factory": [
+            "proxy = swift.proxy.factory:app_factory",
+            "account = swift.account.server:app_factory",
+            "container = swift.container.server:app_factory",
+            "object = swift.obj.server:app_factory",
+        ],
+        "paste.filter_factory": [
+            f"{name} = swift.middleware.{module}:filter_factory" for name, module in FILTERS.items()
+        ],
+        "console_scripts": [f"{name} = {target}" for name, target in COMMANDS.items()],
+    },
+)

@@ -1,0 +1,18 @@
+"""swift-account-server: run the account server in the foreground."""
+
+from __future__ import annotations
+
+from swift import green
+
+green.patch()
+
+from swift.cli.serve import run_server  # noqa: E402
+
+
+def main() -> int:
+    """The console script; the exit code."""
+    return run_server("account-server")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

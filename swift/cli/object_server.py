@@ -1,0 +1,18 @@
+"""swift-object-server: run the object server in the foreground."""
+
+from __future__ import annotations
+
+from swift import green
+
+green.patch()
+
+from swift.cli.serve import run_server  # noqa: E402
+
+
+def main() -> int:
+    """The console script; the exit code."""
+    return run_server("object-server")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,83 @@
+"""Bodies made of many pieces: the bytes of one large object from the responses of its segments.
+
+``SegmentedBody`` pulls the next response only when the one before is used up, so one segment is open at a
+time. It refuses to know where segments come from; the caller gives a function that opens one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+from swift.http.body import BodyError
+from swift.http.response import Response
+
+S = TypeVar("S")
+
+
+class SegmentedBody(Generic[S]):
+    """The concatenated bodies of segments.
+
+    ``open_segment`` returns a response with exactly the wanted bytes or raises ``BodyError``; the first
+    segment is opened by ``start``, so that its failure can still become a status.
+    """
+
+    def __init__(self, segments: Sequence[S], open_segment: Callable[[S], Response], length: int | None):
+        self._segments = list(segments)
+        self._open = open_segment
+        self._current: Response | None = None
+        self._rest: memoryview = memoryview(b"")
+        self.length = length
+
+    def start(self) -> None:
+        """Open the first segment; raises ``BodyError``."""
+        if self._segments and self._current is None:
+            self._next()
+
+    def _next(self) -> bool:
+        if self._current is not None:
+            self._current.discard()
+            self._current.ended(0, True)
+            self._current = None
+        if not self._segments:
+            return False
+        self._current = self._open(self._segments.pop(0))
+        body = self._current.body
+        self._rest = memoryview(body) if isinstance(body, bytes) else memoryview(b"")
+        return True
+
+    def read_into(self, buffer: memoryview) -> int:
+        """Fill the buffer with what is there; 0 at the end; raises ``BodyError``."""
+        while True:
+            if self._current is None and not self._next():
+                return 0
+            assert self._current is not None
+            size = self._read_current(buffer, self._current.body)
+            if size or not self._next():
+                return size
+
+    def _read_current(self, buffer: memoryview, body: object) -> int:
+        if self._rest:
+            size = min(len(buffer), len(self._rest))
+            buffer[:size] = self._rest[:size]
+            self._rest = self._rest[size:]
+            return size
+        if isinstance(body, bytes):
+            return 0
+        read_into = getattr(body, "read_into", None)
+        if read_into is None:
+            raise BodyError("a segment's body cannot be relayed")
+        return int(read_into(buffer))
+
+    def __iter__(self) -> Iterator[bytes]:
+        buffer = memoryview(bytearray(65536))
+        while size := self.read_into(buffer):
+            yield bytes(buffer[:size])
+
+    def close(self) -> None:
+        """Let go of the open segment."""
+        self._segments = []
+        if self._current is not None:
+            self._current.discard()
+            self._current.ended(0, False)
+            self._current = None

@@ -1,0 +1,69 @@
+"""``egg:swift#proxy``: the proxy application from its configuration section."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from swift.base.errors import ConfigError
+from swift.cluster.client import make_transport
+from swift.cluster.rings import Rings
+from swift.compose import cluster_of, merged, process_of, telemetry_of
+from swift.config.files import read_sections
+from swift.proxy.app import ProxyApp
+from swift.proxy.context import ProxyContext
+from swift.proxy.settings import ProxySettings
+
+_POLICY_SECTION = re.compile(r"proxy-server:policy:(\d+)\Z")
+#: Options that a policy section may override (proxy.md §5).
+_PER_POLICY = frozenset(
+    (
+        "sorting_method",
+        "read_affinity",
+        "write_affinity",
+        "write_affinity_node_count",
+        "rebalance_missing_suppression_count",
+        "concurrent_gets",
+        "concurrency_timeout",
+    )
+)
+
+
+def app_factory(global_conf: Mapping[str, Any], **local_conf: Any) -> ProxyApp:
+    """Make the proxy; raises ``ConfigError`` naming the option."""
+    conf = merged(global_conf, local_conf)
+    cluster = cluster_of(conf)
+    telemetry = telemetry_of(conf, name="proxy-server")
+    texts = {key: value for key, value in conf.items() if isinstance(value, str)}
+    own = {key: value for key, value in local_conf.items() if key != "log_name"}
+    settings = ProxySettings.parse(texts, source="[app:proxy-server]")
+    ProxySettings.parse(own, source="[app:proxy-server]", warn=telemetry.log.warning)
+    swift_dir = conf.get("swift_dir", "/etc/swift")
+    context = ProxyContext(
+        settings=settings,
+        rings=Rings(swift_dir, cluster.policies),
+        transport=make_transport(telemetry.metrics),
+        policies=cluster.policies,
+        limits=cluster.config.limits,
+        hasher=cluster.config.hasher,
+        telemetry=telemetry,
+        policy_settings=_policy_settings(conf, texts),
+    )
+    for index in context.policy_settings:
+        if cluster.policies.get(index) is None:
+            raise ConfigError(f"[proxy-server:policy:{index}] is for a policy that does not exist")
+    return ProxyApp(context, process_of(conf).info, swift_dir=swift_dir)
+
+
+def _policy_settings(conf: Mapping[str, Any], texts: dict[str, str]) -> dict[int, ProxySettings]:
+    path = conf.get("__file__")
+    if not path:
+        return {}
+    found = {}
+    for name, values in read_sections(path).items():
+        match = _POLICY_SECTION.match(name)
+        if match:
+            special = {key: value for key, value in values.items() if key in _PER_POLICY}
+            found[int(match[1])] = ProxySettings.parse({**texts, **special}, source=f"[{name}]")
+    return found
