@@ -19,7 +19,9 @@ ALL = [(group, i, case) for group, cases in CASES.items() for i, case in enumera
 def _preferences(case):
     if "frag_prefs" not in case:
         return None
-    return [FragmentPreference(Timestamp(p["timestamp"]), frozenset(p["exclude"])) for p in case["frag_prefs"]]
+    return [
+        FragmentPreference(Timestamp(p["timestamp"]), frozenset(p["exclude"])) for p in case["frag_prefs"]
+    ]
 
 
 def _as_golden(choice: Choice) -> dict:
