@@ -1,0 +1,293 @@
+"""The command line of swift-aio."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from swift.base.errors import ConfigError, SwiftError
+from swift.cli.aio.make import make_cluster, mount_devices, unmount_devices
+from swift.cli.aio.plan import Plan, new_plan, saved_plan
+from swift.cli.aio.supervisor import AlreadyRunning, RunLock, Supervisor, processes_of
+
+EXAMPLES = """examples:
+  swift-aio start ~/swift-data                 create (if new) and start a cluster in the background
+  swift-aio start ~/swift-data --foreground    the same, until Ctrl-C
+  swift-aio start ~/two --port 9080 --base-port 9200 --cache-port 9311    a second one beside it
+  sudo swift-aio start /srv/swift --xfs        on loop-mounted XFS images
+  swift-aio status ~/swift-data --format json
+  swift-aio stop ~/swift-data
+  swift-aio clean ~/swift-data --yes           remove it with all its data
+"""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="swift-aio",
+        description="Run a replicated object store cluster on this machine.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="start|status|stop|clean")
+    start = commands.add_parser("start", help="create the cluster if it is new, and run it")
+    start.add_argument("--foreground", action="store_true", help="stay until Ctrl-C")
+    start.add_argument("--ip", help="address of all servers (127.0.0.1)")
+    start.add_argument("--port", type=_port, help="port of the proxy (8080)")
+    start.add_argument("--base-port", type=_port, help="first port of the storage servers (6200)")
+    start.add_argument("--cache-port", type=_port, help="port of the cache (11311)")
+    start.add_argument("--nodes", type=int, help="storage nodes, one device each (4)")
+    start.add_argument("--replicas", type=int, help="copies of everything (3)")
+    start.add_argument("--workers", type=int, help="proxy worker processes (2)")
+    start.add_argument("--xfs", action="store_true", default=None, help="devices are XFS images; needs root")
+    status = commands.add_parser("status", help="show its processes")
+    status.add_argument("--format", choices=("text", "json"), default="text")
+    stop = commands.add_parser("stop", help="end all its processes")
+    clean = commands.add_parser("clean", help="remove a stopped cluster and its data")
+    clean.add_argument("--yes", action="store_true", help="do not ask")
+    for command in (start, status, stop, clean):
+        command.add_argument("data", type=Path, help="data directory of the cluster")
+    return parser
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 65000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port")
+    return int(text)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script; 0 for success, 1 for an error, 3 when status finds nothing running."""
+    args = _parser().parse_args(argv)
+    args.data = args.data.expanduser().absolute()
+    try:
+        return {"start": _start, "status": _status, "stop": _stop, "clean": _clean}[args.command](args)
+    except (SwiftError, OSError) as error:
+        print(f"swift-aio: {error}", file=sys.stderr)
+        return 1
+
+
+def _existing(data: Path) -> Plan:
+    plan = saved_plan(data)
+    if plan is None:
+        raise ConfigError(f"there is no cluster in {data}; create one with: swift-aio start {data}")
+    return plan
+
+
+# --- start ------------------------------------------------------------------------------------------
+
+
+def _plan_of(args: argparse.Namespace) -> Plan:
+    choices = {
+        "ip": args.ip,
+        "proxy_port": args.port,
+        "base_port": args.base_port,
+        "cache_port": args.cache_port,
+        "nodes": args.nodes,
+        "replicas": args.replicas,
+        "proxy_workers": args.workers,
+        "xfs": args.xfs,
+    }
+    plan = saved_plan(args.data)
+    if plan is None:
+        if args.data.exists() and any(args.data.iterdir()):
+            raise ConfigError(f"{args.data} is not empty and not a cluster; choose another directory")
+        plan = new_plan(args.data, **choices)
+        if plan.nodes < plan.replicas:
+            raise ConfigError(f"{plan.replicas} replicas need at least as many nodes, not {plan.nodes}")
+        return plan
+    different = [n for n, v in choices.items() if v is not None and v != getattr(plan, n)]
+    if different:
+        raise ConfigError(
+            f"the cluster in {args.data} was created with other values of {', '.join(different)}; "
+            "leave them out, or clean it first"
+        )
+    return plan
+
+
+def _start(args: argparse.Namespace) -> int:
+    plan = _plan_of(args)
+    lock = RunLock(plan)
+    holder = lock.holder()
+    if holder is not None:
+        raise AlreadyRunning(holder)
+    plan.root.mkdir(parents=True, exist_ok=True)
+    make_cluster(plan)
+    plan.save()
+    if args.foreground:
+        return _run(plan, lock, ready=lambda: print(_welcome(plan), flush=True), tell=_tell)
+    return _start_in_background(plan, lock)
+
+
+def _tell(text: str) -> None:
+    print(f"swift-aio: {text}", flush=True)
+
+
+def _run(plan: Plan, lock: RunLock, *, ready, tell) -> int:  # type: ignore[no-untyped-def]
+    lock.acquire()
+    if plan.xfs:
+        mount_devices(plan)
+    supervisor = Supervisor(plan, tell)
+    supervisor.handle_signals()
+    try:
+        supervisor.start()
+        ready()
+        supervisor.watch()
+    finally:
+        supervisor.end()
+        if plan.xfs:
+            unmount_devices(plan)
+    return 0
+
+
+def _start_in_background(plan: Plan, lock: RunLock) -> int:
+    """Fork a supervisor and wait for its word that all is up."""
+    read_end, write_end = os.pipe()
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        _become_daemon(plan, lock, read_end, write_end)
+    os.close(write_end)
+    failed = False
+    with os.fdopen(read_end) as words:
+        for line in words:
+            kind, _, text = line.rstrip("\n").partition(" ")
+            if kind == "ready":
+                _clear_progress()
+                print(_welcome(plan))
+                return 0
+            if kind == "error":
+                _clear_progress()
+                print(f"swift-aio: {text}", file=sys.stderr)
+                failed = True
+            else:
+                _progress(text)
+    if not failed:
+        print(f"swift-aio: the supervisor ended; see {plan.logs}/supervisor.log", file=sys.stderr)
+    os.waitpid(pid, os.WNOHANG)
+    return 1
+
+
+def _progress(text: str) -> None:
+    if sys.stdout.isatty():
+        print(f"\r\x1b[Kstarting {text}", end="", flush=True)
+
+
+def _clear_progress() -> None:
+    if sys.stdout.isatty():
+        print("\r\x1b[K", end="", flush=True)
+
+
+def _become_daemon(plan: Plan, lock: RunLock, read_end: int, write_end: int) -> None:
+    status = 1
+    try:
+        os.setsid()
+        os.close(read_end)
+        os.set_inheritable(write_end, False)
+        log = os.open(plan.logs / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        null = os.open(os.devnull, os.O_RDONLY)
+        for target, source in ((0, null), (1, log), (2, log)):
+            os.dup2(source, target)
+        open_end = [write_end]
+
+        def say(kind: str, text: str = "") -> None:
+            if open_end:
+                os.write(open_end[0], f"{kind} {text}\n".encode())
+
+        def ready() -> None:
+            say("ready")
+            os.close(open_end.pop())
+
+        def tell(text: str) -> None:
+            print(f"{time.strftime('%F %T')} {text}", flush=True)
+            say("progress", text)
+
+        try:
+            status = _run(plan, lock, ready=ready, tell=tell)
+        except (SwiftError, OSError) as error:
+            print(f"{time.strftime('%F %T')} {error}", flush=True)
+            say("error", str(error).replace("\n", " "))
+    finally:
+        os._exit(status)
+
+
+def _welcome(plan: Plan) -> str:
+    auth = f"-A {plan.auth_url} -U {plan.user} -K {plan.key}"
+    return f"""The cluster in {plan.root} is up: {plan.nodes} devices, {plan.replicas} replicas.
+
+  endpoint  {plan.storage_url}
+  auth      {plan.auth_url}
+  user      {plan.user}
+  key       {plan.key}
+  logs      {plan.logs}
+
+Try next:
+  swift {auth} stat
+  swift {auth} upload photos /etc/hostname
+  curl -i -H 'X-Auth-User: {plan.user}' -H 'X-Auth-Key: {plan.key}' {plan.auth_url}
+  curl http://{plan.ip}:{plan.proxy_port}/info
+  swift-aio stop {plan.root}
+"""
+
+
+# --- the others -------------------------------------------------------------------------------------
+
+
+def _status(args: argparse.Namespace) -> int:
+    plan = _existing(args.data)
+    holder = RunLock(plan).holder()
+    rows = processes_of(plan) if holder is not None else []
+    if args.format == "json":
+        print(json.dumps({"running": holder is not None, "supervisor": holder, "processes": rows}))
+    elif holder is None:
+        print(f"not running: {plan.root}")
+    else:
+        print(f"running (supervisor pid {holder}): {plan.root}")
+        for row in rows:
+            print(f"  {row['name']:<14} pid {row['pid']:<8} port {row['port']:<6} {row['state']}")
+    if holder is None:
+        return 3
+    return 0 if all(row["state"] == "up" for row in rows) else 1
+
+
+def _stop(args: argparse.Namespace) -> int:
+    plan = _existing(args.data)
+    lock = RunLock(plan)
+    holder = lock.holder()
+    if not holder:
+        print("not running")
+        return 0
+    os.kill(holder, signal.SIGTERM)
+    deadline = time.monotonic() + 60
+    while lock.holder() is not None:
+        if time.monotonic() > deadline:
+            raise ConfigError(f"the supervisor (pid {holder}) does not end; see {plan.logs}/supervisor.log")
+        time.sleep(0.05)
+    print("stopped")
+    return 0
+
+
+def _clean(args: argparse.Namespace) -> int:
+    plan = _existing(args.data)
+    if RunLock(plan).holder() is not None:
+        raise ConfigError(f"the cluster is running; first: swift-aio stop {plan.root}")
+    if not args.yes:
+        answer = input(f"Remove {plan.root} and everything stored in it? (y/N) ")
+        if answer.strip().lower() != "y":
+            print("nothing removed")
+            return 1
+    if plan.xfs:
+        unmount_devices(plan)
+    shutil.rmtree(plan.root)
+    print(f"removed {plan.root}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

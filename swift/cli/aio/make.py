@@ -1,0 +1,194 @@
+"""Making the files of a cluster: directories, configuration, rings, loop-mounted devices."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from swift.base.errors import ConfigError
+from swift.cli.aio.plan import Plan
+from swift.ring.builder import RingBuilder
+
+_XATTR = "user.swift.probe"
+PIPELINE = (
+    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth dlo proxy-logging "
+    "proxy-server"
+)
+
+
+def check_xattrs(directory: Path) -> None:
+    """Raise ``ConfigError`` when files here cannot carry user extended attributes."""
+    with tempfile.NamedTemporaryFile(dir=directory) as probe:
+        try:
+            os.setxattr(probe.fileno(), _XATTR, b"1")
+        except OSError as error:
+            raise ConfigError(
+                f"the filesystem of {directory} does not take user extended attributes ({error.strerror}); "
+                "choose a data directory on ext4, XFS or btrfs, or run as root with --xfs"
+            )
+
+
+def make_cluster(plan: Plan) -> None:
+    """Create everything that does not exist yet."""
+    for path in (plan.root, plan.etc, plan.run, plan.logs, plan.cache):
+        path.mkdir(parents=True, exist_ok=True)
+    if not plan.xfs:
+        check_xattrs(plan.root)
+    for node in plan.node_numbers():
+        (plan.devices(node) / plan.device(node)).mkdir(parents=True, exist_ok=True)
+    _write_configs(plan)
+    if not (plan.etc / "object.ring.gz").exists():
+        _make_rings(plan)
+
+
+def _write_configs(plan: Plan) -> None:
+    swift_conf = f"[swift-hash]\nswift_hash_path_suffix = {plan.hash_suffix}\n"
+    policy = "\n[storage-policy:0]\nname = gold\ndefault = yes\n"
+    _write(plan.etc / "swift.conf", swift_conf + policy, mode=0o600)
+    _write(plan.etc / "proxy-server.conf", _proxy_conf(plan), mode=0o600)
+    for kind in ("account", "container", "object"):
+        for node in plan.node_numbers():
+            _write(plan.etc / f"{kind}-server" / f"{node}.conf", _storage_conf(plan, kind, node))
+
+
+def _write(path: Path, text: str, *, mode: int = 0o644) -> None:
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=mode)
+    path.write_text(text)
+
+
+def _defaults(plan: Plan, port: int, workers: int) -> str:
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    return (
+        f"[DEFAULT]\nbind_ip = {plan.ip}\nbind_port = {port}\nworkers = {workers}\n"
+        f"user = {user}\nswift_dir = {plan.etc}\n"
+    )
+
+
+def _proxy_conf(plan: Plan) -> str:
+    account, _, name = plan.user.partition(":")
+    return (
+        _defaults(plan, plan.proxy_port, plan.proxy_workers)
+        + f"""
+[pipeline:main]
+pipeline = {PIPELINE}
+
+[app:proxy-server]
+use = egg:swift#proxy
+account_autocreate = true
+allow_account_management = true
+
+[filter:catch_errors]
+use = egg:swift#catch_errors
+
+[filter:gatekeeper]
+use = egg:swift#gatekeeper
+
+[filter:healthcheck]
+use = egg:swift#healthcheck
+
+[filter:proxy-logging]
+use = egg:swift#proxy_logging
+
+[filter:cache]
+use = egg:swift#memcache
+memcache_servers = {plan.ip}:{plan.cache_port}
+memcache_max_connections = 32
+
+[filter:listing_formats]
+use = egg:swift#listing_formats
+
+[filter:tempauth]
+use = egg:swift#tempauth
+user_{account}_{name} = {plan.key} .admin
+user_{account}_{name}3 = {plan.key}3
+user_{account}2_{name}2 = {plan.key}2 .admin
+user_admin_admin = admin .admin .reseller_admin
+
+[filter:dlo]
+use = egg:swift#dlo
+"""
+    )
+
+
+def _storage_conf(plan: Plan, kind: str, node: int) -> str:
+    mount_check = "true" if plan.xfs else "false"
+    return (
+        _defaults(plan, plan.port(kind, node), 0)
+        + f"""devices = {plan.devices(node)}
+mount_check = {mount_check}
+
+[pipeline:main]
+pipeline = healthcheck {kind}-server
+
+[app:{kind}-server]
+use = egg:swift#{kind}
+
+[filter:healthcheck]
+use = egg:swift#healthcheck
+"""
+    )
+
+
+def _make_rings(plan: Plan) -> None:
+    for kind in ("account", "container", "object"):
+        builder = RingBuilder(plan.part_power, plan.replicas, 1)
+        for node in plan.node_numbers():
+            builder.add_device(
+                region=1,
+                zone=node,
+                ip=plan.ip,
+                port=plan.port(kind, node),
+                device=plan.device(node),
+                weight=100.0,
+            )
+        builder.rebalance(seed=1)
+        builder.save(str(plan.etc / f"{kind}.builder"))
+        builder.write_ring(str(plan.etc / f"{kind}.ring.gz"))
+
+
+# --- XFS on loop devices ----------------------------------------------------------------------------
+
+
+def check_xfs() -> None:
+    """Raise ``ConfigError`` when ``--xfs`` cannot work here."""
+    if os.geteuid() != 0:
+        raise ConfigError("--xfs needs root, because it mounts loop devices")
+    for tool, package in (("mkfs.xfs", "xfsprogs"), ("mount", "mount"), ("umount", "mount")):
+        if shutil.which(tool) is None:
+            raise ConfigError(f"--xfs needs {tool}; install the system package {package}")
+
+
+def mount_devices(plan: Plan) -> None:
+    """Create missing images and mount them all."""
+    check_xfs()
+    images = plan.root / "images"
+    images.mkdir(exist_ok=True)
+    for node in plan.node_numbers():
+        image, target = images / f"{plan.device(node)}.img", plan.devices(node) / plan.device(node)
+        if not image.exists():
+            with open(image, "wb") as file:
+                file.truncate(plan.xfs_bytes)
+            _run("mkfs.xfs", "-q", "-f", str(image))
+        if not os.path.ismount(target):
+            _run("mount", "-o", "loop,noatime", str(image), str(target))
+
+
+def unmount_devices(plan: Plan) -> None:
+    """Unmount what is mounted."""
+    for node in plan.node_numbers():
+        target = plan.devices(node) / plan.device(node)
+        if os.path.ismount(target):
+            _run("umount", str(target))
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ConfigError(f"{' '.join(command)} failed: {done.stderr.strip()}")

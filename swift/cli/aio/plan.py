@@ -1,0 +1,133 @@
+"""What an all-in-one cluster consists of: directories, ports and processes, decided before anything is made.
+
+A plan is remembered in ``aio.json`` in the data directory, so that later starts find the same cluster. It
+refuses to know how files are written or processes run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from swift.base.errors import ConfigError
+
+PLAN_FILE = "aio.json"
+PLAN_VERSION = 1
+#: Every node gets this many ports: object, container, account.
+PORTS_PER_NODE = 10
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process of the cluster: its name, its arguments after the interpreter, its port."""
+
+    name: str
+    args: tuple[str, ...]
+    port: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A cluster below ``root``; sizes and ports are fixed when it is created."""
+
+    root: Path
+    ip: str = "127.0.0.1"
+    proxy_port: int = 8080
+    base_port: int = 6200
+    cache_port: int = 11311
+    nodes: int = 4
+    replicas: int = 3
+    part_power: int = 10
+    proxy_workers: int = 2
+    xfs: bool = False
+    xfs_bytes: int = 4 << 30
+    hash_suffix: str = ""
+    user: str = "test:tester"
+    key: str = "testing"
+
+    @property
+    def etc(self) -> Path:
+        """Configuration files and rings."""
+        return self.root / "etc"
+
+    @property
+    def run(self) -> Path:
+        """Pid and lock files."""
+        return self.root / "run"
+
+    @property
+    def logs(self) -> Path:
+        """One log file per process."""
+        return self.root / "log"
+
+    @property
+    def cache(self) -> Path:
+        """Recon files."""
+        return self.root / "cache"
+
+    def devices(self, node: int) -> Path:
+        """The devices directory of node 1…n."""
+        return self.root / f"node{node}"
+
+    def device(self, node: int) -> str:
+        """The device name of node 1…n."""
+        return f"sdb{node}"
+
+    def port(self, kind: str, node: int) -> int:
+        """The port of a storage server."""
+        offset = {"object": 0, "container": 1, "account": 2}[kind]
+        return self.base_port + PORTS_PER_NODE * node + offset
+
+    @property
+    def auth_url(self) -> str:
+        """Where tokens are given out."""
+        return f"http://{self.ip}:{self.proxy_port}/auth/v1.0"
+
+    @property
+    def storage_url(self) -> str:
+        """The user's account."""
+        return f"http://{self.ip}:{self.proxy_port}/v1/AUTH_{self.user.partition(':')[0]}"
+
+    def node_numbers(self) -> range:
+        """1…n."""
+        return range(1, self.nodes + 1)
+
+    def servers(self) -> Iterator[Process]:
+        """The servers in the order to start them; the proxy last."""
+        for node in self.node_numbers():
+            for kind in ("account", "container", "object"):
+                conf = self.etc / f"{kind}-server" / f"{node}.conf"
+                module = f"swift.cli.{kind}_server"
+                yield Process(f"{kind}-{node}", ("-m", module, str(conf), "-v"), self.port(kind, node))
+        conf = self.etc / "proxy-server.conf"
+        yield Process("proxy", ("-m", "swift.cli.proxy_server", str(conf), "-v"), self.proxy_port)
+
+    def save(self) -> None:
+        """Remember the plan."""
+        values = {k: v for k, v in dataclasses.asdict(self).items() if k != "root"}
+        text = json.dumps({"version": PLAN_VERSION, **values}, indent=1)
+        (self.root / PLAN_FILE).write_text(text + "\n")
+
+
+def new_plan(root: Path, **choices: object) -> Plan:
+    """A plan for a new cluster; a choice that is None keeps its default."""
+    chosen = {name: value for name, value in choices.items() if value is not None}
+    return Plan(root, hash_suffix=secrets.token_hex(16), **chosen)  # type: ignore[arg-type]
+
+
+def saved_plan(root: Path) -> Plan | None:
+    """The plan of an existing cluster, None when there is none; raises ``ConfigError`` for a foreign file."""
+    path = root / PLAN_FILE
+    if not path.exists():
+        return None
+    try:
+        values = json.loads(path.read_text())
+        if values.pop("version") != PLAN_VERSION:
+            raise ConfigError(f"{path} was written by another version of swift-aio")
+        return Plan(root, **values)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path} is not a plan of swift-aio ({error}); choose another directory")

@@ -1,0 +1,232 @@
+"""Running the processes of a cluster and ending them, all of them, whatever happens.
+
+The supervisor starts the cache and the servers as its children, waits until each answers, and then
+sleeps until a signal. Children die with it even when it is killed (parent-death signal).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from swift.base.errors import ConfigError, SwiftError
+from swift.cli.aio.plan import Plan, Process
+from swift.runtime.workers import die_with_parent
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 15.0
+
+Report = Callable[[str], None]
+
+
+class AlreadyRunning(SwiftError):
+    """Another supervisor holds the lock of this data directory."""
+
+    def __init__(self, pid: int):
+        super().__init__(f"already running (supervisor pid {pid})")
+        self.pid = pid
+
+
+class RunLock:
+    """An exclusive lock on the data directory; its file names the supervisor."""
+
+    def __init__(self, plan: Plan):
+        self._path = plan.run / "aio.pid"
+        self._file: Any = None
+
+    def acquire(self) -> None:
+        """Take the lock; raises ``AlreadyRunning``."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = open(self._path, "a+")  # noqa: SIM115 - held open as long as the lock
+        os.set_inheritable(self._file.fileno(), False)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.EACCES):
+                raise
+            raise AlreadyRunning(self.holder() or 0)
+        self._file.truncate(0)
+        self._file.write(f"{os.getpid()}\n")
+        self._file.flush()
+
+    def holder(self) -> int | None:
+        """The pid of the running supervisor, None when nobody holds the lock."""
+        try:
+            with open(self._path, "r+") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    text = file.read().strip()
+                    return int(text) if text.isdigit() else 0
+        except FileNotFoundError:
+            return None
+        return None
+
+
+def cache_process(plan: Plan) -> Process:
+    """memcached when it is installed, else our own small cache server."""
+    port = str(plan.cache_port)
+    memcached = shutil.which("memcached")
+    if memcached:
+        user = ("-u", "root") if os.geteuid() == 0 else ()
+        return Process(
+            "cache", (memcached, "-l", plan.ip, "-p", port, "-m", "64", "-U", "0", *user), plan.cache_port
+        )
+    args = ("-m", "swift.cli.aio.cache", plan.ip, port)
+    return Process("cache", args, plan.cache_port)
+
+
+def port_is_free(ip: str, port: int) -> bool:
+    """Whether nothing listens there now."""
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((ip, port))
+        except OSError:
+            return False
+    return True
+
+
+def answers(ip: str, port: int) -> bool:
+    """Whether something accepts connections there."""
+    with contextlib.suppress(OSError), socket.create_connection((ip, port), 0.2):
+        return True
+    return False
+
+
+class Supervisor:
+    """Starts, watches and ends the processes of one plan."""
+
+    def __init__(self, plan: Plan, report: Report):
+        self._plan = plan
+        self._report = report
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._stop = 0
+
+    def start(self) -> None:
+        """Start everything and wait until it answers; raises ``ConfigError`` after ending all of it."""
+        processes = [cache_process(self._plan), *self._plan.servers()]
+        for process in processes:
+            if not port_is_free(self._plan.ip, process.port):
+                raise ConfigError(
+                    f"port {process.port} ({process.name}) is taken; choose others with --port, "
+                    "--base-port or --cache-port"
+                )
+        try:
+            for process in processes:
+                self._spawn(process)
+            self._write_state(processes)
+            self._await(processes)
+        except BaseException:
+            self.end()
+            raise
+
+    def _spawn(self, process: Process) -> None:
+        program = process.args if process.args[0] != "-m" else (sys.executable, *process.args)
+        log = open(self._plan.logs / f"{process.name}.log", "ab", buffering=0)  # noqa: SIM115
+        with log:
+            self._children[process.name] = subprocess.Popen(
+                program,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=die_with_parent,
+                start_new_session=True,
+            )
+
+    def _write_state(self, processes: list[Process]) -> None:
+        rows = [{"name": p.name, "pid": self._children[p.name].pid, "port": p.port} for p in processes]
+        (self._plan.run / "processes.json").write_text(json.dumps(rows))
+
+    def _await(self, processes: list[Process]) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        waiting = {p.name: p for p in processes}
+        while waiting:
+            for name, process in list(waiting.items()):
+                if self._children[name].poll() is not None:
+                    raise ConfigError(f"{name} ended at once; {self._last_words(name)}")
+                if answers(self._plan.ip, process.port):
+                    del waiting[name]
+                    self._report(f"{len(processes) - len(waiting)}/{len(processes)} {name} is up")
+            if waiting and time.monotonic() > deadline:
+                raise ConfigError(f"{', '.join(waiting)} did not come up in {START_TIMEOUT_S:g} s")
+            if self._stop:
+                raise ConfigError("interrupted")
+            time.sleep(0.02)
+
+    def _last_words(self, name: str) -> str:
+        path = self._plan.logs / f"{name}.log"
+        lines = path.read_text(errors="replace").strip().splitlines()
+        return f"its log {path} ends: {lines[-1] if lines else '(empty)'}"
+
+    def handle_signals(self) -> None:
+        """End at SIGTERM, SIGINT and SIGHUP."""
+        for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(sig, self._on_signal)
+
+    def _on_signal(self, number: int, _frame: object) -> None:
+        self._stop = number
+
+    def watch(self) -> None:
+        """Sleep until told to stop; says when a process ends on its own."""
+        reported: set[str] = set()
+        while not self._stop:
+            for name, child in self._children.items():
+                if name not in reported and child.poll() is not None:
+                    reported.add(name)
+                    self._report(f"{name} (pid {child.pid}) ended with status {child.returncode}")
+            time.sleep(0.2)
+
+    def end(self) -> None:
+        """End every process, by force after the timeout."""
+        for child in reversed(self._children.values()):
+            _signal_group(child, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_TIMEOUT_S
+        for child in self._children.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(max(0.0, deadline - time.monotonic()))
+        for child in self._children.values():
+            _signal_group(child, signal.SIGKILL)
+            child.wait()
+        with contextlib.suppress(FileNotFoundError):
+            (self._plan.run / "processes.json").unlink()
+
+
+def _signal_group(child: subprocess.Popen[bytes], sig: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if sig == signal.SIGKILL:
+            os.killpg(child.pid, sig)
+        elif child.poll() is None:
+            child.send_signal(sig)
+
+
+def processes_of(plan: Plan) -> list[dict[str, Any]]:
+    """The recorded processes with their state: up, silent (does not answer) or dead."""
+    path: Path = plan.run / "processes.json"
+    if not path.exists():
+        return []
+    rows = json.loads(path.read_text())
+    for row in rows:
+        alive = _is_alive(row["pid"])
+        row["state"] = "dead" if not alive else "up" if answers(plan.ip, row["port"]) else "silent"
+    return rows  # type: ignore[no-any-return]
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[-1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in ("Z", "X")
