@@ -50,6 +50,7 @@ class Disk:
     write: Callable[[int, Any], int] = staticmethod(os.write)
     truncate: Callable[[int, int], None] = staticmethod(os.ftruncate)
     fstat: Callable[[int], os.stat_result] = staticmethod(os.fstat)
+    fchmod: Callable[[int, int], None] = staticmethod(os.fchmod)
     fsync: Callable[[int], None] = staticmethod(os.fsync)
     fdatasync: Callable[[int], None] = staticmethod(os.fdatasync)
     flock: Callable[[int, int], None] = staticmethod(fcntl.flock)

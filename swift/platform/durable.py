@@ -151,15 +151,18 @@ def replace_file(
     *,
     temporary_directory: str | None = None,
     unsynced: Sequence[str] = (),
+    mode: int | None = None,
 ) -> None:
     """Set the whole content of ``path`` atomically and durably; raises OSError and leaves the old one.
 
-    ``unsynced`` are the directories from ``make_directories`` of its directory.
+    ``unsynced`` are the directories from ``make_directories`` of its directory; ``mode`` are its permissions.
     """
     directory = os.path.dirname(path)
     file = open_temporary(disk, temporary_directory or directory)
     try:
         write_all(disk, file.fd, data)
+        if mode is not None:
+            disk.fchmod(file.fd, mode)
         disk.fsync(file.fd)
         for parent in unsynced:
             sync_directory(disk, parent)

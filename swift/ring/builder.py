@@ -19,9 +19,8 @@ from typing import Any
 
 from swift.base.clock import Clock, SystemClock
 from swift.ring import builderfile, dispersion
-from swift.ring.device import address, describe, normalized
+from swift.ring.device import describe, normalized
 from swift.ring.errors import (
-    BuilderFileError,
     DeviceError,
     DuplicateDevice,
     NoSuchDevice,
@@ -43,7 +42,7 @@ _NEW_FILE_MODE = 0o644
 
 @dataclass(frozen=True, slots=True)
 class Rebalanced:
-    """What a rebalance did: partition-replicas moved, balance and dispersion (percent) after, devices gone."""
+    """What a rebalance did: partition-replicas moved, balance and dispersion (percent), devices gone."""
 
     changed: int
     balance: float
@@ -93,10 +92,9 @@ class RingBuilder:
         """Read a builder file. Raises BuilderFileError for what is no builder, OSError otherwise."""
         with open(path, "rb") as file:
             fields = builderfile.loads(file.read(), path)
-        try:
-            builder = cls(fields["part_power"], fields["replicas"], fields["min_part_hours"], clock=clock)
-        except DeviceError as error:
-            raise BuilderFileError(path, str(error))
+        builder = cls(fields["part_power"], 1, 0, clock=clock)
+        builder.replicas = fields["replicas"]
+        builder.min_part_hours = fields["min_part_hours"]
         builder.next_part_power = fields["next_part_power"]
         builder.devs = fields["devs"]
         builder.devs_changed = fields["devs_changed"]
@@ -229,7 +227,9 @@ class RingBuilder:
         """
         if record.get("id") is None:
             record["id"] = next((i for i, dev in enumerate(self.devs) if dev is None), len(self.devs))
-        missing = [name for name in ("region", "zone", "ip", "port", "device", "weight") if name not in record]
+        missing = [
+            name for name in ("region", "zone", "ip", "port", "device", "weight") if name not in record
+        ]
         if missing:
             raise DeviceError(f"a device needs {', '.join(missing)}")
         dev = normalized(record)
@@ -251,7 +251,7 @@ class RingBuilder:
         """Refuse (DuplicateDevice) an address that another device has: same ip, port and device name."""
         for other in self.live_devs():
             if other["id"] != dev["id"] and all(other[key] == dev[key] for key in ("ip", "port", "device")):
-                place = f"{address(dev['ip'], dev['port'])}/{dev['device']}"
+                place = f"{dev['ip']}:{dev['port']}/{dev['device']}"
                 raise DuplicateDevice(f"Device {other['id']} already uses {place}.")
 
     def change_device(self, dev_id: int, **changes: Any) -> dict[str, Any]:
@@ -310,11 +310,23 @@ class RingBuilder:
 
     # -- the assignment --------------------------------------------------------------------------------
 
-    def rebalance(self, seed: object = None, *, progress: Progress | None = None) -> Rebalanced:
+    def movable_parts(self) -> bytearray:
+        """For each partition 1 when its minimum time has passed, else 0."""
+        free = bytes(int(passed >= self.min_part_hours) for passed in range(256))
+        return bytearray(self._aged_hours().tobytes().translate(free))
+
+    def rebalance(
+        self,
+        seed: object = None,
+        *,
+        progress: Progress | None = None,
+        movable: bytearray | None = None,
+    ) -> Rebalanced:
         """Bring the assignment in line with devices and settings; nothing changes when it raises.
 
-        The same ``seed`` gives the same result. Raises EmptyRing, RingValidationError (too few devices)
-        or PartPowerError (while a part power increase is under way).
+        The same ``seed`` gives the same result. ``movable`` replaces ``movable_parts`` and is cleared for
+        partitions that move, so that several builders can share it. Raises EmptyRing, RingValidationError
+        (too few devices) or PartPowerError (while a part power increase is under way).
         """
         if self.next_part_power is not None:
             raise PartPowerError("Partition power increase in progress")
@@ -324,9 +336,12 @@ class RingBuilder:
         lengths = row_lengths(self.parts, self.replicas)
         hours = self._aged_hours()
         if not self.rows:
+            if movable is not None:
+                movable[:] = bytes(len(movable))
             rows = spread(plan, lengths, typecode=typecode, rng=rng, progress=_stage(progress, "assigning"))
         else:
-            rows = self._reassigned(plan, lengths, typecode, hours, rng, progress)
+            movable = self.movable_parts() if movable is None else movable
+            rows = self._reassigned(plan, lengths, typecode, movable, rng, progress)
         changed = self._note_moves(rows, hours)
         self.rows = rows
         removed = self._drop_removed()
@@ -359,7 +374,7 @@ class RingBuilder:
         plan: Plan,
         lengths: list[int],
         typecode: str,
-        hours: array[int],
+        movable: bytearray,
         rng: random.Random,
         progress: Progress | None,
     ) -> list[array[int]]:
@@ -374,13 +389,12 @@ class RingBuilder:
         for row in rows:
             for dev_id in self.removed_ids:
                 _replace(row, dev_id, hole)
-        free = bytes(int(passed >= self.min_part_hours) for passed in range(256))
         Reassignment(
             plan,
             [dev if dev and dev["id"] not in self.removed_ids else None for dev in self.devs],
             rows,
             hole=hole,
-            movable=bytearray(hours.tobytes().translate(free)),
+            movable=movable,
             rng=rng,
             progress=progress,
         ).run()
@@ -392,7 +406,9 @@ class RingBuilder:
         changed = 0
         for number, row in enumerate(rows):
             old = self.rows[number] if self.rows and number < len(self.rows) else array(row.typecode)
-            moved = [part for part, (before, after) in enumerate(zip(old, row, strict=False)) if before != after]
+            moved = [
+                part for part, (before, after) in enumerate(zip(old, row, strict=False)) if before != after
+            ]
             moved += range(len(old), len(row))
             for part in moved:
                 hours[part] = 0
@@ -459,7 +475,9 @@ def _replace(row: array[int], old: int, new: int) -> None:
 def _validate(rows: list[array[int]], devs: list[dict[str, Any] | None], parts: int) -> None:
     live = [dev for dev in devs if dev is not None]
     if sum(dev.get("parts", 0) for dev in live) != sum(len(row) for row in rows):
-        raise RingValidationError("All partitions are not double accounted for: the devices' counts are wrong")
+        raise RingValidationError(
+            "All partitions are not double accounted for: the devices' counts are wrong"
+        )
     for dev in live:
         if not isinstance(dev["port"], int):
             raise RingValidationError(f"Device {describe(dev)} has port {dev['port']!r}, not a number")

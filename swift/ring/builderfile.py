@@ -19,6 +19,7 @@ from swift.ring.table import PART_POWER_MAX
 
 _PICKLE_PROTOCOL = 2
 _TYPECODES = "BHILQ"
+_REPLICAS_MAX = 1 << 16
 _ROW_TYPECODE = {1: "B", 2: "H", 4: "I", 8: "L"}
 
 
@@ -96,10 +97,14 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
         raise _BadField(f"part_power is {part_power}")
     parts = checked["parts"] = 1 << part_power
     checked["replicas"] = float(_number(fields, "replicas", (int, float)))
+    if not 1 <= checked["replicas"] < _REPLICAS_MAX:
+        raise _BadField(f"replicas is {checked['replicas']}")
     checked["min_part_hours"] = _number(fields, "min_part_hours", (int, float))
     checked["version"] = _number(fields, "version", int)
     checked["overload"] = float(_number(fields, "overload", (int, float), default=0.0))
-    checked["_last_part_moves_epoch"] = int(_number(fields, "_last_part_moves_epoch", (int, float), default=0))
+    checked["_last_part_moves_epoch"] = int(
+        _number(fields, "_last_part_moves_epoch", (int, float), default=0)
+    )
     checked["_last_part_gather_start"] = _number(fields, "_last_part_gather_start", int, default=0)
     checked["next_part_power"] = _number(fields, "next_part_power", int, default=None)
     checked["dispersion"] = _number(fields, "dispersion", (int, float), default=None)

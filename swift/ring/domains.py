@@ -3,7 +3,8 @@
 Every failure domain knows how many partition-replicas it may still take (its quota less what it holds) and
 keeps its children in a heap, roomiest first. ``Domains.receiver`` walks down from the cluster to the device
 that should take one replica. A change of room enters a domain anew with a new ticket; an entry with an older
-ticket is void and dropped when it comes up. Which replica is moved, and why, is decided in ``reassign``. spec: ring.md §10.8, §10.10
+ticket is void and dropped when it comes up. Which replica is moved, and why, is decided in ``reassign``.
+spec: ring.md §10.8, §10.10
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Domain:
 
 
 class Domains:
-    """The live tree; ``by_device`` maps a device id to its leaf, whose ``path`` leads from region to device."""
+    """The live tree; ``by_device`` maps a device id to its leaf, whose ``path`` goes from region to device."""
 
     def __init__(
         self,

@@ -68,7 +68,7 @@ def make_plan(
     root = build_tree(records)
     if root.device_count < replicas:
         raise RingValidationError(
-            f"Replica count of {replicas:g} requires more than {root.device_count} devices"
+            f"Replica count of {replicas} requires more than {root.device_count} devices"
         )
     required = plan_replicanths(root, replicas, overload)
     quota: dict[Key, int] = {}
@@ -76,9 +76,7 @@ def make_plan(
     return Plan(root, parts, required, quota)
 
 
-def _fill_quota(
-    root: Tier, total: int, parts: int, held: Mapping[int, int], quota: dict[Key, int]
-) -> None:
+def _fill_quota(root: Tier, total: int, parts: int, held: Mapping[int, int], quota: dict[Key, int]) -> None:
     """Floors for all devices first; then every tier is filled up to what it must hold, the root to all."""
     ranked: list[tuple[tuple[float, int, float], Tier]] = []
     for leaf in root.leaves():

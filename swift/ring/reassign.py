@@ -87,7 +87,9 @@ class Reassignment:
         self._movable[part] = 0
         self._placed.add((part, row_number))
 
-    def _try_move(self, part: int, row_number: int, *, need_room: bool, leave_tiers: Sequence[Domain]) -> bool:
+    def _try_move(
+        self, part: int, row_number: int, *, need_room: bool, leave_tiers: Sequence[Domain]
+    ) -> bool:
         """Move one replica to the roomiest device that is no worse for it; tells whether it moved.
 
         Tiers of the present device may take the replica back, however full, except ``leave_tiers``.
@@ -162,9 +164,7 @@ class Reassignment:
                     if any(combo.count(number) > limits[number] for number in combo)
                 }
                 if bad:
-                    found.update(
-                        part for part, combo in zip(candidates, combos, strict=True) if combo in bad
-                    )
+                    found.update(part for part, combo in zip(candidates, combos, strict=True) if combo in bad)
         crowded = sorted(found)
         self._rng.shuffle(crowded)
         return crowded

@@ -9,10 +9,11 @@ is known to ``format_v1`` and ``format_v2`` only. spec: ring.md §4, §5
 from __future__ import annotations
 
 import os
-import tempfile
 import zlib
 from dataclasses import replace
 
+from swift.platform import durable
+from swift.platform.disk import Disk
 from swift.ring import format_v1, format_v2
 from swift.ring.errors import RingFileError, RingFormatError
 from swift.ring.table import RingTable
@@ -122,25 +123,5 @@ def save_table(table: RingTable, path: str, *, format_version: int = 1) -> None:
 
 
 def replace_file(path: str, data: bytes, *, mode: int) -> None:
-    """Write ``data`` beside ``path``, sync it, and rename it into place."""
-    folder = os.path.dirname(os.path.abspath(path))
-    descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=os.path.basename(path))
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fchmod(file.fileno(), mode)
-            os.fsync(file.fileno())
-        os.rename(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    _sync_folder(folder)
-
-
-def _sync_folder(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    """Set the content of a ring, builder or composite file: readers see the old or the whole new one."""
+    durable.replace_file(Disk(), os.path.abspath(path), data, mode=mode)

@@ -53,7 +53,7 @@ class Tier:
         self.target = 0.0
 
     def __repr__(self) -> str:
-        return f"<Tier {self.key} weighted={self.weighted:.4f} wanted={self.wanted:.4f} target={self.target:.4f}>"
+        return f"<Tier {self.key} weighted={self.weighted:.4f} target={self.target:.4f}>"
 
     @property
     def minimum(self) -> int:
