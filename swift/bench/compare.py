@@ -1,0 +1,279 @@
+"""Comparison with the peer in one run: the same workloads on both clusters in turn, as a table of ratios.
+
+    python -m swift.bench.compare --root /var/tmp/compare --json result.json
+
+Both clusters run the same plan (4 devices, 3 replicas, 2 proxy workers) on this machine; each workload is
+measured ``--rounds`` times in turn and the median is shown. Method and reading: doc/performance.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from swift.base.errors import SwiftError
+from swift.bench.contestants import Contestant, install_peer, make_contestants
+from swift.bench.wrk import Load, Measured, check_wrk, run_wrk
+
+KIB, MIB = 1 << 10, 1 << 20
+SMALL_SIZES = ((KIB, "1 KiB"), (10 * KIB, "10 KiB"), (64 * KIB, "64 KiB"))
+CONCURRENCIES = (16, 64)
+#: Objects that GET and HEAD choose from.
+STOCK = 1000
+LISTING_ROWS = 10_000
+ACCOUNT = "/v1/AUTH_test"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A named load; ``prepare`` runs once per contestant before it."""
+
+    name: str
+    unit: str
+    load: Callable[[int], Load]
+    prepare: Callable[[Contestant], None] | None = None
+
+
+def say(text: str) -> None:
+    """Progress, on standard error."""
+    print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
+
+
+def stock(contestant: Contestant, size: int) -> None:
+    """Fill the container that reads choose from."""
+    container = f"{ACCOUNT}/stock-{size}"
+    contestant.request("PUT", container)
+    body = b"x" * size
+    for number in range(STOCK if size <= 64 * KIB else 2):
+        contestant.request("PUT", f"{container}/{number}", body)
+
+
+def stock_listing(contestant: Contestant) -> None:
+    """A container of 10,000 objects, written by wrk; topped up one by one."""
+    container = f"{ACCOUNT}/listing"
+    contestant.request("PUT", container)
+    written = 0
+    while written < LISTING_ROWS:
+        load = Load("PUT", f"{container}/{written}-", 32, 10, body_bytes=1, order="counting")
+        written += run_wrk(contestant.host, contestant.token, load).requests
+
+
+def workloads(seconds: float) -> list[Workload]:
+    """The table's rows, in order."""
+    rows: list[Workload] = []
+    for size, label in SMALL_SIZES:
+        for clients in CONCURRENCIES:
+            rows += _small_rows(size, label, clients, seconds)
+    for size, label in ((MIB, "1 MiB"), (100 * MIB, "100 MiB")):
+        path = f"{ACCOUNT}/stock-{size}/"
+        clients = 4 if size == MIB else 1
+        rows.append(
+            Workload(
+                f"PUT {label}",
+                "MB/s",
+                lambda r, p=path, s=size, c=clients: Load(
+                    "PUT", f"{p}put-{r}-", c, max(seconds, 6), body_bytes=s, order="counting"
+                ),
+                lambda c, s=size: stock(c, s),
+            )
+        )
+        rows.append(
+            Workload(
+                f"GET {label}",
+                "MB/s",
+                lambda r, p=path, c=clients: Load("GET", p, c, max(seconds, 6), count=2),
+            )
+        )
+    listing = f"{ACCOUNT}/listing?limit={LISTING_ROWS}"
+    for shape in ("plain", "json"):
+        path = f"{listing}&format={shape}"
+        rows.append(
+            Workload(
+                f"list 10,000 rows, {shape}",
+                "ops/s",
+                lambda r, p=path: Load("GET", p, 4, seconds, order="fixed"),
+                stock_listing if shape == "plain" else None,
+            )
+        )
+    return rows
+
+
+def _small_rows(size: int, label: str, clients: int, seconds: float) -> list[Workload]:
+    path = f"{ACCOUNT}/stock-{size}/"
+    written = f"{path}w{clients}-"
+
+    def counting(method: str, body: int) -> Callable[[int], Load]:
+        return lambda r: Load(method, f"{written}{r}-", clients, seconds, body_bytes=body, order="counting")
+
+    def reading(method: str) -> Callable[[int], Load]:
+        return lambda r: Load(method, path, clients, seconds, count=STOCK)
+
+    first = clients == CONCURRENCIES[0]
+    return [
+        Workload(
+            f"PUT {label} c{clients}",
+            "ops/s",
+            counting("PUT", size),
+            (lambda c: stock(c, size)) if first else None,
+        ),
+        Workload(
+            f"GET {label} c{clients}", "ops/s", lambda r: Load("GET", path, clients, seconds, count=STOCK)
+        ),
+        Workload(
+            f"HEAD {label} c{clients}", "ops/s", lambda r: Load("HEAD", path, clients, seconds, count=STOCK)
+        ),
+        # What the PUT of the same round wrote is deleted in the same order.
+        Workload(f"DELETE {label} c{clients}", "ops/s", counting("DELETE", 0)),
+    ]
+
+
+def _speed(workload: Workload, measured: Measured) -> float:
+    if workload.unit == "MB/s":
+        load = workload.load(0)
+        size = load.body_bytes * measured.requests if load.body_bytes else measured.bytes
+        return size / measured.seconds / 1e6
+    return measured.per_second
+
+
+def measure(workload: Workload, contestants: Sequence[Contestant], rounds: int) -> dict[str, dict[str, Any]]:
+    """Medians of one workload for every contestant, measured in turn."""
+    runs: dict[str, list[tuple[Measured, dict[str, float]]]] = {c.name: [] for c in contestants}
+    if workload.prepare is not None:
+        for contestant in contestants:
+            say(f"{workload.name}: preparing {contestant.name}")
+            workload.prepare(contestant)
+    for number in range(rounds):
+        for contestant in contestants if number % 2 == 0 else list(reversed(contestants)):
+            before = contestant.usage()
+            load = contestant.bounded(workload.load(number))
+            measured = run_wrk(contestant.host, contestant.token, load)
+            contestant.note(load, measured.requests)
+            after = contestant.usage()
+            cpu = {kind: after[kind][0] - before.get(kind, (0.0, 0))[0] for kind in after}
+            runs[contestant.name].append((measured, cpu))
+            say(
+                f"{workload.name} round {number + 1}/{rounds} {contestant.name}: "
+                f"{_speed(workload, measured):.1f} {workload.unit}, p50 {measured.p50_ms:.1f} ms, "
+                f"p99 {measured.p99_ms:.1f} ms, {measured.bad} bad"
+            )
+    return {name: _median(workload, results) for name, results in runs.items()}
+
+
+def _median(workload: Workload, results: list[tuple[Measured, dict[str, float]]]) -> dict[str, Any]:
+    speeds = [_speed(workload, measured) for measured, _ in results]
+    requests = sum(measured.requests for measured, _ in results) or 1
+    cpu: dict[str, float] = {}
+    for _, used in results:
+        for kind, seconds in used.items():
+            cpu[kind] = cpu.get(kind, 0.0) + seconds
+    return {
+        "speed": statistics.median(speeds),
+        "p50_ms": statistics.median(m.p50_ms for m, _ in results),
+        "p99_ms": statistics.median(m.p99_ms for m, _ in results),
+        "bad": sum(m.bad for m, _ in results),
+        "cpu_ms_per_request": {kind: 1000 * seconds / requests for kind, seconds in cpu.items()},
+        "rounds": [asdict(measured) for measured, _ in results],
+    }
+
+
+def table(results: dict[str, dict[str, dict[str, Any]]], units: dict[str, str]) -> str:
+    """The comparison as Markdown."""
+    lines = [
+        "| workload | unit | ours | theirs | ratio | p50 ms o/t | p99 ms o/t | CPU ms each o/t | bad o/t |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, sides in results.items():
+        ours, theirs = sides["ours"], sides["theirs"]
+        ratio = ours["speed"] / theirs["speed"] if theirs["speed"] else float("inf")
+        cpu = [sum(side["cpu_ms_per_request"].values()) for side in (ours, theirs)]
+        cells = [
+            name,
+            units[name],
+            f"{ours['speed']:.1f}",
+            f"{theirs['speed']:.1f}",
+            f"**{ratio:.1f}x**",
+            *(f"{ours[key]:.1f} / {theirs[key]:.1f}" for key in ("p50_ms", "p99_ms")),
+            f"{cpu[0]:.2f} / {cpu[1]:.2f}",
+            f"{ours['bad']} / {theirs['bad']}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def usage_table(contestants: Sequence[Contestant]) -> tuple[str, dict[str, Any]]:
+    """CPU seconds and peak memory per server kind over the whole run."""
+    figures = {c.name: c.usage() for c in contestants}
+    lines = ["| server | CPU s o/t | peak RSS of a process, MiB o/t |", "|---|---:|---:|"]
+    for kind in figures["ours"]:
+        ours, theirs = figures["ours"][kind], figures["theirs"].get(kind, (0.0, 0))
+        lines.append(
+            f"| {kind} | {ours[0]:.1f} / {theirs[0]:.1f} | {ours[1] / MIB:.0f} / {theirs[1] / MIB:.0f} |"
+        )
+    return "\n".join(lines), figures
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m swift.bench.compare",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--root", type=Path, default=Path("/var/tmp/swift-compare"), help="where all is put")
+    parser.add_argument("--peer", type=Path, help="environment with the peer; made below --root when absent")
+    parser.add_argument("--seconds", type=float, default=8, help="length of one measurement")
+    parser.add_argument("--rounds", type=int, default=3, help="measurements of each workload")
+    parser.add_argument("--only", default="", help="only workloads whose name contains this text")
+    parser.add_argument("--json", type=Path, default=Path("compare.json"), help="write the figures here")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the comparison; 0, or 1 with a sentence."""
+    args = _parser().parse_args(argv)
+    try:
+        check_wrk()
+        args.root.mkdir(parents=True, exist_ok=True)
+        commands = install_peer(args.peer or args.root / "peer", say)
+        return _compare(args, make_contestants(args.root, commands))
+    except (SwiftError, OSError) as error:
+        print(f"compare: {error}", file=sys.stderr)
+        return 1
+
+
+def _compare(args: argparse.Namespace, contestants: tuple[Contestant, Contestant]) -> int:
+    results: dict[str, dict[str, dict[str, Any]]] = {}
+    units: dict[str, str] = {}
+    with contextlib.ExitStack() as stack:
+        for contestant in contestants:
+            stack.callback(contestant.stop)
+            say(f"starting {contestant.name}")
+            contestant.start()
+        for workload in workloads(args.seconds):
+            if args.only in workload.name:
+                units[workload.name] = workload.unit
+                results[workload.name] = measure(workload, contestants, args.rounds)
+            elif workload.prepare is not None and args.only:
+                for contestant in contestants:
+                    workload.prepare(contestant)
+        usage, figures = usage_table(contestants)
+    print(table(results, units))
+    print()
+    print(usage)
+    machine = {"machine": platform.platform(), "python": platform.python_version()}
+    args.json.write_text(
+        json.dumps({**machine, "seconds": args.seconds, "workloads": results, "usage": figures}, indent=1)
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

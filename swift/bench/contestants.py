@@ -1,0 +1,173 @@
+"""Two clusters of the same plan, one served by this project, one by the installed peer.
+
+Both get the same configuration text, rings and device layout from ``cli.aio``; only ports and the
+programs that serve them differ. The peer is a black box: installed from PyPI in its own environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from swift.base.errors import ConfigError
+from swift.bench.wrk import Load
+from swift.cli.aio.make import make_cluster
+from swift.cli.aio.plan import Plan, new_plan
+from swift.cli.aio.supervisor import answers, cache_process
+from swift.runtime.workers import die_with_parent
+
+PEER = "swift==2.38.3"
+
+
+def install_peer(venv: Path, say: Callable[[str], None]) -> Path:
+    """The peer's ``bin`` directory, installed at first use; raises ``ConfigError``."""
+    commands = venv / "bin"
+    if not (commands / "swift-proxy-server").exists():
+        say(f"installing {PEER} in {venv}")
+        for command in (
+            [sys.executable, "-m", "venv", str(venv)],
+            [str(commands / "pip"), "install", "-q", "setuptools<81", PEER],
+        ):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise ConfigError(f"{' '.join(command)} failed: {done.stderr.strip()[-400:]}")
+    return commands
+
+
+class Contestant:
+    """A running cluster that can be measured."""
+
+    def __init__(self, name: str, plan: Plan, program: Callable[[str, str], list[str]]):
+        self.name = name
+        self.plan = plan
+        self._program = program
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self.token = ""
+        #: URL prefix → how many numbered objects a counting PUT wrote there.
+        self._written: dict[str, int] = {}
+
+    @property
+    def host(self) -> str:
+        """``ip:port`` of the proxy."""
+        return f"{self.plan.ip}:{self.plan.proxy_port}"
+
+    def start(self) -> None:
+        """Make the files, start all processes, wait until they answer, get a token."""
+        make_cluster(self.plan)
+        environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+        cache = cache_process(self.plan)
+        commands = {cache.name: list(cache.args)}
+        if cache.args[0] == "-m":
+            commands[cache.name] = [sys.executable, *cache.args]
+        for process in self.plan.servers():
+            kind = process.name.partition("-")[0]
+            conf = next(arg for arg in process.args if arg.endswith(".conf"))
+            commands[process.name] = self._program(kind, conf)
+        for name, command in commands.items():
+            with open(self.plan.logs / f"{name}.log", "ab") as log:
+                self._children[name] = subprocess.Popen(
+                    command, stdout=log, stderr=log, env=environment, preexec_fn=die_with_parent
+                )
+        deadline = time.monotonic() + 60
+        for process in (cache, *self.plan.servers()):
+            while not answers(self.plan.ip, process.port):
+                if time.monotonic() > deadline or self._children[process.name].poll() is not None:
+                    raise ConfigError(f"{self.name}: {process.name} did not start; see {self.plan.logs}")
+                time.sleep(0.05)
+        self.token = self._new_token()
+
+    def _new_token(self) -> str:
+        headers = {"X-Auth-User": self.plan.user, "X-Auth-Key": self.plan.key}
+        request = urllib.request.Request(self.plan.auth_url, headers=headers)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return str(answer.headers["X-Auth-Token"])
+
+    def request(self, method: str, path: str, body: bytes = b"") -> int:
+        """One request with the token; its status."""
+        headers = {"X-Auth-Token": self.token, "Content-Type": "application/octet-stream"}
+        url = f"http://{self.host}{path}"
+        request = urllib.request.Request(url, data=body if body else None, headers=headers, method=method)
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            answer.read()
+            return int(answer.status)
+
+    def note(self, load: Load, requests: int) -> None:
+        """Remember what a load wrote."""
+        if load.method == "PUT" and load.order == "counting":
+            self._written[load.base] = requests
+
+    def bounded(self, load: Load) -> Load:
+        """A DELETE load ends with what was written before."""
+        if load.method != "DELETE":
+            return load
+        return replace(load, count=max(2, self._written.get(load.base, 2)))
+
+    def usage(self) -> dict[str, tuple[float, int]]:
+        """Server kind → (CPU seconds so far, largest peak memory of one process in bytes)."""
+        totals: dict[str, tuple[float, int]] = {}
+        for name, child in self._children.items():
+            kind = name.partition("-")[0]
+            for pid in _family(child.pid):
+                cpu, peak = _process_usage(pid)
+                before = totals.get(kind, (0.0, 0))
+                totals[kind] = (before[0] + cpu, max(before[1], peak))
+        return totals
+
+    def stop(self) -> None:
+        """End every process."""
+        for child in self._children.values():
+            with contextlib.suppress(ProcessLookupError):
+                child.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + 10
+        for child in self._children.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(max(0.1, deadline - time.monotonic()))
+            for pid in _family(child.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            child.wait()
+
+
+def _family(pid: int) -> list[int]:
+    """A process and its living children."""
+    try:
+        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    except OSError:
+        return [pid]
+    return [pid, *(int(word) for word in text.split())]
+
+
+def _process_usage(pid: int) -> tuple[float, int]:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (OSError, IndexError):
+        return 0.0, 0
+    cpu = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    peak = next((line for line in status.splitlines() if line.startswith("VmHWM:")), "VmHWM: 0 kB")
+    return cpu, int(peak.split()[1]) * 1024
+
+
+def make_contestants(root: Path, peer_commands: Path) -> tuple[Contestant, Contestant]:
+    """(ours, theirs) with their own directories and ports below ``root``."""
+    ours = new_plan(root / "ours", proxy_port=18080, base_port=18200, cache_port=18311)
+    theirs = new_plan(root / "theirs", proxy_port=19080, base_port=19200, cache_port=19311)
+    for plan in (ours, theirs):
+        shutil.rmtree(plan.root, ignore_errors=True)
+
+    def our_program(kind: str, conf: str) -> list[str]:
+        return [sys.executable, "-m", f"swift.cli.{kind}_server", conf, "-v"]
+
+    def their_program(kind: str, conf: str) -> list[str]:
+        return [str(peer_commands / f"swift-{kind}-server"), conf, "-v"]
+
+    return Contestant("ours", ours, our_program), Contestant("theirs", theirs, their_program)

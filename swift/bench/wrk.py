@@ -1,0 +1,118 @@
+"""Driving wrk, the load generator: a Lua script per workload, its numbers read back.
+
+wrk is written by neither side of a comparison. It refuses to know what is compared.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+
+from swift.base.errors import ConfigError
+
+#: Placeholders are filled per workload; requests are made once per thread where possible.
+_SCRIPT = """
+local threads = 0
+function setup(thread)
+  thread:set("id", threads)
+  threads = threads + 1
+end
+local method, token, base, size, count, order = %(fields)s
+local body = size > 0 and string.rep("x", size) or nil
+local next_number = 0
+function init(args)
+  math.randomseed(id * 7919 + 1)
+  headers = {["X-Auth-Token"] = token}
+  if method == "PUT" then headers["Content-Type"] = "application/octet-stream" end
+end
+function request()
+  local n
+  if order == "random" then n = math.random(0, count - 1)
+  else
+    n = next_number; next_number = next_number + 1
+    if count > 1 and next_number >= count then wrk.thread:stop() end
+  end
+  return wrk.format(method, base .. (order == "fixed" and "" or string.format("%%d", n)), headers, body)
+end
+local bad = 0
+function response(status, headers, body)
+  if status >= 300 then bad = bad + 1 end
+end
+function done(summary, latency, requests)
+  local e = summary.errors
+  io.write(string.format(
+    "\\n@@{\\"requests\\":%%d,\\"seconds\\":%%.6f,\\"bytes\\":%%d,\\"p50_ms\\":%%.4f,\\"p99_ms\\":%%.4f,\\"max_ms\\":%%.4f,"
+    .. "\\"bad\\":%%d}\\n",
+    summary.requests, summary.duration / 1e6, summary.bytes, latency:percentile(50) / 1e3,
+    latency:percentile(99) / 1e3, latency.max / 1e3, e.status + e.connect + e.read + e.write + e.timeout))
+end
+"""
+
+
+@dataclass(frozen=True)
+class Load:
+    """One wrk run: what to request, how hard, how long."""
+
+    method: str
+    #: URL path; a number is appended unless ``order`` is fixed.
+    base: str
+    concurrency: int
+    seconds: float
+    body_bytes: int = 0
+    #: random: 0…count-1; counting: ever new numbers, ending at a count over 1; fixed: the same URL.
+    order: str = "random"
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What wrk saw."""
+
+    requests: int
+    seconds: float
+    bytes: int
+    p50_ms: float
+    p99_ms: float
+    max_ms: float
+    bad: int
+
+    @property
+    def per_second(self) -> float:
+        """Requests per second."""
+        return self.requests / self.seconds if self.seconds else 0.0
+
+
+def check_wrk() -> None:
+    """Raise ``ConfigError`` when wrk is not installed."""
+    if shutil.which("wrk") is None:
+        raise ConfigError("wrk is missing; install the system package wrk")
+
+
+def run_wrk(host: str, token: str, load: Load) -> Measured:
+    """Run one load against ``http://host``; raises ``ConfigError`` when wrk fails."""
+    fields = ", ".join(
+        json.dumps(value)
+        for value in (load.method, token, load.base, load.body_bytes, load.count, load.order)
+    )
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+        script.write(_SCRIPT % {"fields": fields})
+        script.flush()
+        command = [
+            "wrk",
+            "-t1",
+            f"-c{load.concurrency}",
+            f"-d{load.seconds:g}s",
+            "--timeout",
+            "120s",
+            "-s",
+            script.name,
+            f"http://{host}",
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    for line in done.stdout.splitlines():
+        if line.startswith("@@"):
+            return Measured(**json.loads(line[2:]))
+    raise ConfigError(f"wrk failed: {(done.stderr or done.stdout).strip()[:400]}")
