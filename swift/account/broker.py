@@ -1,0 +1,210 @@
+"""An account's database: what is known of the account, and every change to it (account-container.md).
+
+It knows nothing of HTTP and of policies' names.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from swift.account import containertable
+from swift.account.rows import pending_of_row, row_of_pending
+from swift.account.schema import MIGRATIONS, create_tables
+from swift.base.errors import InvalidValue
+from swift.base.timestamp import Timestamp
+from swift.db import files, stat
+from swift.db import metadata as meta
+from swift.db.broker import Broker, Engine
+from swift.db.database import Dialect
+from swift.db.files import Place
+from swift.db.listing import ListingQuery, PageRow, Source, page
+from swift.db.metadata import Metadata
+from swift.db.schema import max_row
+
+TABLE = "account_stat"
+
+DIALECT = Dialect(
+    kind="account",
+    required=(frozenset(("container",)), frozenset(("account_stat",))),
+    migrations=MIGRATIONS,
+    merge_rows=containertable.merge_rows,
+    row_of_pending=row_of_pending,
+    pending_of_row=pending_of_row,
+)
+
+_LISTED = ("name", "object_count", "bytes_used", "put_timestamp", "delete_timestamp", "storage_policy_index")
+
+
+class NewerChange(InvalidValue):
+    """The account was put after the time of the deletion, or deleted after that of the put."""
+
+
+class RecentlyDeleted(InvalidValue):
+    """A deleted account cannot be put again before it is reaped."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyStat:
+    """What an account holds in one storage policy."""
+
+    index: int
+    container_count: int
+    object_count: int
+    bytes_used: int
+
+
+@dataclass(frozen=True, slots=True)
+class AccountInfo:
+    """The facts of ``account_stat``; timestamps are column texts."""
+
+    account: str
+    created_at: str
+    put_timestamp: str
+    delete_timestamp: str
+    status_changed_at: str
+    status: str
+    container_count: int
+    object_count: int
+    bytes_used: int
+    hash: str
+    id: str
+    metadata: Metadata
+
+    @property
+    def is_deleted(self) -> bool:
+        """Marked so, or empty and deleted after it was last put (§9)."""
+        return self.status == "DELETED" or (not self.container_count and self._delete_is_newer)
+
+    @property
+    def is_status_deleted(self) -> bool:
+        """The tombstone state: marked deleted, or deleted after the last put, whatever it holds (§9)."""
+        return self.status == "DELETED" or self.delete_timestamp > self.put_timestamp
+
+    @property
+    def _delete_is_newer(self) -> bool:
+        return stat.as_timestamp(self.delete_timestamp) > stat.as_timestamp(self.put_timestamp)
+
+
+class AccountBroker(Broker):
+    """Call ``refresh`` first; then every method may raise the errors of ``db.connection``."""
+
+    dialect = DIALECT
+
+    def __init__(self, place: Place, engine: Engine, account: str):
+        super().__init__(place, engine)
+        self.account = account
+
+    def create(self, timestamp: Timestamp, *, created_at: Timestamp) -> bool:
+        """Make the database; False when another process was faster. ``refresh`` is done."""
+        made = self._run(self._create, timestamp, created_at)
+        self.refresh()
+        return made
+
+    def _create(self, timestamp: Timestamp, created_at: Timestamp) -> bool:
+        def build(connection: sqlite3.Connection) -> None:
+            create_tables(connection)
+            connection.execute(
+                "INSERT INTO account_stat (account, created_at, id, put_timestamp, status_changed_at, "
+                "container_count) VALUES (?, ?, ?, ?, ?, 0)",
+                (
+                    self.account,
+                    created_at.internal,
+                    f"{uuid4()}-{self.place.device}",
+                    timestamp.internal,
+                    timestamp.internal,
+                ),
+            )
+
+        engine = self.engine
+        return files.create(engine.disk, self.place, build, trace=engine.trace)
+
+    def info(self) -> AccountInfo:
+        """What is known of the account now."""
+        return self.read(info_of)
+
+    def policy_stats(self) -> list[PolicyStat]:
+        """Counts by policy, in order of the index."""
+        return self.read(
+            lambda connection: [
+                PolicyStat(*row)
+                for row in connection.execute(
+                    "SELECT storage_policy_index, container_count, object_count, bytes_used "
+                    "FROM policy_stat ORDER BY storage_policy_index"
+                )
+            ]
+        )
+
+    def put(self, timestamp: Timestamp) -> bool:
+        """Record that the account was put; whether it had been deleted and lives again.
+
+        Raises ``RecentlyDeleted`` for a tombstone and ``NewerChange`` when it stays deleted.
+        """
+
+        def change(connection: sqlite3.Connection) -> bool:
+            before = info_of(connection)
+            if before.is_status_deleted:
+                raise RecentlyDeleted("the account was deleted")
+            was_deleted = before.is_deleted
+            stat.touch_put(connection, TABLE, timestamp)
+            if info_of(connection).is_deleted:
+                raise NewerChange("the account was deleted later")
+            if was_deleted:
+                stat.touch_status(connection, TABLE, timestamp)
+            return was_deleted
+
+        return self.write(change)
+
+    def update_metadata(self, new: Metadata, check: Callable[[Metadata], None]) -> None:
+        """Merge metadata; ``check`` may refuse the result by raising."""
+
+        def change(connection: sqlite3.Connection) -> None:
+            check(stat.update_metadata(connection, TABLE, lambda have: meta.merge(have, new)))
+
+        self.write(change)
+
+    def delete(self, timestamp: Timestamp) -> bool:
+        """Mark the account deleted; False when it was already."""
+
+        def change(connection: sqlite3.Connection) -> bool:
+            if info_of(connection).is_status_deleted:
+                return False
+            stat.mark_deleted(connection, TABLE, timestamp)
+            return True
+
+        return self.write(change)
+
+    def listing(self, query: ListingQuery) -> list[PageRow]:
+        """A page of (name, objects, bytes, put, delete, policy, sub-directory or None)."""
+        source = Source("container", _LISTED)
+        return self.read(lambda connection: page(connection, source, query))
+
+    def changes_since(self, row_id: int, count: int) -> list[dict[str, Any]]:
+        """Up to ``count`` rows after a ROWID, for replication."""
+        return self.read(lambda connection: containertable.items_since(connection, row_id, count))
+
+    def max_row(self) -> int:
+        """The last ROWID given out, -1 when none."""
+        return self.read(lambda connection: max_row(connection, "container"))
+
+
+def info_of(connection: sqlite3.Connection) -> AccountInfo:
+    """What a database says about its account, within a transaction or without."""
+    row = stat.stat_row(connection, TABLE)
+    return AccountInfo(
+        account=row["account"],
+        created_at=row["created_at"],
+        put_timestamp=row["put_timestamp"],
+        delete_timestamp=row["delete_timestamp"],
+        status_changed_at=row["status_changed_at"],
+        status=row["status"],
+        container_count=row["container_count"] or 0,
+        object_count=row["object_count"] or 0,
+        bytes_used=row["bytes_used"] or 0,
+        hash=row["hash"],
+        id=row["id"],
+        metadata=meta.parse(row["metadata"]),
+    )

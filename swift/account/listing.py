@@ -1,0 +1,30 @@
+"""Account listings as JSON rows (public-api.md §7.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from swift.db.listing import PageRow
+from swift.db.stat import as_timestamp
+from swift.policy.policies import Policies
+
+
+def as_rows(page: Iterable[PageRow], policies: Policies) -> list[dict[str, Any]]:
+    """The JSON rows of a page; a policy that this cluster does not know has no name to show."""
+    rows: list[dict[str, Any]] = []
+    for name, objects, size, put, delete, policy_index, directory in page:
+        if directory is not None:
+            rows.append({"subdir": directory})
+            continue
+        row = {
+            "name": name,
+            "count": objects,
+            "bytes": size,
+            "last_modified": max(as_timestamp(put), as_timestamp(delete)).isoformat,
+        }
+        policy = policies.get(policy_index)
+        if policy is not None:
+            row["storage_policy"] = policy.name
+        rows.append(row)
+    return rows

@@ -1,0 +1,241 @@
+"""The account server: what each verb does (spec: account-container.md §11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from swift.account.broker import AccountBroker, AccountInfo, NewerChange, RecentlyDeleted
+from swift.account.listing import as_rows
+from swift.account.rows import ContainerRow
+from swift.account.settings import AccountSettings
+from swift.base.timestamp import Timestamp
+from swift.base.truth import is_true
+from swift.compose import backend_context, merged
+from swift.config.common import StorageSettings
+from swift.db import metadata as meta
+from swift.db.stat import as_timestamp
+from swift.http.headers import HeaderMap, wire_value
+from swift.http.listing import render_account
+from swift.http.negotiate import choose_format
+from swift.http.request import Request
+from swift.http.response import TEXT, HTTPError, Response, error_response
+from swift.http.validate import check_stored_metadata
+from swift.platform.disk import Disk
+from swift.platform.space import SpaceGuard
+from swift.runtime.backendapp import BackendContext, Handler
+from swift.runtime.databaseapp import (
+    DatabaseApp,
+    Target,
+    check_metadata_text,
+    header_int,
+    header_time,
+    listing_query,
+    metadata_headers,
+    metadata_of,
+)
+
+_PREFIXES = ("x-account-meta-", "x-account-sysmeta-")
+_POLICY = "x-backend-storage-policy-index"
+#: Answers about accounts without body say their type like this.
+_EMPTY_TYPE = "text/html; charset=utf-8"
+
+
+class AccountServer(DatabaseApp[AccountBroker]):
+    """Serves ``/device/partition/account[/container]``."""
+
+    server_type = "account"
+    directory = "accounts"
+    broker_class = AccountBroker
+
+    def __init__(
+        self,
+        context: BackendContext,
+        settings: AccountSettings | None = None,
+        *,
+        disk: Disk | None = None,
+        space: SpaceGuard | None = None,
+    ):
+        settings = settings or AccountSettings()
+        super().__init__(
+            context,
+            disk=disk,
+            space=space,
+            query_logging=settings.db_query_logging,
+            preallocate=settings.db_preallocation,
+        )
+
+    def database_verbs(self) -> Mapping[str, Handler]:
+        """The verbs of §11."""
+        return {
+            "PUT": self.put,
+            "DELETE": self.delete,
+            "POST": self.post,
+            "HEAD": self.head,
+            "GET": self.get,
+        }
+
+    def put(self, request: Request) -> Response:
+        """An account, or a container row in it."""
+        target = self.target(request, 3, 4)
+        broker = self._broker(target)
+        self.check_space(target)
+        if target.path.container is not None:
+            return self._put_container(request, target, broker)
+        timestamp = request.timestamp
+        metadata = self._metadata(request, timestamp)
+        if not broker.exists and broker.create(timestamp, created_at=self.now()):
+            created = True
+        else:
+            try:
+                created = broker.put(timestamp)
+            except RecentlyDeleted:
+                return self._deleted(403, "Recently deleted")
+            except NewerChange:
+                return error_response(409)
+        if metadata:
+            broker.update_metadata(metadata, self._check_metadata)
+        return error_response(201 if created else 202)
+
+    def _put_container(self, request: Request, target: Target, broker: AccountBroker) -> Response:
+        headers = request.headers
+        row = self._row_of(headers, target)
+        if target.path.account.startswith(self.context.limits.auto_create_account_prefix):
+            if not broker.exists:
+                timestamp = Timestamp(headers.get("x-timestamp") or row.put_timestamp)
+                broker.create(timestamp, created_at=self.now())
+        elif not broker.exists:
+            return error_response(404)
+        if not is_true(headers.get("x-account-override-deleted")) and broker.info().is_deleted:
+            return error_response(404)
+        broker.put_rows([row])
+        removed = (row.delete_timestamp or "") > (row.put_timestamp or "")
+        return error_response(204 if removed else 201)
+
+    def _row_of(self, headers: HeaderMap, target: Target) -> ContainerRow:
+        put = header_time(headers, "x-put-timestamp").internal
+        delete = headers.get("x-delete-timestamp", "0")
+        if delete != "0":
+            delete = header_time(headers, "x-delete-timestamp").internal
+        objects = header_int(headers, "x-object-count", 0)
+        policy_index = header_int(headers, _POLICY, 0)
+        if self.context.policies.of_header(headers.get(_POLICY)) is None and policy_index < 0:
+            raise HTTPError(400, f"Invalid X-Backend-Storage-Policy-Index {policy_index}", content_type=TEXT)
+        is_deleted = Timestamp(delete) > Timestamp(put) and not objects
+        return ContainerRow(
+            target.path.container or "",
+            put,
+            delete,
+            objects,
+            header_int(headers, "x-bytes-used", 0),
+            int(is_deleted),
+            policy_index,
+        )
+
+    def post(self, request: Request) -> Response:
+        """Change metadata."""
+        target = self.target(request, 3, 3)
+        timestamp = request.timestamp
+        broker = self._broker(target)
+        self.check_space(target)
+        metadata = self._metadata(request, timestamp)
+        info = broker.info() if broker.exists else None
+        if info is None or info.is_deleted:
+            return self._missing(info)
+        if metadata:
+            broker.update_metadata(metadata, self._check_metadata)
+        return error_response(204)
+
+    def delete(self, request: Request) -> Response:
+        """Mark an account deleted; the reaper empties it."""
+        target = self.target(request, 3, 3)
+        timestamp = request.timestamp
+        broker = self._broker(target)
+        info = broker.info() if broker.exists else None
+        if info is None or info.is_deleted:
+            return self._missing(info)
+        broker.delete(timestamp)
+        return self._deleted(204)
+
+    def head(self, request: Request) -> Response:
+        """Facts about an account."""
+        target = self.target(request, 3, 3)
+        shape = choose_format(request)
+        broker = self._broker(target)
+        info = broker.info() if broker.exists else None
+        if info is None or info.is_deleted:
+            return self._missing(info)
+        headers = self._facts(broker, info)
+        headers["content-type"] = shape.content_type
+        return Response(204, headers)
+
+    def get(self, request: Request) -> Response:
+        """A listing of containers."""
+        target = self.target(request, 3, 3)
+        query = listing_query(request, self.context.limits.account_listing_limit, path=False)
+        shape = choose_format(request)
+        broker = self._broker(target)
+        info = broker.info() if broker.exists else None
+        if info is None or info.is_deleted:
+            return self._missing(info)
+        headers = self._facts(broker, info)
+        rows = as_rows(broker.listing(query), self.context.policies)
+        body = render_account(shape, rows, target.path.account)
+        headers["content-type"] = shape.content_type
+        headers["content-length"] = str(len(body))
+        return Response(200 if body else 204, headers, body)
+
+    # --- pieces -----------------------------------------------------------------------------------
+
+    def _broker(self, target: Target) -> AccountBroker:
+        return self.broker_of(target, target.path.account)
+
+    def _metadata(self, request: Request, timestamp: Timestamp) -> dict[str, tuple[str, str]]:
+        metadata = metadata_of(request.headers, _PREFIXES, frozenset(), timestamp)
+        self._check_metadata(metadata)
+        return metadata
+
+    def _check_metadata(self, metadata: Mapping[str, tuple[str, str]]) -> None:
+        check_metadata_text(metadata)
+        check_stored_metadata(meta.user_items(metadata, "account"), self.context.limits)
+
+    def _missing(self, info: AccountInfo | None) -> Response:
+        """404, and whether that is because the account was deleted."""
+        if info is not None and info.is_status_deleted:
+            return self._deleted(404)
+        return Response(404, {"content-type": _EMPTY_TYPE})
+
+    @staticmethod
+    def _deleted(status: int, text: str = "") -> Response:
+        headers = {"content-type": _EMPTY_TYPE, "x-account-status": "Deleted"}
+        return Response(status, headers, text.encode("ascii"))
+
+    def _facts(self, broker: AccountBroker, info: AccountInfo) -> HeaderMap:
+        """What HEAD and GET say about an account that is there."""
+        headers = {
+            "x-account-container-count": str(info.container_count),
+            "x-account-object-count": str(info.object_count),
+            "x-account-bytes-used": str(info.bytes_used),
+            "x-timestamp": as_timestamp(info.created_at).normal,
+            "x-put-timestamp": as_timestamp(info.put_timestamp).normal,
+        }
+        for stats in broker.policy_stats():
+            policy = self.context.policies.get(stats.index)
+            if policy is None:
+                continue
+            prefix = f"x-account-storage-policy-{wire_value(policy.name).lower()}"
+            headers[f"{prefix}-container-count"] = str(stats.container_count)
+            headers[f"{prefix}-object-count"] = str(stats.object_count)
+            headers[f"{prefix}-bytes-used"] = str(stats.bytes_used)
+        headers.update(metadata_headers(info.metadata))
+        return headers
+
+
+def app_factory(global_conf: Mapping[str, str], **local_conf: str) -> AccountServer:
+    """PasteDeploy factory of ``egg:swift#account``; raises ``ConfigError``."""
+    context, settings = backend_context(
+        global_conf, local_conf, server_type="account", settings_class=AccountSettings
+    )
+    storage = StorageSettings.parse(merged(global_conf, local_conf))
+    disk = Disk()
+    space = SpaceGuard(disk, storage.fallocate_reserve, enabled=not storage.disable_fallocate)
+    return AccountServer(context, settings, disk=disk, space=space)

@@ -1,0 +1,127 @@
+"""Telling the account servers about a container (spec: account-container.md §12 "Account update").
+
+All named servers are told at the same time. A failure is logged and otherwise left to the container updater;
+only when every one of them answers 404 does the caller learn that the account does not exist.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import Enum, auto
+
+from swift import green
+from swift.base.entity import quote_path
+from swift.cluster.transport import TransportError
+from swift.container.broker import ContainerInfo
+from swift.container.settings import ContainerSettings
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.http.response import HTTPError
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.databaseapp import Target
+
+
+class Outcome(Enum):
+    """What the account servers said together."""
+
+    TOLD = auto()
+    ALL_MISSING = auto()
+
+
+class AccountUpdater:
+    """Sends the rows of one container server."""
+
+    def __init__(self, context: BackendContext, settings: ContainerSettings):
+        self._context = context
+        self._settings = settings
+
+    def check(self, request: Request) -> None:
+        """Refuse header lists that do not fit together: ``HTTPError`` 400."""
+        self._nodes(request)
+
+    def report(self, request: Request, target: Target, info: ContainerInfo) -> Outcome:
+        """Tell the account servers that the request names."""
+        nodes = self._nodes(request)
+        if not nodes:
+            return Outcome.TOLD
+        headers = self._headers(request, info)
+        statuses = green.gather(
+            [
+                lambda host=host, device=device: self._tell(request, target, host, device, headers)
+                for host, device in nodes
+            ]
+        )
+        return Outcome.ALL_MISSING if all(status == 404 for status in statuses) else Outcome.TOLD
+
+    def _nodes(self, request: Request) -> list[tuple[str, str]]:
+        hosts = _items(request.headers.get("x-account-host"))
+        devices = _items(request.headers.get("x-account-device"))
+        if len(hosts) != len(devices):
+            self._context.telemetry.log.error(
+                f"ERROR Account update failed: different numbers of hosts and devices in request: "
+                f'"{",".join(hosts)}" vs "{",".join(devices)}"',
+                txid=request.headers.get("x-trans-id"),
+            )
+            raise HTTPError(400)
+        return list(zip(hosts, devices, strict=True)) if "x-account-partition" in request.headers else []
+
+    def _headers(self, request: Request, info: ContainerInfo) -> HeaderMap:
+        headers = {
+            "x-put-timestamp": info.put_timestamp,
+            "x-delete-timestamp": info.delete_timestamp,
+            "x-object-count": str(info.object_count),
+            "x-bytes-used": str(info.bytes_used),
+            "x-trans-id": request.headers.get("x-trans-id", "-"),
+            "x-backend-storage-policy-index": str(info.storage_policy_index),
+            "user-agent": f"container-server {os.getpid()}",
+            "referer": f"{request.method} {request.url}",
+            "content-length": "0",
+        }
+        if "x-account-override-deleted" in request.headers:
+            headers["x-account-override-deleted"] = request.headers["x-account-override-deleted"]
+        return headers
+
+    def _tell(
+        self, request: Request, target: Target, host: str, device: str, headers: HeaderMap
+    ) -> int | None:
+        """The status of one account server, None when it could not be asked."""
+        partition = request.headers["x-account-partition"]
+        path = f"/{quote_path(device)}/{quote_path(partition)}{target.path.quoted}"
+        node = f"{host}/{device}"
+        log = self._context.telemetry.log
+        txid = request.headers.get("x-trans-id")
+        try:
+            ip, port = split_host(host)
+            reply = self._context.transport.request(
+                ip,
+                port,
+                "PUT",
+                path,
+                headers,
+                connect_timeout_s=self._settings.conn_timeout,
+                timeout_s=self._settings.node_timeout,
+            )
+        except (TransportError, ValueError) as error:
+            log.error(f"ERROR account update failed with {node} (will retry later): {error}", txid=txid)
+            return None
+        if reply.status == 404:
+            return 404
+        if not reply.is_success:
+            log.error(
+                f"ERROR Account update failed with {node} (will retry later): Response {reply.status} "
+                f"{reply.reason}",
+                txid=txid,
+            )
+        return reply.status
+
+
+def _items(header: str | None) -> list[str]:
+    return [item.strip() for item in header.split(",")] if header else []
+
+
+def split_host(host: str) -> tuple[str, int]:
+    """``ip:port`` (brackets around IPv6 allowed) in its parts; raises ValueError."""
+    ip, separator, port = host.rpartition(":")
+    if not separator or not port.isdigit():
+        raise ValueError(f"{host!r} is not an address with a port")
+    return ip.strip("[]"), int(port)

@@ -1,0 +1,372 @@
+"""A container's database: what is known of the container, and every change to it (account-container.md).
+
+The broker answers with values (``ContainerInfo``) and changes in single transactions. Which of two files is
+asked while a container is being sharded is decided here (§19.2): writes go to the newest, listings and
+counts come from the oldest. It knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+from uuid import uuid4
+
+from swift.base.errors import InvalidValue
+from swift.base.shardrange import COUNTED_STATES, ShardRange, State
+from swift.base.timestamp import Timestamp
+from swift.container import objecttable, shardtable
+from swift.container.rows import ObjectRow, pending_of_row, row_of_pending
+from swift.container.schema import MIGRATIONS, create_tables
+from swift.container.shardtable import ShardQuery
+from swift.db import files, stat
+from swift.db import metadata as meta
+from swift.db.broker import Broker, Engine
+from swift.db.database import Dialect
+from swift.db.files import Place
+from swift.db.listing import ListingQuery, PageRow, Source, page
+from swift.db.metadata import Metadata
+from swift.db.schema import max_row
+
+TABLE = "container_info"
+#: Metadata that a deletion leaves alone: a deleted shard must still know whose it is (§9).
+KEPT_WHEN_DELETED = frozenset(
+    (
+        "x-container-sysmeta-shard-quoted-root",
+        "x-container-sysmeta-shard-root",
+        "x-container-sysmeta-sharding",
+    )
+)
+
+NOT_FOUND = "not_found"
+UNSHARDED = "unsharded"
+SHARDING = "sharding"
+SHARDED = "sharded"
+COLLAPSED = "collapsed"
+
+DIALECT = Dialect(
+    kind="container",
+    required=(frozenset(("object",)), frozenset(("container_info", "container_stat"))),
+    migrations=MIGRATIONS,
+    merge_rows=objecttable.merge_rows,
+    row_of_pending=row_of_pending,
+    pending_of_row=pending_of_row,
+)
+
+_LISTED = ("name", "created_at", "size", "content_type", "etag")
+_OWN_COUNTS = (
+    "SELECT ci.*, COALESCE(ps.object_count, 0) AS object_count, COALESCE(ps.bytes_used, 0) AS bytes_used "
+    "FROM container_info ci LEFT JOIN policy_stat ps ON ci.storage_policy_index = ps.storage_policy_index"
+)
+
+
+class WrongPolicy(InvalidValue):
+    """A living container has another policy than the one asked for; ``own`` is its index."""
+
+    def __init__(self, own: int):
+        super().__init__(f"the container has storage policy {own}")
+        self.own = own
+
+
+class NotEmpty(InvalidValue):
+    """A container that still holds objects cannot be deleted."""
+
+
+class NewerPut(InvalidValue):
+    """The container was put after the time of the deletion, or deleted after that of the put."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerInfo:
+    """The facts of ``container_info`` with the counts of §19.2; timestamps are column texts."""
+
+    account: str
+    container: str
+    created_at: str
+    put_timestamp: str
+    delete_timestamp: str
+    status_changed_at: str
+    object_count: int
+    bytes_used: int
+    reported_put_timestamp: str
+    reported_delete_timestamp: str
+    reported_object_count: int
+    reported_bytes_used: int
+    hash: str
+    id: str
+    metadata: Metadata
+    x_container_sync_point1: int
+    x_container_sync_point2: int
+    storage_policy_index: int
+    db_state: str
+
+    @property
+    def is_deleted(self) -> bool:
+        """Empty, and deleted after it was last put (§9)."""
+        return not self.object_count and self.delete_is_newer
+
+    @property
+    def delete_is_newer(self) -> bool:
+        """Whether the last put is older than the last deletion, whatever the counts."""
+        return stat.as_timestamp(self.delete_timestamp) > stat.as_timestamp(self.put_timestamp)
+
+
+class ContainerBroker(Broker):
+    """Call ``refresh`` first; then every method may raise the errors of ``db.connection``."""
+
+    dialect = DIALECT
+
+    def __init__(self, place: Place, engine: Engine, account: str, container: str):
+        super().__init__(place, engine)
+        self.account = account
+        self.container = container
+        self.own_name = f"{account}/{container}"
+
+    # --- creating and describing ------------------------------------------------------------------
+
+    def create(self, timestamp: Timestamp, policy_index: int, *, created_at: Timestamp) -> bool:
+        """Make the database; False when another process was faster. ``refresh`` is done."""
+        made = self._run(self._create, timestamp, policy_index, created_at)
+        self.refresh()
+        return made
+
+    def _create(self, timestamp: Timestamp, policy_index: int, created_at: Timestamp) -> bool:
+        def build(connection: sqlite3.Connection) -> None:
+            create_tables(connection)
+            connection.execute(
+                "INSERT INTO container_info (account, container, created_at, id, put_timestamp, "
+                "status_changed_at, storage_policy_index) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    self.account,
+                    self.container,
+                    created_at.internal,
+                    f"{uuid4()}-{self.place.device}",
+                    timestamp.internal,
+                    timestamp.internal,
+                    policy_index,
+                ),
+            )
+            connection.execute("INSERT INTO policy_stat (storage_policy_index) VALUES (?)", (policy_index,))
+
+        engine = self.engine
+        return files.create(engine.disk, self.place, build, trace=engine.trace)
+
+    def info(self) -> ContainerInfo:
+        """What is known of the container now."""
+        return self.read(self.info_of, database=self.oldest)
+
+    def info_of(self, connection: sqlite3.Connection) -> ContainerInfo:
+        """The same within a transaction on the newest file."""
+        cursor = connection.execute(_OWN_COUNTS)
+        row = dict(zip((c[0] for c in cursor.description), cursor.fetchone(), strict=True))
+        metadata = meta.parse(row["metadata"])
+        state = self._state(connection)
+        count, size = row["object_count"], row["bytes_used"]
+        if state == SHARDED and self._is_root(metadata, connection):
+            count, size = shardtable.counted(connection, self.own_name, COUNTED_STATES)
+        return ContainerInfo(
+            account=row["account"],
+            container=row["container"],
+            created_at=row["created_at"],
+            put_timestamp=row["put_timestamp"],
+            delete_timestamp=row["delete_timestamp"],
+            status_changed_at=row["status_changed_at"],
+            object_count=count,
+            bytes_used=size,
+            reported_put_timestamp=row["reported_put_timestamp"],
+            reported_delete_timestamp=row["reported_delete_timestamp"],
+            reported_object_count=row["reported_object_count"],
+            reported_bytes_used=row["reported_bytes_used"],
+            hash=row["hash"],
+            id=row["id"],
+            metadata=metadata,
+            x_container_sync_point1=row["x_container_sync_point1"],
+            x_container_sync_point2=row["x_container_sync_point2"],
+            storage_policy_index=row["storage_policy_index"],
+            db_state=state,
+        )
+
+    def _state(self, connection: sqlite3.Connection) -> str:
+        """The sharding state by files and ranges (§19.2)."""
+        if not self.databases:
+            return NOT_FOUND
+        if len(self.databases) > 1:
+            return SHARDING
+        epoch = self.place.epoch_of(self.newest.path)
+        if epoch is None:
+            return UNSHARDED
+        own = shardtable.own_range(connection, self.own_name)
+        if own is None or own.epoch is None or Timestamp(own.epoch) != Timestamp(epoch):
+            return UNSHARDED
+        return SHARDED if shardtable.has_other_ranges(connection, self.own_name) else COLLAPSED
+
+    def _is_root(self, metadata: Metadata, connection: sqlite3.Connection) -> bool:
+        path = _root_path(metadata)
+        if path is not None:
+            return path == self.own_name
+        own = shardtable.own_range(connection, self.own_name)
+        return own is None or not own.deleted
+
+    # --- changing the container -------------------------------------------------------------------
+
+    def put(self, timestamp: Timestamp, policy_index: int | None, default_policy_index: int) -> bool:
+        """Record that the container was put; whether it had been deleted and lives again.
+
+        A deleted one gets the policy asked for (or the default). Raises ``WrongPolicy`` when a living one
+        has another than ``policy_index``, and ``NewerPut`` when it stays deleted.
+        """
+
+        def change(connection: sqlite3.Connection) -> bool:
+            info = self.info_of(connection)
+            if info.delete_is_newer and timestamp <= stat.as_timestamp(info.delete_timestamp):
+                raise NewerPut("the container was deleted later")
+            if not info.is_deleted:
+                if policy_index is not None and policy_index != info.storage_policy_index:
+                    raise WrongPolicy(info.storage_policy_index)
+                stat.touch_put(connection, TABLE, timestamp)
+                return False
+            chosen = default_policy_index if policy_index is None else policy_index
+            set_policy(connection, chosen, timestamp)
+            stat.touch_put(connection, TABLE, timestamp)
+            stat.touch_status(connection, TABLE, timestamp)
+            return True
+
+        return self.write(change)
+
+    def touch(self, timestamp: Timestamp) -> None:
+        """Raise put_timestamp."""
+        self.write(lambda connection: stat.touch_put(connection, TABLE, timestamp))
+
+    def update_metadata(self, new: Metadata, check: Any = None) -> None:
+        """Merge metadata; ``check`` may refuse the result by raising.
+
+        A changed ``X-Container-Sync-To`` starts container sync anew (§12).
+        """
+
+        def change(connection: sqlite3.Connection) -> None:
+            before = stat.update_metadata(connection, TABLE, lambda have: have)
+            after = stat.update_metadata(connection, TABLE, lambda have: meta.merge(have, new))
+            if check is not None:
+                check(after)
+            if _sync_to(before) != _sync_to(after):
+                connection.execute(
+                    f"UPDATE {TABLE} SET x_container_sync_point1 = -1, x_container_sync_point2 = -1"
+                )
+
+        self.write(change)
+
+    def delete(self, timestamp: Timestamp) -> bool:
+        """Delete an empty container; whether it existed.
+
+        Raises ``NotEmpty``, or ``NewerPut`` when it was put later than ``timestamp``.
+        """
+
+        def change(connection: sqlite3.Connection) -> bool:
+            if not self.is_empty(connection):
+                raise NotEmpty("the container holds objects")
+            info = self.info_of(connection)
+            existed = bool(stat.as_timestamp(info.put_timestamp)) and not info.is_deleted
+            if existed and timestamp <= stat.as_timestamp(info.put_timestamp):
+                raise NewerPut("the container was put later")
+            stat.mark_deleted(connection, TABLE, timestamp, KEPT_WHEN_DELETED)
+            return existed
+
+        if len(self.databases) > 1 and not self.read(self.is_empty, database=self.oldest):
+            raise NotEmpty("the container holds objects")
+        return self.write(change)
+
+    def is_empty(self, connection: sqlite3.Connection) -> bool:
+        """Whether no policy has an object and, for a root, no shard has one."""
+        counts = connection.execute("SELECT COALESCE(SUM(object_count), 0) FROM policy_stat").fetchone()
+        if counts[0] > 0:
+            return False
+        metadata = meta.parse(connection.execute(f"SELECT metadata FROM {TABLE}").fetchone()[0])
+        if not self._is_root(metadata, connection):
+            return True
+        return not shardtable.counted(connection, self.own_name, COUNTED_STATES)[0]
+
+    # --- rows -------------------------------------------------------------------------------------
+
+    def merge_rows(self, rows: Sequence[ObjectRow]) -> None:
+        """Merge many rows at once; durable when this returns."""
+        self.write(lambda connection: objecttable.merge_rows(connection, rows))
+
+    def listing(self, query: ListingQuery, policy_index: int) -> list[PageRow]:
+        """A page of (name, created_at, size, content_type, etag, sub-directory or None)."""
+        source = Source(
+            "object", _LISTED, "AND t.storage_policy_index = :policy_index", {"policy_index": policy_index}
+        )
+        return self.read(lambda connection: page(connection, source, query), database=self.oldest)
+
+    def changes_since(self, row_id: int, count: int) -> list[dict[str, Any]]:
+        """Up to ``count`` rows after a ROWID, for replication."""
+        return self.read(lambda connection: objecttable.items_since(connection, row_id, count))
+
+    def max_row(self) -> int:
+        """The last ROWID given out, -1 when none."""
+        return self.read(lambda connection: max_row(connection, "object"))
+
+    # --- shard ranges -----------------------------------------------------------------------------
+
+    def shard_ranges(self, query: ShardQuery, *, fill_gaps: bool = False) -> list[ShardRange]:
+        """The ranges of a query; with ``fill_gaps`` a copy of the own range for an open end (§12)."""
+
+        def ask(connection: sqlite3.Connection) -> list[ShardRange]:
+            found = shardtable.select(connection, self.own_name, query)
+            if fill_gaps:
+                gap = shardtable.filler(found, self._own_range(connection), query)
+                if gap is not None:
+                    found.append(gap)
+            if query.reverse:
+                found.reverse()
+            return found
+
+        return self.read(ask)
+
+    def _own_range(self, connection: sqlite3.Connection) -> ShardRange:
+        """The container's own range; the whole namespace, active since now, when none is stored."""
+        stored = shardtable.own_range(connection, self.own_name)
+        if stored is not None:
+            return stored
+        return ShardRange(self.own_name, Timestamp.now().internal, state=State.ACTIVE)
+
+    def merge_shard_ranges(self, ranges: Sequence[ShardRange]) -> None:
+        """Merge ranges by §19.1."""
+        self.write(lambda connection: shardtable.merge_ranges(connection, ranges))
+
+    def shard_for(self, name: str, states: frozenset[State]) -> ShardRange | None:
+        """The range in one of ``states`` that an object name belongs to, None when there is none."""
+        found = self.read(
+            lambda connection: shardtable.select(
+                connection, self.own_name, ShardQuery(includes=name, states=states)
+            )
+        )
+        return found[0] if found else None
+
+
+def set_policy(connection: sqlite3.Connection, policy_index: int, timestamp: Timestamp) -> None:
+    """Give the container a policy; a change of it is a change of status (§9)."""
+    connection.execute(
+        f"UPDATE {TABLE} SET storage_policy_index = ?, status_changed_at = MAX(status_changed_at, ?) "
+        "WHERE storage_policy_index != ?",
+        (policy_index, timestamp.internal, policy_index),
+    )
+    connection.execute("INSERT OR IGNORE INTO policy_stat (storage_policy_index) VALUES (?)", (policy_index,))
+
+
+def _sync_to(metadata: Metadata) -> str:
+    return metadata.get("X-Container-Sync-To", ("", ""))[0]
+
+
+def _root_path(metadata: Metadata) -> str | None:
+    """``account/container`` of the root that sysmeta names, None when it names none."""
+    for name, is_quoted in (
+        ("X-Container-Sysmeta-Shard-Quoted-Root", True),
+        ("X-Container-Sysmeta-Shard-Root", False),
+    ):
+        value = metadata.get(name, ("", ""))[0]
+        if value:
+            return (unquote(value) if is_quoted else value).lstrip("/")
+    return None

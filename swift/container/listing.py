@@ -1,0 +1,114 @@
+"""Container listings as JSON rows and JSON text (public-api.md §7.2).
+
+The text is made directly from database rows: the fastest exact way that was measured (building dictionaries
+and encoding them takes three times as long). Escaping is done by the standard library's encoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii as quoted
+from time import gmtime
+from typing import Any
+
+from swift.base.timestamp import decode_timestamps
+from swift.container.rows import split_swift_bytes
+from swift.db.listing import PageRow
+
+_MINUTES = tuple(f"{hour:02d}:{minute:02d}:" for hour in range(24) for minute in range(60))
+_SECONDS = tuple(f"{second:02d}." for second in range(60))
+
+
+@lru_cache(maxsize=1024)
+def shown_type(content_type: str) -> tuple[str, int | None]:
+    """What listings show of a content type: no spaces around ``;``, and ``swift_bytes`` as the size."""
+    if ";" not in content_type:
+        return content_type, None
+    plain, size = split_swift_bytes(content_type)
+    shown = ";".join(_parts(plain))
+    return shown, int(size) if size is not None and size.isascii() and size.isdigit() else None
+
+
+def _parts(content_type: str) -> Iterable[str]:
+    """The pieces between semicolons that are not inside quotes, trimmed."""
+    piece, inside, escaped = "", False, False
+    for char in content_type:
+        if char == ";" and not inside:
+            yield piece.strip()
+            piece = ""
+            continue
+        if char == '"' and not escaped:
+            inside = not inside
+        escaped = char == "\\" and not escaped
+        piece += char
+    yield piece.strip()
+
+
+@lru_cache(maxsize=1024)
+def _json_type(content_type: str) -> tuple[str, int | None]:
+    shown, size = shown_type(content_type)
+    return quoted(shown), size
+
+
+def iso_clock() -> Callable[[str], str]:
+    """A function from ``created_at`` texts to ISO texts that remembers the days it met."""
+    days: dict[int, str] = {}
+
+    def iso(created_at: str) -> str:
+        if len(created_at) != 16 or created_at[10] != ".":
+            return max(decode_timestamps(created_at)).isoformat
+        day, second = divmod(int(created_at[:10]), 86400)
+        date = days.get(day)
+        if date is None:
+            t = gmtime(day * 86400)
+            date = days[day] = f"{t.tm_year:04d}-{t.tm_mon:02d}-{t.tm_mday:02d}T"
+        minute, second = divmod(second, 60)
+        return f"{date}{_MINUTES[minute]}{_SECONDS[second]}{created_at[11:]}0"
+
+    return iso
+
+
+def as_rows(page: Iterable[PageRow]) -> list[dict[str, Any]]:
+    """The JSON rows of a page."""
+    iso = iso_clock()
+    rows: list[dict[str, Any]] = []
+    for name, created_at, size, content_type, etag, directory in page:
+        if directory is not None:
+            rows.append({"subdir": directory})
+            continue
+        shown, real_size = shown_type(content_type)
+        rows.append(
+            {
+                "bytes": size if real_size is None else real_size,
+                "hash": etag,
+                "name": name,
+                "content_type": shown,
+                "last_modified": iso(created_at),
+            }
+        )
+    return rows
+
+
+def as_json(page: Iterable[PageRow]) -> bytes:
+    """The JSON text of a page, equal to encoding ``as_rows``."""
+    iso = iso_clock()
+    parts: list[str] = []
+    add = parts.append
+    for name, created_at, size, content_type, etag, directory in page:
+        if directory is not None:
+            add(f'{{"subdir": {quoted(directory)}}}')
+            continue
+        shown, real_size = _json_type(content_type)
+        add(
+            f'{{"bytes": {size if real_size is None else real_size}, "hash": {quoted(etag)}, '
+            f'"name": {quoted(name)}, "content_type": {shown}, "last_modified": "{iso(created_at)}"}}'
+        )
+    return f"[{', '.join(parts)}]".encode("ascii")
+
+
+def as_text(page: Iterable[PageRow]) -> bytes:
+    """One name a line."""
+    return "".join([f"{row[0] if row[5] is None else row[5]}\n" for row in page]).encode(
+        "utf-8", "surrogateescape"
+    )

@@ -1,0 +1,94 @@
+"""Shard ranges as records of a container GET or PUT (spec: account-container.md §12).
+
+Parses what a request asks of them, asks the broker and renders them; the object side of a GET is the
+server's own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from swift.base.errors import InvalidValue
+from swift.base.shardrange import ShardRange, State, parse_states
+from swift.base.truth import is_true
+from swift.container.broker import SHARDED, SHARDING, ContainerBroker, ContainerInfo
+from swift.container.shardtable import ShardQuery
+from swift.http.headers import HeaderMap
+from swift.http.listing import as_text, container_xml
+from swift.http.negotiate import ListingFormat
+from swift.http.request import Request
+from swift.http.response import HTTPError
+from swift.runtime.databaseapp import listing_parameters
+
+OBJECT = "object"
+SHARD = "shard"
+AUTO = "auto"
+#: States in which ``auto`` means shard ranges.
+SPLIT_STATES = frozenset((SHARDING, SHARDED))
+FULL = "full"
+NAMESPACE = "namespace"
+_FILLED = ("listing", "updating")
+
+
+def ranges_of_body(body: bytes) -> list[ShardRange]:
+    """The ranges of a PUT; raises ``HTTPError`` 400."""
+    try:
+        values = json.loads(body)
+        return [ShardRange.from_mapping(item) for item in values]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise HTTPError(400, f"Invalid body: {error!r}")
+
+
+def shard_rows(
+    request: Request, broker: ContainerBroker, info: ContainerInfo
+) -> tuple[list[dict[str, Any]], HeaderMap]:
+    """The JSON rows that a GET asks for and the headers that describe them; raises ``HTTPError`` 400."""
+    shape = request.headers.get("x-backend-record-shard-format", FULL).lower()
+    shape = shape if shape == NAMESPACE else FULL
+    given = listing_parameters(request)
+    words = [word.strip().lower() for word in given.get("states", "").split(",") if word.strip()]
+    states = _states(given.get("states", ""))
+    include_deleted = is_true(request.headers.get("x-backend-include-deleted"))
+    auditing = "auditing" in words
+    if shape == NAMESPACE and include_deleted:
+        raise HTTPError(400, "No include_deleted for namespace GET")
+    if shape == NAMESPACE and auditing:
+        raise HTTPError(400, "No auditing state for namespace GET")
+    headers = {"x-backend-record-type": SHARD, "x-backend-record-shard-format": shape}
+    marker, end_marker = given.get("marker", ""), given.get("end_marker", "")
+    includes = given.get("includes", "")
+    override = request.headers.get("x-backend-override-shard-name-filter", "")
+    if override and override.lower() == info.db_state == SHARDED:
+        marker = end_marker = includes = ""
+        headers["x-backend-override-shard-name-filter"] = "true"
+    query = ShardQuery(
+        marker=marker,
+        end_marker=end_marker,
+        includes=includes,
+        reverse=is_true(given.get("reverse")),
+        states=states,
+        include_deleted=include_deleted,
+        include_own=auditing,
+    )
+    ranges = broker.shard_ranges(query, fill_gaps=any(word in _FILLED for word in words))
+    if shape == NAMESPACE:
+        return [dict(item.namespace.as_dict()) for item in ranges], headers
+    return [item.as_dict() for item in ranges], headers
+
+
+def _states(text: str) -> frozenset[State]:
+    if not text:
+        return frozenset()
+    try:
+        return parse_states(text)
+    except InvalidValue:
+        raise HTTPError(400, "Bad state")
+
+
+def render(shape: ListingFormat, rows: Sequence[dict[str, Any]], container: str) -> bytes:
+    """Shard ranges in the format asked for; only JSON shows everything."""
+    if shape is ListingFormat.JSON:
+        return json.dumps(list(rows)).encode("ascii")
+    return as_text(rows) if shape is ListingFormat.PLAIN else container_xml(rows, container)

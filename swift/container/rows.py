@@ -1,0 +1,204 @@
+"""Object rows and the one rule by which two versions of a row become one (account-container.md §7).
+
+A row's ``created_at`` packs three times: when the data, the content type and the metadata were written. Each
+of them belongs to whichever version is newer in that respect, so merging is commutative, associative and
+idempotent: replicas converge whatever order the rows arrive in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from swift.base.errors import InvalidValue
+from swift.base.timestamp import Timestamp, decode_timestamps, encode_timestamps
+
+_SWIFT_BYTES = "swift_bytes="
+_SIZE_MAX = (1 << 63) - 1
+
+
+class ObjectRow(NamedTuple):
+    """A row of the ``object`` table, or a report about to become one.
+
+    ``ctype_timestamp`` and ``meta_timestamp`` (internal texts or None) override what ``created_at`` packs;
+    a stored row has them packed.
+    """
+
+    name: str
+    created_at: str
+    size: int
+    content_type: str
+    etag: str
+    deleted: int = 0
+    storage_policy_index: int = 0
+    ctype_timestamp: str | None = None
+    meta_timestamp: str | None = None
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What there is one row of: a name in a policy."""
+        return (self.name, self.storage_policy_index)
+
+    def times(self) -> tuple[Timestamp, Timestamp, Timestamp]:
+        """When data, content type and metadata were written; raises ``InvalidTimestamp``."""
+        data, ctype, meta = decode_timestamps(self.created_at)
+        if self.ctype_timestamp is not None:
+            ctype = meta = Timestamp(self.ctype_timestamp)
+        if self.meta_timestamp is not None:
+            meta = Timestamp(self.meta_timestamp)
+        return data, ctype, meta
+
+    def packed(self) -> ObjectRow:
+        """The row as it is stored."""
+        if self.ctype_timestamp is None and self.meta_timestamp is None:
+            return self
+        return self._replace(
+            created_at=encode_timestamps(*self.times()), ctype_timestamp=None, meta_timestamp=None
+        )
+
+    def as_dict(self, row_id: int) -> dict[str, Any]:
+        """The row as ``merge_items`` messages carry it (§13)."""
+        return {
+            "ROWID": row_id,
+            "name": self.name,
+            "created_at": self.created_at,
+            "size": self.size,
+            "content_type": self.content_type,
+            "etag": self.etag,
+            "deleted": self.deleted,
+            "storage_policy_index": self.storage_policy_index,
+        }
+
+
+def tombstone(name: str, timestamp: Timestamp, policy_index: int) -> ObjectRow:
+    """The row of a deleted object."""
+    return ObjectRow(name, timestamp.internal, 0, "application/deleted", "noetag", 1, policy_index)
+
+
+def row_of_mapping(values: Any) -> ObjectRow:
+    """A row from a JSON object (UPDATE, merge_items); raises ``InvalidValue``."""
+    if not isinstance(values, Mapping):
+        raise InvalidValue("an object row must be an object")
+    return _checked(
+        values.get("name"),
+        values.get("created_at"),
+        values.get("size", 0),
+        values.get("content_type", ""),
+        values.get("etag", ""),
+        values.get("deleted", 0),
+        values.get("storage_policy_index", 0),
+        values.get("ctype_timestamp"),
+        values.get("meta_timestamp"),
+    )
+
+
+def row_of_pending(entry: tuple[Any, ...]) -> ObjectRow:
+    """A row from a pending tuple of 6 (oldest) to 9 items (§6); raises ``InvalidValue``."""
+    if not 6 <= len(entry) <= 9:
+        raise InvalidValue(f"a pending object row has 6 to 9 items, not {len(entry)}")
+    return _checked(*entry, *(0, None, None)[len(entry) - 6 :])
+
+
+def pending_of_row(row: ObjectRow) -> tuple[Any, ...]:
+    """The pending tuple of a row."""
+    return tuple(row)
+
+
+def _checked(*values: Any) -> ObjectRow:
+    name, created_at, size, content_type, etag, deleted, policy_index, ctype_time, meta_time = values
+    for text in (name, created_at, content_type, etag):
+        _check_text(text)
+    if not name:
+        raise InvalidValue("an object row needs a name")
+    row = ObjectRow(
+        name,
+        created_at,
+        _number(size, "size"),
+        content_type,
+        etag,
+        int(bool(_number(deleted, "deleted"))),
+        _number(policy_index, "storage_policy_index"),
+        _time(ctype_time),
+        _time(meta_time),
+    )
+    row.times()
+    return row
+
+
+def _check_text(text: Any) -> None:
+    if not isinstance(text, str):
+        raise InvalidValue(f"an object row has text where {text!r} is")
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise InvalidValue("an object row has text that is not UTF-8")
+
+
+def _number(value: Any, noun: str) -> int:
+    try:
+        number = int(value or 0)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidValue(f"{noun} of an object row must be a whole number, not {value!r}")
+    if not -_SIZE_MAX <= number <= _SIZE_MAX:
+        raise InvalidValue(f"{noun} of an object row is out of range")
+    return number
+
+
+def _time(value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, (str, int, float)):
+        raise InvalidValue(f"not a timestamp: {value!r}")
+    return Timestamp(value).internal
+
+
+def split_swift_bytes(content_type: str) -> tuple[str, str | None]:
+    """A content type without its ``swift_bytes`` parameter, and that parameter's value or None."""
+    if _SWIFT_BYTES not in content_type:
+        return content_type, None
+    head, *parameters = content_type.split(";")
+    kept, found = [head], None
+    for parameter in parameters:
+        if parameter.strip().startswith(_SWIFT_BYTES):
+            found = parameter.strip()[len(_SWIFT_BYTES) :].strip().strip('"')
+        else:
+            kept.append(parameter)
+    return ";".join(kept), found
+
+
+def merge(existing: ObjectRow | None, new: ObjectRow) -> ObjectRow:
+    """One row from two versions; ``existing`` itself when nothing changes.
+
+    Equal times keep the existing side. Where times tie but contents differ (which no healthy cluster
+    produces) the result depends on the order, as it does for the peer.
+    """
+    if existing is None:
+        return new.packed()
+    if existing.created_at == new.created_at and new.ctype_timestamp is None and new.meta_timestamp is None:
+        return existing
+    have, come = existing.times(), new.times()
+    keeps_data, keeps_ctype, keeps_meta = (a >= b for a, b in zip(have, come, strict=True))
+    if keeps_data and keeps_ctype and keeps_meta:
+        return existing
+    data = existing if keeps_data else new
+    ctype = existing if keeps_ctype else new
+    times = tuple(max(pair) for pair in zip(have, come, strict=True))
+    return ObjectRow(
+        new.name,
+        encode_timestamps(*times),
+        data.size,
+        _joined_type(ctype.content_type, data.content_type),
+        data.etag,
+        data.deleted,
+        new.storage_policy_index,
+    )
+
+
+def _joined_type(ctype: str, data: str) -> str:
+    """The content type of one version with the ``swift_bytes`` of the other, which belongs to the data."""
+    if _SWIFT_BYTES not in ctype and _SWIFT_BYTES not in data:
+        return ctype
+    size = split_swift_bytes(data)[1]
+    plain = split_swift_bytes(ctype)[0]
+    return plain if size is None else f"{plain};{_SWIFT_BYTES}{size}"

@@ -1,0 +1,444 @@
+"""The container server: what each verb does (spec: account-container.md §12).
+
+Reads answer from the broker, writes go through it and then tell the account servers. Everything about
+tables is in ``container.broker``, everything about shard range records in ``container.records``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from swift.base.entity import quote_path
+from swift.base.shardrange import UPDATING_STATES
+from swift.base.timestamp import InvalidTimestamp, Timestamp, http_date
+from swift.base.truth import is_true
+from swift.cluster.syncrealms import Realms, SyncToError, validate_sync_to
+from swift.compose import backend_context, merged
+from swift.config.common import StorageSettings
+from swift.container import listing, records
+from swift.container.accounts import AccountUpdater, Outcome
+from swift.container.broker import ContainerBroker, ContainerInfo, NewerPut, NotEmpty, WrongPolicy
+from swift.container.rows import ObjectRow, row_of_mapping, tombstone
+from swift.container.settings import ContainerSettings
+from swift.db import metadata as meta
+from swift.db.stat import as_timestamp
+from swift.http.headers import HeaderMap, utf8_value
+from swift.http.listing import container_xml
+from swift.http.negotiate import ListingFormat, choose_format
+from swift.http.request import Request
+from swift.http.response import HTML, TEXT, HTTPError, Response, error_response
+from swift.http.validate import check_stored_metadata
+from swift.platform.disk import Disk
+from swift.platform.space import SpaceGuard
+from swift.policy.policy import Policy
+from swift.runtime.backendapp import BackendContext, Handler
+from swift.runtime.databaseapp import (
+    DatabaseApp,
+    Target,
+    check_metadata_text,
+    header_int,
+    listing_query,
+    metadata_headers,
+    metadata_of,
+)
+
+_SAVED = frozenset(("x-container-read", "x-container-write", "x-container-sync-key", "x-container-sync-to"))
+_LEGACY_SAVED = _SAVED | {"x-versions-location"}
+_PREFIXES = ("x-container-meta-", "x-container-sysmeta-")
+_POLICY = "x-backend-storage-policy-index"
+_SHARDS_PREFIX = "shards_"
+#: A body of JSON rows larger than this is refused, bytes.
+BODY_BYTES_MAX = 64 << 20
+
+
+class ContainerServer(DatabaseApp[ContainerBroker]):
+    """Serves ``/device/partition/account/container[/object]``."""
+
+    server_type = "container"
+    directory = "containers"
+    broker_class = ContainerBroker
+
+    def __init__(
+        self,
+        context: BackendContext,
+        settings: ContainerSettings | None = None,
+        *,
+        disk: Disk | None = None,
+        space: SpaceGuard | None = None,
+        realms: Realms | None = None,
+    ):
+        self.settings = settings or ContainerSettings()
+        super().__init__(
+            context,
+            disk=disk,
+            space=space,
+            query_logging=self.settings.db_query_logging,
+            preallocate=self.settings.db_preallocation,
+        )
+        self._realms = realms or Realms()
+        self._saved = _LEGACY_SAVED if self.settings.allow_versions else _SAVED
+        self._accounts = AccountUpdater(context, self.settings)
+
+    def database_verbs(self) -> Mapping[str, Handler]:
+        """The verbs of §12."""
+        return {
+            "PUT": self.put,
+            "DELETE": self.delete,
+            "POST": self.post,
+            "HEAD": self.head,
+            "GET": self.get,
+            "UPDATE": self.update,
+        }
+
+    # --- PUT --------------------------------------------------------------------------------------
+
+    def put(self, request: Request) -> Response:
+        """A container, shard ranges or an object row."""
+        target = self.target(request, 4, 5)
+        timestamp = request.timestamp
+        sync_to = request.headers.get("x-container-sync-to")
+        if sync_to is not None:
+            self._check_sync_to(sync_to)
+        broker = self._broker(target)
+        self.check_space(target)
+        if target.path.obj is not None:
+            return self._put_object(request, target, broker, timestamp)
+        if request.headers.get("x-backend-record-type", "").lower() == records.SHARD:
+            return self._put_shards(request, target, broker, timestamp)
+        return self._put_container(request, target, broker, timestamp)
+
+    def _put_container(
+        self, request: Request, target: Target, broker: ContainerBroker, timestamp: Timestamp
+    ) -> Response:
+        self._accounts.check(request)
+        metadata = self._metadata(request, timestamp)
+        self._check_metadata(metadata)
+        asked = self._policy(request)
+        try:
+            created = self._create_or_put(broker, timestamp, asked, self._default_policy(request))
+        except WrongPolicy as error:
+            return error_response(409, headers={_POLICY: str(error.own)})
+        except NewerPut:
+            return error_response(409)
+        if metadata:
+            broker.update_metadata(metadata, self._check_metadata)
+        info = broker.info()
+        outcome = self._accounts.report(request, target, info)
+        if outcome is Outcome.ALL_MISSING:
+            return error_response(404)
+        headers = {_POLICY: str(info.storage_policy_index)}
+        return error_response(201 if created else 202, headers=headers)
+
+    def _create_or_put(
+        self, broker: ContainerBroker, timestamp: Timestamp, asked: int | None, default: int
+    ) -> bool:
+        """Make the database or record the put in it; whether the container is new."""
+        if not broker.exists:
+            policy_index = default if asked is None else asked
+            if broker.create(timestamp, policy_index, created_at=self.now()):
+                return True
+        return broker.put(timestamp, asked, default)
+
+    def _put_shards(
+        self, request: Request, target: Target, broker: ContainerBroker, timestamp: Timestamp
+    ) -> Response:
+        ranges = records.ranges_of_body(request.body.read(BODY_BYTES_MAX))
+        metadata = self._metadata(request, timestamp)
+        self._check_metadata(metadata)
+        created = False
+        asked = self._policy(request)
+        if not broker.exists:
+            if not is_true(request.headers.get("x-backend-auto-create")):
+                return error_response(404)
+            if asked is None:
+                return error_response(400, "X-Backend-Storage-Policy-Index header is required")
+        if is_true(request.headers.get("x-backend-auto-create")) and asked is not None:
+            try:
+                created = self._create_or_put(broker, timestamp, asked, asked)
+            except WrongPolicy as error:
+                return error_response(409, headers={_POLICY: str(error.own)})
+            except NewerPut:
+                return error_response(409)
+        if metadata:
+            broker.update_metadata(metadata, self._check_metadata)
+        if ranges:
+            broker.merge_shard_ranges(ranges)
+        headers = {_POLICY: str(broker.info().storage_policy_index)}
+        return error_response(201 if created else 202, headers=headers)
+
+    def _put_object(
+        self, request: Request, target: Target, broker: ContainerBroker, timestamp: Timestamp
+    ) -> Response:
+        row = self._row_of(request, target, timestamp)
+        return self._store_row(request, target, broker, timestamp, row, 201)
+
+    def _row_of(self, request: Request, target: Target, timestamp: Timestamp) -> ObjectRow:
+        headers = request.headers
+        if "x-etag" not in headers or "x-content-type" not in headers:
+            raise HTTPError(400, "X-Etag and X-Content-Type are required", content_type=TEXT)
+        return ObjectRow(
+            target.path.obj or "",
+            timestamp.internal,
+            header_int(headers, "x-size"),
+            _clean_text(headers["x-content-type"]),
+            _clean_text(headers["x-etag"]),
+            0,
+            self._policy(request) or 0,
+            _optional_time(headers, "x-content-type-timestamp"),
+            _optional_time(headers, "x-meta-timestamp"),
+        )
+
+    def _store_row(
+        self,
+        request: Request,
+        target: Target,
+        broker: ContainerBroker,
+        timestamp: Timestamp,
+        row: ObjectRow,
+        status: int,
+    ) -> Response:
+        """Write a row here, or tell the caller which shard wants it."""
+        if not broker.exists:
+            if not self._creates_itself(request, target):
+                return error_response(404)
+            broker.create(timestamp, self._policy(request) or 0, created_at=self.now())
+        elif is_true(request.headers.get("x-backend-accept-redirect")):
+            redirect = self._redirect(request, target, broker)
+            if redirect is not None:
+                return redirect
+        broker.put_rows([row])
+        return error_response(status)
+
+    def _creates_itself(self, request: Request, target: Target) -> bool:
+        """Whether a row may create its container: internal accounts do, shards only when told to."""
+        told = request.headers.get("x-backend-auto-create")
+        if told is not None:
+            return is_true(told)
+        prefix = self.context.limits.auto_create_account_prefix
+        account = target.path.account
+        return account.startswith(prefix) and not account.startswith(prefix + _SHARDS_PREFIX)
+
+    def _redirect(self, request: Request, target: Target, broker: ContainerBroker) -> Response | None:
+        name = target.path.obj or ""
+        shard = broker.shard_for(name, UPDATING_STATES)
+        if shard is None:
+            return None
+        location = f"/{shard.name}/{name}"
+        quoted = quote_path(location)
+        if quoted != location and not is_true(request.headers.get("x-backend-accept-quoted-location")):
+            return None
+        return error_response(
+            301,
+            headers={
+                "location": quoted,
+                "x-backend-location-is-quoted": "true",
+                "x-backend-redirect-timestamp": shard.timestamp,
+            },
+        )
+
+    # --- DELETE, POST, UPDATE ---------------------------------------------------------------------
+
+    def delete(self, request: Request) -> Response:
+        """A container or an object row."""
+        target = self.target(request, 4, 5)
+        timestamp = request.timestamp
+        broker = self._broker(target)
+        if target.path.obj is not None:
+            row = tombstone(target.path.obj, timestamp, self._policy(request) or 0)
+            return self._store_row(request, target, broker, timestamp, row, 204)
+        self._accounts.check(request)
+        if not broker.exists:
+            return error_response(404)
+        try:
+            existed = broker.delete(timestamp)
+        except (NotEmpty, NewerPut):
+            return error_response(409)
+        if self._accounts.report(request, target, broker.info()) is Outcome.ALL_MISSING:
+            return error_response(404)
+        return error_response(204 if existed else 404)
+
+    def post(self, request: Request) -> Response:
+        """Change metadata."""
+        target = self.target(request, 4, 4)
+        timestamp = request.timestamp
+        sync_to = request.headers.get("x-container-sync-to")
+        if sync_to is not None:
+            self._check_sync_to(sync_to)
+        broker = self._broker(target)
+        self.check_space(target)
+        metadata = self._metadata(request, timestamp)
+        self._check_metadata(metadata)
+        if not broker.exists or broker.info().is_deleted:
+            return error_response(404)
+        if not is_true(request.headers.get("x-backend-no-timestamp-update")):
+            broker.touch(timestamp)
+        if metadata:
+            broker.update_metadata(metadata, self._check_metadata)
+        return error_response(204)
+
+    def update(self, request: Request) -> Response:
+        """Merge many object rows."""
+        target = self.target(request, 4, 4)
+        request.timestamp  # noqa: B018 -- required, though every row has its own
+        broker = self._broker(target)
+        self.check_space(target)
+        try:
+            body = json.loads(request.body.read(BODY_BYTES_MAX))
+            rows = [row_of_mapping(item) for item in (body or ())]
+        except (ValueError, TypeError, RecursionError) as error:
+            return error_response(400, str(error), content_type=TEXT)
+        if not broker.exists:
+            return error_response(404)
+        if rows:
+            broker.merge_rows(rows)
+        return error_response(202)
+
+    # --- HEAD, GET --------------------------------------------------------------------------------
+
+    def head(self, request: Request) -> Response:
+        """Facts about a container."""
+        target = self.target(request, 4, 5)
+        shape = choose_format(request)
+        broker = self._broker(target)
+        info = broker.info() if broker.exists else None
+        headers = _always(info)
+        if info is None or info.is_deleted:
+            return Response(404, {**headers, "content-type": HTML})
+        headers.update(_facts(info))
+        headers["content-type"] = shape.content_type
+        return Response(204, headers)
+
+    def get(self, request: Request) -> Response:
+        """A listing of objects or shard ranges."""
+        target = self.target(request, 4, 5)
+        self._policy(request)
+        query = listing_query(request, self.context.limits.container_listing_limit)
+        shape = choose_format(request)
+        broker = self._broker(target)
+        info = broker.info() if broker.exists else None
+        headers = _always(info)
+        overridden = is_true(request.headers.get("x-backend-override-deleted"))
+        if info is None or (info.is_deleted and not overridden):
+            return error_response(404, headers=headers)
+        headers.update(_facts(info))
+        wanted = request.headers.get("x-backend-record-type", "").lower()
+        if wanted == records.SHARD or (wanted == records.AUTO and info.db_state in records.SPLIT_STATES):
+            rows, extra = records.shard_rows(request, broker, info)
+            headers.update(extra)
+            body = records.render(shape, rows, target.path.container or "")
+        else:
+            index = self._policy(request)
+            policy_index = info.storage_policy_index if index is None else index
+            page = broker.listing(query, policy_index)
+            headers["x-backend-record-type"] = records.OBJECT
+            headers["x-backend-record-storage-policy-index"] = str(policy_index)
+            body = _render(shape, page, target.path.container or "")
+        headers["content-type"] = shape.content_type
+        headers["content-length"] = str(len(body))
+        return Response(200 if body else 204, headers, body)
+
+    # --- pieces -----------------------------------------------------------------------------------
+
+    def _broker(self, target: Target) -> ContainerBroker:
+        return self.broker_of(target, target.path.account, target.path.container or "")
+
+    def _policy(self, request: Request) -> int | None:
+        """The policy index of the request, None when it names none; 400 for an unknown one."""
+        text = request.headers.get(_POLICY)
+        if text is None:
+            return None
+        policy: Policy | None = self.context.policies.of_header(text)
+        if policy is None:
+            raise HTTPError(400, f"Invalid X-Backend-Storage-Policy-Index {text}", content_type=TEXT)
+        return policy.index
+
+    def _default_policy(self, request: Request) -> int:
+        text = request.headers.get("x-backend-storage-policy-default")
+        if text is None:
+            return self.context.policies.default.index
+        return header_int(request.headers, "x-backend-storage-policy-default")
+
+    def _metadata(self, request: Request, timestamp: Timestamp) -> dict[str, tuple[str, str]]:
+        return metadata_of(request.headers, _PREFIXES, self._saved, timestamp)
+
+    def _check_metadata(self, metadata: Mapping[str, tuple[str, str]]) -> None:
+        check_metadata_text(metadata)
+        check_stored_metadata(meta.user_items(metadata, "container"), self.context.limits)
+
+    def _check_sync_to(self, value: str) -> None:
+        try:
+            validate_sync_to(value, self.settings.allowed_sync_hosts, self._realms)
+        except SyncToError as error:
+            raise HTTPError(400, str(error))
+
+
+def _always(info: ContainerInfo | None) -> HeaderMap:
+    """The headers of every HEAD and GET answer, also of a 404."""
+    if info is None:
+        zero = Timestamp(0).internal
+        times, policy_index = (zero, zero, zero, zero), 0
+    else:
+        columns = (info.created_at, info.put_timestamp, info.delete_timestamp, info.status_changed_at)
+        times = tuple(as_timestamp(text).internal for text in columns)  # type: ignore[assignment]
+        policy_index = info.storage_policy_index
+    return {
+        "x-backend-timestamp": times[0],
+        "x-backend-put-timestamp": times[1],
+        "x-backend-delete-timestamp": times[2],
+        "x-backend-status-changed-at": times[3],
+        _POLICY: str(policy_index),
+    }
+
+
+def _facts(info: ContainerInfo) -> HeaderMap:
+    """What HEAD and GET say about a container that is there."""
+    put = as_timestamp(info.put_timestamp)
+    return {
+        "x-container-object-count": str(info.object_count),
+        "x-container-bytes-used": str(info.bytes_used),
+        "x-timestamp": as_timestamp(info.created_at).normal,
+        "x-put-timestamp": put.normal,
+        "x-backend-sharding-state": info.db_state,
+        **metadata_headers(info.metadata),
+        "last-modified": http_date(put.ceil_seconds),
+    }
+
+
+def _render(shape: ListingFormat, page: list[Any], container: str) -> bytes:
+    if shape is ListingFormat.JSON:
+        return listing.as_json(page)
+    if shape is ListingFormat.PLAIN:
+        return listing.as_text(page)
+    return container_xml(listing.as_rows(page), container)
+
+
+def _optional_time(headers: HeaderMap, name: str) -> str | None:
+    text = headers.get(name)
+    if text is None:
+        return None
+    try:
+        return Timestamp(text).internal
+    except InvalidTimestamp:
+        raise HTTPError(400, f"Invalid {name} header", content_type=TEXT)
+
+
+def _clean_text(value: str) -> str:
+    """A header value as text that a database can hold; bytes that are not UTF-8 become U+FFFD."""
+    if value.isascii():
+        return value
+    return utf8_value(value).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def app_factory(global_conf: Mapping[str, str], **local_conf: str) -> ContainerServer:
+    """PasteDeploy factory of ``egg:swift#container``; raises ``ConfigError``."""
+    context, settings = backend_context(
+        global_conf, local_conf, server_type="container", settings_class=ContainerSettings
+    )
+    conf = merged(global_conf, local_conf)
+    storage = StorageSettings.parse(conf)
+    disk = Disk()
+    space = SpaceGuard(disk, storage.fallocate_reserve, enabled=not storage.disable_fallocate)
+    realms = Realms.of_file(f"{conf.get('swift_dir', '/etc/swift')}/container-sync-realms.conf")
+    return ContainerServer(context, settings, disk=disk, space=space, realms=realms)

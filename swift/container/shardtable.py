@@ -1,0 +1,136 @@
+"""The ``shard_range`` table: which part of a container lives where (account-container.md §12, §19).
+
+Reading, filtering and merging rows; deciding about sharding is somebody else's.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from swift.base.shardrange import ShardRange, State, merge
+from swift.container.schema import SHARD_COLUMNS
+
+_NAMES = tuple(SHARD_COLUMNS)
+_SELECT = f"SELECT {', '.join(_NAMES)} FROM shard_range"
+_INSERT = f"INSERT INTO shard_range ({', '.join(_NAMES)}) VALUES ({', '.join('?' * len(_NAMES))})"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardQuery:
+    """Which ranges are wanted (§12); empty text means not given."""
+
+    marker: str = ""
+    end_marker: str = ""
+    includes: str = ""
+    reverse: bool = False
+    states: frozenset[State] = frozenset()
+    include_deleted: bool = False
+    include_own: bool = False
+    exclude_others: bool = False
+
+
+def _range_of(row: Sequence[object]) -> ShardRange:
+    return ShardRange.from_mapping(dict(zip(_NAMES, row, strict=True)))
+
+
+def own_range(connection: sqlite3.Connection, own_name: str) -> ShardRange | None:
+    """The stored range of the container itself, None when it has none."""
+    row = connection.execute(f"{_SELECT} WHERE name = ?", (own_name,)).fetchone()
+    return None if row is None else _range_of(row)
+
+
+def has_other_ranges(connection: sqlite3.Connection, own_name: str) -> bool:
+    """Whether there is any range that is not deleted and not the container's own."""
+    found = connection.execute(
+        "SELECT 1 FROM shard_range WHERE deleted = 0 AND name != ? LIMIT 1", (own_name,)
+    )
+    return found.fetchone() is not None
+
+
+def counted(connection: sqlite3.Connection, own_name: str, states: Iterable[State]) -> tuple[int, int]:
+    """Objects and bytes over the other ranges in these states."""
+    marks = ", ".join(str(int(state)) for state in states)
+    row = connection.execute(
+        "SELECT COALESCE(SUM(object_count), 0), COALESCE(SUM(bytes_used), 0) FROM shard_range "
+        f"WHERE deleted = 0 AND state IN ({marks}) AND name != ?",
+        (own_name,),
+    ).fetchone()
+    return int(row[0]), int(row[1])
+
+
+def select(connection: sqlite3.Connection, own_name: str, query: ShardQuery) -> list[ShardRange]:
+    """The ranges of a query in listing order (before ``reverse``); ``includes`` gives at most one."""
+    where, values = [], []
+    if not query.include_deleted:
+        where.append("deleted = 0")
+    if query.states:
+        where.append(f"state IN ({', '.join(str(int(state)) for state in sorted(query.states))})")
+    if not query.include_own:
+        where.append("name != ?")
+        values.append(own_name)
+    if query.exclude_others:
+        where.append("name = ?")
+        values.append(own_name)
+    if query.includes:
+        where.append("lower < ? AND (upper = '' OR upper >= ?)")
+        values += [query.includes, query.includes]
+    else:
+        low, high = query.marker, query.end_marker
+        if query.reverse:
+            low, high = high, low
+        if low:
+            where.append("(upper = '' OR upper > ?)")
+            values.append(low)
+        if high:
+            where.append("lower < ?")
+            values.append(high)
+    condition = f" WHERE {' AND '.join(where)}" if where else ""
+    found = [_range_of(row) for row in connection.execute(_SELECT + condition, values)]
+    found.sort(key=lambda item: item.sort_key)
+    return found[:1] if query.includes else found
+
+
+def filler(ranges: Sequence[ShardRange], own: ShardRange, query: ShardQuery) -> ShardRange | None:
+    """A copy of the own range for what ``ranges`` leave open at the end; None when nothing is open (§12)."""
+    if query.includes:
+        if ranges:
+            return None
+        end, start = own.upper, own.lower
+        return replace(own, lower=start, upper=end) if own.includes(query.includes) else None
+    low, high = query.marker, query.end_marker
+    if query.reverse:
+        low, high = high, low
+    end = own.upper
+    if high and (not end or high < end):
+        end = high
+    start = ranges[-1].upper if ranges else max(low, own.lower)
+    if ranges and not start:
+        return None
+    if end and start >= end:
+        return None
+    return replace(own, lower=start, upper=end)
+
+
+def merge_ranges(connection: sqlite3.Connection, ranges: Iterable[ShardRange]) -> bool:
+    """Merge rows by the rule of §19.1 inside the caller's transaction; whether anything changed."""
+    changed = False
+    for new in ranges:
+        have = connection.execute(f"{_SELECT} WHERE name = ?", (new.name,)).fetchone()
+        existing = None if have is None else _range_of(have)
+        merged = merge(existing, new)
+        if merged is existing:
+            continue
+        changed = True
+        connection.execute("DELETE FROM shard_range WHERE name = ?", (new.name,))
+        connection.execute(_INSERT, _values(merged))
+    return changed
+
+
+def _values(item: ShardRange) -> list[object]:
+    values = []
+    for name in _NAMES:
+        value = getattr(item, name)
+        values.append(int(value) if isinstance(value, (bool, State)) else value)
+    return values

@@ -1,0 +1,244 @@
+"""The base of account and container brokers: files, pending rows, reads and writes of one hash directory.
+
+A broker belongs to one process and one ``Place``. ``refresh`` looks at the directory, which every request
+does first, because another process may have created, replaced or removed a file. Rows become durable in the
+pending file (one sync for all that arrive together) and are merged before anything is read. All blocking
+work goes through ``run``, the device's threads; a read of an open, merged database runs where it is called.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from swift.base.errors import InvalidValue
+from swift.db import files, pending
+from swift.db.connection import DatabaseMissing, Trace, translate
+from swift.db.database import Database, Dialect, Replaced
+from swift.db.files import Place
+from swift.db.transaction import GroupCommit, Run
+from swift.platform.disk import Disk
+
+T = TypeVar("T")
+
+#: How often an operation is repeated when other processes keep replacing the file under it.
+ATTEMPTS = 3
+
+
+def _inline(function: Callable[..., Any], *args: Any) -> Any:
+    return function(*args)
+
+
+def _silent(_message: str) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What brokers of one device are given from above."""
+
+    disk: Disk = field(default_factory=Disk)
+    run: Run = _inline
+    warn: Callable[[str], None] = _silent
+    trace: Trace | None = None
+    preallocate: bool = False
+
+
+class Broker:
+    """Subclasses set ``dialect`` and add what their tables mean."""
+
+    dialect: Dialect
+
+    def __init__(self, place: Place, engine: Engine):
+        self.place = place
+        self.engine = engine
+        self.databases: list[Database] = []
+        self._has_pending = False
+        self._in_flight = 0
+        self._rows = GroupCommit(self._append, engine.run)
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def refresh(self) -> bool:
+        """Look at the directory and adopt what is there; whether there is a database.
+
+        Raises OSError and, from opening a new file, the errors of ``db.connection``.
+        """
+        found = files.look(self.engine.disk, self.place)
+        self._has_pending = found.has_pending
+        have = self.databases
+        if len(found.databases) == len(have) and all(
+            database.path == path and database.is_current
+            for database, path in zip(have, found.databases, strict=True)
+        ):
+            return bool(have)
+        if not found.databases:
+            self.databases = []
+            return False
+        self.databases = self._run(self._adopt, found.databases)
+        return bool(self.databases)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the last ``refresh`` found a database."""
+        return bool(self.databases)
+
+    @property
+    def newest(self) -> Database:
+        """The file that takes writes; raises ``DatabaseMissing``."""
+        if not self.databases:
+            raise DatabaseMissing(self.place.file(), "is not there")
+        return self.databases[-1]
+
+    @property
+    def oldest(self) -> Database:
+        """The file that is being split up, or the only one; raises ``DatabaseMissing``."""
+        if not self.databases:
+            raise DatabaseMissing(self.place.file(), "is not there")
+        return self.databases[0]
+
+    def _adopt(self, paths: Sequence[str]) -> list[Database]:
+        """Open what is new; in a disk thread."""
+        have = {database.path: database for database in self.databases if database.is_current}
+        adopted = []
+        for path in paths:
+            database = have.get(path)
+            if database is None:
+                database = self._database(path)
+                try:
+                    database.open()
+                except DatabaseMissing:
+                    continue
+            adopted.append(database)
+        return adopted
+
+    def _database(self, path: str) -> Database:
+        engine = self.engine
+        return Database(
+            path, self.place, engine.disk, self.dialect, trace=engine.trace, preallocate=engine.preallocate
+        )
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a disk thread works for it, so that it must not be closed."""
+        return self._in_flight > 0
+
+    def close(self) -> None:
+        """Let go of the files of an idle broker."""
+        databases, self.databases = self.databases, []
+        for database in databases:
+            database.close()
+
+    def _run(self, function: Callable[..., T], *args: Any) -> T:
+        self._in_flight += 1
+        try:
+            return self.engine.run(function, *args)
+        finally:
+            self._in_flight -= 1
+
+    # --- rows -------------------------------------------------------------------------------------
+
+    def put_rows(self, rows: Sequence[Any]) -> None:
+        """Store rows of the main table; they are durable when this returns."""
+        self._in_flight += 1
+        try:
+            self._rows.submit(rows)
+        finally:
+            self._in_flight -= 1
+        self._has_pending = True
+
+    def _append(self, rows: list[Any]) -> None:
+        """Add a batch to the pending file; in a disk thread."""
+        disk, path = self.engine.disk, self.place.pending
+        encode = self.dialect.pending_of_row
+        try:
+            with files.locked(disk, self.place):
+                if not files.look(disk, self.place).databases:
+                    raise DatabaseMissing(self.place.file(), "is not there")
+                size = pending.append(disk, path, map(encode, rows))
+                if size > pending.MERGE_AT_BYTES:
+                    self._merge_big(path)
+        except FileNotFoundError:
+            raise DatabaseMissing(self.place.file(), "is not there")
+
+    def _merge_big(self, path: str) -> None:
+        try:
+            self._merge_locked(None)
+        except Replaced:
+            # The rows are durable; whoever opens the new file merges them.
+            self.engine.warn(f"{path}: left to be merged into a replaced database")
+
+    def _merge_locked(self, change: Callable[[sqlite3.Connection], T] | None) -> T | None:
+        """Merge what is pending and apply ``change`` in one transaction, then empty the file."""
+        disk, path = self.engine.disk, self.place.pending
+        rows = self._pending_rows(pending.read(disk, path))
+        if not rows and change is None:
+            return None
+
+        def work(connection: sqlite3.Connection) -> T | None:
+            if rows:
+                self.dialect.merge_rows(connection, rows)
+            return None if change is None else change(connection)
+
+        result = self.newest.write_locked(work)
+        if rows:
+            pending.clear(disk, path)
+        return result
+
+    def _pending_rows(self, data: bytes) -> list[Any]:
+        rows = []
+        for entry in pending.entries(data, self._refuse):
+            try:
+                rows.append(self.dialect.row_of_pending(entry))
+            except InvalidValue as error:
+                self._refuse(f"invalid pending entry: {error}")
+        return rows
+
+    def _refuse(self, reason: str) -> None:
+        self.engine.warn(f"{self.place.pending}: {reason}")
+
+    # --- reading and writing ----------------------------------------------------------------------
+
+    def merge_pending(self) -> None:
+        """Bring the tables up to date with the pending file."""
+        if self._has_pending:
+            self._repeat(lambda: self._run(self._locked_merge, None))
+            self._has_pending = False
+
+    def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
+        """Run ``change`` in a durable transaction on the newest file, pending rows merged before it."""
+        result = self._repeat(lambda: self._run(self._locked_merge, change))
+        self._has_pending = False
+        return result  # type: ignore[return-value]
+
+    def _locked_merge(self, change: Callable[[sqlite3.Connection], T] | None) -> T | None:
+        try:
+            with files.locked(self.engine.disk, self.place):
+                return self._merge_locked(change)
+        except FileNotFoundError:
+            raise DatabaseMissing(self.place.file(), "is not there")
+
+    def _repeat(self, attempt: Callable[[], T]) -> T:
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return attempt()
+            except Replaced:
+                if not self.refresh():
+                    raise DatabaseMissing(self.place.file(), "was removed")
+        return attempt()
+
+    def read(self, question: Callable[[sqlite3.Connection], T], *, database: Database | None = None) -> T:
+        """Ask the newest file (or another of ``databases``); pending rows are merged before."""
+        self.merge_pending()
+        asked = database or self.newest
+        try:
+            return question(asked.reader)
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
+                raise translate(error, asked.path) from error
+        return self._run(asked.read_patiently, question)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.place.name_hash} {self.databases}>"

@@ -1,0 +1,173 @@
+"""SQLite connections as account and container databases need them (spec: account-container.md §3).
+
+A connection knows ``chexor``, which the triggers of every database call, and keeps a rollback journal with
+full syncs (doc/decisions/0001-sqlite-journal-mode.md): a commit that returned is on the device, and between
+commits the database file alone is the whole truth. SQLite's errors become the types below by their codes;
+texts are never matched.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from hashlib import md5
+from types import TracebackType
+from urllib.parse import quote
+
+from swift.base.errors import LockTimeout, NoSpace, SwiftError
+
+#: How long a statement waits for another process's lock, seconds.
+BUSY_TIMEOUT_S = 25.0
+#: Page cache of one connection; the kernel's cache holds the rest.
+CACHE_KIB = 1024
+
+Trace = Callable[[str], None]
+
+
+class DatabaseError(SwiftError):
+    """A database could not be used; ``path`` names it."""
+
+    def __init__(self, path: str, reason: str):
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class DatabaseMissing(DatabaseError):
+    """There is no database file, or not any more."""
+
+
+class DatabaseBroken(DatabaseError):
+    """The file is not a (whole) database or its device fails; it belongs into quarantine."""
+
+
+class DatabaseUnwritable(DatabaseError):
+    """The filesystem refuses writes (read-only, permissions)."""
+
+
+_BROKEN = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR))
+_BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
+_UNWRITABLE = frozenset((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN))
+
+
+def translate(error: sqlite3.Error, path: str) -> Exception:
+    """Our error for one of SQLite's, by its primary code."""
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = None if code is None else code & 0xFF
+    if primary in _BROKEN:
+        return DatabaseBroken(path, str(error))
+    if primary in _BUSY:
+        return LockTimeout(path, BUSY_TIMEOUT_S)
+    if primary == sqlite3.SQLITE_FULL:
+        return NoSpace(f"{path}: {error}")
+    if primary in _UNWRITABLE:
+        return DatabaseUnwritable(path, str(error))
+    return DatabaseError(path, str(error))
+
+
+class Translating:
+    """``with Translating(path):`` turns SQLite's errors in the block into ours."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str):
+        self.path = path
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, sqlite3.Error):
+            raise translate(error, self.path) from error
+
+
+def chexor(old: str, name: str, text: str) -> str:
+    """``old`` XOR MD5 of ``name-text``, as 32 hex digits: an order-free checksum of all rows (§3)."""
+    if name is None:
+        raise ValueError("a row without name has no checksum")
+    digest = md5(f"{name}-{text}".encode("utf-8", "surrogateescape"), usedforsecurity=False).digest()
+    return f"{int(old, 16) ^ int.from_bytes(digest):032x}"
+
+
+def connect(
+    path: str, *, trace: Trace | None = None, create: bool = False, wait_s: float = BUSY_TIMEOUT_S
+) -> sqlite3.Connection:
+    """Open a database file; raises ``DatabaseMissing``, ``DatabaseBroken`` and the others above.
+
+    The connection is in autocommit mode: transactions are begun by name. It may be used by any thread,
+    one at a time for writing. ``wait_s`` is how long a statement waits for others' locks.
+    """
+    mode = "rwc" if create else "rw"
+    uri = f"file:{quote(path)}?mode={mode}"
+    try:
+        connection = sqlite3.connect(
+            uri,
+            uri=True,
+            timeout=wait_s,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=64,
+        )
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
+            raise DatabaseMissing(path, "cannot be opened")
+        raise translate(error, path)
+    connection.create_function("chexor", 3, chexor, deterministic=True)
+    if trace is not None:
+        connection.set_trace_callback(trace)
+    return connection
+
+
+def prepare(connection: sqlite3.Connection, path: str) -> None:
+    """Set the pragmas of a working connection.
+
+    The journal is truncated, not deleted, to end a transaction: then SQLite syncs that end (FULL), which it
+    does not do for the removal of a file, and the commit is durable without syncing the directory.
+    """
+    with Translating(path):
+        connection.execute("PRAGMA journal_mode=TRUNCATE")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA temp_store=MEMORY")
+        connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
+
+
+class Transaction:
+    """``with Transaction(connection, path):`` begins at once for writing, commits or rolls back.
+
+    Raises the errors of ``translate``; a failed commit is rolled back and raised.
+    """
+
+    __slots__ = ("_connection", "_path")
+
+    def __init__(self, connection: sqlite3.Connection, path: str):
+        self._connection = connection
+        self._path = path
+
+    def __enter__(self) -> sqlite3.Connection:
+        with Translating(self._path):
+            self._connection.execute("BEGIN IMMEDIATE")
+        return self._connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            try:
+                self._connection.execute("COMMIT")
+                return
+            except sqlite3.Error as failed:
+                self._roll_back()
+                raise translate(failed, self._path) from failed
+        self._roll_back()
+        if isinstance(error, sqlite3.Error):
+            raise translate(error, self._path) from error
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            try:
+                self._connection.execute("ROLLBACK")
+            except sqlite3.Error:
+                # SQLite rolled back by itself, or the connection is useless; the first error tells why.
+                return

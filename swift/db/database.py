@@ -1,0 +1,171 @@
+"""One database file open in this process.
+
+A ``Database`` keeps one connection for reading, used where the caller runs and never waiting, and one for
+writing, used only in a disk thread under the lock of the hash directory. The file may be replaced or removed
+by another process at any time: ``is_current`` compares the inode, and a write checks it again under the
+lock. It refuses to know what the tables mean; the ``Dialect`` does.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from swift.db.connection import (
+    DatabaseBroken,
+    DatabaseError,
+    DatabaseMissing,
+    Trace,
+    Transaction,
+    Translating,
+    connect,
+    prepare,
+)
+from swift.db.files import Place, locked
+from swift.db.preallocate import Preallocator
+from swift.db.schema import Migration, facts_of, migrate
+from swift.platform.disk import Disk
+
+
+class Replaced(DatabaseError):
+    """The file at this path is not the one that was opened; open it again and repeat."""
+
+    def __init__(self, path: str):
+        super().__init__(path, "was replaced by another process")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What account and container databases differ in, as far as this package must know."""
+
+    kind: str
+    #: Each of these names a table (or what an older schema called it) that a database cannot lack.
+    required: tuple[frozenset[str], ...]
+    migrations: tuple[Migration, ...]
+    #: Merges rows into the main table inside the caller's transaction.
+    merge_rows: Callable[[sqlite3.Connection, Sequence[Any]], None]
+    #: A row from a pending tuple, and back; the first raises InvalidValue.
+    row_of_pending: Callable[[tuple[Any, ...]], Any]
+    pending_of_row: Callable[[Any], tuple[Any, ...]]
+
+
+class Database:
+    """Call ``open`` first; every method may raise the errors of ``db.connection``."""
+
+    def __init__(
+        self,
+        path: str,
+        place: Place,
+        disk: Disk,
+        dialect: Dialect,
+        *,
+        trace: Trace | None = None,
+        preallocate: bool = False,
+    ):
+        self.path = path
+        self.place = place
+        self.dialect = dialect
+        self._disk = disk
+        self._trace = trace
+        self._preallocate = preallocate
+        self._preallocator: Preallocator | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._writer: sqlite3.Connection | None = None
+        self._inode: tuple[int, int] = (0, 0)
+
+    @property
+    def reader(self) -> sqlite3.Connection:
+        """The connection for reading, which answers BUSY at once; ``DatabaseMissing`` when closed."""
+        if self._reader is None:
+            raise DatabaseMissing(self.path, "is closed")
+        return self._reader
+
+    def open(self) -> None:
+        """Connect and bring the schema up to date; call in a disk thread."""
+        try:
+            with locked(self._disk, self.place):
+                inode = self._look()
+                writer = connect(self.path, trace=self._trace)
+                try:
+                    self._check_content(writer)
+                    prepare(writer, self.path)
+                    migrate(writer, self.path, self.dialect.migrations)
+                    reader = connect(self.path, trace=self._trace, wait_s=0)
+                    prepare(reader, self.path)
+                except BaseException:
+                    writer.close()
+                    raise
+        except FileNotFoundError:
+            raise DatabaseMissing(self.path, "is not there")
+        self._writer, self._reader, self._inode = writer, reader, inode
+        if self._preallocate:
+            self._preallocator = Preallocator(self._disk, self.path)
+
+    def _check_content(self, connection: sqlite3.Connection) -> None:
+        """Refuse what is no database of this kind; an empty file is removed, because it never was one."""
+        with Translating(self.path):
+            tables = facts_of(connection).tables
+        if all(names & tables.keys() for names in self.dialect.required):
+            return
+        if self._disk.stat(self.path).st_size == 0:
+            self._disk.unlink(self.path)
+            raise DatabaseMissing(self.path, "was empty")
+        raise DatabaseBroken(self.path, f"is not a database of {self.dialect.kind}s")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether ``open`` succeeded and ``close`` was not called."""
+        return self._reader is not None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the path still names the file that was opened."""
+        try:
+            return self.is_open and self._look() == self._inode
+        except DatabaseMissing:
+            return False
+
+    def _look(self) -> tuple[int, int]:
+        try:
+            status = self._disk.stat(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            raise DatabaseMissing(self.path, "is not there")
+        return status.st_dev, status.st_ino
+
+    def write_locked(self, change: Callable[[sqlite3.Connection], Any]) -> Any:
+        """Run ``change`` in a durable transaction and return its result.
+
+        The caller holds the directory's lock in a disk thread. Raises ``Replaced`` when the file is
+        another one by now: nothing was written then.
+        """
+        if self._writer is None or not self.is_current:
+            raise Replaced(self.path)
+        if self._preallocator is not None:
+            self._preallocator.grow()
+        with Transaction(self._writer, self.path) as connection:
+            return change(connection)
+
+    def read_patiently(self, question: Callable[[sqlite3.Connection], Any]) -> Any:
+        """Run a read that found the file locked again, waiting for it; call in a disk thread."""
+        with locked(self._disk, self.place):
+            if self._writer is None:
+                raise Replaced(self.path)
+            with Translating(self.path):
+                return question(self._writer)
+
+    def close(self) -> None:
+        """Close both connections."""
+        connections, self._reader, self._writer = (self._writer, self._reader), None, None
+        for connection in connections:
+            if connection is not None:
+                connection.close()
+        if self._preallocator is not None:
+            self._preallocator.close()
+            self._preallocator = None
+
+    def __repr__(self) -> str:
+        state = "open" if self.is_open else "closed"
+        return f"<Database {os.path.basename(self.path)} {self.dialect.kind} {state}>"

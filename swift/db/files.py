@@ -1,0 +1,204 @@
+"""Where a database lives and how its files come and go (spec: account-container.md §1, §3).
+
+A ``Place`` is the hash directory of one account or container; it may hold several database files (a
+sharding container has one per epoch). Everything that adds, replaces or removes a file does it under the
+directory's lock, the same that the peer takes. SQLite files must not be opened here by other means while a
+connection may be open: closing such a descriptor would drop the locks of this process.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from uuid import uuid4
+
+from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.db.connection import Trace, Translating, connect
+from swift.platform.disk import Disk
+from swift.platform.durable import make_directories, sync_directory
+from swift.platform.locks import LOCK_TIMEOUT_S, file_lock
+
+#: Files that SQLite keeps beside a database and that mean nothing without it.
+SIDE_FILES = ("-wal", "-shm", "-journal")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The hash directory of a database; ``kind`` is ``accounts`` or ``containers``."""
+
+    device_path: str
+    kind: str
+    partition: str
+    name_hash: str
+
+    @classmethod
+    def of_file(cls, path: str) -> Place:
+        """The place of a file in a hash directory."""
+        directory = os.path.dirname(path)
+        head, partition, _suffix, name_hash = directory.rsplit("/", 3)
+        device_path, kind = head.rsplit("/", 1)
+        return cls(device_path, kind, partition, name_hash)
+
+    @property
+    def directory(self) -> str:
+        """``<device>/<kind>/<partition>/<suffix>/<hash>``."""
+        return f"{self.device_path}/{self.kind}/{self.partition}/{self.name_hash[-3:]}/{self.name_hash}"
+
+    @property
+    def device(self) -> str:
+        """The device's name."""
+        return os.path.basename(self.device_path)
+
+    @property
+    def pending(self) -> str:
+        """The file of rows that the peer has not merged; one for all epochs."""
+        return f"{self.directory}/{self.name_hash}.db.pending"
+
+    def file(self, epoch: str | None = None) -> str:
+        """The path of the database file of an epoch."""
+        name = self.name_hash if epoch is None else f"{self.name_hash}_{epoch}"
+        return f"{self.directory}/{name}.db"
+
+    def epoch_of(self, path: str) -> str | None:
+        """The epoch in a database file's name, None when it has none."""
+        stem = os.path.basename(path).removesuffix(".db")
+        return stem.partition("_")[2] or None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a hash directory holds: database paths from the oldest epoch on, and whether rows are pending."""
+
+    databases: tuple[str, ...]
+    has_pending: bool
+
+
+NOTHING = Found((), False)
+
+
+def look(disk: Disk, place: Place) -> Found:
+    """List a hash directory; raises OSError unless it is simply missing."""
+    directory = place.directory
+    try:
+        names = disk.listdir(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return NOTHING
+    plain, pending = f"{place.name_hash}.db", f"{place.name_hash}.db.pending"
+    found = [(f"{directory}/{plain}", None)] if plain in names else []
+    prefix = f"{place.name_hash}_"
+    epochs = []
+    for name in names:
+        if name.startswith(prefix) and name.endswith(".db"):
+            try:
+                epochs.append((Timestamp(name[len(prefix) : -3]), f"{directory}/{name}"))
+            except InvalidTimestamp:
+                continue
+    epochs.sort(key=lambda pair: pair[0])
+    databases = tuple(path for path, _ in found) + tuple(path for _, path in epochs)
+    has_pending = bool(databases) and pending in names and _size(disk, f"{directory}/{pending}") > 0
+    return Found(databases, has_pending)
+
+
+def _size(disk: Disk, path: str) -> int:
+    try:
+        return disk.stat(path).st_size
+    except FileNotFoundError:
+        return 0
+
+
+@contextmanager
+def locked(disk: Disk, place: Place, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+    """Hold the directory's lock; raises ``LockTimeout``, and FileNotFoundError without directory."""
+    with file_lock(disk, f"{place.directory}/.lock", timeout_s):
+        yield
+
+
+def create(
+    disk: Disk,
+    place: Place,
+    build: Callable[[sqlite3.Connection], None],
+    *,
+    epoch: str | None = None,
+    trace: Trace | None = None,
+) -> bool:
+    """Make a database file durably; False when one of that epoch was there already.
+
+    ``build`` fills a connection inside a transaction. A file that has its name is complete: it was built
+    under another one. Raises the errors of ``db.connection``, OSError and ``LockTimeout``.
+    """
+    unsynced = make_directories(disk, place.directory, below=place.device_path)
+    temporary = f"{place.directory}/{secrets.token_hex(8)}.tmp"
+    path = place.file(epoch)
+    try:
+        _build(temporary, build, trace)
+        fd = disk.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            disk.fsync(fd)
+        finally:
+            disk.close(fd)
+        with locked(disk, place):
+            if _exists(disk, path):
+                return False
+            _remove_side_files(disk, path)
+            disk.rename(temporary, path)
+            sync_directory(disk, place.directory)
+        for parent in unsynced:
+            sync_directory(disk, parent)
+    finally:
+        for name in (temporary, *(temporary + suffix for suffix in SIDE_FILES)):
+            remove_if_there(disk, name)
+    return True
+
+
+def _build(temporary: str, build: Callable[[sqlite3.Connection], None], trace: Trace | None) -> None:
+    connection = connect(temporary, trace=trace, create=True)
+    try:
+        with Translating(temporary):
+            # Nothing is durable before the sync of the whole file, so SQLite need not sync on the way.
+            connection.execute("PRAGMA synchronous=OFF")
+            connection.execute("PRAGMA journal_mode=MEMORY")
+            connection.execute("BEGIN")
+            build(connection)
+            connection.execute("COMMIT")
+    finally:
+        connection.close()
+
+
+def _remove_side_files(disk: Disk, path: str) -> None:
+    """A journal left by a removed database must never be replayed into a new one of the same name."""
+    for suffix in SIDE_FILES:
+        remove_if_there(disk, path + suffix)
+
+
+def quarantine(disk: Disk, place: Place) -> str:
+    """Move the hash directory to the device's quarantine; the new path. Raises OSError."""
+    target = f"{place.device_path}/quarantined/{place.kind}/{place.name_hash}"
+    make_directories(disk, os.path.dirname(target), below=place.device_path)
+    try:
+        disk.rename(place.directory, target)
+    except OSError:
+        if not os.path.isdir(place.directory):
+            raise
+        target = f"{target}-{uuid4().hex}"
+        disk.rename(place.directory, target)
+    return target
+
+
+def remove_if_there(disk: Disk, path: str) -> None:
+    """Unlink a file that may be missing."""
+    try:
+        disk.unlink(path)
+    except FileNotFoundError:
+        return
+
+
+def _exists(disk: Disk, path: str) -> bool:
+    try:
+        disk.stat(path)
+        return True
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,102 @@
+"""``.pending`` files: rows that are stored but not yet merged into the tables (account-container.md §6).
+
+Appending and syncing one small file is how a row becomes durable: it costs one flush however many rows of
+one moment share it, and the tables are brought up to date by whoever reads them next, or when much has
+gathered. The format is the peer's, so each side merges what the other left. An entry is ``:`` and the
+base64 of a pickled tuple; an entry torn by a crash was never acknowledged, cannot be decoded and is skipped.
+
+Callers hold the lock of the hash directory.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from swift.base.pickles import PickleRefused, restricted_loads
+from swift.platform.disk import Disk
+from swift.platform.durable import sync_directory, write_all
+
+#: Beyond this size the rows are merged by the write that finds it, bytes.
+MERGE_AT_BYTES = 131072
+
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+
+
+def entries(data: bytes, refuse: Callable[[str], None]) -> Iterator[tuple[Any, ...]]:
+    """The tuples of a pending file, in order; ``refuse`` is told about every bad entry."""
+    for piece in data.split(b":"):
+        if not piece:
+            continue
+        try:
+            value = restricted_loads(base64.b64decode(piece))
+        except (PickleRefused, binascii.Error, ValueError) as error:
+            refuse(f"invalid pending entry {piece[:60]!r}: {error}")
+            continue
+        if isinstance(value, tuple):
+            yield value
+        else:
+            refuse(f"invalid pending entry {piece[:60]!r}: not a tuple")
+
+
+def encode(entry: tuple[Any, ...]) -> bytes:
+    """An entry as it stands in the file."""
+    return b":" + base64.b64encode(pickle.dumps(entry, protocol=2))
+
+
+def append(disk: Disk, path: str, rows: Iterable[tuple[Any, ...]]) -> int:
+    """Add rows durably; the size of the file afterwards. Raises OSError: then none may count as stored.
+
+    What a failed write left behind is cut off again, so that it cannot spoil the next entry.
+    """
+    data = b"".join(map(encode, rows))
+    is_new = False
+    try:
+        fd = disk.open(path, _APPEND)
+    except FileNotFoundError:
+        fd = disk.open(path, _APPEND | os.O_CREAT, 0o644)
+        is_new = True
+    try:
+        size = disk.fstat(fd).st_size
+        try:
+            write_all(disk, fd, data)
+            disk.fdatasync(fd)
+        except OSError:
+            disk.truncate(fd, size)
+            raise
+    finally:
+        disk.close(fd)
+    if is_new:
+        sync_directory(disk, os.path.dirname(path))
+    return size + len(data)
+
+
+def read(disk: Disk, path: str) -> bytes:
+    """The whole file; empty when there is none."""
+    try:
+        fd = disk.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    try:
+        pieces = []
+        while piece := disk.read(fd, 1 << 20):
+            pieces.append(piece)
+        return b"".join(pieces)
+    finally:
+        disk.close(fd)
+
+
+def clear(disk: Disk, path: str) -> None:
+    """Empty the file once its rows are committed.
+
+    Not synced: should the rows appear again after a power cut, merging them again changes nothing.
+    """
+    fd = disk.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        disk.truncate(fd, 0)
+    finally:
+        disk.close(fd)

@@ -1,0 +1,57 @@
+"""How far replication with each remote database came (account-container.md §3, §7, §13)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from swift.base.errors import InvalidValue
+
+
+def _table(*, incoming: bool) -> str:
+    return "incoming_sync" if incoming else "outgoing_sync"
+
+
+def get_sync(connection: sqlite3.Connection, remote_id: str, *, incoming: bool) -> int:
+    """The last row exchanged with a database id, -1 when none."""
+    row = connection.execute(
+        f"SELECT sync_point FROM {_table(incoming=incoming)} WHERE remote_id = ?", (remote_id,)
+    ).fetchone()
+    return -1 if row is None or row[0] is None else int(row[0])
+
+
+def all_syncs(connection: sqlite3.Connection, *, incoming: bool) -> list[dict[str, Any]]:
+    """Every entry as the REPLICATE messages carry them."""
+    rows = connection.execute(f"SELECT remote_id, sync_point FROM {_table(incoming=incoming)}")
+    return [{"remote_id": remote_id, "sync_point": point} for remote_id, point in rows]
+
+
+def set_sync(connection: sqlite3.Connection, remote_id: str, sync_point: int, *, incoming: bool) -> None:
+    """Remember a point; an entry never goes back."""
+    table = _table(incoming=incoming)
+    connection.execute(
+        f"INSERT INTO {table} (remote_id, sync_point) VALUES (?, ?) "
+        "ON CONFLICT (remote_id) DO UPDATE SET sync_point = max(excluded.sync_point, sync_point)",
+        (remote_id, sync_point),
+    )
+
+
+def merge_syncs(
+    connection: sqlite3.Connection, syncs: Iterable[Mapping[str, Any]], *, incoming: bool
+) -> None:
+    """Take over another database's entries; raises ``InvalidValue`` for malformed ones."""
+    for sync in syncs:
+        try:
+            remote_id, point = sync["remote_id"], int(sync["sync_point"])
+        except (KeyError, TypeError, ValueError):
+            raise InvalidValue("a sync entry needs remote_id and sync_point")
+        if not isinstance(remote_id, str):
+            raise InvalidValue("remote_id must be text")
+        set_sync(connection, remote_id, point, incoming=incoming)
+
+
+def reclaim_syncs(connection: sqlite3.Connection, before_s: int) -> None:
+    """Forget remotes not heard of since ``before_s`` (Unix seconds)."""
+    for table in ("outgoing_sync", "incoming_sync"):
+        connection.execute(f"DELETE FROM {table} WHERE CAST(updated_at AS INTEGER) < ?", (before_s,))

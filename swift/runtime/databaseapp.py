@@ -1,0 +1,281 @@
+"""What account and container servers have in common on top of ``BackendApp``: brokers and their errors.
+
+A request names a device, a partition and an entity; ``broker_of`` finds the cached broker and has it look at
+the disk. Errors of the database engine become statuses here: a broken database is quarantined, so that
+replication can bring a good copy.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from swift.base.entity import EntityPath, NotUTF8, reserved_name_error
+from swift.base.errors import InvalidValue
+from swift.base.timestamp import Timestamp
+from swift.base.truth import is_true
+from swift.db import files
+from swift.db.broker import Broker, Engine
+from swift.db.cache import BrokerCache
+from swift.db.connection import DatabaseBroken, DatabaseMissing, DatabaseUnwritable
+from swift.db.files import Place
+from swift.db.listing import ListingQuery
+from swift.http.headers import HeaderMap, title_case, utf8_value, wire_value
+from swift.http.request import Request
+from swift.http.response import TEXT, HTTPError, Response, error_response
+from swift.platform.disk import Disk
+from swift.platform.space import SpaceGuard
+from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
+
+B = TypeVar("B", bound=Broker)
+
+_DEVICE_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.ENODEV))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The parts of a storage request's path."""
+
+    device: str
+    partition: str
+    path: EntityPath
+
+
+class DatabaseApp(BackendApp, Generic[B]):
+    """Subclasses set ``directory`` and ``broker_class`` and fill ``database_verbs``."""
+
+    directory = ""
+    broker_class: type[B]
+
+    def __init__(
+        self,
+        context: BackendContext,
+        *,
+        disk: Disk | None = None,
+        space: SpaceGuard | None = None,
+        query_logging: bool = False,
+        preallocate: bool = False,
+    ):
+        super().__init__(context)
+        self.disk = disk or Disk()
+        self.space = space or SpaceGuard(self.disk, None)
+        self._query_log = context.telemetry.log.info if query_logging else None
+        self._preallocate = preallocate
+        self._engines: dict[str, Engine] = {}
+        self.brokers: BrokerCache[B] = BrokerCache(self._make_broker)
+
+    def database_verbs(self) -> Mapping[str, Handler]:
+        """Method name → handler that may raise the errors of the database engine."""
+        return {}
+
+    def verbs(self) -> Mapping[str, Handler]:
+        """The handlers with database errors answered."""
+        return {name: _Answering(self, handler) for name, handler in self.database_verbs().items()}
+
+    # --- finding things ---------------------------------------------------------------------------
+
+    def target(self, request: Request, minimum: int, maximum: int) -> Target:
+        """The checked path of a request; raises ``HTTPError`` 400 and ``NotUTF8``."""
+        device, partition, *names = split_backend_path(request, minimum, maximum)
+        path = EntityPath(*names)
+        problem = reserved_name_error(path, self.context.limits.auto_create_account_prefix)
+        if problem is not None:
+            raise HTTPError(400, problem)
+        return Target(device, partition, path)
+
+    def broker_of(self, target: Target, *names: str) -> B:
+        """The refreshed broker of an entity; raises ``DeviceUnavailable`` and database errors."""
+        place = Place(
+            self.context.devices.path(target.device),
+            self.directory,
+            target.partition,
+            self.context.hasher.hexdigest(*names),
+        )
+        broker = self.brokers.get(place, *names)
+        broker.refresh()
+        return broker
+
+    def check_space(self, target: Target) -> None:
+        """Refuse writes that would eat into the reserve; raises ``NoSpace``, ``DeviceUnavailable``."""
+        if self.space.enabled:
+            self.space.check(self.context.devices.path(target.device), None)
+
+    def now(self) -> Timestamp:
+        """The clock's time."""
+        return Timestamp(self.context.clock.time())
+
+    def _make_broker(self, place: Place, *names: str) -> B:
+        engine = self._engines.get(place.device)
+        if engine is None:
+            engine = self._engines[place.device] = Engine(
+                disk=self.disk,
+                run=self.context.pools.run(place.device),
+                warn=self.context.telemetry.log.warning,
+                trace=self._query_log,
+                preallocate=self._preallocate,
+            )
+        return self.broker_class(place, engine, *names)  # type: ignore[call-arg]
+
+    # --- errors -----------------------------------------------------------------------------------
+
+    def quarantine(self, error: DatabaseBroken, request: Request) -> None:
+        """Move a broken database aside and say so."""
+        place = Place.of_file(error.path)
+        log = self.context.telemetry.log
+        txid = request.headers.get("x-trans-id")
+        self.brokers.forget(place)
+        try:
+            target = self.context.pools.run(place.device)(files.quarantine, self.disk, place)
+        except OSError as failure:
+            log.error(f"{error}; cannot be quarantined: {failure}", txid=txid)
+        else:
+            log.error(f"{error}; quarantined to {target}", txid=txid)
+
+
+class _Answering:
+    """A handler whose database errors become responses."""
+
+    __slots__ = ("_app", "_handler")
+
+    def __init__(self, app: DatabaseApp[Any], handler: Handler):
+        self._app = app
+        self._handler = handler
+
+    def __call__(self, request: Request) -> Response:
+        try:
+            return self._handler(request)
+        except DatabaseMissing:
+            return error_response(404)
+        except DatabaseBroken as error:
+            self._app.quarantine(error, request)
+            return error_response(503)
+        except DatabaseUnwritable as error:
+            self._app.context.telemetry.log.error(str(error), txid=request.headers.get("x-trans-id"))
+            return error_response(507, drive=request.raw_path.split("/", 2)[1])
+        except OSError as error:
+            if error.errno not in _DEVICE_ERRORS:
+                raise
+            self._app.context.telemetry.log.error(str(error), txid=request.headers.get("x-trans-id"))
+            return error_response(507, drive=request.raw_path.split("/", 2)[1])
+
+
+def listing_query(request: Request, default_limit: int, *, path: bool = True) -> ListingQuery:
+    """The listing parameters of a GET (public-api.md §7.3); ``path`` is not known to accounts.
+
+    Raises ``HTTPError`` 400 for a parameter that is not UTF-8 and 412 for a limit above the constraint.
+    """
+    given = listing_parameters(request)
+    text = given.get("limit", "")
+    limit = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else default_limit
+    if text.isdigit() and limit > default_limit:
+        raise HTTPError(412, f"Maximum limit is {default_limit}")
+    return ListingQuery(
+        limit=limit,
+        marker=given.get("marker", ""),
+        end_marker=given.get("end_marker", ""),
+        prefix=given.get("prefix", ""),
+        delimiter=given.get("delimiter", ""),
+        path=given.get("path") if path else None,
+        reverse=is_true(given.get("reverse")),
+        reserved=is_true(request.headers.get("x-backend-allow-reserved-names")),
+    )
+
+
+_PARAMETERS = (
+    "limit",
+    "marker",
+    "end_marker",
+    "prefix",
+    "delimiter",
+    "path",
+    "format",
+    "reverse",
+    "states",
+    "includes",
+)
+
+
+def listing_parameters(request: Request) -> dict[str, str]:
+    """The parameters that listings know, decoded; raises ``HTTPError`` 400 naming a bad one."""
+    given = {}
+    try:
+        for name in _PARAMETERS:
+            value = request.param_utf8(name)
+            if value is not None:
+                given[name] = value
+    except NotUTF8 as error:
+        raise HTTPError(400, str(error), content_type="text/plain")
+    return given
+
+
+# --- headers of both servers ------------------------------------------------------------------------
+
+
+def stored_name(name: str) -> str:
+    """A lower-case header name as the metadata column keeps it: Title-Case text."""
+    text = utf8_value(name)
+    if text.isascii():
+        return title_case(text)
+    return "-".join(word[:1].upper() + word[1:] if word[:1].isascii() else word for word in text.split("-"))
+
+
+def metadata_of(
+    headers: HeaderMap, prefixes: tuple[str, ...], names: frozenset[str], timestamp: Timestamp
+) -> dict[str, tuple[str, str]]:
+    """The headers that the metadata column keeps, with the time of the request."""
+    time = timestamp.internal
+    return {
+        stored_name(name): (utf8_value(value), time)
+        for name, value in headers.items()
+        if name in names or name.startswith(prefixes)
+    }
+
+
+def check_metadata_text(metadata: Mapping[str, tuple[str, str]]) -> None:
+    """Refuse metadata that is not UTF-8 without NUL: ``HTTPError`` 400 (account-container.md §8)."""
+    for name, (value, _time) in metadata.items():
+        for text in (name, value):
+            if "\x00" in text or not _is_utf8(text):
+                raise HTTPError(400, "Metadata must be valid UTF-8")
+
+
+def _is_utf8(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def metadata_headers(metadata: Mapping[str, tuple[str, str]]) -> HeaderMap:
+    """Stored metadata as response headers, deleted ones left out."""
+    return {wire_value(name).lower(): wire_value(value) for name, (value, _time) in metadata.items() if value}
+
+
+def header_int(headers: HeaderMap, name: str, default: int | None = None) -> int:
+    """A whole number in a header; raises ``HTTPError`` 400 naming it."""
+    text = headers.get(name)
+    if text is None and default is not None:
+        return default
+    try:
+        number = int(text or "")
+    except ValueError:
+        number = 1 << 64
+    if not -(1 << 63) < number < 1 << 63:
+        problem = "Missing" if text is None else "Invalid"
+        raise HTTPError(400, f"{problem} {title_case(name)} header", content_type=TEXT)
+    return number
+
+
+def header_time(headers: HeaderMap, name: str, default: str | None = None) -> Timestamp:
+    """A timestamp in a header; raises ``HTTPError`` 400 naming it."""
+    text = headers.get(name, default)
+    try:
+        return Timestamp(text)
+    except InvalidValue:
+        problem = "Missing" if text is None else "Invalid"
+        raise HTTPError(400, f"{problem} {title_case(name)} header", content_type=TEXT)
