@@ -7,6 +7,7 @@ after which ``platform.durable.publish`` names it.
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from hashlib import md5
 
 from swift.platform.disk import Disk
@@ -14,6 +15,8 @@ from swift.platform.durable import UnnamedFile, write_all
 from swift.platform.space import FULL
 from swift.platform.xattrs import write_attribute
 from swift.store.metadata import Metadata, write_metadata
+from swift.store.place import Place
+from swift.store.reclaim import remove_made
 from swift.store.sidecar import SIDECAR_ATTRIBUTE, SMALL_BYTES, ChunkSums, chunk_size_for
 
 #: The sidecar is a convenience: where attributes are full, the body goes without.
@@ -28,13 +31,15 @@ class FileDraft:
         disk: Disk,
         file: UnnamedFile,
         *,
-        directory: str,
+        place: Place,
         size: int | None,
+        made: Sequence[str],
         sync_every_bytes: int,
     ):
         self._disk = disk
         self.file = file
-        self.directory = directory
+        self._place = place
+        self._made = made
         self.size = 0
         self._md5 = md5(usedforsecurity=False)
         self._sums = None if size is not None and size <= SMALL_BYTES else ChunkSums(chunk_size_for(size))
@@ -72,8 +77,11 @@ class FileDraft:
                 raise
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Leave nothing behind, not even the directories made for it."""
         self.file.discard()
+        made, self._made = self._made, ()
+        if made:
+            remove_made(self._disk, self._place.directory, made, keep=self._place.partition)
 
     def __repr__(self) -> str:
-        return f"<FileDraft {self.size} bytes for {self.directory}>"
+        return f"<FileDraft {self.size} bytes for {self._place.directory}>"

@@ -24,7 +24,7 @@ from swift.store.layout import objects_dir, partition_dir, suffix_of
 from swift.store.metadata import Metadata, write_metadata
 from swift.store.place import Place
 from swift.store.reader import load
-from swift.store.reclaim import clean_up, remove_if_empty
+from swift.store.reclaim import clean_up, remove_made
 
 if TYPE_CHECKING:
     from swift.store.engine import FileStore
@@ -113,10 +113,8 @@ class FileEdit:
 
     def _leave(self) -> None:
         """Give the object back; directories made for a change that did not happen are removed again."""
-        if not self._changed and self._made and remove_if_empty(self._store.disk, self._place.directory):
-            for parent in self._made:
-                if len(parent) <= len(self._place.partition) or not remove_if_empty(self._store.disk, parent):
-                    break
+        if not self._changed and self._made:
+            remove_made(self._store.disk, self._place.directory, self._made, keep=self._place.partition)
         self._release()
 
     # --- changes -------------------------------------------------------------------------------------

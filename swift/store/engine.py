@@ -8,7 +8,7 @@ a file that vanishes between listing and opening means that a newer one is there
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from swift.base.clock import Clock
@@ -28,7 +28,7 @@ from swift.store.layout import is_suffix, objects_dir, partition_dir, suffix_of,
 from swift.store.place import Place
 from swift.store.quarantine import quarantine_object
 from swift.store.reader import Loaded, load
-from swift.store.reclaim import ReclaimRules
+from swift.store.reclaim import ReclaimRules, remove_made
 from swift.store.updates import write_update
 from swift.store.verified import FileObject
 
@@ -147,10 +147,16 @@ class FileStore:
     def draft(self, key: ObjectKey, size: int | None) -> FileDraft:
         """See ``ObjectStore``."""
         place = Place(key, self.devices.path(key.device))
-        return self.draft_at(place, size)
+        self._space.check(place.device, size)
+        made = make_directories(self.disk, place.directory, below=place.device)
+        try:
+            return self.draft_at(place, size, made=made)
+        except BaseException:
+            remove_made(self.disk, place.directory, made, keep=place.partition)
+            raise
 
-    def draft_at(self, place: Place, size: int | None) -> FileDraft:
-        """A draft beside an object; the hash directory need not exist."""
+    def draft_at(self, place: Place, size: int | None, *, made: Sequence[str] = ()) -> FileDraft:
+        """A draft in an existing hash directory; with ``made`` it removes what was made for it."""
         self._space.check(place.device, size)
         file = self.unnamed_file(place)
         try:
@@ -159,19 +165,14 @@ class FileStore:
             file.discard()
             raise
         return FileDraft(
-            self.disk,
-            file,
-            directory=place.directory,
-            size=size,
-            sync_every_bytes=self.rules.sync_every_bytes,
+            self.disk, file, place=place, size=size, made=made, sync_every_bytes=self.rules.sync_every_bytes
         )
 
     def unnamed_file(self, place: Place) -> UnnamedFile:
-        """An empty file on the object's device; named later. Raises OSError."""
+        """An empty file, named later, near its final place: filesystems put both close. Raises OSError."""
         if place.device not in self._unnamed_unsupported:
-            # The device's own directory always exists; only the filesystem matters for linking.
             try:
-                return UnnamedFile(self.disk, self.disk.open_unnamed(place.device), None)
+                return UnnamedFile(self.disk, self.disk.open_unnamed(place.directory), None)
             except OSError as error:
                 if error.errno not in UNSUPPORTED:
                     raise

@@ -183,7 +183,7 @@ class SuffixHasher:
     def hash_suffix(self, suffix: str) -> SuffixHash:
         """Clean up and hash one suffix directory. FileNotFoundError when it is (now) gone."""
         directory = f"{self._path}/{suffix}"
-        feeds = _Feeds()
+        feeds = SuffixFeeds()
         for name in sorted(self._disk.listdir(directory)):
             choice = self._cleaned(f"{directory}/{name}")
             if choice is not None:
@@ -212,8 +212,8 @@ class SuffixHasher:
         return choose(left, self._policy.ec) if left else None
 
 
-class _Feeds:
-    """The MD5 inputs of one suffix; key None collects what is not a fragment."""
+class SuffixFeeds:
+    """The MD5 inputs of one suffix; key None collects what is not a fragment. Add objects by rising hash."""
 
     def __init__(self) -> None:
         self._texts: dict[int | None, list[str]] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.platform.disk import Disk
@@ -50,35 +50,34 @@ def load(
 
     Raises ``FilesChanged`` when a file vanished meanwhile, ``Damaged``, ``HashCollision`` or OSError.
     """
-    choice = _choose(names, key, view)
-    if choice.data is None:
-        return Loaded(_without_data(disk, directory, choice), choice)
-    path = f"{directory}/{choice.data.name}"
+    choice = choose_for(names, key, view)
+    data = choice.data
+    path = "" if data is None else f"{directory}/{data.name}"
     fd: int | None = None
+
+    def read(file: FileName) -> Metadata:
+        return read_metadata(disk, fd if fd is not None and file is data else f"{directory}/{file.name}")
+
     try:
-        if open_data:
+        size = 0
+        if data is not None and open_data:
             fd = disk.open(path, _OPEN_FLAGS)
-        source: int | str = path if fd is None else fd
-        metadata = read_metadata(disk, source)
-        size = (disk.stat(source) if fd is None else disk.fstat(fd)).st_size
-        state = _merge(disk, directory, choice, choice.data, metadata)
-        _check(state, key, size, view)
+            size = disk.fstat(fd).st_size
+        elif data is not None:
+            size = disk.stat(path).st_size
+        return Loaded(state_of(choice, key, view, read, size), choice, path, fd)
     except BaseException as error:
         if fd is not None:
             disk.close(fd)
         if isinstance(error, FileNotFoundError):
             raise FilesChanged(f"files of {directory} are changing")
         if isinstance(error, OSError) and error.errno in _DAMAGE:
-            raise Damaged(f"cannot read {path}: {error.strerror}")
+            raise Damaged(f"cannot read {path or directory}: {error.strerror}")
         raise
-    if key.policy.is_ec:
-        _add_fragments(state, choice)
-    else:
-        state.durable_timestamp = state.data_timestamp
-    return Loaded(state, choice, path, fd)
 
 
-def _choose(names: Sequence[str], key: ObjectKey, view: Viewpoint) -> Choice:
+def choose_for(names: Sequence[str], key: ObjectKey, view: Viewpoint) -> Choice:
+    """The choice among ``names`` as this viewer is to have it."""
     if len(names) == 1 and names[0].endswith(DATA) and key.policy.ec is None:
         # By far the most frequent directory: one object that was never touched again.
         try:
@@ -88,54 +87,73 @@ def _choose(names: Sequence[str], key: ObjectKey, view: Viewpoint) -> Choice:
     return choose(names, key.policy.ec, preferences=view.preferences, fragment=view.fragment)
 
 
-def _without_data(disk: Disk, directory: str, choice: Choice) -> ObjectState:
-    if choice.tombstone is None:
-        return ObjectState(ABSENT)
-    path = f"{directory}/{choice.tombstone.name}"
-    try:
-        metadata = read_metadata(disk, path)
-    except FileNotFoundError:
-        raise FilesChanged(f"files of {directory} are changing")
-    except OSError as error:
-        if error.errno in _DAMAGE:
-            raise Damaged(f"cannot read {path}: {error.strerror}")
-        raise
-    return ObjectState(DELETED, metadata, choice.tombstone.timestamp)
+def state_of(
+    choice: Choice, key: ObjectKey, view: Viewpoint, read: Callable[[FileName], Metadata], size: int
+) -> ObjectState:
+    """The state behind a choice; ``read`` gives a file's metadata, ``size`` is that of the data file.
+
+    Raises ``Damaged`` and ``HashCollision``.
+    """
+    if choice.data is None:
+        if choice.tombstone is None:
+            return ObjectState(ABSENT)
+        return ObjectState(DELETED, read(choice.tombstone), choice.tombstone.timestamp)
+    state = _merge(choice, choice.data, read)
+    _check(state, key, size, view)
+    if key.policy.is_ec:
+        _add_fragments(state, choice)
+    else:
+        state.durable_timestamp = state.data_timestamp
+    return state
 
 
-def _merge(disk: Disk, directory: str, choice: Choice, data: FileName, metadata: Metadata) -> ObjectState:
+def _merge(choice: Choice, data: FileName, read: Callable[[FileName], Metadata]) -> ObjectState:
     written = data.timestamp
+    metadata = read(data)
     state = ObjectState(LIVE, metadata, written, written, written)
     state.data_content_type = metadata.get("Content-Type", "")
     if choice.meta is None:
         state.timestamp = _timestamp(metadata, "X-Timestamp") or written
         return state
-    posted = read_metadata(disk, f"{directory}/{choice.meta.name}")
+    posted = read(choice.meta)
     state.posted = dict(posted)
-    merged = posted
-    ctype_at = _timestamp(posted, "Content-Type-Timestamp")
-    if choice.ctype is not None and choice.ctype is not choice.meta:
-        typed = read_metadata(disk, f"{directory}/{choice.ctype.name}")
-        typed_at = _timestamp(typed, "Content-Type-Timestamp")
-        if typed_at is not None and typed_at > written and (ctype_at is None or typed_at > ctype_at):
-            merged["Content-Type"] = typed.get("Content-Type", "")
-            merged["Content-Type-Timestamp"] = typed["Content-Type-Timestamp"]
-            ctype_at = typed_at
-    for name, value in metadata.items():
-        if name in _DATA_ONLY or name.startswith(_SYSMETA):
-            merged[name] = value
+    ctype_at = _take_newer_type(posted, choice, written, read)
+    _overlay(posted, metadata)
     if ctype_at is None or written > ctype_at:
-        merged.pop("Content-Type-Timestamp", None)
+        posted.pop("Content-Type-Timestamp", None)
         if "Content-Type" in metadata:
-            merged["Content-Type"] = metadata["Content-Type"]
+            posted["Content-Type"] = metadata["Content-Type"]
         ctype_at = written
-    # The name decides what all of this belongs to; it was written by the PUT.
-    if "name" in metadata:
-        merged["name"] = metadata["name"]
-    state.metadata = merged
-    state.timestamp = _timestamp(merged, "X-Timestamp") or choice.meta.timestamp
+    state.metadata = posted
+    state.timestamp = _timestamp(posted, "X-Timestamp") or choice.meta.timestamp
     state.ctype_timestamp = ctype_at
     return state
+
+
+def _take_newer_type(
+    posted: Metadata, choice: Choice, written: Timestamp, read: Callable[[FileName], Metadata]
+) -> Timestamp | None:
+    """Take the content type of a separate file when it is newer; when it was set, None when never."""
+    ctype_at = _timestamp(posted, "Content-Type-Timestamp")
+    if choice.ctype is None or choice.ctype is choice.meta:
+        return ctype_at
+    typed = read(choice.ctype)
+    typed_at = _timestamp(typed, "Content-Type-Timestamp")
+    if typed_at is None or typed_at <= written or (ctype_at is not None and typed_at <= ctype_at):
+        return ctype_at
+    posted["Content-Type"] = typed.get("Content-Type", "")
+    posted["Content-Type-Timestamp"] = typed["Content-Type-Timestamp"]
+    return typed_at
+
+
+def _overlay(posted: Metadata, metadata: Metadata) -> None:
+    """Put what only a PUT can set over what a POST set."""
+    for name, value in metadata.items():
+        if name in _DATA_ONLY or name.startswith(_SYSMETA):
+            posted[name] = value
+    # The name decides what all of this belongs to; it was written by the PUT.
+    if "name" in metadata:
+        posted["name"] = metadata["name"]
 
 
 def _timestamp(metadata: Metadata, name: str) -> Timestamp | None:

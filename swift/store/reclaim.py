@@ -7,7 +7,7 @@ it had deleted would be back.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from swift.platform.disk import Disk
@@ -78,3 +78,14 @@ def remove_if_empty(disk: Disk, directory: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def remove_made(disk: Disk, directory: str, made: Sequence[str], *, keep: str) -> None:
+    """Take back ``directory`` and the parents that ``make_directories`` made, while they are empty.
+
+    ``keep`` (the partition) and what is above it stays.
+    """
+    # ``made`` are the parents of new directories, so its last entry existed before.
+    for path in (directory, *made[:-1]):
+        if len(path) <= len(keep) or not remove_if_empty(disk, path):
+            return

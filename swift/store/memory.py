@@ -1,0 +1,328 @@
+"""An engine without files, for tests, simulations and embedded clusters.
+
+It keeps what the filesystem engine would have in a hash directory as a dictionary of names, so the same
+choosers, merging, reclaiming and hashing decide; only the doing differs. Nothing survives the process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import md5
+
+from swift.base.clock import Clock
+from swift.base.errors import DeviceUnavailable, NoSpace
+from swift.base.hashing import PathHasher
+from swift.base.timestamp import Timestamp
+from swift.policy.policy import Policy
+from swift.store.api import AsyncUpdate, Draft, ObjectKey, ObjectState, Viewpoint
+from swift.store.chooser import choose
+from swift.store.errors import BadFragmentIndex, CorruptBody, Damaged
+from swift.store.filenames import data_name, meta_name, tombstone_name
+from swift.store.hashes import SuffixFeeds, SuffixHash
+from swift.store.layout import suffix_of
+from swift.store.metadata import Metadata
+from swift.store.reader import choose_for, state_of
+from swift.store.reclaim import ReclaimRules, files_to_remove
+
+BLOCK_BYTES = 1 << 20
+
+
+@dataclass(slots=True)
+class MemoryFile:
+    """What a file would hold."""
+
+    metadata: Metadata
+    body: bytes
+    mtime: float
+
+
+Directory = dict[str, MemoryFile]
+Where = tuple[str, int, str, str]
+
+
+class MemoryStore:
+    """``ObjectStore`` in dictionaries; ``capacity_bytes`` bounds each device, None does not."""
+
+    def __init__(
+        self,
+        devices: Iterable[str],
+        *,
+        hasher: PathHasher,
+        clock: Clock,
+        rules: ReclaimRules | None = None,
+        capacity_bytes: int | None = None,
+    ):
+        self.available = set(devices)
+        self.clock = clock
+        self.rules = rules or ReclaimRules()
+        self.capacity_bytes = capacity_bytes
+        self.quarantined: list[tuple[Where, str]] = []
+        self.updates: dict[tuple[str, int, str], AsyncUpdate] = {}
+        self._hasher = hasher
+        self._directories: dict[Where, Directory] = {}
+        self._lock = threading.RLock()
+
+    def _where(self, key: ObjectKey) -> Where:
+        self._check_device(key.device)
+        return key.device, key.policy.index, key.partition, key.hash
+
+    def _check_device(self, device: str) -> None:
+        if device not in self.available:
+            raise DeviceUnavailable(device)
+
+    def _load(self, key: ObjectKey, view: Viewpoint) -> tuple[ObjectState, bytes]:
+        where = self._where(key)
+        with self._lock:
+            try:
+                return self._state(where, key, view)
+            except Damaged as error:
+                self.quarantine(where, str(error))
+            return self._state(where, key, view)
+
+    def _state(self, where: Where, key: ObjectKey, view: Viewpoint) -> tuple[ObjectState, bytes]:
+        directory = self._directories.get(where, {})
+        choice = choose_for(list(directory), key, view)
+        body = b"" if choice.data is None else directory[choice.data.name].body
+        state = state_of(choice, key, view, lambda file: dict(directory[file.name].metadata), len(body))
+        return state, body
+
+    def quarantine(self, where: Where, reason: str) -> None:
+        """Take an object out of sight."""
+        with self._lock:
+            if self._directories.pop(where, None) is not None:
+                self.quarantined.append((where, reason))
+
+    def files(self, key: ObjectKey) -> Directory:
+        """The names kept for an object, to look at or to tamper with in tests."""
+        return self._directories.setdefault(self._where(key), {})
+
+    def free_bytes(self, device: str) -> int | None:
+        """Bytes left on a device, None when unbounded."""
+        if self.capacity_bytes is None:
+            return None
+        used = sum(
+            len(file.body)
+            for where, directory in self._directories.items()
+            if where[0] == device
+            for file in directory.values()
+        )
+        return self.capacity_bytes - used
+
+    def look(self, key: ObjectKey, view: Viewpoint) -> ObjectState:
+        """See ``ObjectStore``."""
+        return self._load(key, view)[0]
+
+    def open(self, key: ObjectKey, view: Viewpoint) -> MemoryObject:
+        """See ``ObjectStore``."""
+        state, body = self._load(key, view)
+        where = self._where(key)
+        return MemoryObject(state, body, lambda reason: self.quarantine(where, reason))
+
+    def edit(
+        self, key: ObjectKey, view: Viewpoint, *, create: bool, next_part_power: int | None = None
+    ) -> MemoryEdit:
+        """See ``ObjectStore``."""
+        self._where(key)
+        return MemoryEdit(self, key, view, next_part_power)
+
+    def draft(self, key: ObjectKey, size: int | None) -> MemoryDraft:
+        """See ``ObjectStore``."""
+        self._where(key)
+        free = self.free_bytes(key.device)
+        if free is not None and (size or 0) > free:
+            raise NoSpace(f"{free} bytes free")
+        return MemoryDraft(free)
+
+    def hashes(
+        self,
+        device: str,
+        partition: str,
+        policy: Policy,
+        *,
+        recalculate: Iterable[str] = (),
+        list_suffixes: bool = False,
+    ) -> Mapping[str, SuffixHash]:
+        """See ``ObjectStore``; nothing is cached, so everything is always current."""
+        self._check_device(device)
+        feeds: dict[str, SuffixFeeds] = {}
+        with self._lock:
+            for object_hash in self.inventory(device, partition, policy):
+                directory = self._directories[device, policy.index, partition, object_hash]
+                self.clean_up(directory, policy)
+                if directory:
+                    feed = feeds.setdefault(suffix_of(object_hash), SuffixFeeds())
+                    feed.add(choose(directory, policy.ec), is_ec=policy.is_ec)
+        return {suffix: feed.result(is_ec=policy.is_ec) for suffix, feed in feeds.items()}
+
+    def clean_up(self, directory: Directory, policy: Policy) -> None:
+        """Remove what the rules of reclaiming allow."""
+        choice = choose(directory, policy.ec)
+        for file in files_to_remove(
+            choice, self.rules, self.clock.time(), lambda name: directory[name].mtime
+        ):
+            directory.pop(file.name, None)
+
+    def invalidate(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
+        """See ``ObjectStore``; nothing is cached here."""
+        self._check_device(device)
+
+    def partitions(self, device: str, policy: Policy) -> list[str]:
+        """See ``ObjectStore``."""
+        self._check_device(device)
+        return list({w[2] for w in list(self._directories) if w[:2] == (device, policy.index)})
+
+    def inventory(self, device: str, partition: str, policy: Policy) -> Iterator[str]:
+        """See ``ObjectStore``."""
+        self._check_device(device)
+        prefix = (device, policy.index, partition)
+        found = [w[3] for w, directory in self._directories.items() if w[:3] == prefix and directory]
+        return iter(sorted(found, key=lambda name: (suffix_of(name), name)))
+
+    def save_update(self, device: str, policy: Policy, update: AsyncUpdate, timestamp: Timestamp) -> None:
+        """See ``ObjectStore``."""
+        self._check_device(device)
+        name = f"{self._hasher.hexdigest(*update.path)}-{timestamp.internal}"
+        self.updates[device, policy.index, name] = update
+
+    def __repr__(self) -> str:
+        return f"MemoryStore({sorted(self.available)}, {len(self._directories)} objects)"
+
+
+class MemoryObject:
+    """``StoredObject`` of bytes."""
+
+    def __init__(self, state: ObjectState, body: bytes, quarantine: Callable[[str], None]) -> None:
+        self.state = state
+        self._body = body
+        self._quarantine = quarantine
+
+    def _verify(self) -> None:
+        digest = md5(self._body, usedforsecurity=False).hexdigest()
+        if digest != self.state.metadata.get("ETag"):
+            reason = f"MD5 of the body is {digest}"
+            self._quarantine(reason)
+            raise CorruptBody(reason)
+
+    def read_quickly(self, size_max: int) -> bytes | None:
+        """See ``StoredObject``."""
+        if len(self._body) > size_max:
+            return None
+        self._verify()
+        return self._body
+
+    def blocks(self, start: int, stop: int) -> Iterator[bytes]:
+        """See ``StoredObject``."""
+        self._verify()
+        for begin in range(start, stop, BLOCK_BYTES):
+            yield self._body[begin : min(stop, begin + BLOCK_BYTES)]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class MemoryDraft:
+    """``Draft`` in memory."""
+
+    def __init__(self, room: int | None) -> None:
+        self.size = 0
+        self._room = room
+        self._pieces: list[bytes] = []
+
+    def write(self, data: bytes | memoryview) -> None:
+        """See ``Draft``."""
+        self.size += len(data)
+        if self._room is not None and self.size > self._room:
+            raise NoSpace(f"{self._room} bytes free")
+        self._pieces.append(bytes(data))
+
+    @property
+    def body(self) -> bytes:
+        """Everything written."""
+        return b"".join(self._pieces)
+
+    @property
+    def etag(self) -> str:
+        """See ``Draft``."""
+        return md5(self.body, usedforsecurity=False).hexdigest()
+
+    def discard(self) -> None:
+        """See ``Draft``."""
+        self._pieces = []
+
+
+class MemoryEdit:
+    """``Edit`` under the store's one lock."""
+
+    def __init__(self, store: MemoryStore, key: ObjectKey, view: Viewpoint, next_part_power: int | None):
+        self.state = ObjectState()
+        self._store = store
+        self._key = key
+        self._view = view
+        self._next_power = next_part_power
+
+    def __enter__(self) -> MemoryEdit:
+        self._store._lock.acquire()
+        try:
+            self.state = self._store.look(self._key, self._view)
+        except BaseException:
+            self._store._lock.release()
+            raise
+        return self
+
+    def __exit__(self, *_args: object) -> None:
+        self._store._lock.release()
+
+    def draft(self, size: int | None) -> MemoryDraft:
+        """See ``Edit``."""
+        return self._store.draft(self._key, size)
+
+    def put(
+        self, draft: Draft, timestamp: Timestamp, metadata: Metadata, *, fragment: int | None = None
+    ) -> None:
+        """See ``Edit``."""
+        assert isinstance(draft, MemoryDraft)
+        ec = self._key.policy.ec
+        if ec is not None and (fragment is None or not 0 <= fragment < ec.fragments):
+            raise BadFragmentIndex(f"fragment index {fragment} is not below {ec.fragments}")
+        name = data_name(timestamp, fragment if ec is not None else None)
+        self._add(name, metadata, draft.body, clean=ec is None)
+
+    def commit(self, timestamp: Timestamp, fragment: int) -> None:
+        """See ``Edit``."""
+        directory = self._store.files(self._key)
+        file = directory.pop(data_name(timestamp, fragment), None)
+        if file is not None:
+            directory[data_name(timestamp, fragment, durable=True)] = file
+        elif not self._is_superseded(timestamp):
+            raise FileNotFoundError(data_name(timestamp, fragment))
+        self._store.clean_up(directory, self._key.policy)
+
+    def _is_superseded(self, timestamp: Timestamp) -> bool:
+        choice = choose(self._store.files(self._key), self._key.policy.ec)
+        if choice.tombstone is not None and choice.tombstone.timestamp > timestamp:
+            return True
+        return choice.durable_timestamp is not None and choice.durable_timestamp >= timestamp
+
+    def post(self, timestamp: Timestamp, ctype_timestamp: Timestamp | None, metadata: Metadata) -> None:
+        """See ``Edit``."""
+        self._add(meta_name(timestamp, ctype_timestamp), metadata, b"")
+
+    def delete(self, timestamp: Timestamp) -> None:
+        """See ``Edit``."""
+        path = self._key.path
+        name = f"/{path.account}/{path.container}/{path.obj}"
+        self._add(tombstone_name(timestamp), {"X-Timestamp": timestamp.internal, "name": name}, b"")
+
+    def _add(self, name: str, metadata: Metadata, body: bytes, *, clean: bool = True) -> None:
+        keys = [self._key]
+        if self._next_power is not None:
+            target = str(int(self._key.hash[:8], 16) >> (32 - self._next_power))
+            if target != self._key.partition:
+                keys.append(self._key._replace(partition=target))
+        for key in keys:
+            directory = self._store.files(key)
+            directory[name] = MemoryFile(dict(metadata), body, self._store.clock.time())
+            if clean:
+                self._store.clean_up(directory, key.policy)

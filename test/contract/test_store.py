@@ -1,0 +1,531 @@
+"""What every object engine promises (swift/store/api.py); each test runs on all of them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from hashlib import md5
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from swift.base.clock import ManualClock
+from swift.base.entity import EntityPath
+from swift.base.errors import DeviceUnavailable, NoSpace
+from swift.base.hashing import PathHasher
+from swift.base.timestamp import Timestamp
+from swift.platform.disk import Disk
+from swift.platform.mounts import Devices
+from swift.platform.space import SpaceGuard
+from swift.policy.policy import ErasureCode, Policy
+from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, AsyncUpdate, ObjectKey, Viewpoint
+from swift.store.chooser import FragmentPreference
+from swift.store.engine import FileStore
+from swift.store.errors import BadFragmentIndex, CorruptBody, HashCollision
+from swift.store.memory import MemoryStore
+from swift.store.updates import decode_update
+
+GOLD = Policy(0, "gold", is_default=True)
+EC = Policy(1, "ec", ec=ErasureCode("liberasurecode_rs_vand", 4, 2))
+HASHER = PathHasher(b"p", b"s")
+NOW_S = 1_700_000_000.0
+NOW = Viewpoint(NOW_S)
+
+
+class _Full:
+    """A reserve that leaves no byte."""
+
+    def bytes_of(self, total_bytes: int) -> int:
+        return total_bytes
+
+
+class FileBench:
+    """The filesystem engine and how to look behind it."""
+
+    def __init__(self, root):
+        (root / "sda").mkdir()
+        self.root = root
+        self.clock = ManualClock(NOW_S)
+        self.store = self.make()
+
+    def make(self, reserve=None):
+        disk = Disk()
+        return FileStore(
+            disk,
+            Devices(str(self.root), mount_check=False),
+            hasher=HASHER,
+            clock=self.clock,
+            space=SpaceGuard(disk, reserve),
+        )
+
+    def full_store(self):
+        return self.make(_Full())
+
+    def damage(self, key):
+        (path,) = self.root.rglob(f"{key.hash}/*.data")
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+
+    def names(self, key):
+        return sorted(path.name for path in self.root.rglob(f"objects*/*/*/{key.hash}/*"))
+
+    def pendings(self):
+        return [decode_update(path.read_bytes())[0] for path in self.root.rglob("async_pending*/*/*")]
+
+
+class MemoryBench:
+    """The in-memory engine and how to look behind it."""
+
+    def __init__(self, _root=None):
+        self.clock = ManualClock(NOW_S)
+        self.store = self.make()
+
+    def make(self, capacity=None):
+        return MemoryStore(["sda"], hasher=HASHER, clock=self.clock, capacity_bytes=capacity)
+
+    def full_store(self):
+        return self.make(capacity=1)
+
+    def damage(self, key):
+        (name,) = [name for name in self.store.files(key) if name.endswith(".data")]
+        file = self.store.files(key)[name]
+        body = bytearray(file.body)
+        body[len(body) // 2] ^= 1
+        file.body = bytes(body)
+
+    def names(self, key):
+        return sorted(self.store.files(key))
+
+    def pendings(self):
+        return list(self.store.updates.values())
+
+
+@pytest.fixture(params=[FileBench, MemoryBench], ids=["files", "memory"])
+def bench(request, tmp_path):
+    return request.param(tmp_path)
+
+
+@pytest.fixture
+def store(bench):
+    return bench.store
+
+
+def key_of(name="o", policy=GOLD, device="sda", partition="7"):
+    path = EntityPath("AUTH_a", "c", name)
+    return ObjectKey(device, partition, policy, path, HASHER.hexdigest(*path))
+
+
+def ts(seconds, offset=0):
+    return Timestamp(seconds, offset)
+
+
+def put(store, key, at, body=b"body", *, fragment=None, commit=True, **headers):
+    metadata = {
+        "X-Timestamp": at.internal,
+        "Content-Type": "text/plain",
+        "Content-Length": str(len(body)),
+        "ETag": md5(body).hexdigest(),
+        **headers,
+        "name": str(key.path),
+    }
+    with store.edit(key, NOW, create=True) as edit:
+        draft = edit.draft(len(body))
+        draft.write(body)
+        assert draft.etag == metadata["ETag"]
+        edit.put(draft, at, metadata, fragment=fragment)
+        if fragment is not None and commit:
+            edit.commit(at, fragment)
+
+
+def post(store, key, at, ctype_at=None, **headers):
+    metadata = {"X-Timestamp": at.internal, **headers, "name": str(key.path)}
+    if ctype_at is not None:
+        metadata |= {"Content-Type": "new/type", "Content-Type-Timestamp": ctype_at.internal}
+    with store.edit(key, NOW, create=False) as edit:
+        edit.post(at, ctype_at, metadata)
+
+
+def delete(store, key, at):
+    with store.edit(key, NOW, create=True) as edit:
+        edit.delete(at)
+
+
+def read(store, key, start=0, stop=None, view=NOW):
+    stored = store.open(key, view)
+    try:
+        return b"".join(stored.blocks(start, stored.state.size if stop is None else stop))
+    finally:
+        stored.close()
+
+
+def test_nothing_is_known_about_an_object_that_never_was(store):
+    state = store.look(key_of(), NOW)
+    assert (state.kind, bool(state.timestamp), state.etag) == (ABSENT, False, None)
+    stored = store.open(key_of(), NOW)
+    assert stored.state.kind == ABSENT
+    stored.close()
+
+
+def test_what_was_put_is_read_back(store):
+    put(store, key_of(), ts(10), b"hello", **{"X-Object-Meta-Colour": "gr\xc3\xbcn"})
+    state = store.look(key_of(), NOW)
+    assert state.kind == LIVE
+    assert state.size == 5
+    assert state.metadata["X-Object-Meta-Colour"] == "gr\xc3\xbcn"
+    assert state.timestamp == state.data_timestamp == state.durable_timestamp == ts(10)
+    assert read(store, key_of()) == b"hello"
+
+
+def test_objects_of_other_partitions_policies_and_names_are_others(store):
+    put(store, key_of(), ts(10))
+    for other in (key_of(partition="8"), key_of(policy=Policy(2, "silver")), key_of("p")):
+        assert store.look(other, NOW).kind == ABSENT
+
+
+@pytest.mark.parametrize("size", [0, 1, 65536, 65537, 1 << 20, (3 << 20) + 5])
+def test_every_span_of_every_size_is_read_exactly(store, size):
+    body = os.urandom(size)
+    put(store, key_of(), ts(10), body)
+    spans = {(0, size), (0, size // 2), (size // 2, size), (size // 3, size // 2)}
+    if size > 2 << 20:
+        spans |= {((1 << 20) - 1, (1 << 20) + 1), (1 << 20, 2 << 20), (size - 1, size)}
+    for start, stop in spans:
+        assert read(store, key_of(), start, stop) == body[start:stop]
+
+
+def test_a_small_body_can_be_read_without_waiting_or_not_at_all(store):
+    put(store, key_of(), ts(10), b"small")
+    stored = store.open(key_of(), NOW)
+    assert stored.read_quickly(4) is None
+    assert stored.read_quickly(5) in (b"small", None)
+    stored.close()
+    stored.close()
+
+
+def test_a_newer_put_replaces_an_older_one_and_leaves_one_body(bench, store):
+    put(store, key_of(), ts(10), b"old")
+    put(store, key_of(), ts(11), b"new")
+    assert read(store, key_of()) == b"new"
+    assert bench.names(key_of()) == [f"{ts(11).internal}.data"]
+
+
+def test_an_older_put_that_comes_late_changes_nothing(bench, store):
+    put(store, key_of(), ts(11), b"new")
+    put(store, key_of(), ts(10), b"old")
+    assert read(store, key_of()) == b"new"
+    assert bench.names(key_of()) == [f"{ts(11).internal}.data"]
+
+
+def test_an_offset_makes_a_put_newer_than_a_tombstone_of_the_same_time(store):
+    delete(store, key_of(), ts(NOW_S))
+    put(store, key_of(), ts(NOW_S), b"lost")
+    assert store.look(key_of(), NOW).kind == DELETED
+    put(store, key_of(), ts(NOW_S, 1), b"moved")
+    assert read(store, key_of()) == b"moved"
+
+
+def test_a_reader_keeps_the_body_it_opened_while_it_is_replaced(store):
+    body = os.urandom(200_000)
+    put(store, key_of(), ts(10), body)
+    stored = store.open(key_of(), NOW)
+    put(store, key_of(), ts(11), b"new")
+    assert b"".join(stored.blocks(0, len(body))) == body
+    stored.close()
+
+
+def test_a_deleted_object_is_remembered_with_its_time(bench, store):
+    bench.clock.now_s = 100.0
+    put(store, key_of(), ts(10))
+    delete(store, key_of(), ts(11))
+    state = store.look(key_of(), NOW)
+    assert (state.kind, state.timestamp, state.write_timestamp) == (DELETED, ts(11), ts(11))
+    assert bench.names(key_of()) == [f"{ts(11).internal}.ts"]
+
+
+def test_a_tombstone_older_than_reclaim_age_leaves_nothing(bench, store):
+    put(store, key_of(), ts(10))
+    delete(store, key_of(), ts(11))
+    assert bench.names(key_of()) == []
+    assert list(store.inventory("sda", "7", GOLD)) == []
+
+
+def test_a_post_replaces_user_metadata_but_not_what_belongs_to_the_body(store):
+    put(
+        store,
+        key_of(),
+        ts(10),
+        **{"X-Object-Meta-A": "1", "X-Object-Sysmeta-S": "s", "X-Delete-At": "9999999999"},
+    )
+    post(store, key_of(), ts(12), **{"X-Object-Meta-B": "2"})
+    state = store.look(key_of(), NOW)
+    assert "X-Object-Meta-A" not in state.metadata
+    assert "X-Delete-At" not in state.metadata
+    assert state.metadata["X-Object-Meta-B"] == "2"
+    assert state.metadata["X-Object-Sysmeta-S"] == "s"
+    assert state.metadata["Content-Type"] == "text/plain"
+    assert (state.timestamp, state.data_timestamp, state.ctype_timestamp) == (ts(12), ts(10), ts(10))
+    assert state.posted is not None
+
+
+def test_the_newest_content_type_wins_whichever_post_it_came_with(store):
+    put(store, key_of(), ts(10))
+    post(store, key_of(), ts(12), ctype_at=ts(12))
+    post(store, key_of(), ts(13), **{"X-Object-Meta-B": "2"})
+    state = store.look(key_of(), NOW)
+    assert (state.metadata["Content-Type"], state.ctype_timestamp) == ("new/type", ts(12))
+    assert state.metadata["X-Object-Meta-B"] == "2"
+    assert state.data_content_type == "text/plain"
+
+
+def test_a_put_makes_older_posts_meaningless(bench, store):
+    put(store, key_of(), ts(10))
+    post(store, key_of(), ts(12), **{"X-Object-Meta-B": "2"})
+    put(store, key_of(), ts(13))
+    assert "X-Object-Meta-B" not in store.look(key_of(), NOW).metadata
+    assert bench.names(key_of()) == [f"{ts(13).internal}.data"]
+
+
+def test_an_object_expires_for_those_who_look_later(store):
+    put(store, key_of(), ts(10), **{"X-Delete-At": "2000"})
+    assert store.look(key_of(), Viewpoint(1999.9)).kind == LIVE
+    state = store.look(key_of(), Viewpoint(2000.0))
+    assert (state.kind, state.timestamp, state.delete_at) == (EXPIRED, ts(10), 2000)
+    assert store.look(key_of(), Viewpoint(2000.0, open_expired=True)).kind == LIVE
+
+
+def test_an_object_stored_under_the_same_hash_but_another_name_is_not_served(store):
+    put(store, key_of(), ts(10))
+    stranger = key_of()._replace(path=EntityPath("AUTH_a", "c", "other"))
+    with pytest.raises(HashCollision):
+        store.look(stranger, NOW)
+    with pytest.raises(HashCollision), store.edit(stranger, NOW, create=True):
+        pass
+    assert read(store, key_of()) == b"body"
+
+
+def test_a_discarded_draft_leaves_nothing(bench, store):
+    draft = store.draft(key_of(), 4)
+    draft.write(b"body")
+    draft.discard()
+    draft.discard()
+    assert bench.names(key_of()) == []
+    assert list(store.inventory("sda", "7", GOLD)) == []
+
+
+def test_a_draft_made_beforehand_can_be_put_later(store):
+    draft = store.draft(key_of(), None)
+    for piece in (b"a" * 70_000, b"b" * 70_000):
+        draft.write(piece)
+    metadata = {
+        "X-Timestamp": ts(10).internal,
+        "Content-Length": str(draft.size),
+        "ETag": draft.etag,
+        "name": str(key_of().path),
+    }
+    with store.edit(key_of(), NOW, create=True) as edit:
+        edit.put(draft, ts(10), metadata)
+    draft.discard()
+    assert read(store, key_of()) == b"a" * 70_000 + b"b" * 70_000
+
+
+def test_an_edit_that_changes_nothing_leaves_nothing(bench, store):
+    with store.edit(key_of(), NOW, create=True) as edit:
+        assert edit.state.kind == ABSENT
+    assert bench.names(key_of()) == []
+    assert list(store.inventory("sda", "7", GOLD)) == []
+
+
+def test_only_one_of_many_creators_finds_the_place_free(store):
+    created, start = [], threading.Barrier(8)
+
+    def create(number):
+        start.wait()
+        with store.edit(key_of(), NOW, create=True) as edit:
+            if edit.state.kind == ABSENT:
+                draft = edit.draft(1)
+                draft.write(b"%d" % number)
+                at = ts(10 + number)
+                metadata = {
+                    "X-Timestamp": at.internal,
+                    "Content-Length": "1",
+                    "ETag": draft.etag,
+                    "name": str(key_of().path),
+                }
+                edit.put(draft, at, metadata)
+                created.append(b"%d" % number)
+
+    threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert created == [read(store, key_of())]
+
+
+@pytest.mark.parametrize("size", [1000, 3 << 20])
+def test_a_damaged_body_is_never_read_to_its_end_and_then_gone(bench, store, size):
+    body = os.urandom(size)
+    put(store, key_of(), ts(10), body)
+    bench.damage(key_of())
+    stored = store.open(key_of(), NOW)
+    got = []
+    with pytest.raises(CorruptBody):
+        got.extend(stored.blocks(0, size))
+    stored.close()
+    assert body.startswith(b"".join(got))
+    assert store.look(key_of(), NOW).kind == ABSENT
+
+
+def test_an_unknown_device_is_unavailable_for_everything(store):
+    key = key_of(device="nodisk")
+    calls = [
+        lambda: store.look(key, NOW),
+        lambda: store.open(key, NOW),
+        lambda: store.draft(key, 1),
+        lambda: store.edit(key, NOW, create=True).__enter__(),
+        lambda: store.hashes("nodisk", "7", GOLD),
+        lambda: store.invalidate("nodisk", "7", GOLD, ["abc"]),
+        lambda: store.partitions("nodisk", GOLD),
+    ]
+    for call in calls:
+        with pytest.raises(DeviceUnavailable):
+            call()
+
+
+def test_a_full_device_takes_no_body_but_a_tombstone(bench):
+    store = bench.full_store()
+    with pytest.raises(NoSpace):
+        store.draft(key_of(), 100)
+    with pytest.raises(NoSpace):
+        put(store, key_of(), ts(NOW_S), b"x" * 100)
+    delete(store, key_of(), ts(NOW_S))
+    assert store.look(key_of(), NOW).kind == DELETED
+    assert list(store.inventory("sda", "7", GOLD)) == [key_of().hash]
+
+
+def test_an_archive_is_nothing_to_ordinary_readers_until_it_is_committed(store):
+    key = key_of(policy=EC)
+    put(store, key, ts(NOW_S), fragment=3, commit=False)
+    assert store.look(key, NOW).kind == ABSENT
+    welcome = Viewpoint(NOW_S, preferences=[])
+    state = store.look(key, welcome)
+    assert (state.kind, state.durable, state.fragments) == (LIVE, False, [(ts(NOW_S), [3])])
+    with store.edit(key, NOW, create=True) as edit:
+        edit.commit(ts(NOW_S), 3)
+    state = store.look(key, NOW)
+    assert (state.kind, state.durable, state.durable_timestamp) == (LIVE, True, ts(NOW_S))
+
+
+def test_preferences_exclude_archives(store):
+    key = key_of(policy=EC)
+    put(store, key, ts(NOW_S), b"three", fragment=3)
+    put(store, key, ts(NOW_S), b"five", fragment=5)
+    assert read(store, key) == b"five"
+    without_five = Viewpoint(NOW_S, preferences=[FragmentPreference(ts(NOW_S), frozenset([5]))])
+    assert read(store, key, view=without_five) == b"three"
+    assert read(store, key, view=Viewpoint(NOW_S, fragment=3)) == b"three"
+
+
+def test_committing_an_archive_that_was_superseded_is_fine(store):
+    key = key_of(policy=EC)
+    put(store, key, ts(NOW_S), fragment=3, commit=False)
+    delete(store, key, ts(NOW_S + 1))
+    with store.edit(key, NOW, create=True) as edit:
+        edit.commit(ts(NOW_S), 3)
+    with pytest.raises(FileNotFoundError), store.edit(key, NOW, create=True) as edit:
+        edit.commit(ts(NOW_S + 2), 3)
+
+
+def test_an_archive_needs_an_index_of_its_geometry(store):
+    key = key_of(policy=EC)
+    for fragment in (None, 6, -1):
+        with pytest.raises(BadFragmentIndex):
+            put(store, key, ts(NOW_S), fragment=fragment, commit=False)
+    assert list(store.inventory("sda", "7", EC)) == []
+
+
+def test_hashes_tell_objects_apart_and_follow_changes(store):
+    assert store.hashes("sda", "7", GOLD) == {}
+    put(store, key_of(), ts(10))
+    suffix = key_of().hash[-3:]
+    first = dict(store.hashes("sda", "7", GOLD))
+    assert first == {suffix: md5(f"{ts(10).internal}.data".encode()).hexdigest()}
+    post(store, key_of(), ts(11))
+    second = dict(store.hashes("sda", "7", GOLD))
+    assert second.keys() == first.keys()
+    assert second != first
+    delete(store, key_of(), ts(12))
+    assert store.hashes("sda", "7", GOLD) == {}
+
+
+def test_archives_hash_per_index(store):
+    key = key_of(policy=EC)
+    put(store, key, ts(NOW_S), fragment=3)
+    text = ts(NOW_S).internal
+    assert store.hashes("sda", "7", EC) == {
+        key.hash[-3:]: {
+            None: md5(f"{text}.durable".encode()).hexdigest(),
+            3: md5(text.encode()).hexdigest(),
+        }
+    }
+
+
+def test_partitions_and_inventory_list_what_is_there(store):
+    put(store, key_of("a"), ts(10))
+    put(store, key_of("b"), ts(10))
+    put(store, key_of("c", partition="9"), ts(10))
+    assert sorted(store.partitions("sda", GOLD)) == ["7", "9"]
+    assert store.partitions("sda", EC) == []
+    assert sorted(store.inventory("sda", "7", GOLD)) == sorted([key_of("a").hash, key_of("b").hash])
+
+
+def test_a_change_during_a_part_power_increase_is_made_in_both_partitions(store):
+    key = key_of()
+    future = str(int(key.hash[:8], 16) >> (32 - 9))
+    with store.edit(key, NOW, create=True, next_part_power=9) as edit:
+        draft = edit.draft(4)
+        draft.write(b"body")
+        metadata = {
+            "X-Timestamp": ts(10).internal,
+            "Content-Length": "4",
+            "ETag": draft.etag,
+            "name": str(key.path),
+        }
+        edit.put(draft, ts(10), metadata)
+    assert read(store, key) == read(store, key._replace(partition=future)) == b"body"
+
+
+def test_an_update_is_kept_once_per_object_and_time(bench, store):
+    update = AsyncUpdate("PUT", key_of().path, {"X-Timestamp": ts(10).internal}, "unsharded", None)
+    store.save_update("sda", GOLD, update, ts(10))
+    store.save_update("sda", GOLD, update._replace(container_path="a/shard"), ts(10))
+    assert bench.pendings() == [update._replace(container_path="a/shard")]
+
+
+_STEPS = st.lists(
+    st.tuples(st.sampled_from(["put", "post", "type", "delete"]), st.integers(1, 9), st.integers(0, 1)),
+    max_size=12,
+)
+
+
+@given(steps=_STEPS)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_engines_agree_on_every_sequence_of_changes(tmp_path_factory, steps):
+    benches = [FileBench(tmp_path_factory.mktemp("store")), MemoryBench()]
+    pictures = []
+    for bench in benches:
+        bench.clock.now_s = 100.0
+        for verb, second, offset in steps:
+            at = ts(second, offset)
+            if verb == "put":
+                put(bench.store, key_of(), at, str(at).encode())
+            elif verb == "delete":
+                delete(bench.store, key_of(), at)
+            elif bench.store.look(key_of(), NOW).kind == LIVE:
+                ctype_at = ts(second, offset) if verb == "type" else None
+                post(bench.store, key_of(), at, ctype_at, **{"X-Object-Meta-At": str(at)})
+        state = bench.store.look(key_of(), NOW)
+        pictures.append((state, bench.names(key_of()), dict(bench.store.hashes("sda", "7", GOLD))))
+    assert pictures[0] == pictures[1]
