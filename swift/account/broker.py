@@ -36,11 +36,7 @@ DIALECT = Dialect(
     pending_of_row=pending_of_row,
 )
 
-_LISTED = ("name", "object_count", "bytes_used", "put_timestamp", "delete_timestamp", "storage_policy_index")
-
-
-class NewerChange(InvalidValue):
-    """The account was put after the time of the deletion, or deleted after that of the put."""
+_LISTED = ("name", "object_count", "bytes_used", "put_timestamp", "storage_policy_index")
 
 
 class RecentlyDeleted(InvalidValue):
@@ -141,20 +137,15 @@ class AccountBroker(Broker):
     def put(self, timestamp: Timestamp) -> bool:
         """Record that the account was put; whether it had been deleted and lives again.
 
-        Raises ``RecentlyDeleted`` for a tombstone and ``NewerChange`` when it stays deleted.
+        Raises ``RecentlyDeleted`` for a tombstone.
         """
 
         def change(connection: sqlite3.Connection) -> bool:
             before = info_of(connection)
             if before.is_status_deleted:
                 raise RecentlyDeleted("the account was deleted")
-            was_deleted = before.is_deleted
             stat.touch_put(connection, TABLE, timestamp)
-            if info_of(connection).is_deleted:
-                raise NewerChange("the account was deleted later")
-            if was_deleted:
-                stat.touch_status(connection, TABLE, timestamp)
-            return was_deleted
+            return before.is_deleted
 
         return self.write(change)
 
@@ -178,7 +169,7 @@ class AccountBroker(Broker):
         return self.write(change)
 
     def listing(self, query: ListingQuery) -> list[PageRow]:
-        """A page of (name, objects, bytes, put, delete, policy, sub-directory or None)."""
+        """A page of (name, objects, bytes, put, policy, sub-directory or None)."""
         source = Source("container", _LISTED)
         return self.read(lambda connection: page(connection, source, query))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -46,10 +45,11 @@ def _existing(
     connection: sqlite3.Connection, names: Iterable[str]
 ) -> dict[str, tuple[list[int], ContainerRow]]:
     """The row of each name with its ROWID; should there be several, all ROWIDs and the last row."""
+    wanted = list(names)
     found = connection.execute(
         f"SELECT ROWID, {_COLUMNS} FROM container WHERE deleted IN (0, 1) "
-        "AND name IN (SELECT value FROM json_each(?)) ORDER BY ROWID",
-        (json.dumps(list(names)),),
+        f"AND name IN ({', '.join('?' * len(wanted))}) ORDER BY ROWID",
+        wanted,
     )
     have: dict[str, tuple[list[int], ContainerRow]] = {}
     for row in found:

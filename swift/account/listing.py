@@ -13,7 +13,7 @@ from swift.policy.policies import Policies
 def as_rows(page: Iterable[PageRow], policies: Policies) -> list[dict[str, Any]]:
     """The JSON rows of a page; a policy that this cluster does not know has no name to show."""
     rows: list[dict[str, Any]] = []
-    for name, objects, size, put, delete, policy_index, directory in page:
+    for name, objects, size, put, policy_index, directory in page:
         if directory is not None:
             rows.append({"subdir": directory})
             continue
@@ -21,7 +21,7 @@ def as_rows(page: Iterable[PageRow], policies: Policies) -> list[dict[str, Any]]
             "name": name,
             "count": objects,
             "bytes": size,
-            "last_modified": max(as_timestamp(put), as_timestamp(delete)).isoformat,
+            "last_modified": as_timestamp(put).isoformat,
         }
         policy = policies.get(policy_index)
         if policy is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swift.account.broker import AccountBroker, AccountInfo, NewerChange, RecentlyDeleted
+from swift.account.broker import AccountBroker, AccountInfo, RecentlyDeleted
 from swift.account.listing import as_rows
 from swift.account.rows import ContainerRow
 from swift.account.settings import AccountSettings
@@ -90,8 +90,6 @@ class AccountServer(DatabaseApp[AccountBroker]):
                 created = broker.put(timestamp)
             except RecentlyDeleted:
                 return self._deleted(403, "Recently deleted")
-            except NewerChange:
-                return error_response(409)
         if metadata:
             broker.update_metadata(metadata, self._check_metadata)
         return error_response(201 if created else 202)

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from urllib.parse import urlparse
 
 from swift.base.errors import ConfigError, InvalidValue
 from swift.config.files import parser_of
@@ -110,14 +110,14 @@ def validate_sync_to(value: str, allowed_hosts: Sequence[str], realms: Realms) -
         return None
     if value.startswith("//"):
         return _in_realm(value, realms)
-    parts = urlsplit(value)
+    parts = urlparse(value)
     if parts.scheme not in ("http", "https"):
         raise SyncToError(
             f'Invalid scheme {parts.scheme!r} in X-Container-Sync-To, must be "//", "http", or "https".'
         )
     if not parts.path:
         raise SyncToError("Path required in X-Container-Sync-To")
-    if parts.query or parts.fragment:
+    if parts.params or parts.query or parts.fragment:
         raise SyncToError("Params, queries, and fragments not allowed in X-Container-Sync-To")
     if parts.hostname not in allowed_hosts:
         raise SyncToError(f"Invalid host {parts.hostname!r} in X-Container-Sync-To")
@@ -131,8 +131,8 @@ def _in_realm(value: str, realms: Realms) -> SyncTo:
     name, cluster, account, container = parts
     realm = realms.get(name)
     if realm is None or not realm.key:
-        raise SyncToError(f"No realm key for {name.upper()!r}")
+        raise SyncToError(f"No realm key for {name!r}")
     endpoint = realm.clusters.get(cluster.upper())
     if not endpoint:
-        raise SyncToError(f"No cluster endpoint for {name.upper()!r} {cluster.upper()!r}")
+        raise SyncToError(f"No cluster endpoint for {name!r} {cluster!r}")
     return SyncTo(f"{endpoint.rstrip('/')}/{account}/{container}", name.upper(), realm.key)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from enum import Enum, auto
+from functools import partial
 
 from swift import green
 from swift.base.entity import quote_path
@@ -46,10 +47,7 @@ class AccountUpdater:
             return Outcome.TOLD
         headers = self._headers(request, info)
         statuses = green.gather(
-            [
-                lambda host=host, device=device: self._tell(request, target, host, device, headers)
-                for host, device in nodes
-            ]
+            [partial(self._tell, request, target, host, device, headers) for host, device in nodes]
         )
         return Outcome.ALL_MISSING if all(status == 404 for status in statuses) else Outcome.TOLD
 

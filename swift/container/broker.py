@@ -74,8 +74,12 @@ class NotEmpty(InvalidValue):
     """A container that still holds objects cannot be deleted."""
 
 
-class NewerPut(InvalidValue):
-    """The container was put after the time of the deletion, or deleted after that of the put."""
+class StaysDeleted(InvalidValue):
+    """The container was deleted after the time of the put; that time was recorded."""
+
+
+class StaysAlive(InvalidValue):
+    """The container was put after the time of the deletion; that time was recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,25 +219,25 @@ class ContainerBroker(Broker):
         """Record that the container was put; whether it had been deleted and lives again.
 
         A deleted one gets the policy asked for (or the default). Raises ``WrongPolicy`` when a living one
-        has another than ``policy_index``, and ``NewerPut`` when it stays deleted.
+        has another than ``policy_index``, and ``StaysDeleted`` when it was deleted later than that.
         """
 
         def change(connection: sqlite3.Connection) -> bool:
-            info = self.info_of(connection)
-            if info.delete_is_newer and timestamp <= stat.as_timestamp(info.delete_timestamp):
-                raise NewerPut("the container was deleted later")
-            if not info.is_deleted:
-                if policy_index is not None and policy_index != info.storage_policy_index:
-                    raise WrongPolicy(info.storage_policy_index)
-                stat.touch_put(connection, TABLE, timestamp)
-                return False
-            chosen = default_policy_index if policy_index is None else policy_index
-            set_policy(connection, chosen, timestamp)
+            before = self.info_of(connection)
+            own = before.storage_policy_index
+            if not before.is_deleted and policy_index not in (None, own):
+                raise WrongPolicy(own)
             stat.touch_put(connection, TABLE, timestamp)
+            if not before.is_deleted or self.info_of(connection).is_deleted:
+                return False
+            set_policy(connection, default_policy_index if policy_index is None else policy_index, timestamp)
             stat.touch_status(connection, TABLE, timestamp)
             return True
 
-        return self.write(change)
+        lives_again = self.write(change)
+        if not lives_again and self.info().is_deleted:
+            raise StaysDeleted("the container was deleted later")
+        return lives_again
 
     def touch(self, timestamp: Timestamp) -> None:
         """Raise put_timestamp."""
@@ -260,7 +264,8 @@ class ContainerBroker(Broker):
     def delete(self, timestamp: Timestamp) -> bool:
         """Delete an empty container; whether it existed.
 
-        Raises ``NotEmpty``, or ``NewerPut`` when it was put later than ``timestamp``.
+        Raises ``NotEmpty``, or ``StaysAlive`` when it was put later than ``timestamp``. The time is recorded
+        then too, because a replica that heard of the deletion first does the same.
         """
 
         def change(connection: sqlite3.Connection) -> bool:
@@ -268,14 +273,15 @@ class ContainerBroker(Broker):
                 raise NotEmpty("the container holds objects")
             info = self.info_of(connection)
             existed = bool(stat.as_timestamp(info.put_timestamp)) and not info.is_deleted
-            if existed and timestamp <= stat.as_timestamp(info.put_timestamp):
-                raise NewerPut("the container was put later")
             stat.mark_deleted(connection, TABLE, timestamp, KEPT_WHEN_DELETED)
             return existed
 
         if len(self.databases) > 1 and not self.read(self.is_empty, database=self.oldest):
             raise NotEmpty("the container holds objects")
-        return self.write(change)
+        existed = self.write(change)
+        if not self.info().is_deleted:
+            raise StaysAlive("the container was put later")
+        return existed
 
     def is_empty(self, connection: sqlite3.Connection) -> bool:
         """Whether no policy has an object and, for a root, no shard has one."""

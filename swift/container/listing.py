@@ -57,7 +57,7 @@ def iso_clock() -> Callable[[str], str]:
 
     def iso(created_at: str) -> str:
         if len(created_at) != 16 or created_at[10] != ".":
-            return max(decode_timestamps(created_at)).isoformat
+            return decode_timestamps(created_at)[2].isoformat
         day, second = divmod(int(created_at[:10]), 86400)
         date = days.get(day)
         if date is None:

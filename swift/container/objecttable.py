@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -46,10 +45,11 @@ def _existing(
     connection: sqlite3.Connection, names: Iterable[str]
 ) -> dict[tuple[str, int], tuple[int, ObjectRow]]:
     """The rows of these names in every policy, with their ROWIDs."""
+    wanted = list(names)
     found = connection.execute(
         f"SELECT ROWID, {_COLUMNS} FROM object WHERE deleted IN (0, 1) "
-        "AND name IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(names)),),
+        f"AND name IN ({', '.join('?' * len(wanted))})",
+        wanted,
     )
     return {(row[1], row[7]): (row[0], ObjectRow(*row[1:])) for row in found}
 

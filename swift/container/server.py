@@ -19,7 +19,14 @@ from swift.compose import backend_context, merged
 from swift.config.common import StorageSettings
 from swift.container import listing, records
 from swift.container.accounts import AccountUpdater, Outcome
-from swift.container.broker import ContainerBroker, ContainerInfo, NewerPut, NotEmpty, WrongPolicy
+from swift.container.broker import (
+    ContainerBroker,
+    ContainerInfo,
+    NotEmpty,
+    StaysAlive,
+    StaysDeleted,
+    WrongPolicy,
+)
 from swift.container.rows import ObjectRow, row_of_mapping, tombstone
 from swift.container.settings import ContainerSettings
 from swift.db import metadata as meta
@@ -120,7 +127,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             created = self._create_or_put(broker, timestamp, asked, self._default_policy(request))
         except WrongPolicy as error:
             return error_response(409, headers={_POLICY: str(error.own)})
-        except NewerPut:
+        except StaysDeleted:
             return error_response(409)
         if metadata:
             broker.update_metadata(metadata, self._check_metadata)
@@ -159,7 +166,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
                 created = self._create_or_put(broker, timestamp, asked, asked)
             except WrongPolicy as error:
                 return error_response(409, headers={_POLICY: str(error.own)})
-            except NewerPut:
+            except StaysDeleted:
                 return error_response(409)
         if metadata:
             broker.update_metadata(metadata, self._check_metadata)
@@ -253,7 +260,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             return error_response(404)
         try:
             existed = broker.delete(timestamp)
-        except (NotEmpty, NewerPut):
+        except (NotEmpty, StaysAlive):
             return error_response(409)
         if self._accounts.report(request, target, broker.info()) is Outcome.ALL_MISSING:
             return error_response(404)

@@ -105,8 +105,7 @@ def page(connection: sqlite3.Connection, source: Source, query: ListingQuery) ->
     if not delimiter:
         return _scan(connection, source, query, bounds)
     marker = query.end_marker if query.reverse else query.marker
-    if not query.reverse:
-        _skip_marked_directory(bounds, marker, prefix, delimiter)
+    _skip_marked_directory(bounds, marker, prefix, delimiter)
     walk = _Walk(connection, source, query.reverse, prefix, delimiter)
     if query.path is None:
         return walk.rows(bounds, query.limit)
@@ -146,7 +145,7 @@ def _scan(
 
 
 def _skip_marked_directory(bounds: _Bounds, marker: str, prefix: str, delimiter: str) -> None:
-    """A marker that is itself a sub-directory has shown it already: go on behind all its names."""
+    """A lower marker that is itself a sub-directory excludes it: begin behind all its names."""
     if not marker.startswith(prefix) or not marker.endswith(delimiter):
         return
     if marker.find(delimiter, len(prefix)) + len(delimiter) != len(marker):

@@ -10,7 +10,7 @@ from swift.http.headers import HeaderMap
 from swift.http.status import default_body, reason_of
 
 HTML = "text/html; charset=UTF-8"
-TEXT = "text/plain; charset=UTF-8"
+TEXT = "text/plain"
 
 #: Called once after a response body ended: bytes of body sent, whether it was sent completely.
 EndObserver = Callable[[int, bool], None]
