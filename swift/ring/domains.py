@@ -37,7 +37,7 @@ class Domain:
 
 
 class Domains:
-    """The live tree; ``by_device`` maps a device id to its leaf, whose ``path`` goes from region to device."""
+    """The live tree; ``by_device`` maps a device id to its leaf, whose ``path`` starts at the region."""
 
     def __init__(
         self,

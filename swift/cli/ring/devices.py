@@ -1,0 +1,243 @@
+"""Subcommands about devices: add, search, list_parts, set_weight, set_region, set_zone, set_info, remove.
+
+Each edits the builder in memory and saves it once at the end, so a refused value leaves the file as it was.
+spec: ring.md §11
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from swift.cli.ring.select import (
+    PORT_MAX,
+    Arguments,
+    BadValue,
+    list_names,
+    matching,
+    matching_any,
+    parse_add_value,
+    parse_change_value,
+    parse_device_name,
+)
+from swift.cli.ring.session import EXIT_ERROR, EXIT_SUCCESS, Session, Stop, WrongUsage
+from swift.cli.ring.tables import search_table
+from swift.ring.device import describe
+from swift.ring.errors import DeviceError, DuplicateDevice
+from swift.ring.report import device_facts, partition_matches
+
+UNCHANGED = "The on-disk ring builder is unchanged."
+_NOTHING_FOUND = "No matching devices found"
+_ADD_REQUIRED = (
+    ("-r", "region"),
+    ("-z", "zone"),
+    ("-i", "ip"),
+    ("-p", "port"),
+    ("-d", "device"),
+    ("-w", "weight"),
+)
+
+
+def _refuse_during_increase(session: Session, action: str) -> None:
+    if session.loaded.next_part_power is not None:
+        raise Stop(
+            EXIT_ERROR,
+            "Partition power increase in progress. You need \n"
+            f"to finish the increase first before {action} devices.",
+        )
+
+
+def add(session: Session, argv: Sequence[str]) -> int:
+    """Add devices by add values with weights, or one device by options."""
+    _refuse_during_increase(session, "adding")
+    try:
+        arguments = Arguments(argv)
+        new = _devices_to_add(session, arguments)
+        lines = []
+        for fields in new:
+            dev_id = session.loaded.add_device(**fields)
+            dev = session.loaded.devs[dev_id]
+            assert dev is not None, "a device that was just added exists"
+            lines.append(f"Device {describe(dev)} with {dev['weight']} weight got id {dev_id}")
+    except DuplicateDevice as error:
+        raise Stop(EXIT_ERROR, f"{error}\n{UNCHANGED}\n")
+    except (BadValue, DeviceError, ValueError) as error:
+        raise Stop(EXIT_ERROR, f"{error}\n{UNCHANGED}")
+    for line in lines:
+        session.say(line)
+    session.save()
+    return EXIT_SUCCESS
+
+
+def _devices_to_add(session: Session, arguments: Arguments) -> list[dict[str, Any]]:
+    if arguments.wanted:
+        if arguments.words:
+            raise WrongUsage
+        return [_device_from_options(arguments.wanted)]
+    if not arguments.words or len(arguments.words) % 2:
+        raise WrongUsage
+    new = []
+    for text, weight in zip(arguments.words[::2], arguments.words[1::2], strict=True):
+        fields = parse_add_value(text)
+        if "region" not in fields:
+            session.warn(f"WARNING: No region specified for {text}. Defaulting to region 1.\n")
+            fields["region"] = 1
+        fields["weight"] = float(weight)
+        new.append(fields)
+    return new
+
+
+def _device_from_options(wanted: dict[str, Any]) -> dict[str, Any]:
+    for short, name in _ADD_REQUIRED:
+        if name not in wanted:
+            raise BadValue(f"Required argument {short}/--{name} not specified.")
+    fields = dict(wanted)
+    fields["device"] = parse_device_name(fields["device"])
+    for name in ("port", "replication_port"):
+        if not 0 <= fields.get(name, 0) <= PORT_MAX:
+            raise BadValue(f"Invalid port {fields[name]}")
+    return fields
+
+
+def search(session: Session, argv: Sequence[str]) -> int:
+    """Show the devices that match."""
+    arguments = Arguments(argv)
+    if len(arguments.words) > 1:
+        raise WrongUsage
+    found = matching_any(session.loaded, arguments.searches(arguments.words))
+    facts = [device_facts(session.loaded, dev) for dev in found]
+    session.report(facts)
+    if not found:
+        session.say(_NOTHING_FOUND)
+        return EXIT_ERROR
+    for line in search_table(facts):
+        session.say(line)
+    return EXIT_SUCCESS
+
+
+def list_parts(session: Session, argv: Sequence[str]) -> int:
+    """Show which partitions are on the devices that match."""
+    arguments = Arguments(argv)
+    wanted = arguments.searches(arguments.words)
+    require_rows(session)
+    found = matching_any(session.loaded, wanted)
+    if not found:
+        session.report([])
+        session.say(_NOTHING_FOUND)
+        return EXIT_ERROR
+    matches = partition_matches(session.loaded, {dev["id"] for dev in found})
+    session.report([{"partition": part, "matches": count} for part, count in matches])
+    session.say("Partition   Matches")
+    for part, count in matches:
+        session.say(f"{part:9d}   {count:7d}")
+    return EXIT_SUCCESS
+
+
+def require_rows(session: Session) -> None:
+    """Stop unless the builder has been rebalanced."""
+    if not session.loaded.rows:
+        raise Stop(
+            EXIT_ERROR,
+            f'Specified builder file "{session.builder_path}" is not rebalanced yet. Please rebalance first.',
+        )
+
+
+def _set_each(session: Session, argv: Sequence[str], name: str, parse: Callable[[str], Any]) -> int:
+    """set_weight, set_region and set_zone: (search value, new value) pairs."""
+    arguments = Arguments(argv)
+    try:
+        for wanted, text in arguments.value_pairs():
+            devs = _found_or_stop(session, wanted)
+            value = parse(text)
+            _confirm_many(session, devs, name, yes=arguments.yes)
+            for dev in devs:
+                session.loaded.change_device(dev["id"], **{name: value})
+                session.say(f"{describe(dev)} {name} set to {dev[name]}")
+    except (DeviceError, ValueError) as error:
+        raise Stop(EXIT_ERROR, str(error))
+    session.save()
+    return EXIT_SUCCESS
+
+
+def _found_or_stop(session: Session, wanted: dict[str, Any]) -> list[dict[str, Any]]:
+    devs = matching(session.loaded, wanted)
+    if not devs:
+        raise Stop(EXIT_ERROR, f"Search value matched 0 devices.\n{UNCHANGED}")
+    return devs
+
+
+def _confirm_many(session: Session, devs: list[dict[str, Any]], what: str, *, yes: bool) -> None:
+    if len(devs) < 2:
+        return
+    for line in list_names(devs):
+        session.say(line)
+    session.confirm(
+        f"Are you sure you want to update the {what} for these {len(devs)} devices? (y/N) ",
+        "Aborting device modifications",
+        yes=yes,
+    )
+
+
+def set_weight(session: Session, argv: Sequence[str]) -> int:
+    """Change weights; takes effect at the next rebalance."""
+    return _set_each(session, argv, "weight", float)
+
+
+def set_region(session: Session, argv: Sequence[str]) -> int:
+    """Change regions; takes effect at the next rebalance."""
+    return _set_each(session, argv, "region", int)
+
+
+def set_zone(session: Session, argv: Sequence[str]) -> int:
+    """Change zones; takes effect at the next rebalance."""
+    return _set_each(session, argv, "zone", int)
+
+
+def set_info(session: Session, argv: Sequence[str]) -> int:
+    """Change addresses, names and meta, which placement does not look at."""
+    arguments = Arguments(argv)
+    changes: list[tuple[dict[str, Any], dict[str, Any]]]
+    if arguments.wanted:
+        if arguments.words:
+            raise WrongUsage
+        changes = [(arguments.wanted, arguments.changes)]
+    elif not arguments.words or len(arguments.words) % 2 or arguments.changes:
+        raise WrongUsage
+    else:
+        pairs = arguments.value_pairs()
+        changes = [(wanted, parse_change_value(text)) for wanted, text in pairs]
+    try:
+        for wanted, change in changes:
+            devs = _found_or_stop(session, wanted)
+            _confirm_many(session, devs, "info", yes=arguments.yes)
+            for dev in devs:
+                before = describe(dev)
+                session.loaded.set_info(dev["id"], **change)
+                session.say(f"Device {before} is now {describe(dev)}")
+    except (DeviceError, DuplicateDevice) as error:
+        raise Stop(EXIT_ERROR, str(error))
+    session.save()
+    return EXIT_SUCCESS
+
+
+def remove(session: Session, argv: Sequence[str]) -> int:
+    """Mark devices; they go at the next rebalance."""
+    arguments = Arguments(argv)
+    wanted = arguments.searches(arguments.words)
+    _refuse_during_increase(session, "removing")
+    devs = matching_any(session.loaded, wanted)
+    if not devs:
+        raise Stop(EXIT_ERROR, f"Search value matched 0 devices.\n{UNCHANGED}")
+    if len(devs) > 1:
+        for line in list_names(devs):
+            session.say(line)
+        session.confirm(
+            f"Are you sure you want to remove these {len(devs)} devices? (y/N) ",
+            "Aborting device removals",
+            yes=arguments.yes,
+        )
+    for dev in devs:
+        session.loaded.remove_device(dev["id"])
+        session.say(f"{describe(dev)} marked for removal and will be removed next rebalance.")
+    session.save()
+    return EXIT_SUCCESS

@@ -1,0 +1,158 @@
+"""One run of swift-ring-builder: the files it works on, where it prints, and how it stops.
+
+A subcommand is a function of a ``Session`` and its arguments that returns an exit code. It stops early by
+raising ``Stop``. Everything that touches files goes through the session, so that a dry run writes nothing.
+spec: ring.md §11
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from swift.ring.builder import RingBuilder
+
+EXIT_SUCCESS = 0
+EXIT_WARNING = 1
+EXIT_ERROR = 2
+_PROGRESS_EVERY_S = 0.2
+
+
+class Stop(Exception):
+    """Ends a subcommand with an exit code; the text, if any, has a line of its own on stdout."""
+
+    def __init__(self, code: int, text: str = ""):
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+class WrongUsage(Exception):
+    """The arguments do not fit the subcommand: its usage is printed, then this text."""
+
+
+@dataclass
+class Session:
+    """``builder`` is None for subcommands that do not need an existing builder file."""
+
+    builder_path: str
+    ring_path: str
+    given_path: str
+    builder: RingBuilder | None = None
+    dry_run: bool = False
+    as_json: bool = False
+    out: TextIO = field(default_factory=lambda: sys.stdout)
+    err: TextIO = field(default_factory=lambda: sys.stderr)
+    ask: Callable[[str], str] = input
+
+    @property
+    def loaded(self) -> RingBuilder:
+        """The builder, for subcommands that cannot run without."""
+        if self.builder is None:
+            raise Stop(EXIT_ERROR, f"Ring Builder file does not exist: {self.builder_path}")
+        return self.builder
+
+    def say(self, text: str = "") -> None:
+        """Print a line of the report; silent when the report is JSON."""
+        if not self.as_json:
+            print(text, file=self.out)
+
+    def warn(self, text: str) -> None:
+        """Print a line on stderr."""
+        print(text, file=self.err)
+
+    def report(self, facts: Any) -> None:
+        """Print the report as JSON when asked to."""
+        if self.as_json:
+            print(json.dumps(facts, indent=4, sort_keys=True), file=self.out)
+
+    def save(self) -> None:
+        """Write the builder file, unless this is a dry run."""
+        if not self.dry_run:
+            self.loaded.save(self.builder_path)
+
+    def write_ring(self, *, format_version: int, dev_id_bytes: int | None = None) -> None:
+        """Write the ring file, unless this is a dry run."""
+        if not self.dry_run:
+            self.loaded.write_ring(self.ring_path, format_version=format_version, dev_id_bytes=dev_id_bytes)
+
+    def back_up(self, path: str) -> None:
+        """Copy a just written file to ``backups/<unix time>.<name>``."""
+        if not self.dry_run:
+            shutil.copyfile(
+                path, os.path.join(self._backups(), f"{int(time.time())}.{os.path.basename(path)}")
+            )
+
+    def prepare_backups(self) -> None:
+        """Create the backup directory; its absence must not be found out after the work is done."""
+        if not self.dry_run:
+            os.makedirs(self._backups(), exist_ok=True)
+
+    def _backups(self) -> str:
+        return os.path.join(os.path.dirname(os.path.abspath(self.builder_path)), "backups")
+
+    def confirm(self, question: str, refusal: str, *, yes: bool) -> None:
+        """Ask the operator unless ``yes``; anything but y raises Stop with ``refusal``."""
+        if yes:
+            return
+        try:
+            answer = self.ask(question)
+        except EOFError:
+            answer = ""
+        if answer.strip().lower() != "y":
+            raise Stop(EXIT_ERROR, refusal)
+
+    def progress(self) -> Callable[[str, int, int], None] | None:
+        """A line on stderr that shows how far a rebalance is, or None when nobody is watching."""
+        return Progress(self.err) if self.err.isatty() else None
+
+
+class Progress:
+    """Rewrites one line of a terminal, a few times a second at most."""
+
+    def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic):
+        self._out = out
+        self._clock = clock
+        self._next_s = 0.0
+
+    def __call__(self, step: str, done: int, total: int) -> None:
+        finished = done >= total
+        if self._clock() < self._next_s and not finished:
+            return
+        self._next_s = self._clock() + _PROGRESS_EVERY_S
+        share = 100 * done // total if total else 100
+        self._out.write("\r\x1b[K" if finished else f"\r\x1b[K{step}: {done} of {total} ({share}%)")
+        self._out.flush()
+
+
+def take_switches(argv: Sequence[str]) -> tuple[list[str], bool, bool]:
+    """Arguments without ``--dry-run`` and ``--format text|json``, and whether each was given."""
+    rest: list[str] = []
+    dry_run = as_json = False
+    words = iter(argv)
+    for word in words:
+        if word == "--dry-run":
+            dry_run = True
+        elif word == "--format" or word.startswith("--format="):
+            value = word.partition("=")[2] if "=" in word else next(words, "")
+            if value not in ("json", "text"):
+                raise Stop(EXIT_ERROR, f"--format must be text or json (was {value!r})")
+            as_json = value == "json"
+        else:
+            rest.append(word)
+    return rest, dry_run, as_json
+
+
+def file_names(given: str) -> tuple[str, str]:
+    """The builder and the ring file that one argument stands for (spec: ring.md §11)."""
+    if given.endswith(".ring.gz"):
+        return given[: -len(".ring.gz")] + ".builder", given
+    if given.endswith(".builder"):
+        return given, given[: -len(".builder")] + ".ring.gz"
+    return given, given + ".ring.gz"
