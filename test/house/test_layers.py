@@ -1,0 +1,107 @@
+"""A module imports only from a lower layer or its own package (doc/ARCHITECTURE.md)."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "swift"
+
+LAYERS = {
+    "base": 0,
+    "green": 1,
+    "platform": 1,
+    "config": 1,
+    "telemetry": 1,
+    "wire": 2,
+    "ring": 2,
+    "ec": 2,
+    "policy": 2,
+    "http": 2,
+    "store": 3,
+    "db": 3,
+    "cluster": 4,
+    "runtime": 4,
+    "gateway": 5,
+    "dbsync": 5,
+    "compose": 5,
+    "account": 6,
+    "container": 6,
+    "obj": 6,
+    "proxy": 6,
+    "middleware": 6,
+    "cli": 7,
+    "bench": 7,
+}
+#: (importer, imported) pairs of one layer that are allowed, each with its reason.
+SIBLINGS = {
+    ("telemetry", "config"): "log and statsd options are settings like all others",
+    ("policy", "ec"): "a policy names its erasure code",
+    ("wire", "http"): "codecs speak of headers and body errors",
+    ("runtime", "cluster"): "a backend context carries the transport",
+    ("bench", "cli"): "the comparison runs the all-in-one cluster's plan",
+    ("compose", "gateway"): "the composition root may see its own layer",
+}
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def room_of(path):
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return parts[0]
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module, node.lineno
+            if node.module == "swift":
+                yield from ((f"swift.{alias.name}", node.lineno) for alias in node.names)
+
+
+def test_every_room_has_a_layer():
+    rooms = {room_of(path) for path in MODULES} - {"__init__"}
+    assert rooms <= set(LAYERS), f"give these rooms a layer here and in the plan: {rooms - set(LAYERS)}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_down(path):
+    room = room_of(path)
+    if room == "__init__":
+        return
+    for name, line in imports_of(path):
+        parts = name.split(".")
+        if parts[0] != "swift" or len(parts) < 2 or parts[1] == room or parts[1] == "__version__":
+            continue
+        other = parts[1]
+        where = f"{path.relative_to(ROOT)}:{line}"
+        if LAYERS[other] == LAYERS[room]:
+            assert (room, other) in SIBLINGS, (
+                f"{where}: {room} and {other} are siblings of layer {LAYERS[room]} and blind to each other; "
+                "move what both need one layer down"
+            )
+        else:
+            assert LAYERS[other] < LAYERS[room], (
+                f"{where}: {room} (layer {LAYERS[room]}) imports {other} (layer {LAYERS[other]}) above it; "
+                "pass it in from the composition root instead"
+            )
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_only_green_knows_eventlet(path):
+    if path.name == "green.py" and path.parent == PACKAGE:
+        return
+    for name, line in imports_of(path):
+        assert not name.startswith(("eventlet", "greenlet")), (
+            f"{path.relative_to(ROOT)}:{line}: eventlet may be exchanged; only swift/green.py may know it"
+        )
+
+
+def test_base_never_does_io():
+    for path in (PACKAGE / "base").glob("*.py"):
+        for name, line in imports_of(path):
+            assert name.split(".")[0] not in {"os", "socket", "sqlite3", "subprocess", "pathlib"}, (
+                f"{path.relative_to(ROOT)}:{line}: layer 0 is pure"
+            )
