@@ -26,14 +26,15 @@ from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
 from swift.obj.expiry import parse_delete_at
 from swift.obj.target import PLAIN, next_part_power_of
-from swift.store.api import Draft, ObjectKey, ObjectState, ObjectStore, Viewpoint
+from swift.store.api import Draft, Edit, ObjectKey, ObjectState, ObjectStore, Viewpoint
 from swift.store.metadata import Metadata
 
 #: Bodies up to this size are held in memory and written in one go.
 SMALL_BYTES = 256 << 10
 #: What a large body is handed to the disk in.
 BATCH_BYTES = 1 << 20
-_USER = ("x-object-meta-", "x-object-sysmeta-", "x-object-transient-sysmeta-")
+#: Headers stored as metadata.
+USER_PREFIXES = ("x-object-meta-", "x-object-sysmeta-", "x-object-transient-sysmeta-")
 
 Run = Callable[..., Any]
 
@@ -54,6 +55,8 @@ class PutPlan:
     delete_at: int | None
     is_replication: bool
     next_part_power: int | None
+    #: Erasure coding: leave the archive non-durable.
+    no_commit: bool
     #: From the footers of a multi-stage PUT.
     footers: HeaderMap = field(default_factory=dict)
 
@@ -68,6 +71,16 @@ class PutPlan:
             **self.copied,
             "name": f"/{path.account}/{path.container}/{path.obj}",
         }
+
+    def fragment(self, key: ObjectKey) -> int | None:
+        """The index of a fragment archive, None for replicated objects; 400 when it has no usable one."""
+        ec = key.policy.ec
+        if ec is None:
+            return None
+        text = self.copied.get("X-Object-Sysmeta-Ec-Frag-Index", "")
+        if not (text.isascii() and text.isdigit() and int(text) < ec.fragments):
+            raise HTTPError(400, f"Bad fragment index {text!r}", content_type=PLAIN)
+        return int(text)
 
 
 @dataclass(slots=True)
@@ -109,6 +122,7 @@ def parse_put(request: Request, key: ObjectKey, limits: Limits, stored: frozense
         delete_at=delete_at,
         is_replication=is_replication,
         next_part_power=next_part_power_of(request),
+        no_commit=is_true(headers.get("x-backend-no-commit")),
     )
 
 
@@ -164,7 +178,7 @@ def copied_headers(headers: HeaderMap, stored: frozenset[str], *, with_sysmeta: 
     found: Metadata = {}
     for name, value in headers.items():
         if name in stored or (
-            name.startswith(_USER) and (with_sysmeta or not name.startswith("x-object-sysmeta-"))
+            name.startswith(USER_PREFIXES) and (with_sysmeta or not name.startswith("x-object-sysmeta-"))
         ):
             found[title_case(name)] = value
     return found
@@ -188,42 +202,62 @@ def refusal(state: ObjectState, plan: PutPlan) -> HTTPError | None:
     return None
 
 
+def check(state: ObjectState, plan: PutPlan, etag: str) -> None:
+    """Raise the refusal, or 422 when the body is not what the client meant to send."""
+    refused = refusal(state, plan)
+    if refused is None and plan.etag is not None and plan.etag != etag:
+        refused = HTTPError(422)
+    if refused is not None:
+        raise refused
+
+
 def store_small(store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, body: bytes) -> PutResult:
     """Blocking: decide and write in one go; raises ``HTTPError`` and what engines raise."""
     etag = md5(body, usedforsecurity=False).hexdigest()
     with store.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
-        refused = refusal(edit.state, plan)
-        if refused is None and plan.etag is not None and plan.etag != etag:
-            refused = HTTPError(422)
-        if refused is not None:
-            raise refused
-        metadata = plan.metadata(key, len(body), etag)
+        check(edit.state, plan, etag)
         draft = edit.draft(len(body))
         try:
             draft.write(body)
-            edit.put(draft, plan.timestamp, metadata)
+            return _publish(edit, key, plan, draft, etag, commit=not plan.no_commit)
         finally:
             draft.discard()
-        return PutResult(etag, len(body), metadata, edit.state)
 
 
 def store_draft(
-    store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, draft: Draft
+    store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, draft: Draft, commit: bool = True
 ) -> PutResult:
-    """Blocking: decide and publish a finished draft, which is gone afterwards in any case."""
+    """Blocking: decide and publish a finished draft, which is gone afterwards in any case.
+
+    ``commit`` false leaves a fragment archive for ``commit_archive``.
+    """
     try:
         etag = draft.etag
-        if plan.etag is not None and plan.etag != etag:
-            raise HTTPError(422)
         with store.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
-            refused = refusal(edit.state, plan)
-            if refused is not None:
-                raise refused
-            metadata = plan.metadata(key, draft.size, etag)
-            edit.put(draft, plan.timestamp, metadata)
-            return PutResult(etag, draft.size, metadata, edit.state)
+            check(edit.state, plan, etag)
+            return _publish(edit, key, plan, draft, etag, commit=commit and not plan.no_commit)
     finally:
         draft.discard()
+
+
+def _publish(
+    edit: Edit, key: ObjectKey, plan: PutPlan, draft: Draft, etag: str, *, commit: bool
+) -> PutResult:
+    fragment = plan.fragment(key)
+    metadata = plan.metadata(key, draft.size, etag)
+    edit.put(draft, plan.timestamp, metadata, fragment=fragment)
+    if fragment is not None and commit:
+        edit.commit(plan.timestamp, fragment)
+    return PutResult(etag, draft.size, metadata, edit.state)
+
+
+def commit_archive(store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan) -> None:
+    """Blocking: make a stored fragment archive durable; nothing for replicated objects."""
+    fragment = plan.fragment(key)
+    if fragment is None or plan.no_commit:
+        return
+    with store.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
+        edit.commit(plan.timestamp, fragment)
 
 
 def read_small(body: RequestBody, size: int) -> bytes:

@@ -15,7 +15,8 @@ from typing import Any
 
 from swift.base.errors import DeviceUnavailable, NoSpace
 from swift.base.timestamp import Timestamp
-from swift.compose import backend_context
+from swift.compose import backend_context, merged
+from swift.config.common import StorageSettings
 from swift.http.body import ClientDisconnected
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -23,12 +24,14 @@ from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.obj import get
 from swift.obj.delete import parse_delete, store_delete
 from swift.obj.hot import HotObjects
+from swift.obj.multistage import MimeBody, Stages, await_commit, receive, stages_of
 from swift.obj.post import parse_post, store_post
 from swift.obj.put import (
     SMALL_BYTES,
     DraftWriter,
     PutPlan,
     PutResult,
+    commit_archive,
     parse_put,
     read_batches,
     read_small,
@@ -139,8 +142,14 @@ class ObjectServer(BackendApp):
         key = key_of(request, self.context)
         plan = parse_put(request, key, self.context.limits, self._stored)
         view = self._write_view(request, plan.timestamp.seconds)
+        fragment = request.headers.get("x-backend-ssync-frag-index", "")
+        if fragment.isascii() and fragment.isdigit():
+            view = view._replace(fragment=int(fragment))
+        stages = stages_of(request)
         size = plan.size
-        if size is not None and size <= SMALL_BYTES and not request.expects_continue:
+        if stages is not None:
+            result = self._put_stages(request, key, view, plan, stages)
+        elif size is not None and size <= SMALL_BYTES and not request.expects_continue:
             result = self._put_small(request, key, view, plan, size)
         else:
             result = self._put_large(request, key, view, plan)
@@ -160,20 +169,46 @@ class ObjectServer(BackendApp):
         return result
 
     def _put_large(self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan) -> PutResult:
-        run = self.context.pools.run(key.device)
-        store = self._stores.of(key.policy)
-        refused = refusal(run(store.look, key, view), plan)
-        if refused is not None:
-            raise refused
-        draft = run(store.draft, key, plan.size)
-        writer = DraftWriter(draft, run)
+        writer = self._begin(key, view, plan)
         try:
             self._receive(request, plan, writer)
         except BaseException:
             writer.abandon()
             raise
-        result: PutResult = run(store_draft, store, key, view, plan, draft)
+        run = self.context.pools.run(key.device)
+        result: PutResult = run(store_draft, self._stores.of(key.policy), key, view, plan, writer.draft)
         return result
+
+    def _put_stages(
+        self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan, stages: Stages
+    ) -> PutResult:
+        writer = self._begin(key, view, plan)
+        body, settings = request.body, self.settings
+        try:
+            body.send_continue(stages.continue_headers)
+            deadline = time.monotonic() + settings.max_upload_time
+            documents = MimeBody(body, stages, chunk_bytes=settings.network_chunk_size, deadline=deadline)
+            receive(documents, stages, plan, writer, self.context.limits.max_file_size)
+            # Known only now, from the footers; refused before anything is stored.
+            plan.fragment(key)
+        except BaseException:
+            writer.abandon()
+            raise
+        run, store = self.context.pools.run(key.device), self._stores.of(key.policy)
+        result: PutResult = run(store_draft, store, key, view, plan, writer.draft, not stages.commit)
+        if stages.commit:
+            await_commit(body, documents, stages)
+            run(commit_archive, store, key, view, plan)
+        return result
+
+    def _begin(self, key: ObjectKey, view: Viewpoint, plan: PutPlan) -> DraftWriter:
+        """Check the object before its body is read, and make a draft for it."""
+        run = self.context.pools.run(key.device)
+        store = self._stores.of(key.policy)
+        refused = refusal(run(store.look, key, view), plan)
+        if refused is not None:
+            raise refused
+        return DraftWriter(run(store.draft, key, plan.size), run)
 
     def _receive(self, request: Request, plan: PutPlan, writer: DraftWriter) -> None:
         deadline = time.monotonic() + self.settings.max_upload_time
@@ -299,18 +334,22 @@ def app_factory(global_conf: Mapping[str, str], **local_conf: str) -> ObjectServ
     context, settings = backend_context(
         global_conf, local_conf, server_type="object", settings_class=ObjectSettings
     )
-    return ObjectServer(context, settings, make_stores(context, settings))
+    storage = StorageSettings.parse(merged(global_conf, local_conf))
+    return ObjectServer(context, settings, make_stores(context, settings, storage))
 
 
-def make_stores(context: BackendContext, settings: ObjectSettings) -> StoreRegistry:
+def make_stores(
+    context: BackendContext, settings: ObjectSettings, storage: StorageSettings | None = None
+) -> StoreRegistry:
     """The engines of all policies as the settings say."""
+    storage = storage or StorageSettings()
     return StoreRegistry(
         EngineParts(
             devices=context.devices,
             hasher=context.hasher,
             clock=context.clock,
-            reserve=settings.fallocate_reserve,
-            preallocate=not settings.disable_fallocate,
+            reserve=storage.fallocate_reserve,
+            preallocate=not storage.disable_fallocate,
             reclaim_age_s=settings.reclaim_age,
             commit_window_s=settings.commit_window,
             sync_every_bytes=settings.mb_per_sync << 20,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swift.cluster.expiry import EXPIRING_ACCOUNT, SLICE_S
-from swift.config.kinds import COUNT, RESERVE, SECONDS, Reserve, integer
+from swift.config.kinds import COUNT, SECONDS, integer
 from swift.config.schema import Settings, option
 
 #: Headers stored with an object besides its metadata.
@@ -41,8 +41,6 @@ class ObjectSettings(Settings):
     )
     reclaim_age: int = option(604800, "Seconds a tombstone is kept.", kind=COUNT)
     commit_window: float = option(60.0, "Seconds an uncommitted fragment is left alone.")
-    disable_fallocate: bool = option(False, "Do not preallocate space or check the reserve.")
-    fallocate_reserve: Reserve = option("1%", "Free space to keep, bytes or percent.", kind=RESERVE)
     threads_per_disk: int = option(4, "Threads per device for calls that may block.", kind=COUNT)
     expiring_objects_account_name: str = option(EXPIRING_ACCOUNT[1:], "Account of the expirer queue.")
     expiring_objects_container_divisor: int = option(

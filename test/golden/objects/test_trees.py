@@ -1,4 +1,4 @@
-"""Object trees written by the peer are read, hashed and re-encoded exactly (spec: object-disk.md §4, §8, §11)."""
+"""Object trees written by the peer are read, hashed and re-encoded exactly (object-disk.md §4, §8, §11)."""
 
 from __future__ import annotations
 

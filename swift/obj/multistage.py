@@ -1,0 +1,185 @@
+"""Multi-stage PUT: footers after the body, and a commit in a second round (spec: object-server.md §10).
+
+The body is a MIME stream: the object, then a JSON document of footers; with two-phase commit the client
+waits for a second ``100 Continue``, which says that the object is on disk, before it confirms. Until the
+confirmation a fragment archive is not durable.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import md5
+from typing import Any
+
+from swift.base.etag import unquote_etag
+from swift.base.truth import is_true
+from swift.http.body import BodyTimeout, ClientDisconnected, RequestBody
+from swift.http.headers import HeaderMap, title_case, wire_value
+from swift.http.request import Request
+from swift.http.response import HTTPError
+from swift.obj.put import BATCH_BYTES, USER_PREFIXES, DraftWriter, PutPlan
+from swift.wire.mime import BadMime, DocumentBegins, DocumentData, DocumentEnds, Event, MimeParser
+
+FOOTER_BYTES_MAX = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Which stages a PUT has."""
+
+    boundary: str
+    footers: bool
+    commit: bool
+
+    @property
+    def continue_headers(self) -> HeaderMap:
+        """What both ``100 Continue`` say, so that the client knows that it was understood."""
+        headers: HeaderMap = {}
+        if self.commit:
+            headers["x-obj-multiphase-commit"] = "yes"
+        if self.footers:
+            headers["x-obj-metadata-footer"] = "yes"
+        return headers
+
+
+def stages_of(request: Request) -> Stages | None:
+    """The stages a request asks for, None for an ordinary PUT; raises ``HTTPError`` 400."""
+    headers = request.headers
+    footers = is_true(headers.get("x-backend-obj-metadata-footer"))
+    commit = is_true(headers.get("x-backend-obj-multiphase-commit"))
+    if not footers and not commit:
+        return None
+    boundary = headers.get("x-backend-obj-multipart-mime-boundary")
+    if not boundary:
+        raise HTTPError(400, "no MIME boundary")
+    return Stages(boundary, footers, commit)
+
+
+class MimeBody:
+    """The documents of a request body, one after the other."""
+
+    def __init__(self, body: RequestBody, stages: Stages, *, chunk_bytes: int, deadline: float):
+        self._body = body
+        self._chunk = chunk_bytes
+        self._deadline = deadline
+        self._events: deque[Event] = deque()
+        try:
+            self._parser = MimeParser(stages.boundary)
+        except BadMime as error:
+            raise HTTPError(400, str(error))
+
+    def _next(self) -> Event | None:
+        """The next event; None at the end of the (current) body. Raises ``HTTPError`` and body errors."""
+        while not self._events:
+            piece = self._body.read(self._chunk)
+            if not piece:
+                return None
+            if time.monotonic() > self._deadline:
+                raise BodyTimeout("the upload takes too long")
+            try:
+                self._events.extend(self._parser.feed(piece))
+            except BadMime as error:
+                raise HTTPError(400, str(error))
+        return self._events.popleft()
+
+    def begin(self) -> HeaderMap | None:
+        """The headers of the next document; None when there is none in this body."""
+        event = self._next()
+        return event.headers if isinstance(event, DocumentBegins) else None
+
+    def copy(self, write: Callable[[bytes], None]) -> bool:
+        """Pass the document's bytes on in batches; whether another document follows."""
+        waiting: list[bytes] = []
+        size = 0
+        while not isinstance(event := self._next(), DocumentEnds):
+            if not isinstance(event, DocumentData):
+                raise ClientDisconnected("the body ended inside a MIME document")
+            waiting.append(event.data)
+            size += len(event.data)
+            if size >= BATCH_BYTES:
+                write(b"".join(waiting))
+                waiting, size = [], 0
+        if waiting:
+            write(b"".join(waiting))
+        return not event.last
+
+    def read(self, size_max: int) -> bytes:
+        """A whole small document; 400 when it is larger than ``size_max`` bytes."""
+        pieces: list[bytes] = []
+
+        def keep(piece: bytes) -> None:
+            pieces.append(piece)
+            if sum(map(len, pieces)) > size_max:
+                raise HTTPError(400, "MIME document too large")
+
+        self.copy(keep)
+        return b"".join(pieces)
+
+
+def receive(documents: MimeBody, stages: Stages, plan: PutPlan, writer: DraftWriter, limit: int) -> None:
+    """Read the object and its footers into the draft and the plan; raises ``HTTPError``."""
+    if documents.begin() is None:
+        raise ClientDisconnected("no object document came")
+
+    def write(batch: bytes) -> None:
+        if writer.size + len(batch) > limit:
+            raise HTTPError(413, "Your request is too large.", content_type="text/plain")
+        writer.write(batch)
+
+    more = documents.copy(write)
+    if stages.footers:
+        add_footers(plan, _read_footers(documents, more=more))
+    writer.wait()
+    if plan.size is not None and writer.size != plan.size:
+        raise ClientDisconnected(f"{writer.size} of {plan.size} bytes came")
+
+
+def _read_footers(documents: MimeBody, *, more: bool) -> HeaderMap:
+    headers = documents.begin() if more else None
+    if headers is None or headers.get("x-document", "").lower() != "object metadata":
+        raise HTTPError(400, "couldn't find footer MIME doc")
+    expected = headers.get("content-md5")
+    if not expected:
+        raise HTTPError(400, "no Content-MD5 in footer")
+    data = documents.read(FOOTER_BYTES_MAX)
+    if md5(data, usedforsecurity=False).hexdigest() != expected:
+        raise HTTPError(422, "footer MD5 mismatch")
+    try:
+        loaded: Any = json.loads(data)
+        return {str(name).lower(): wire_value(_text(value)) for name, value in loaded.items()}
+    except (ValueError, AttributeError, TypeError):
+        raise HTTPError(400, "invalid JSON for footer doc")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("a footer is not text")
+    return value
+
+
+def add_footers(plan: PutPlan, footers: HeaderMap) -> None:
+    """Footers override headers: metadata is stored, Etag is what the body must have."""
+    plan.footers = footers
+    for name, value in footers.items():
+        if name.startswith(USER_PREFIXES):
+            plan.copied[title_case(name)] = value
+    if footers.get("etag"):
+        plan.etag = unquote_etag(footers["etag"])
+
+
+def await_commit(body: RequestBody, documents: MimeBody, stages: Stages) -> None:
+    """Tell the client that the object is stored and wait for its confirmation; 400 for anything else."""
+    while documents.begin() is not None:
+        documents.read(FOOTER_BYTES_MAX)
+    body.send_continue(stages.continue_headers)
+    body.next_stage()
+    headers = documents.begin()
+    if headers is None:
+        raise ClientDisconnected("the commit never came")
+    if headers.get("x-document", "").lower() != "put commit":
+        raise HTTPError(400, "not a put commit document")
+    documents.read(FOOTER_BYTES_MAX)
