@@ -56,7 +56,9 @@ def bind(settings: ServerSettings) -> Any:
     deadline = time.monotonic() + settings.bind_timeout
     while True:
         try:
-            return green.listen(settings.bind_ip, settings.bind_port, settings.backlog)
+            return green.listen(
+                settings.bind_ip, settings.bind_port, settings.backlog, keep_idle_s=settings.keep_idle
+            )
         except OSError as error:
             if time.monotonic() >= deadline:
                 address = f"{settings.bind_ip}:{settings.bind_port}"

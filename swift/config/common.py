@@ -41,7 +41,6 @@ class LogSettings(Settings):
     log_udp_host: str = option("", "Send syslog by UDP to this host instead.")
     log_udp_port: int = option(514, "Port of log_udp_host.", kind=PORT)
     log_max_line_length: int = option(0, "Longest line; longer ones lose their middle. 0: none.", kind=COUNT)
-    log_headers: bool = option(False, "Log request headers with errors.")
     log_statsd_host: str = option("", "statsd host; empty turns statsd off.")
     log_statsd_port: int = option(8125, "statsd port.", kind=PORT)
     log_statsd_default_sample_rate: float = option(1.0, "Sample rate of metrics that name none.")

@@ -52,6 +52,10 @@ class Backends:
     def __init__(self, context: ProxyContext):
         self._context = context
         self._transport = context.transport
+        self._records_timings = any(
+            settings.sorting_method == "timing"
+            for settings in (context.settings, *context.policy_settings.values())
+        )
 
     def open(
         self,
@@ -72,8 +76,9 @@ class Backends:
         if query:
             target = f"{target}?{query}"
         ip, port = (node.replication_ip, node.replication_port) if use_replication else (node.ip, node.port)
+        started = self._context.clock.monotonic()
         try:
-            return self._transport.open(
+            exchange = self._transport.open(
                 ip,
                 port,
                 method,
@@ -86,6 +91,9 @@ class Backends:
         except TransportError as error:
             self.failed(node, str(error), headers)
             return None
+        if self._records_timings:
+            self._context.timings.record(node, self._context.clock.monotonic() - started)
+        return exchange
 
     def reply(self, node: Node, exchange: Exchange, headers: HeaderMap) -> StreamReply | None:
         """Wait for the answer; None when it does not come."""

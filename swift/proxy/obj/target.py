@@ -5,19 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swift.base.entity import EntityPath
+from swift.cluster.expiry import EXPIRING_ACCOUNT, queue_container
 from swift.gateway.info import ContainerInfo
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.policy.policy import Policy
 from swift.proxy.context import ProxyContext
-from swift.proxy.obj.updates import (
-    EXPIRING_ACCOUNT,
-    add_expiry,
-    expiring_container,
-    mark_queue_cleaners,
-    spread_updates,
-)
+from swift.proxy.obj.updates import add_expiry, mark_queue_cleaners, spread_updates
 from swift.ring.view import RingView
 
 
@@ -70,7 +65,7 @@ def write_attempts(context: ProxyContext, headers: HeaderMap, target: ObjectTarg
     delete_at = headers.get("x-delete-at")
     if delete_at:
         divisor = context.settings.expiring_objects_container_divisor
-        queue = expiring_container(context.hasher, path, int(delete_at), divisor)
+        queue = queue_container(context.hasher, path, int(delete_at), divisor)
         queue_part = containers.partition_of(context.hasher.digest(EXPIRING_ACCOUNT, queue))
         add_expiry(
             attempts,

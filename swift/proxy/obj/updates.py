@@ -8,22 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from swift.base.entity import EntityPath
-from swift.base.hashing import PathHasher
 from swift.cluster.quorum import container_update_count
 from swift.http.headers import HeaderMap
 from swift.ring.device import Node
-
-EXPIRING_ACCOUNT = ".expiring_objects"
-#: Deletions of one queue interval are spread over this many containers.
-EXPIRING_SPREAD = 100
-
-
-def expiring_container(hasher: PathHasher, path: EntityPath, delete_at: int, divisor_s: int) -> str:
-    """The queue container of an object that expires at ``delete_at`` Unix seconds, ten digits."""
-    digest = hasher.hexdigest(path.account, path.container, path.obj)
-    container = delete_at // divisor_s * divisor_s - int(digest, 16) % EXPIRING_SPREAD
-    return f"{min(max(0, container), 9999999999):010d}"
 
 
 def spread_updates(

@@ -1,0 +1,110 @@
+"""Write ``etc/*.conf-sample`` and the configuration reference from the declared options.
+
+python -m swift.cli.samples          write them
+python -m swift.cli.samples --check  exit 1 when a file is not what would be written
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from swift.account.settings import AccountSettings
+from swift.config.common import LogSettings, ServerSettings, StorageSettings
+from swift.config.render import Sample, Section, reference_text, sample_text
+from swift.config.schema import Settings
+from swift.container.settings import ContainerSettings
+from swift.middleware.catch_errors import CatchErrorsSettings
+from swift.middleware.dlo import DloSettings
+from swift.middleware.gatekeeper import GatekeeperSettings
+from swift.middleware.healthcheck import HealthcheckSettings
+from swift.middleware.memcache import CacheSettings
+from swift.middleware.proxy_logging import ProxyLoggingSettings
+from swift.middleware.tempauth.users import TempauthSettings
+from swift.obj.settings import ObjectSettings
+from swift.proxy.settings import ProxySettings
+
+PROXY_PIPELINE = (
+    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth dlo proxy-logging "
+    "proxy-server"
+)
+
+
+def _filter(name: str, entry: str, settings: type[Settings] | None = None, *lines: str) -> Section:
+    return Section(f"filter:{name}", (settings,) if settings else (), (f"use = egg:swift#{entry}", *lines))
+
+
+def _storage(kind: str, settings: type[Settings]) -> Sample:
+    return Sample(
+        f"{kind}-server.conf",
+        f"Configuration of the {kind} server of a storage node.",
+        (
+            Section("DEFAULT", (ServerSettings, LogSettings, StorageSettings)),
+            Section("pipeline:main", lines=(f"pipeline = healthcheck {kind}-server",)),
+            Section(f"app:{kind}-server", (settings,), (f"use = egg:swift#{kind}",)),
+            _filter("healthcheck", "healthcheck", HealthcheckSettings),
+        ),
+    )
+
+
+PROXY = Sample(
+    "proxy-server.conf",
+    "Configuration of the proxy server, which clients talk to.",
+    (
+        Section("DEFAULT", (ServerSettings, LogSettings)),
+        Section("pipeline:main", lines=(f"pipeline = {PROXY_PIPELINE}",)),
+        Section("app:proxy-server", (ProxySettings,), ("use = egg:swift#proxy",)),
+        _filter("catch_errors", "catch_errors", CatchErrorsSettings),
+        _filter("gatekeeper", "gatekeeper", GatekeeperSettings),
+        _filter("healthcheck", "healthcheck", HealthcheckSettings),
+        _filter("proxy-logging", "proxy_logging", ProxyLoggingSettings),
+        _filter("cache", "memcache", CacheSettings),
+        _filter("listing_formats", "listing_formats"),
+        _filter(
+            "tempauth",
+            "tempauth",
+            TempauthSettings,
+            "# user_<account>_<user> = <key> [group] [group] [...] [storage_url]",
+            "user_test_tester = testing .admin",
+        ),
+        _filter("dlo", "dlo", DloSettings),
+    ),
+)
+
+SAMPLES = (
+    PROXY,
+    _storage("account", AccountSettings),
+    _storage("container", ContainerSettings),
+    _storage("object", ObjectSettings),
+)
+
+
+def files(root: Path) -> Iterator[tuple[Path, str]]:
+    """Every generated file below ``root`` with its text."""
+    for sample in SAMPLES:
+        yield root / "etc" / f"{sample.name}-sample", sample_text(sample)
+    yield root / "doc" / "reference" / "configuration.md", reference_text(SAMPLES)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write or check; 0 when all is as it should be."""
+    parser = argparse.ArgumentParser(prog="python -m swift.cli.samples", description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="only compare")
+    parser.add_argument("--root", type=Path, default=Path(__file__).parents[2], help="the checkout")
+    args = parser.parse_args(argv)
+    stale = [path for path, text in files(args.root) if not path.exists() or path.read_text() != text]
+    if args.check:
+        for path in stale:
+            print(f"{path} is stale; run python -m swift.cli.samples", file=sys.stderr)
+        return 1 if stale else 0
+    for path, text in files(args.root):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    print(f"{len(stale)} files changed")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
