@@ -115,7 +115,6 @@ def _run(session: Session, name: str, argv: Sequence[str]) -> int:
     if session.builder_path != session.given_path and name not in _KEEP_RING_NAME:
         session.say(f"Note: using {session.builder_path} instead of {session.given_path} as builder file")
     _load(session, name)
-    session.prepare_backups()
     try:
         return COMMANDS[name](session, argv) if name else settings.show(session, argv)
     except WrongUsage as problem:

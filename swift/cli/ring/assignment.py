@@ -21,6 +21,7 @@ from swift.ring.report import dispersion_report
 from swift.ring.ringfile import load_table
 
 _RULE = "-" * 79
+_SHORT = {"-d": "--debug", "-f": "--force", "-s": "--seed", "-v": "--verbose"}
 _CHANGE_WORTH_SAVING = 1
 _BALANCE_WORTH_MENTIONING = 5
 _DEFAULT_MIN_PART_HOURS = 24
@@ -39,12 +40,11 @@ class _Options:
         self.flags: set[str] = set()
         self.values: dict[str, str] = {}
         self.words: list[str] = []
-        names = {name.lstrip("-")[:1]: name for name in (*flags, *values)}
         words = iter(argv)
         for word in words:
             name, _, value = word.partition("=")
-            if len(word) > 1 and word[0] == "-" and word[1] != "-":
-                name, value = names.get(word[1], word), word[2:]
+            if word[:2] in _SHORT:
+                name, value = _SHORT[word[:2]], word[2:]
             if name in flags:
                 self.flags.add(name)
             elif name in values:
@@ -225,11 +225,11 @@ def write_ring(session: Session, argv: Sequence[str]) -> int:
             "WARNING: Writing a ring with no partition assignments but with devices; "
             'did you forget to run "rebalance"?'
         )
+    session.prepare_backups()
     try:
         session.write_ring(format_version=format_version, dev_id_bytes=dev_id_bytes)
     except (RingFileError, OverflowError) as error:
         raise Stop(EXIT_ERROR, str(error))
-    session.prepare_backups()
     session.back_up(session.ring_path)
     return EXIT_SUCCESS
 
