@@ -174,12 +174,12 @@ def merge(existing: ShardRange | None, new: ShardRange) -> ShardRange:
 
 
 def _still_reported(existing: ShardRange, new: ShardRange, merged: ShardRange) -> bool:
-    """A report counts as long as what was reported is what the row says."""
-    if _reported_facts(merged) == _reported_facts(existing):
-        if existing.reported:
-            return True
-        return new.reported and _reported_facts(merged) == _reported_facts(new)
-    return False
+    """The new version's word counts; the old one's as long as it is what the row says."""
+    if new.reported:
+        return True
+    facts = _reported_facts(existing)
+    is_newer = Timestamp(existing.meta_timestamp) < Timestamp(new.meta_timestamp)
+    return existing.reported and _reported_facts(new if is_newer else merged) == facts
 
 
 def _reported_facts(row: ShardRange) -> tuple[Any, ...]:

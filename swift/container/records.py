@@ -58,10 +58,10 @@ def shard_rows(
         raise HTTPError(400, "No auditing state for namespace GET")
     headers = {"x-backend-record-type": SHARD, "x-backend-record-shard-format": shape}
     marker, end_marker = given.get("marker", ""), given.get("end_marker", "")
-    includes = given.get("includes", "")
+    includes = given.get("includes")
     override = request.headers.get("x-backend-override-shard-name-filter", "")
     if override and override.lower() == info.db_state == SHARDED:
-        marker = end_marker = includes = ""
+        marker, end_marker, includes = "", "", None
         headers["x-backend-override-shard-name-filter"] = "true"
     query = ShardQuery(
         marker=marker,

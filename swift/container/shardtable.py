@@ -23,12 +23,22 @@ class ShardQuery:
 
     marker: str = ""
     end_marker: str = ""
-    includes: str = ""
+    includes: str | None = None
     reverse: bool = False
     states: frozenset[State] = frozenset()
     include_deleted: bool = False
     include_own: bool = False
-    exclude_others: bool = False
+
+    @property
+    def bounds(self) -> tuple[str, str]:
+        """Lower and upper bound in ascending order."""
+        return (self.end_marker, self.marker) if self.reverse else (self.marker, self.end_marker)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the markers leave nothing between them."""
+        low, high = self.bounds
+        return bool(low and high and low >= high)
 
 
 def _range_of(row: Sequence[object]) -> ShardRange:
@@ -70,16 +80,13 @@ def select(connection: sqlite3.Connection, own_name: str, query: ShardQuery) -> 
     if not query.include_own:
         where.append("name != ?")
         values.append(own_name)
-    if query.exclude_others:
-        where.append("name = ?")
-        values.append(own_name)
-    if query.includes:
+    if query.is_empty:
+        return []
+    if query.includes is not None:
         where.append("lower < ? AND (upper = '' OR upper >= ?)")
         values += [query.includes, query.includes]
     else:
-        low, high = query.marker, query.end_marker
-        if query.reverse:
-            low, high = high, low
+        low, high = query.bounds
         if low:
             where.append("(upper = '' OR upper > ?)")
             values.append(low)
@@ -89,26 +96,20 @@ def select(connection: sqlite3.Connection, own_name: str, query: ShardQuery) -> 
     condition = f" WHERE {' AND '.join(where)}" if where else ""
     found = [_range_of(row) for row in connection.execute(_SELECT + condition, values)]
     found.sort(key=lambda item: item.sort_key)
-    return found[:1] if query.includes else found
+    return found if query.includes is None else found[:1]
 
 
 def filler(ranges: Sequence[ShardRange], own: ShardRange, query: ShardQuery) -> ShardRange | None:
-    """A copy of the own range for what ``ranges`` leave open at the end; None when nothing is open (§12)."""
-    if query.includes:
-        if ranges:
-            return None
-        end, start = own.upper, own.lower
-        return replace(own, lower=start, upper=end) if own.includes(query.includes) else None
-    low, high = query.marker, query.end_marker
-    if query.reverse:
-        low, high = high, low
-    end = own.upper
-    if high and (not end or high < end):
-        end = high
-    start = ranges[-1].upper if ranges else max(low, own.lower)
-    if ranges and not start:
+    """A copy of the own range for what ``ranges`` leave open at the end; None when nothing is open (§12).
+
+    A query for the range of one name is never filled.
+    """
+    if query.includes is not None or query.is_empty:
         return None
-    if end and start >= end:
+    low, high = query.bounds
+    end = high if high and (not own.upper or high < own.upper) else own.upper
+    start = ranges[-1].upper if ranges else max(low, own.lower)
+    if (ranges and not start) or (end and start >= end):
         return None
     return replace(own, lower=start, upper=end)
 
