@@ -1,0 +1,40 @@
+"""Fixtures shared by the functional and probe tests."""
+
+import subprocess
+import sys
+
+import pytest
+
+from test.support.cluster import LiveCluster
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory):
+    """A live cluster that no test of the session damages."""
+    live = LiveCluster(tmp_path_factory.mktemp("cluster") / "data")
+    live.start()
+    yield live
+    live.stop()
+
+
+@pytest.fixture()
+def own_cluster(tmp_path):
+    """A live cluster that the test may damage."""
+    live = LiveCluster(tmp_path / "data")
+    live.start()
+    yield live
+    live.stop()
+
+
+@pytest.fixture(scope="session")
+def swift_client():
+    """Runs the ``swift`` command line client; returns the finished process."""
+
+    def run(cluster, *args, check=True, cwd=None):
+        auth = ["-A", cluster.plan.auth_url, "-U", cluster.plan.user, "-K", cluster.plan.key]
+        command = [sys.executable, "-m", "swiftclient.shell", *auth, *args]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=600, check=False)
+        assert not check or done.returncode == 0, done.stderr + done.stdout
+        return done
+
+    return run

@@ -1,0 +1,125 @@
+"""A live cluster for tests: the all-in-one plan on free ports in a temporary folder."""
+
+import http.client
+import json
+import os
+import random
+import shutil
+import signal
+import time
+from urllib.parse import quote
+
+from swift.cli.aio.make import make_cluster
+from swift.cli.aio.plan import PORTS_PER_NODE, new_plan
+from swift.cli.aio.supervisor import Supervisor, answers
+from test.support.ports import free_ports, free_range
+
+
+class Answer:
+    """Status, headers (lower-case names) and body of a response."""
+
+    def __init__(self, response):
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.getheaders()}
+        self.body = response.read()
+
+    def json(self):
+        return json.loads(self.body)
+
+    def __repr__(self):
+        return f"<Answer {self.status} {self.body[:80]!r}>"
+
+
+class LiveCluster:
+    """Real processes; ``request`` speaks HTTP to the proxy with the test user's token."""
+
+    def __init__(self, root, *, nodes=4, replicas=3, proxy_workers=2):
+        proxy_port, cache_port = free_ports(2)
+        start = 20000 + random.randrange(20000)
+        self.plan = new_plan(
+            root,
+            proxy_port=proxy_port,
+            base_port=free_range(PORTS_PER_NODE * (nodes + 1), start),
+            cache_port=cache_port,
+            nodes=nodes,
+            replicas=replicas,
+            proxy_workers=proxy_workers,
+            part_power=6,
+        )
+        self._supervisor = Supervisor(self.plan, lambda _text: None)
+        self.tokens = {}
+
+    def start(self):
+        make_cluster(self.plan)
+        self._supervisor.start()
+
+    def stop(self):
+        self._supervisor.end()
+
+    @property
+    def host(self):
+        return f"{self.plan.ip}:{self.plan.proxy_port}"
+
+    def pid(self, name):
+        """The pid of a process, e.g. ``object-1``."""
+        return self._supervisor._children[name].pid
+
+    def kill(self, name, sig=signal.SIGKILL):
+        """Kill a server and wait until it is gone."""
+        child = self._supervisor._children[name]
+        os.killpg(child.pid, sig)
+        child.wait()
+
+    def restart(self, name):
+        """Start a killed server again and wait until it answers."""
+        process = next(p for p in self.plan.servers() if p.name == name)
+        self._supervisor._spawn(process)
+        self.await_true(lambda: answers(self.plan.ip, process.port), f"{name} answers")
+
+    @staticmethod
+    def await_true(condition, what, seconds=20):
+        """Poll a condition that another process brings about."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+            time.sleep(0.05)
+
+    def device_path(self, node):
+        return self.plan.devices(node) / self.plan.device(node)
+
+    def lose_device(self, node):
+        """Take a device away as an unmount would."""
+        path = self.device_path(node)
+        path.rename(path.with_name(path.name + ".away"))
+
+    def return_device(self, node):
+        path = self.device_path(node)
+        if path.exists():
+            shutil.rmtree(path)
+        path.with_name(path.name + ".away").rename(path)
+
+    def token(self, user="test:tester", key="testing"):
+        if user not in self.tokens:
+            answer = self.raw("GET", "/auth/v1.0", {"X-Auth-User": user, "X-Auth-Key": key})
+            assert answer.status == 200, answer
+            self.tokens[user] = answer.headers["x-auth-token"]
+        return self.tokens[user]
+
+    def raw(self, method, path, headers=None, body=None, *, port=None, timeout=60):
+        """One request without a token, on its own connection."""
+        connection = http.client.HTTPConnection(self.plan.ip, port or self.plan.proxy_port, timeout=timeout)
+        try:
+            connection.request(method, path, body=body, headers=headers or {})
+            return Answer(connection.getresponse())
+        finally:
+            connection.close()
+
+    def request(self, method, path="", headers=None, body=None, *, user="test:tester", key="testing"):
+        """One request below the test account (``path`` is container[/object], quoted here)."""
+        url = "/v1/AUTH_test" + (f"/{quote(path, safe='/?=&%')}" if path else "")
+        merged = {"X-Auth-Token": self.token(user, key), **(headers or {})}
+        return self.raw(method, url, merged, body)
+
+    def log_text(self):
+        """All logs, to look for tracebacks."""
+        return "\n".join(path.read_text(errors="replace") for path in self.plan.logs.glob("*.log"))
