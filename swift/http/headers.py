@@ -20,17 +20,26 @@ def title_case(name: str) -> str:
     """``x-object-meta-foo`` → ``X-Object-Meta-Foo``: each dash-separated word capitalised."""
     title = _titles.get(name)
     if title is None:
-        title = "-".join(word.capitalize() for word in name.split("-"))
+        # Bytes, because a Latin-1 view of UTF-8 must not be changed outside ASCII.
+        words = name.encode("latin-1", "replace").split(b"-")
+        title = b"-".join(word.capitalize() for word in words).decode("latin-1")
         if len(_titles) < _MEMO_MAX:
             _titles[name] = title
     return title
+
+
+def lower_name(name: str) -> str:
+    """A header name in lower case; bytes outside ASCII stay as they are."""
+    if name.isascii():
+        return name.lower()
+    return name.encode("latin-1", "replace").lower().decode("latin-1")
 
 
 def from_pairs(pairs: Iterable[tuple[str, str]]) -> HeaderMap:
     """A HeaderMap from pairs in any case; repeated names are joined with ``, ``."""
     headers: HeaderMap = {}
     for name, value in pairs:
-        key = name.lower()
+        key = lower_name(name)
         headers[key] = f"{headers[key]}, {value}" if key in headers else value
     return headers
 

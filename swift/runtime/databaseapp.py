@@ -22,7 +22,7 @@ from swift.db.cache import BrokerCache
 from swift.db.connection import DatabaseBroken, DatabaseMissing, DatabaseUnwritable
 from swift.db.files import Place
 from swift.db.listing import ListingQuery
-from swift.http.headers import HeaderMap, title_case, utf8_value, wire_value
+from swift.http.headers import HeaderMap, lower_name, title_case, utf8_value, wire_value
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.platform.disk import Disk
@@ -215,10 +215,7 @@ def listing_parameters(request: Request) -> dict[str, str]:
 
 def stored_name(name: str) -> str:
     """A lower-case header name as the metadata column keeps it: Title-Case text."""
-    text = utf8_value(name)
-    if text.isascii():
-        return title_case(text)
-    return "-".join(word[:1].upper() + word[1:] if word[:1].isascii() else word for word in text.split("-"))
+    return utf8_value(title_case(name))
 
 
 def metadata_of(
@@ -253,7 +250,7 @@ def _is_utf8(text: str) -> bool:
 
 def metadata_headers(metadata: Mapping[str, tuple[str, str]]) -> HeaderMap:
     """Stored metadata as response headers, deleted ones left out."""
-    return {wire_value(name).lower(): wire_value(value) for name, (value, _time) in metadata.items() if value}
+    return {lower_name(wire_value(name)): wire_value(value) for name, (value, _time) in metadata.items() if value}
 
 
 def header_int(headers: HeaderMap, name: str, default: int | None = None) -> int:

@@ -105,7 +105,7 @@ class RequestHead:
 
 
 def _new_name(name: bytes) -> str:
-    key = "" if b"_" in name else name.decode("latin-1").lower()
+    key = "" if b"_" in name else name.lower().decode("latin-1")
     if len(_names) < _NAMES_MAX:
         _names[name] = key
     return key
