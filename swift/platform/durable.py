@@ -85,6 +85,10 @@ class UnnamedFile:
         if temporary is not None:
             _unlink_quietly(self._disk, temporary)
 
+    def __del__(self) -> None:
+        # Its maker may have been ended between opening and storing it.
+        self.discard()
+
     def _take_name(self, name: str, directory: str, dir_fd: int, *, replace: bool) -> None:
         if self.temporary is not None:
             self._disk.rename(self.temporary, name, dst_dir_fd=dir_fd)

@@ -38,6 +38,10 @@ class FileObject:
         if fd is not None:
             self._disk.close(fd)
 
+    def __del__(self) -> None:
+        # Whoever asked for it may have been ended before it got the answer.
+        self.close()
+
     def read_quickly(self, size_max: int) -> bytes | None:
         """See ``StoredObject``."""
         size = self.state.size

@@ -1,0 +1,32 @@
+"""The real disk does what a store relies on."""
+
+from __future__ import annotations
+
+import os
+
+from swift.platform.disk import Disk
+
+
+def test_an_unnamed_file_appears_only_when_it_is_linked(tmp_path):
+    disk = Disk()
+    fd = disk.open_unnamed(str(tmp_path))
+    disk.write(fd, b"content")
+    assert os.listdir(tmp_path) == []
+    dir_fd = os.open(tmp_path, os.O_RDONLY)
+    disk.link_unnamed(fd, "named", dir_fd=dir_fd)
+    disk.close(fd)
+    os.close(dir_fd)
+    assert (tmp_path / "named").read_bytes() == b"content"
+
+
+def test_closing_never_raises():
+    Disk().close(1_000_000)
+
+
+def test_cached_reading_gives_everything_or_nothing(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 5000)
+    fd = os.open(path, os.O_RDONLY)
+    assert Disk().read_cached(fd, 5000) in (b"x" * 5000, None)
+    assert Disk().read_cached(fd, 5001) is None
+    os.close(fd)
