@@ -329,7 +329,7 @@ class ContainerBroker(Broker):
                 found.reverse()
             return found
 
-        return self.read(ask)
+        return self.read(ask, merged=False)
 
     def _own_range(self, connection: sqlite3.Connection) -> ShardRange:
         """The container's own range; the whole namespace, active since now, when none is stored."""
@@ -347,7 +347,8 @@ class ContainerBroker(Broker):
         found = self.read(
             lambda connection: shardtable.select(
                 connection, self.own_name, ShardQuery(includes=name, states=states)
-            )
+            ),
+            merged=False,
         )
         return found[0] if found else None
 

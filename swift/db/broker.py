@@ -2,8 +2,10 @@
 
 A broker belongs to one process and one ``Place``. ``refresh`` looks at the directory, which every request
 does first, because another process may have created, replaced or removed a file. Rows become durable in the
-pending file (one sync for all that arrive together) and are merged before anything is read. All blocking
-work goes through ``run``, the device's threads; a read of an open, merged database runs where it is called.
+pending file (one sync for all that arrive together) and are merged before anything is read. All writing of
+one broker goes through one lane, so that its threads never wait for each other; other processes are kept
+out by the directory's lock. Blocking work runs in the device's threads (``run``); a read of an open, merged
+database runs where it is called.
 """
 
 from __future__ import annotations
@@ -46,6 +48,18 @@ class Engine:
     preallocate: bool = False
 
 
+class _Change:
+    """A transaction on its way through the lane."""
+
+    __slots__ = ("work", "result", "error")
+
+    def __init__(self, work: Callable[[sqlite3.Connection], Any] | None):
+        #: None: only merge what is pending.
+        self.work = work
+        self.result: Any = None
+        self.error: Exception | None = None
+
+
 class Broker:
     """Subclasses set ``dialect`` and add what their tables mean."""
 
@@ -57,7 +71,7 @@ class Broker:
         self.databases: list[Database] = []
         self._has_pending = False
         self._in_flight = 0
-        self._rows = GroupCommit(self._append, engine.run)
+        self._lane = GroupCommit(self._commit, engine.run)
 
     # --- files ------------------------------------------------------------------------------------
 
@@ -142,26 +156,44 @@ class Broker:
 
     def put_rows(self, rows: Sequence[Any]) -> None:
         """Store rows of the main table; they are durable when this returns."""
-        self._in_flight += 1
-        try:
-            self._rows.submit(rows)
-        finally:
-            self._in_flight -= 1
+        self._submit(rows)
         self._has_pending = True
 
-    def _append(self, rows: list[Any]) -> None:
-        """Add a batch to the pending file; in a disk thread."""
-        disk, path = self.engine.disk, self.place.pending
-        encode = self.dialect.pending_of_row
+    def _submit(self, items: Sequence[Any]) -> None:
+        self._in_flight += 1
         try:
-            with files.locked(disk, self.place):
-                if not files.look(disk, self.place).databases:
-                    raise DatabaseMissing(self.place.file(), "is not there")
-                size = pending.append(disk, path, map(encode, rows))
-                if size > pending.MERGE_AT_BYTES:
-                    self._merge_big(path)
+            self._lane.submit(items)
+        finally:
+            self._in_flight -= 1
+
+    def _commit(self, items: list[Any]) -> None:
+        """Store a batch of rows and run the changes that came with them; in a disk thread."""
+        rows = [item for item in items if not isinstance(item, _Change)]
+        try:
+            with files.locked(self.engine.disk, self.place):
+                if rows:
+                    self._append(rows)
+                for item in items:
+                    if isinstance(item, _Change):
+                        self._run_change(item)
         except FileNotFoundError:
             raise DatabaseMissing(self.place.file(), "is not there")
+
+    def _append(self, rows: list[Any]) -> None:
+        """Add a batch to the pending file, which must not outlive the database."""
+        disk, path = self.engine.disk, self.place.pending
+        if not files.look(disk, self.place).databases:
+            raise DatabaseMissing(self.place.file(), "is not there")
+        size = pending.append(disk, path, map(self.dialect.pending_of_row, rows))
+        if size > pending.MERGE_AT_BYTES:
+            self._merge_big(path)
+
+    def _run_change(self, change: _Change) -> None:
+        """Run one; its failure is its own."""
+        try:
+            change.result = self._merge_locked(change.work)
+        except Exception as error:
+            change.error = error
 
     def _merge_big(self, path: str) -> None:
         try:
@@ -204,21 +236,27 @@ class Broker:
     def merge_pending(self) -> None:
         """Bring the tables up to date with the pending file."""
         if self._has_pending:
-            self._repeat(lambda: self._run(self._locked_merge, None))
-            self._has_pending = False
+            self._repeat(lambda: self._change(None))
 
     def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
-        """Run ``change`` in a durable transaction on the newest file, pending rows merged before it."""
-        result = self._repeat(lambda: self._run(self._locked_merge, change))
-        self._has_pending = False
-        return result  # type: ignore[return-value]
+        """Run ``change`` in a durable transaction on the newest file, pending rows merged before it.
 
-    def _locked_merge(self, change: Callable[[sqlite3.Connection], T] | None) -> T | None:
+        What it raises rolls everything back and is raised here.
+        """
+        return self._repeat(lambda: self._change(change))
+
+    def _change(self, work: Callable[[sqlite3.Connection], Any] | None) -> Any:
+        change = _Change(work)
+        self._has_pending = False
         try:
-            with files.locked(self.engine.disk, self.place):
-                return self._merge_locked(change)
-        except FileNotFoundError:
-            raise DatabaseMissing(self.place.file(), "is not there")
+            self._submit([change])
+        except BaseException:
+            self._has_pending = True
+            raise
+        if change.error is not None:
+            self._has_pending = True
+            raise change.error
+        return change.result
 
     def _repeat(self, attempt: Callable[[], T]) -> T:
         for _ in range(ATTEMPTS - 1):
@@ -229,9 +267,19 @@ class Broker:
                     raise DatabaseMissing(self.place.file(), "was removed")
         return attempt()
 
-    def read(self, question: Callable[[sqlite3.Connection], T], *, database: Database | None = None) -> T:
-        """Ask the newest file (or another of ``databases``); pending rows are merged before."""
-        self.merge_pending()
+    def read(
+        self,
+        question: Callable[[sqlite3.Connection], T],
+        *,
+        database: Database | None = None,
+        merged: bool = True,
+    ) -> T:
+        """Ask the newest file (or another of ``databases``).
+
+        Pending rows are merged before, unless ``merged`` is false: for questions not about rows.
+        """
+        if merged:
+            self.merge_pending()
         asked = database or self.newest
         try:
             return question(asked.reader)

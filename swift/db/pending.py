@@ -21,8 +21,8 @@ from swift.base.pickles import PickleRefused, restricted_loads
 from swift.platform.disk import Disk
 from swift.platform.durable import sync_directory, write_all
 
-#: Beyond this size the rows are merged by the write that finds it, bytes.
-MERGE_AT_BYTES = 131072
+#: Beyond this size the rows are merged by the write that finds it, bytes; the peer waits for twice as many.
+MERGE_AT_BYTES = 65536
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
 

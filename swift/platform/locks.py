@@ -18,8 +18,8 @@ from swift.base.errors import LockTimeout
 from swift.platform.disk import Disk
 
 LOCK_TIMEOUT_S = 10.0
-_FIRST_PAUSE_S = 0.01
-_PAUSE_MAX_S = 0.16
+_FIRST_PAUSE_S = 0.001
+_PAUSE_MAX_S = 0.064
 
 
 def pause(seconds: float) -> None:

@@ -250,7 +250,9 @@ def _is_utf8(text: str) -> bool:
 
 def metadata_headers(metadata: Mapping[str, tuple[str, str]]) -> HeaderMap:
     """Stored metadata as response headers, deleted ones left out."""
-    return {lower_name(wire_value(name)): wire_value(value) for name, (value, _time) in metadata.items() if value}
+    return {
+        lower_name(wire_value(name)): wire_value(value) for name, (value, _time) in metadata.items() if value
+    }
 
 
 def header_int(headers: HeaderMap, name: str, default: int | None = None) -> int:
