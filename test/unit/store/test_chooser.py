@@ -1,0 +1,141 @@
+"""The choosers keep their promises for any set of names (spec: object-disk.md §6)."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swift.base.timestamp import Timestamp
+from swift.policy.policy import ErasureCode
+from swift.store.chooser import FragmentPreference, choose
+from swift.store.filenames import data_name, meta_name, tombstone_name
+
+EC = ErasureCode("liberasurecode_rs_vand", 4, 2)
+
+_TIMES = st.builds(Timestamp.from_raw, st.integers(1, 12), st.integers(0, 1))
+_METAS = st.builds(meta_name, _TIMES, st.one_of(st.none(), st.builds(Timestamp.from_raw, st.integers(1, 12))))
+_ODD = st.sampled_from(["garbage", ".5.data.Xy09zA", "0000000003.00000.other"])
+REPLICATED = st.lists(
+    st.one_of(st.builds(data_name, _TIMES), st.builds(tombstone_name, _TIMES), _METAS, _ODD),
+    unique=True,
+    max_size=8,
+)
+_ARCHIVES = st.builds(
+    lambda at, index, durable: data_name(at, index, durable=durable), _TIMES, st.integers(0, 6), st.booleans()
+)
+_LEGACY = st.builds(lambda at: f"{at.internal}.durable", _TIMES)
+ARCHIVED = st.lists(
+    st.one_of(_ARCHIVES, _ARCHIVES, st.builds(tombstone_name, _TIMES), _METAS, _LEGACY, _ODD),
+    unique=True,
+    max_size=8,
+)
+_PREFERENCES = st.one_of(
+    st.none(),
+    st.lists(st.builds(FragmentPreference, _TIMES, st.frozensets(st.integers(0, 5), max_size=6)), max_size=3),
+)
+
+
+def kept(choice):
+    return [file for file in (choice.data, choice.meta, choice.ctype, choice.tombstone) if file is not None]
+
+
+def check_common(names, choice):
+    assert {file.name for file in kept(choice)} <= set(names)
+    obsolete = {file.name for file in choice.obsolete}
+    assert len(obsolete) == len(choice.obsolete)
+    assert not obsolete & {file.name for file in kept(choice)}
+    assert not obsolete & set(choice.unexpected)
+    if choice.meta is not None or choice.ctype is not None:
+        assert choice.data is not None
+    assert choice.data is None or choice.tombstone is None
+
+
+@given(REPLICATED)
+def test_of_replicated_files_the_newest_of_body_and_tombstone_wins(names):
+    choice = choose(names)
+    check_common(names, choice)
+    bodies = [Timestamp(name[:-5]) for name in names if name.endswith(".data") and name[0] == "0"]
+    graves = [Timestamp(name[:-3]) for name in names if name.endswith(".ts")]
+    newest_body, newest_grave = max(bodies, default=None), max(graves, default=None)
+    if newest_body is not None and (newest_grave is None or newest_body > newest_grave):
+        assert choice.data.timestamp == newest_body
+    else:
+        assert choice.data is None
+        assert (choice.tombstone.timestamp if choice.tombstone else None) == newest_grave
+
+
+@given(REPLICATED, st.randoms(use_true_random=False))
+def test_the_order_of_a_directory_does_not_matter(names, rng):
+    shuffled = list(names)
+    rng.shuffle(shuffled)
+    assert choose(names) == choose(shuffled)
+    assert choose(names, EC) == choose(shuffled, EC)
+
+
+@given(REPLICATED)
+def test_cleaning_up_does_not_change_what_is_served(names):
+    before = choose(names)
+    gone = {file.name for file in before.obsolete}
+    after = choose([name for name in names if name not in gone])
+    assert kept(after) == kept(before)
+    assert after.obsolete == []
+
+
+@given(REPLICATED, REPLICATED)
+def test_merging_two_directories_is_the_same_whether_cleaned_before_or_not(left, right):
+    union = sorted({*left, *right})
+
+    def cleaned(names):
+        gone = {file.name for file in choose(names).obsolete}
+        return [name for name in names if name not in gone]
+
+    merged = choose(union)
+    assert kept(choose(sorted({*cleaned(left), *cleaned(right)}))) == kept(merged)
+
+
+@given(ARCHIVED, _PREFERENCES, st.one_of(st.none(), st.integers(0, 5)))
+def test_archives_are_chosen_only_as_allowed(names, preferences, index):
+    choice = choose(names, EC, preferences=preferences, fragment=index)
+    orphaned = choice.durable_timestamp is None and any(name.endswith(".durable") for name in names)
+    if not orphaned:
+        # Before a lone .durable every archive is obsolete, yet one may still be asked for.
+        check_common(names, choice)
+    if choice.data is None:
+        return
+    listed = dict(choice.fragment_sets)
+    assert choice.data in listed[choice.data.timestamp]
+    if preferences is None:
+        assert choice.durable_timestamp == choice.data.timestamp
+        assert index is None or choice.data.fragment == index
+
+
+@given(ARCHIVED)
+def test_without_preferences_nothing_older_than_a_committed_archive_survives(names):
+    choice = choose(names, EC)
+    if choice.durable_timestamp is None:
+        return
+    gone = {file.name for file in choice.obsolete} | set(choice.unexpected)
+    left = [name for name in names if name not in gone]
+    for name in left:
+        stamp = name.partition("#")[0].partition("+")[0].partition("-")[0]
+        stamp = stamp.removesuffix(".data").removesuffix(".ts").removesuffix(".meta")
+        stamp = stamp.removesuffix(".durable").removesuffix(".other")
+        assert Timestamp(stamp) >= choice.durable_timestamp
+
+
+@given(ARCHIVED)
+def test_a_tombstone_hides_every_archive_that_is_not_newer(names):
+    choice = choose(names, EC, preferences=[])
+    graves = [Timestamp(name[:-3]) for name in names if name.endswith(".ts")]
+    if graves and choice.data is not None:
+        assert choice.data.timestamp > max(graves)
+
+
+def test_a_choice_can_be_printed():
+    names = ["0000000001.00000.data", "0000000002.00000.meta", "0000000000.50000.ts"]
+    random.Random(1).shuffle(names)
+    picture = choose(names).picture()
+    assert picture == "data=0000000001.00000.data meta=0000000002.00000.meta obsolete=0000000000.50000.ts"
+    assert choose([]).picture() == "nothing"

@@ -1,0 +1,332 @@
+"""The filesystem engine: verified reads, quarantine, fallbacks, and creators in several processes."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+from hashlib import md5
+
+import pytest
+
+from swift.base.clock import ManualClock
+from swift.base.entity import EntityPath
+from swift.base.hashing import PathHasher
+from swift.base.timestamp import Timestamp
+from swift.platform.disk import Disk
+from swift.platform.mounts import Devices
+from swift.policy.policy import Policy
+from swift.store.api import ABSENT, LIVE, ObjectKey, Viewpoint
+from swift.store.errors import CorruptBody, FilesChanged
+from swift.store.registry import EngineParts, file_store
+from swift.store.sidecar import SIDECAR_ATTRIBUTE
+
+NOW_S = 1_700_000_000.0
+NOW = Viewpoint(NOW_S)
+GOLD = Policy(0, "gold", is_default=True)
+HASHER = PathHasher(b"p", b"s")
+PATH = EntityPath("AUTH_a", "c", "o")
+KEY = ObjectKey("sda", "7", GOLD, PATH, HASHER.hexdigest(*PATH))
+
+
+def make_store(root, disk=None, notice=lambda _text: None):
+    os.makedirs(root / "sda", exist_ok=True)
+    return file_store(
+        EngineParts(
+            devices=Devices(str(root), mount_check=False),
+            hasher=HASHER,
+            clock=ManualClock(NOW_S),
+            disk=disk or Disk(),
+            notice=notice,
+        )
+    )
+
+
+def metadata_of(body, at):
+    return {
+        "X-Timestamp": at.internal,
+        "Content-Type": "text/plain",
+        "Content-Length": str(len(body)),
+        "ETag": md5(body).hexdigest(),
+        "name": str(PATH),
+    }
+
+
+def put(store, body=b"body", at=Timestamp(NOW_S), key=KEY):  # noqa: B008
+    with store.edit(key, NOW, create=True) as edit:
+        draft = edit.draft(len(body))
+        draft.write(body)
+        edit.put(draft, at, metadata_of(body, at))
+
+
+def directory(root):
+    return root / "sda/objects/7" / KEY.hash[-3:] / KEY.hash
+
+
+def data_file(root):
+    return next(directory(root).glob("*.data"))
+
+
+def read(store, start, stop):
+    stored = store.open(KEY, NOW)
+    try:
+        return b"".join(stored.blocks(start, stop))
+    finally:
+        stored.close()
+
+
+LARGE = os.urandom((2 << 20) + 17)
+
+
+def flip(path, position):
+    with open(path, "r+b") as file:
+        file.seek(position)
+        byte = file.read(1)
+        file.seek(position)
+        file.write(bytes([byte[0] ^ 1]))
+
+
+def test_a_range_read_notices_damage_inside_its_chunks_only(tmp_path):
+    store = make_store(tmp_path)
+    put(store, LARGE)
+    flip(data_file(tmp_path), (1 << 20) + 5)
+    assert read(store, 0, 1000) == LARGE[:1000]
+    with pytest.raises(CorruptBody):
+        read(store, 1 << 20, (1 << 20) + 10)
+    assert store.look(KEY, NOW).kind == ABSENT
+
+
+def test_a_wrong_sidecar_does_not_cost_the_object(tmp_path):
+    store = make_store(tmp_path)
+    put(store, LARGE)
+    value = bytearray(os.getxattr(data_file(tmp_path), SIDECAR_ATTRIBUTE))
+    value[-1] ^= 1
+    os.setxattr(data_file(tmp_path), SIDECAR_ATTRIBUTE, bytes(value))
+    assert read(store, 0, len(LARGE)) == LARGE
+    assert store.look(KEY, NOW).kind == LIVE
+
+
+@pytest.mark.parametrize("position", [0, 1 << 20, len(LARGE) - 1])
+def test_without_a_sidecar_the_last_piece_of_a_damaged_body_is_held_back(tmp_path, position):
+    store = make_store(tmp_path)
+    put(store, LARGE)
+    os.removexattr(data_file(tmp_path), SIDECAR_ATTRIBUTE)
+    assert read(store, 0, len(LARGE)) == LARGE
+    assert read(store, 5, 100_000) == LARGE[5:100_000]
+    flip(data_file(tmp_path), position)
+    stored, got = store.open(KEY, NOW), b""
+    with pytest.raises(CorruptBody):
+        for block in stored.blocks(0, len(LARGE)):
+            got += block
+    assert len(got) < len(LARGE)
+    stored.close()
+
+
+def test_small_bodies_need_no_sidecar(tmp_path):
+    put(make_store(tmp_path), b"x" * 65536)
+    assert SIDECAR_ATTRIBUTE not in os.listxattr(data_file(tmp_path))
+
+
+def test_attributes_without_room_for_the_sidecar_store_the_body_all_the_same(tmp_path):
+    class Cramped(Disk):
+        def setxattr(self, file, name, value):
+            if name == SIDECAR_ATTRIBUTE:
+                raise OSError(errno.ENOSPC, "no")
+            os.setxattr(file, name, value)
+
+    store = make_store(tmp_path, Cramped())
+    put(store, LARGE)
+    assert read(store, 0, len(LARGE)) == LARGE
+
+
+def test_a_body_replaced_after_it_was_opened_is_not_quarantined(tmp_path):
+    store = make_store(tmp_path)
+    put(store, LARGE)
+    stored = store.open(KEY, NOW)
+    flip(data_file(tmp_path), 5)
+    put(store, b"newer", Timestamp(NOW_S + 1))
+    with pytest.raises(CorruptBody):
+        list(stored.blocks(0, len(LARGE)))
+    stored.close()
+    assert store.look(KEY, NOW).kind == LIVE
+
+
+def _break_checksum(root):
+    os.setxattr(data_file(root), "user.swift.metadata_checksum", b"0" * 32)
+
+
+def _cut(root):
+    os.truncate(data_file(root), 1)
+
+
+def _lose_metadata(root):
+    os.removexattr(data_file(root), "user.swift.metadata")
+
+
+@pytest.mark.parametrize("damage", [_break_checksum, _cut, _lose_metadata])
+def test_a_file_that_contradicts_itself_is_quarantined_at_first_sight(tmp_path, damage):
+    notices = []
+    store = make_store(tmp_path, notice=notices.append)
+    put(store)
+    damage(tmp_path)
+    assert store.look(KEY, NOW).kind == ABSENT
+    assert os.listdir(tmp_path / "sda/quarantined/objects") == [KEY.hash]
+    assert KEY.hash[-3:] in (tmp_path / "sda/objects/7/hashes.invalid").read_text()
+    assert len(notices) == 1
+    put(store, b"again")
+    assert read(store, 0, 5) == b"again"
+
+
+def test_a_second_quarantine_of_one_object_gets_a_name_of_its_own(tmp_path):
+    store = make_store(tmp_path)
+    for _ in range(2):
+        put(store)
+        _cut(tmp_path)
+        store.look(KEY, NOW)
+    names = sorted(os.listdir(tmp_path / "sda/quarantined/objects"), key=len)
+    assert names[0] == KEY.hash
+    assert names[1].startswith(f"{KEY.hash}-")
+    assert len(names[1]) == 65
+
+
+@pytest.mark.parametrize("earlier", [False, True], ids=["first", "again"])
+def test_a_file_in_place_of_the_hash_directory_is_quarantined(tmp_path, earlier):
+    store = make_store(tmp_path)
+    if earlier:
+        (tmp_path / "sda/quarantined/objects" / KEY.hash).mkdir(parents=True)
+    directory(tmp_path).parent.mkdir(parents=True)
+    directory(tmp_path).write_bytes(b"")
+    assert store.look(KEY, NOW).kind == ABSENT
+    put(store)
+    assert read(store, 0, 4) == b"body"
+
+
+def test_an_unlistable_hash_directory_is_quarantined(tmp_path):
+    class Damaged(Disk):
+        broken = True
+
+        def listdir(self, path):
+            if path.endswith(KEY.hash) and self.broken:
+                self.broken = False
+                raise OSError(errno.EUCLEAN, "structure needs cleaning")
+            return os.listdir(path)
+
+    disk = Damaged()
+    disk.broken = False
+    store = make_store(tmp_path, disk)
+    put(store)
+    disk.broken = True
+    assert store.look(KEY, NOW).kind == ABSENT
+    assert os.listdir(tmp_path / "sda/quarantined/objects") == [KEY.hash]
+
+
+def test_files_that_keep_vanishing_end_in_an_error(tmp_path):
+    class Mirage(Disk):
+        def listdir(self, _path):
+            return ["1700000000.00000.data"]
+
+    with pytest.raises(FilesChanged):
+        make_store(tmp_path, Mirage()).look(KEY, NOW)
+
+
+def test_a_file_that_vanishes_once_is_looked_for_again(tmp_path):
+    class Blink(Disk):
+        blinks = 1
+
+        def stat(self, path, **more):
+            if self.blinks and str(path).endswith(".data"):
+                self.blinks -= 1
+                raise FileNotFoundError(path)
+            return os.stat(path, **more)
+
+    disk = Blink()
+    disk.blinks = 0
+    store = make_store(tmp_path, disk)
+    put(store)
+    disk.blinks = 1
+    assert store.look(KEY, NOW).kind == LIVE
+
+
+def test_without_unnamed_files_a_temporary_directory_is_used_and_left_empty(tmp_path):
+    class Plain(Disk):
+        asked = 0
+
+        def open_unnamed(self, _directory):
+            self.asked += 1
+            raise OSError(errno.EOPNOTSUPP, "no")
+
+    disk = Plain()
+    store = make_store(tmp_path, disk)
+    put(store)
+    put(store, b"newer", Timestamp(NOW_S + 1))
+    draft = store.draft(KEY, None)
+    draft.discard()
+    assert read(store, 0, 5) == b"newer"
+    assert os.listdir(tmp_path / "sda/tmp") == []
+    assert disk.asked == 1
+
+
+def test_every_new_ancestor_is_synced_before_the_file_is_named(tmp_path):
+    class Watching(Disk):
+        def __init__(self):
+            self.synced = []
+            self.synced_before_naming = None
+
+        def fsync(self, fd):
+            self.synced.append(os.readlink(f"/proc/self/fd/{fd}"))
+            os.fsync(fd)
+
+        def link_unnamed(self, fd, name, *, dir_fd):
+            self.synced_before_naming = list(self.synced)
+            super().link_unnamed(fd, name, dir_fd=dir_fd)
+
+    disk = Watching()
+    put(make_store(tmp_path, disk))
+    suffix = directory(tmp_path).parent
+    for ancestor in (suffix, suffix.parent, suffix.parent.parent, tmp_path / "sda"):
+        assert str(ancestor) in disk.synced_before_naming
+    assert str(directory(tmp_path)) == disk.synced[-1]
+
+
+def test_cleanup_that_fails_does_not_fail_the_change(tmp_path):
+    class Sticky(Disk):
+        def unlink(self, path, **more):
+            if str(path).endswith(".data"):
+                raise OSError(errno.EIO, "no")
+            os.unlink(path, **more)
+
+    notices = []
+    store = make_store(tmp_path, Sticky(), notices.append)
+    put(store)
+    put(store, b"newer", Timestamp(NOW_S + 1))
+    assert read(store, 0, 5) == b"newer"
+    assert len(notices) == 1
+
+
+def _create(root, number, barrier, results):
+    store = make_store(root)
+    barrier.wait()
+    for turn in range(20):
+        path = EntityPath("AUTH_a", "c", f"o{turn}")
+        key = ObjectKey("sda", "7", GOLD, path, HASHER.hexdigest(*path))
+        with store.edit(key, NOW, create=True) as edit:
+            if edit.state.kind == ABSENT:
+                body, at = b"%d" % number, Timestamp(NOW_S + number)
+                draft = edit.draft(1)
+                draft.write(body)
+                edit.put(draft, at, {**metadata_of(body, at), "name": str(path)})
+                results.put((turn, number))
+
+
+def test_of_creators_in_several_processes_exactly_one_wins(tmp_path):
+    context = multiprocessing.get_context("fork")
+    barrier, results = context.Barrier(3), context.Queue()
+    workers = [context.Process(target=_create, args=(tmp_path, n, barrier, results)) for n in range(3)]
+    for worker in workers:
+        worker.start()
+    winners = [results.get(timeout=30) for _ in range(20)]
+    for worker in workers:
+        worker.join(30)
+        assert worker.exitcode == 0
+    assert results.empty()
+    assert sorted(turn for turn, _ in winners) == list(range(20))

@@ -1,0 +1,158 @@
+"""The hash cache follows its journal exactly (spec: object-disk.md §11)."""
+
+from __future__ import annotations
+
+import os
+import pickle
+
+import pytest
+
+from swift.base.clock import ManualClock
+from swift.platform.disk import Disk
+from swift.policy.policy import Policy
+from swift.store.hashes import SuffixHasher, consolidate, mark_dirty, read_hashes, write_hashes
+from swift.store.reclaim import ReclaimRules
+
+NOW_S = 5_000_000_000.0
+GOLD = Policy(0, "gold", is_default=True)
+
+
+@pytest.fixture
+def part(tmp_path):
+    path = tmp_path / "objects" / "7"
+    path.mkdir(parents=True)
+    return path
+
+
+def hasher(part, rules=None):
+    return SuffixHasher(Disk(), ManualClock(NOW_S), str(part), GOLD, rules or ReclaimRules())
+
+
+def add(part, name, suffix="abc", digits="0"):
+    directory = part / suffix / (digits * 29 + suffix)
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / name).write_bytes(b"")
+    return directory
+
+
+def dirty(part, *suffixes):
+    mark_dirty(Disk(), str(part), suffixes, device_path=str(part.parent.parent))
+
+
+def test_the_journal_is_a_line_per_change(part):
+    dirty(part, "abc")
+    dirty(part, "abc", "def")
+    assert (part / "hashes.invalid").read_text() == "abc\nabc\ndef\n"
+
+
+def test_marking_makes_a_missing_partition(tmp_path):
+    mark_dirty(Disk(), f"{tmp_path}/objects/9", ["abc"], device_path=str(tmp_path))
+    assert (tmp_path / "objects/9/hashes.invalid").read_text() == "abc\n"
+
+
+def test_consolidating_folds_good_lines_and_empties_the_journal(part):
+    write_hashes(Disk(), str(part), {"abc": "1", "def": "2"}, 5.0)
+    (part / "hashes.invalid").write_bytes(b"def\nXYZ\n\xff\xff\n012\nab")
+    hashes = consolidate(Disk(), str(part), 6.0)
+    assert hashes == {"abc": "1", "def": None, "012": None, "valid": True, "updated": 6.0}
+    assert read_hashes(Disk(), str(part)) == hashes
+    assert (part / "hashes.invalid").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"junk", pickle.dumps(["list"], 2), pickle.dumps({"ABC": "1"}, 2), pickle.dumps({"abcd": "1"}, 2)],
+)
+def test_an_unreadable_cache_is_invalid(part, content):
+    (part / "hashes.pkl").write_bytes(content)
+    assert read_hashes(Disk(), str(part)) == {"valid": False}
+
+
+def test_a_missing_cache_is_invalid_and_old_ones_are_completed(part):
+    assert read_hashes(Disk(), str(part)) == {"valid": False}
+    (part / "hashes.pkl").write_bytes(pickle.dumps({"abc": "1"}, 2))
+    assert read_hashes(Disk(), str(part)) == {"abc": "1", "valid": True, "updated": -1}
+
+
+def test_an_invalid_cache_is_rebuilt_by_listing(part):
+    add(part, "5000000000.00000.data")
+    add(part, "5000000000.00000.data", suffix="def")
+    (part / "tmp").mkdir()
+    assert sorted(hasher(part).get()) == ["abc", "def"]
+
+
+def test_only_dirty_suffixes_are_computed_again(part):
+    add(part, "5000000000.00000.data")
+    first = hasher(part).get()
+    add(part, "5000000001.00000.data", digits="1")
+    assert hasher(part).get() == first
+    dirty(part, "abc")
+    assert hasher(part).get() != first
+
+
+def test_an_unlisted_suffix_is_found_by_listing_or_by_name(part):
+    hasher(part).get()
+    add(part, "5000000000.00000.data", suffix="def")
+    assert hasher(part).get() == {}
+    assert list(hasher(part).get(["def"])) == ["def"]
+    add(part, "5000000000.00000.data", suffix="fed")
+    assert sorted(hasher(part).get(list_suffixes=True)) == ["def", "fed"]
+
+
+def test_nonsense_suffixes_are_not_asked_for(part):
+    assert hasher(part).get(["../x", "ABC", "12345"]) == {}
+
+
+def test_suffixes_that_are_gone_or_empty_disappear(part):
+    directory = add(part, "5000000000.00000.data")
+    assert list(hasher(part).get()) == ["abc"]
+    (directory / "5000000000.00000.data").unlink()
+    dirty(part, "abc")
+    assert hasher(part).get() == {}
+    assert not (part / "abc").exists()
+
+
+def test_hashing_cleans_up_what_is_old(part):
+    directory = add(part, "4000000000.00000.ts")
+    add(part, "5000000000.00000.data", digits="1")
+    assert list(hasher(part).get()) == ["abc"]
+    assert not directory.exists()
+
+
+def test_a_missing_partition_has_no_hashes(tmp_path):
+    assert hasher(tmp_path / "none").get() == {}
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_suffix_that_cannot_be_read_stays_dirty(part):
+    class Unreadable(Disk):
+        def listdir(self, path):
+            if path.endswith("/abc"):
+                raise OSError(5, "no")
+            return os.listdir(path)
+
+    add(part, "5000000000.00000.data")
+    broken = SuffixHasher(Unreadable(), ManualClock(NOW_S), str(part), GOLD, ReclaimRules())
+    assert broken.get() == {"abc": None}
+    assert list(hasher(part).get().values()) != [None]
+
+
+def test_a_change_while_hashing_starts_over(part):
+    directory = add(part, "5000000000.00000.data")
+
+    class Busy(Disk):
+        interfered = False
+
+        def listdir(self, path):
+            names = os.listdir(path)
+            if path.endswith("/abc") and not self.interfered:
+                self.interfered = True
+                (directory / "5000000009.00000.data").write_bytes(b"")
+                dirty(part, "abc")
+                consolidate(Disk(), str(part), 77.0)
+            return names
+
+    busy = Busy()
+    result = SuffixHasher(busy, ManualClock(NOW_S), str(part), GOLD, ReclaimRules()).get()
+    assert busy.interfered
+    assert result == hasher(part).get(["abc"])

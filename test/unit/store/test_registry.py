@@ -1,0 +1,34 @@
+"""Policies find their engines, ours or a third party's."""
+
+from __future__ import annotations
+
+import pytest
+
+from swift.base.clock import ManualClock
+from swift.base.errors import ConfigError
+from swift.base.hashing import PathHasher
+from swift.platform.mounts import Devices
+from swift.policy.policy import Policy
+from swift.store.engine import FileStore
+from swift.store.registry import EngineParts, StoreRegistry, file_store, load_factory
+
+
+@pytest.fixture
+def registry(tmp_path):
+    return StoreRegistry(EngineParts(Devices(str(tmp_path)), PathHasher(b"p"), ManualClock()))
+
+
+def test_policies_without_a_module_share_the_filesystem_engine(registry):
+    one = registry.of(Policy(0, "a", is_default=True))
+    other = registry.of(Policy(1, "b", diskfile_module="egg:swift#replication.fs"))
+    assert isinstance(one, FileStore)
+    assert one is other is registry.of(Policy(0, "a"))
+
+
+def test_an_unknown_module_is_a_configuration_error(registry):
+    with pytest.raises(ConfigError, match="nobody#knows"):
+        registry.of(Policy(2, "c", diskfile_module="egg:nobody#knows"))
+
+
+def test_the_built_in_names_are_ours():
+    assert load_factory("") is file_store
