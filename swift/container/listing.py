@@ -6,7 +6,7 @@ and encoding them takes three times as long). Escaping is done by the standard l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quoted
 from time import gmtime
@@ -51,27 +51,33 @@ def _json_type(content_type: str) -> tuple[str, int | None]:
     return quoted(shown), size
 
 
-def iso_clock() -> Callable[[str], str]:
-    """A function from ``created_at`` texts to ISO texts that remembers the days it met."""
-    days: dict[int, str] = {}
+class _Clock(dict[str, str]):
+    """ISO texts up to the point by the ten digits of a second; remembers the days it met."""
 
-    def iso(created_at: str) -> str:
-        if len(created_at) != 16 or created_at[10] != ".":
-            return decode_timestamps(created_at)[2].isoformat
-        day, second = divmod(int(created_at[:10]), 86400)
-        date = days.get(day)
+    def __init__(self) -> None:
+        super().__init__()
+        self._days: dict[int, str] = {}
+
+    def __missing__(self, digits: str) -> str:
+        day, second = divmod(int(digits), 86400)
+        date = self._days.get(day)
         if date is None:
             t = gmtime(day * 86400)
-            date = days[day] = f"{t.tm_year:04d}-{t.tm_mon:02d}-{t.tm_mday:02d}T"
+            date = self._days[day] = f"{t.tm_year:04d}-{t.tm_mon:02d}-{t.tm_mday:02d}T"
         minute, second = divmod(second, 60)
-        return f"{date}{_MINUTES[minute]}{_SECONDS[second]}{created_at[11:]}0"
+        text = self[digits] = f"{date}{_MINUTES[minute]}{_SECONDS[second]}"
+        return text
 
-    return iso
+    def iso(self, created_at: str) -> str:
+        """The ISO text of the newest time that ``created_at`` packs."""
+        if len(created_at) == 16 and created_at[10] == ".":
+            return f"{self[created_at[:10]]}{created_at[11:]}0"
+        return decode_timestamps(created_at)[2].isoformat
 
 
 def as_rows(page: Iterable[PageRow]) -> list[dict[str, Any]]:
     """The JSON rows of a page."""
-    iso = iso_clock()
+    clock = _Clock()
     rows: list[dict[str, Any]] = []
     for name, created_at, size, content_type, etag, directory in page:
         if directory is not None:
@@ -84,7 +90,7 @@ def as_rows(page: Iterable[PageRow]) -> list[dict[str, Any]]:
                 "hash": etag,
                 "name": name,
                 "content_type": shown,
-                "last_modified": iso(created_at),
+                "last_modified": clock.iso(created_at),
             }
         )
     return rows
@@ -92,7 +98,7 @@ def as_rows(page: Iterable[PageRow]) -> list[dict[str, Any]]:
 
 def as_json(page: Iterable[PageRow]) -> bytes:
     """The JSON text of a page, equal to encoding ``as_rows``."""
-    iso = iso_clock()
+    clock = _Clock()
     parts: list[str] = []
     add = parts.append
     for name, created_at, size, content_type, etag, directory in page:
@@ -100,9 +106,13 @@ def as_json(page: Iterable[PageRow]) -> bytes:
             add(f'{{"subdir": {quoted(directory)}}}')
             continue
         shown, real_size = _json_type(content_type)
+        if len(created_at) == 16 and created_at[10] == ".":
+            modified = f"{clock[created_at[:10]]}{created_at[11:]}0"
+        else:
+            modified = clock.iso(created_at)
         add(
             f'{{"bytes": {size if real_size is None else real_size}, "hash": {quoted(etag)}, '
-            f'"name": {quoted(name)}, "content_type": {shown}, "last_modified": "{iso(created_at)}"}}'
+            f'"name": {quoted(name)}, "content_type": {shown}, "last_modified": "{modified}"}}'
         )
     return f"[{', '.join(parts)}]".encode("ascii")
 
