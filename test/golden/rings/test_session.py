@@ -1,4 +1,4 @@
-"""swift-ring-builder answers a recorded upstream session with the same texts and exit codes (spec: ring.md §11).
+"""swift-ring-builder answers a recorded upstream session with the same texts and exit codes (ring.md §11).
 
 Where a partition lands is each implementation's own choice, so numbers that follow from placement are not
 compared; everything else is, to the letter.

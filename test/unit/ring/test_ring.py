@@ -1,0 +1,109 @@
+"""A ring follows its file without asking the disk on every request."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from swift.base.clock import ManualClock
+from swift.ring.errors import RingError, RingFileError
+from swift.ring.ring import Ring
+
+
+@pytest.fixture
+def ring_path(tmp_path, golden) -> str:
+    path = tmp_path / "object.ring.gz"
+    shutil.copyfile(golden / "e0-base.ring.gz", path)
+    os.utime(path, (1, 1))
+    return str(path)
+
+
+def replace_with(path: str, source, mtime: int = 2) -> None:
+    shutil.copyfile(source, path)
+    os.utime(path, (mtime, mtime))
+
+
+def test_making_a_ring_touches_nothing():
+    assert "nowhere" in repr(Ring("/nowhere/object.ring.gz"))
+
+
+def test_a_missing_ring_is_an_error_of_the_first_use():
+    with pytest.raises(FileNotFoundError):
+        Ring("/nowhere/object.ring.gz").load()
+
+
+def test_a_changed_file_is_noticed_after_the_interval_and_not_before(ring_path, golden):
+    clock = ManualClock()
+    ring = Ring(ring_path, clock=clock).load()
+    replace_with(ring_path, golden / "e2-increased.ring.gz")
+    clock.advance(14)
+    assert ring.part_power == 6
+    clock.advance(1)
+    assert ring.part_power == 7
+    assert ring.next_part_power == 7
+
+
+def test_an_unchanged_file_is_not_read_again(ring_path):
+    clock = ManualClock()
+    ring = Ring(ring_path, clock=clock)
+    view = ring.view()
+    clock.advance(100)
+    assert ring.view() is view
+    assert not ring.changed_on_disk()
+
+
+def test_a_refused_ring_is_fatal_at_first(ring_path):
+    def refuse(view):
+        raise RingError("wrong replica count")
+
+    with pytest.raises(RingError, match="wrong replica count"):
+        Ring(ring_path, validate=refuse).load()
+
+
+def test_a_ring_refused_later_leaves_the_old_one_in_place(ring_path, golden):
+    def only_power_6(view):
+        if view.part_power != 6:
+            raise RingError("wrong power")
+
+    clock = ManualClock()
+    ring = Ring(ring_path, clock=clock, validate=only_power_6).load()
+    replace_with(ring_path, golden / "e2-increased.ring.gz")
+    clock.advance(20)
+    assert ring.part_power == 6
+    replace_with(ring_path, golden / "e1-prepared.ring.gz", mtime=3)
+    clock.advance(20)
+    assert ring.next_part_power == 7
+
+
+def test_a_damaged_file_is_reported_and_forgiven_once_it_is_whole_again(ring_path, golden):
+    clock = ManualClock()
+    ring = Ring(ring_path, clock=clock).load()
+    with open(ring_path, "wb") as file:
+        file.write(b"half")
+    clock.advance(20)
+    with pytest.raises(RingFileError):
+        ring.primaries(0)
+    replace_with(ring_path, golden / "e3-finished.ring.gz", mtime=5)
+    clock.advance(20)
+    assert ring.part_power == 7
+
+
+def test_a_view_in_use_survives_a_reload(ring_path, golden):
+    clock = ManualClock()
+    ring = Ring(ring_path, clock=clock).load()
+    walk = ring.handoffs(40)
+    first = next(walk)
+    replace_with(ring_path, golden / "a-v1.ring.gz")
+    clock.advance(20)
+    assert ring.part_power == 8
+    assert first.id == 3
+    assert list(walk) == []
+
+
+def test_the_properties_are_those_of_the_file(ring_path):
+    ring = Ring(ring_path)
+    assert (ring.partition_count, ring.part_shift, ring.replica_count) == (64, 26, 3.0)
+    assert len(ring.devices) == 4
+    assert ring.partition_of(bytes.fromhex("a33b9e4aeee15dec700701c21fd19054")) == 40
