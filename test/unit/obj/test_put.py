@@ -1,0 +1,282 @@
+"""PUT refuses what it must, stores what it says, and leaves nothing of what it refused."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from swift.green import Task, spawn
+from swift.http.body import BadFraming, BodyTimeout, BytesBody, ClientDisconnected
+from swift.obj.put import SMALL_BYTES, DraftWriter
+
+
+class Broken:
+    """A body that breaks off after some pieces."""
+
+    def __init__(self, pieces, error, length=None):
+        self.length = length
+        self._pieces = list(pieces)
+        self._error = error
+
+    def read(self, _size=-1):
+        if self._pieces:
+            return self._pieces.pop(0)
+        if isinstance(self._error, Exception):
+            raise self._error
+        return b""
+
+    def send_continue(self, _headers):
+        """Nobody waits."""
+
+    def next_stage(self):
+        """There is one stage."""
+
+
+LARGE = SMALL_BYTES + 5
+FORBIDDEN = [
+    ({"content-length": "x"}, 400),
+    ({"content-length": "-1"}, 400),
+    ({"content-length": "1" * 30}, 400),
+    ({"content-type": ""}, 400),
+    ({"content-type": "\xff"}, 400),
+    ({"x-delete-at": "x"}, 400),
+    ({"x-delete-at": "\u00b2"}, 400),
+    ({"x-delete-at": "1"}, 400),
+    ({"x-delete-after": "1.5"}, 400),
+    ({"x-delete-after": "0"}, 400),
+    ({"x-object-meta-a": "v" * 257}, 400),
+    ({"x-object-sysmeta-a": "v" * 9000}, 400),
+    ({"transfer-encoding": "chunked", "x-backend-obj-content-length": "x"}, 400),
+    ({"x-timestamp": "tomorrow"}, 400),
+    ({"x-timestamp": "-1"}, 400),
+    ({"etag": "0" * 32}, 422),
+    ({"x-backend-storage-policy-index": "x"}, 503),
+]
+
+
+@pytest.mark.parametrize(("headers", "status"), FORBIDDEN)
+def test_bad_requests_are_refused_and_leave_no_file(bench, headers, status):
+    assert bench.ask("PUT", headers=headers, body=b"x").status == status
+    assert bench.files() == []
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/sda/1/AUTH_a/c", 400),
+        ("/sda/x/AUTH_a/c/o", 400),
+        ("/sda/../AUTH_a/c/o", 400),
+        ("/../1/AUTH_a/c/o", 400),
+        ("/sda/1%2F..%2F2/AUTH_a/c/o", 400),
+        ("/sd%2F..%2Fx/1/AUTH_a/c/o", 507),
+        ("/sdb/1/AUTH_a/c/o", 507),
+        ("/sda/1/AUTH_a/c/" + "o" * 1025, 400),
+        ("/sda/1/AUTH_a/c/%00o", 400),
+        ("/sda/1/AUTH_a/c/%ff", 412),
+        ("/", 400),
+    ],
+)
+def test_bad_paths_are_refused_and_leave_no_file(bench, path, status):
+    assert bench.ask("PUT", path, body=b"x").status == status
+    assert bench.files() == []
+    assert os.listdir(bench.root) == ["sda"]
+
+
+@pytest.mark.parametrize("size", [0, 1, SMALL_BYTES, LARGE, (2 << 20) + 3])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_bodies_of_every_size_and_framing_come_back(bench, size, chunked):
+    body = os.urandom(size)
+    headers = {"transfer-encoding": "chunked"} if chunked else {}
+    stream = BytesBody(body, chunked=chunked)
+    assert bench.ask("PUT", headers=headers, body=body, stream=stream).status == 201
+    response = bench.ask("GET")
+    assert response.headers["content-length"] == str(size)
+    assert response.read_body() == body
+
+
+@pytest.mark.parametrize("length", [10, LARGE], ids=["small", "large"])
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (ClientDisconnected("gone"), 499),
+        (BodyTimeout("slow"), 408),
+        (BadFraming("bad"), 400),
+        (None, 499),
+    ],
+)
+def test_a_body_that_breaks_off_leaves_no_file(bench, length, error, status):
+    stream = Broken([b"12345"], error, length)
+    response = bench.ask("PUT", headers={"content-length": str(length)}, stream=stream)
+    assert response.status == status
+    assert bench.files() == []
+    assert list((bench.root / "sda").glob("objects/*/*/*")) == []
+
+
+@pytest.mark.parametrize("announced", [3, LARGE])
+def test_more_than_was_announced_is_refused(bench, announced):
+    headers = {"transfer-encoding": "chunked", "x-backend-obj-content-length": str(announced)}
+    stream = BytesBody(b"x" * (announced + 1), chunked=True)
+    assert bench.ask("PUT", headers=headers, stream=stream).status == 499
+    assert bench.files() == []
+
+
+def test_an_endless_body_ends_at_the_largest_size(bench):
+    bench.context.limits = type(bench.context.limits)(max_file_size=LARGE)
+    stream = BytesBody(b"x" * (2 << 20), chunked=True)
+    assert bench.ask("PUT", headers={"transfer-encoding": "chunked"}, stream=stream).status == 413
+    assert bench.files() == []
+
+
+def test_an_upload_that_takes_too_long_is_ended(make_bench):
+    bench = make_bench(max_upload_time=0)
+    stream = BytesBody(b"x" * LARGE)
+    assert bench.ask("PUT", headers={"content-length": str(LARGE)}, stream=stream).status == 408
+    assert bench.files() == []
+
+
+def test_who_expects_a_continue_is_refused_before_the_body(bench):
+    bench.ask("PUT", body=b"x")
+    stream = Broken([], AssertionError("the body was read"))
+    refused = bench.ask(
+        "PUT",
+        headers={"content-length": "5", "x-timestamp": "1"},
+        stream=stream,
+        expects_continue=True,
+    )
+    assert refused.status == 409
+
+
+def test_if_none_match_looks_at_what_is_there(bench):
+    star = {"if-none-match": "*"}
+    assert bench.ask("PUT", headers=star, body=b"x").status == 201
+    etag = bench.ask("HEAD").headers["etag"]
+    assert bench.ask("PUT", headers=star, body=b"x").status == 412
+    assert bench.ask("PUT", headers={"if-none-match": f'"other", {etag}'}, body=b"x").status == 412
+    assert bench.ask("PUT", headers={"if-none-match": '"other"'}, body=b"y").status == 201
+    assert bench.ask("DELETE").status == 204
+    assert bench.ask("PUT", headers=star, body=b"x").status == 201
+
+
+def test_an_empty_x_delete_at_means_never(bench):
+    assert bench.ask("PUT", headers={"x-delete-at": ""}, body=b"x").status == 201
+    assert "x-delete-at" not in bench.ask("GET").headers
+
+
+def test_replication_may_bring_any_header_but_not_the_body_s_own_facts(bench):
+    headers = {"x-backend-replication-headers": "x-static etag content-length x-timestamp", "x-static": "1"}
+    assert bench.ask("PUT", headers=headers, body=b"x").status == 201
+    (path,) = bench.root.rglob("*.data")
+    from swift.platform.disk import Disk
+    from swift.store.metadata import read_metadata
+
+    assert list(read_metadata(Disk(), str(path))) == [
+        "X-Timestamp",
+        "Content-Type",
+        "Content-Length",
+        "ETag",
+        "X-Static",
+        "name",
+    ]
+
+
+@pytest.mark.parametrize("index", ["", "6", "-1", "x"])
+def test_an_archive_without_a_usable_index_is_refused(bench, index):
+    headers = {"x-backend-storage-policy-index": "1", "x-object-sysmeta-ec-frag-index": index}
+    assert bench.ask("PUT", headers=headers, body=b"x").status == 400
+    assert bench.files() == []
+
+
+def test_an_archive_is_committed_at_once_unless_told_not_to(bench):
+    headers = {"x-backend-storage-policy-index": "1", "x-object-sysmeta-ec-frag-index": "2"}
+    assert bench.ask("PUT", headers={**headers, "x-backend-no-commit": "true"}, body=b"x").status == 201
+    assert bench.ask("GET", headers={"x-backend-storage-policy-index": "1"}).status == 404
+    assert bench.ask("PUT", headers=headers, body=b"x").status == 201
+    response = bench.ask("GET", headers={"x-backend-storage-policy-index": "1"})
+    assert response.headers["x-backend-fragments"].endswith("[2]}")
+
+
+_NAMES = st.sampled_from(
+    [
+        "content-type",
+        "etag",
+        "if-none-match",
+        "x-delete-at",
+        "x-delete-after",
+        "x-object-meta-a",
+        "x-object-manifest",
+        "expires",
+        "content-encoding",
+        "x-backend-replication",
+        "x-backend-replication-headers",
+        "x-backend-next-part-power",
+        "x-backend-ssync-frag-index",
+        "x-container-host",
+        "x-container-device",
+        "x-container-partition",
+        "x-delete-at-host",
+        "x-delete-at-device",
+        "x-delete-at-partition",
+        "x-backend-container-path",
+        "x-backend-quoted-container-path",
+        "x-backend-container-update-override-size",
+        "x-timestamp",
+        "content-length",
+        "range",
+        "x-if-delete-at",
+        "content-type-timestamp",
+        "x-backend-fragment-preferences",
+        "x-backend-etag-is-at",
+        "if-match",
+        "if-modified-since",
+        "x-backend-storage-policy-index",
+        "x-backend-obj-metadata-footer",
+        "x-backend-obj-multipart-mime-boundary",
+    ]
+)
+_VALUES = st.one_of(
+    st.text(st.characters(min_codepoint=32, max_codepoint=255), max_size=12),
+    st.sampled_from(
+        ["0", "1", "-1", "*", "true", "9999999999999999999999", "[]", "[1]", '[{"timestamp": 1}]', "a/b"]
+    ),
+)
+
+
+@given(
+    headers=st.dictionaries(_NAMES, _VALUES, max_size=4),
+    verb=st.sampled_from(["PUT", "POST", "DELETE", "GET", "HEAD"]),
+)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_header_makes_a_server_error(bench, headers, verb):
+    response = bench.ask(verb, headers=headers, body=b"x" if verb == "PUT" else b"")
+    assert response.status < 500 or response.status == 503, (verb, headers)
+    response.discard()
+    assert bench.ask("PUT", headers={"x-timestamp": bench.tick()}, body=b"good").status in (201, 409)
+
+
+def test_a_writer_abandoned_during_a_write_waits_before_it_lets_go():
+    events = []
+
+    class SlowDraft:
+        size = 0
+
+        def write(self, _data):
+            from swift.green import sleep
+
+            sleep(0.01)
+            events.append("written")
+
+        def discard(self):
+            events.append("discarded")
+
+    writer = DraftWriter(SlowDraft(), lambda function, *args: function(*args))
+    writer.write(b"x")
+    task: Task = writer._task
+    spawn(lambda: None).wait()
+    writer.abandon()
+    assert events == []
+    task.wait()
+    spawn(lambda: None).wait()
+    assert events == ["written", "discarded"]

@@ -1,0 +1,142 @@
+"""Container updates are sent at once, waited for shortly, never lost (object-server.md §11, §12)."""
+
+from __future__ import annotations
+
+import pytest
+
+from swift.cluster.transport import Reply, TransportError
+from swift.green import Event, sleep
+from swift.obj.updates import (
+    shard_path,
+    split_address,
+    split_hosts,
+    with_swift_bytes,
+    without_swift_bytes,
+)
+
+ASK = {"x-container-host": "10.0.0.1:6201", "x-container-device": "sdb", "x-container-partition": "9"}
+
+
+def test_an_update_that_arrives_leaves_no_pending(bench):
+    assert bench.ask("PUT", headers=ASK, body=b"x").status == 201
+    ((ip, port, method, path, headers),) = bench.containers.requests
+    assert (ip, port, method, path) == ("10.0.0.1", 6201, "PUT", "/sdb/9/AUTH_a/c/o")
+    assert headers["x-size"] == "1"
+    assert bench.pendings() == []
+
+
+@pytest.mark.parametrize("answer", [TransportError("down"), 500, 404, 507, Reply(301)])
+def test_an_update_that_fails_is_kept(bench, answer):
+    bench.containers.answers[6201] = answer
+    assert bench.ask("PUT", headers=ASK, body=b"x").status == 201
+    assert len(bench.pendings()) == 1
+
+
+def test_an_address_that_is_none_is_kept_for_later(bench):
+    assert bench.ask("PUT", headers={**ASK, "x-container-host": "nonsense"}, body=b"x").status == 201
+    assert bench.containers.requests == []
+    assert len(bench.pendings()) == 1
+
+
+def test_lists_of_different_lengths_are_skipped(bench):
+    assert bench.ask("PUT", headers={**ASK, "x-container-device": "a,b"}, body=b"x").status == 201
+    assert bench.containers.requests == []
+    assert bench.pendings() == []
+
+
+def test_a_client_does_not_wait_longer_than_the_bound_and_the_update_goes_on(make_bench):
+    bench = make_bench(container_update_timeout=0.02)
+    release = Event()
+
+    def slow():
+        release.wait()
+        return Reply(503)
+
+    bench.containers.answers[6201] = slow
+    assert bench.ask("PUT", headers=ASK, body=b"x").status == 201
+    assert bench.pendings() == []
+    release.set()
+    for _ in range(100):
+        if bench.pendings():
+            break
+        sleep(0.001)
+    assert len(bench.pendings()) == 1
+
+
+def test_nothing_is_told_about_a_request_that_was_refused(bench):
+    bench.ask("PUT", body=b"x")
+    bench.ask("PUT", headers={**ASK, "x-timestamp": "1"}, body=b"x")
+    bench.ask("DELETE", headers={**ASK, "x-timestamp": "1"})
+    bench.ask("POST", headers={**ASK, "x-timestamp": "1"})
+    assert bench.containers.requests == []
+
+
+def test_deleting_an_expiring_object_takes_it_out_of_the_queue(bench):
+    bench.ask("PUT", headers={"x-delete-at": "6000000000"}, body=b"x")
+    assert bench.pendings() == []
+    bench.ask("DELETE")
+    assert len(bench.pendings()) == 1
+
+
+def test_a_queue_host_without_device_or_partition_goes_straight_to_pending(bench):
+    headers = {"x-delete-at": "6000000000", "x-delete-at-host": "10.0.0.1:6201"}
+    bench.ask("PUT", headers=headers, body=b"x")
+    assert bench.containers.requests == []
+    assert len(bench.pendings()) == 1
+
+
+def test_the_proxy_s_queue_container_is_used(bench):
+    headers = {
+        "x-delete-at": "6000000000",
+        "x-delete-at-host": "10.0.0.1:6201",
+        "x-delete-at-device": "sdb",
+        "x-delete-at-partition": "9",
+        "x-delete-at-container": "5999999999",
+    }
+    bench.ask("PUT", headers=headers, body=b"x")
+    (request,) = bench.containers.requests
+    assert request[3] == "/sdb/9/.expiring_objects/5999999999/6000000000-AUTH_a/c/o"
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("10.0.0.1:6201", ("10.0.0.1", 6201)),
+        ("[::1]:6201", ("::1", 6201)),
+        ("host:80", ("host", 80)),
+        ("host", None),
+        (":80", None),
+        ("host:x", None),
+        ("host:99999", None),
+    ],
+)
+def test_addresses(text, address):
+    assert split_address(text) == address
+
+
+def test_hosts_pair_with_devices():
+    assert split_hosts("a:1, b:2", "x, y") == (("a:1", "x"), ("b:2", "y"))
+    assert split_hosts("", "") == ()
+
+
+@pytest.mark.parametrize(
+    ("headers", "path"),
+    [
+        ({}, None),
+        ({"x-backend-container-path": "a/c"}, "a/c"),
+        ({"x-backend-container-path": "a%20/c"}, "a%20/c"),
+        ({"x-backend-quoted-container-path": "a%20/c"}, "a /c"),
+        ({"x-backend-container-path": "a"}, None),
+        ({"x-backend-container-path": "a/b/c"}, None),
+    ],
+)
+def test_shard_paths(headers, path):
+    assert shard_path(headers) == path
+
+
+def test_swift_bytes_stay_with_the_body_whatever_type_is_posted():
+    assert with_swift_bytes("a/b", "x/y;swift_bytes=9") == "a/b;swift_bytes=9"
+    assert with_swift_bytes("a/b", "x/y") == "a/b"
+    assert without_swift_bytes("x/y;swift_bytes=9") == "x/y"
+    assert without_swift_bytes("x/y;swift_bytes=9;charset=a") == "x/y;charset=a"
+    assert without_swift_bytes("x/y; charset=a") == "x/y; charset=a"
