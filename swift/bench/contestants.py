@@ -64,6 +64,8 @@ class Contestant:
         """Make the files, start all processes, wait until they answer, get a token."""
         make_cluster(self.plan)
         environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+        # Both sides are called swift: a path of one must not shadow the package of the other.
+        environment.pop("PYTHONPATH", None)
         cache = cache_process(self.plan)
         commands = {cache.name: list(cache.args)}
         if cache.args[0] == "-m":

@@ -17,12 +17,11 @@ _titles: dict[str, str] = {"etag": "Etag"}
 
 
 def title_case(name: str) -> str:
-    """``x-object-meta-foo`` → ``X-Object-Meta-Foo``: each dash-separated word capitalised."""
+    """``x-object-meta-a1b`` → ``X-Object-Meta-A1B``: every letter after a non-letter is a capital."""
     title = _titles.get(name)
     if title is None:
         # Bytes, because a Latin-1 view of UTF-8 must not be changed outside ASCII.
-        words = name.encode("latin-1", "replace").split(b"-")
-        title = b"-".join(word.capitalize() for word in words).decode("latin-1")
+        title = name.encode("latin-1", "replace").title().decode("latin-1")
         if len(_titles) < _MEMO_MAX:
             _titles[name] = title
     return title

@@ -23,7 +23,7 @@ from swift.http.body import BodyError
 from swift.http.conditional import failed_condition, parse_http_date
 from swift.http.headers import utf8_value
 from swift.http.request import Request
-from swift.http.response import HTTPError, Response, error_response
+from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.http.segments import SegmentedBody
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
 
@@ -98,6 +98,9 @@ class Dlo(Filter):
         failed = failed_condition(request.headers, etag=etag, last_modified_s=modified)
         if failed is not None:
             headers["content-length"] = "0"
+            if failed == 412:
+                headers["content-type"] = HTML
+                del headers["accept-ranges"]
             return Response(failed, headers)
         return self._answer(request, headers, base, container, prefix, rows, total)
 
@@ -118,7 +121,7 @@ class Dlo(Filter):
             if ranges is not None and len(ranges) == 1:
                 spans = ranges.resolve(total)
                 if not spans:
-                    return error_response(416, headers={**headers, "content-range": f"bytes */{total}"})
+                    return error_response(416, headers={"content-range": f"bytes */{total}"})
                 if total:
                     span, status = spans[0], 206
                     headers["content-range"] = span.content_range(total)
@@ -153,7 +156,7 @@ class Dlo(Filter):
         response = self.forward(sub)
         if not response.is_success:
             response.discard()
-            raise HTTPError(409 if response.status == 404 else response.status)
+            raise HTTPError(response.status)
         body = response.read_body()
         response.ended(len(body), True)
         rows = json.loads(body) if body else []

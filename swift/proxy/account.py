@@ -6,7 +6,7 @@ from swift.base.entity import EntityPath
 from swift.gateway.info import account_key, account_record, forget, remember
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
-from swift.http.response import Response, error_response
+from swift.http.response import HTML, Response, error_response
 from swift.http.validate import check_metadata, check_names
 from swift.proxy.backend import backend_headers
 from swift.proxy.controller import Controller, metadata_headers
@@ -26,7 +26,7 @@ class AccountController(Controller):
         response = self.read(request, path, view, part, listing_query(request))
         if response.status == 404:
             if response.headers.get("x-account-status", "").lower() == "deleted":
-                response = Response(410, {"x-account-status": "Deleted", "content-type": "text/html"})
+                response = Response(410, {"x-account-status": "Deleted", "content-type": HTML})
             elif self.context.settings.account_autocreate:
                 response = self._empty_account(request)
         settings = self.context.settings
@@ -62,7 +62,7 @@ class AccountController(Controller):
         """Merge metadata."""
         response = self._change(request, path, "POST")
         if response.status == 404 and self.context.settings.account_autocreate:
-            check_names(path, self.context.limits)
+            check_names(path, self.context.limits, new=True)
             if not self.autocreate(request, path.account):
                 return error_response(503)
             response = self._change(request, path, "POST")
@@ -70,7 +70,7 @@ class AccountController(Controller):
 
     def _change(self, request: Request, path: EntityPath, method: str) -> Response:
         if method == "PUT":
-            check_names(path, self.context.limits)
+            check_names(path, self.context.limits, new=True)
         check_metadata(request.headers, "account", self.context.limits)
         headers = backend_headers(self.context, request, transfer=False)
         headers.update(metadata_headers(request.headers, "account", frozenset()))

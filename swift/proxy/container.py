@@ -100,7 +100,7 @@ class ContainerController(Controller):
         """Create a container or merge metadata into it."""
         self._check(request, path)
         policy_headers = self._policy_headers(request)
-        check_names(path, self.context.limits)
+        check_names(path, self.context.limits, new=True)
         account = self._account_for_put(request, path)
         headers = self._metadata(request)
         headers.update(policy_headers)

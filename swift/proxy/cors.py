@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from swift.gateway.info import ContainerInfo
 from swift.http.request import Request
-from swift.http.response import Response, error_response
+from swift.http.response import HTML, Response, error_response
 from swift.proxy.settings import ProxySettings
 
 SIMPLE_EXPOSED = (
@@ -36,12 +36,10 @@ def preflight(
     allow = ", ".join(methods)
     origin = request.headers.get("origin")
     if not origin or info is None:
-        return Response(200, {"allow": allow})
+        return Response(200, {"allow": allow, "content-type": HTML})
     wanted = request.headers.get("access-control-request-method")
     if wanted not in methods or not is_origin_allowed(settings, info, origin):
-        response = error_response(401, headers={"allow": allow})
-        response.headers["x-swift-no-challenge"] = "true"
-        return response
+        return error_response(401, headers={"allow": allow})
     headers = {"allow": allow, "access-control-allow-methods": allow}
     vary = []
     if (info.cors.get("allow_origin") or "").strip() == "*":

@@ -7,7 +7,7 @@ import json
 from hashlib import sha1
 
 from swift.http.request import Request
-from swift.http.response import Response, error_response
+from swift.http.response import HTML, Response, error_response
 from swift.proxy.context import ProxyContext
 from swift.telemetry.info import InfoRegistry
 
@@ -27,7 +27,7 @@ class InfoController:
         if request.method not in METHODS:
             return error_response(405, headers={"allow": ", ".join(METHODS)})
         if request.method == "OPTIONS":
-            return Response(200, {"allow": ", ".join(METHODS)})
+            return Response(200, {"allow": ", ".join(METHODS), "content-type": HTML})
         if not settings.expose_info:
             return error_response(403)
         params = request.params

@@ -8,8 +8,7 @@ from swift.base.etag import unquote_etag
 from swift.cluster.fanout import Answer
 from swift.cluster.quorum import best_status, fill_missing
 from swift.http.headers import HeaderMap
-from swift.http.response import Response, error_response
-from swift.http.status import default_body
+from swift.http.response import HTML, Response, error_response
 
 #: Headers of a backend's answer that are not the client's business.
 DROPPED = frozenset(
@@ -54,10 +53,5 @@ def best_response(
 def response_of(answer: Answer) -> Response:
     """One backend's answer as ours."""
     headers = client_headers(answer.headers)
-    body = answer.body
-    kind = answer.headers.get("content-type", "text/html; charset=UTF-8")
-    if not body and answer.status >= 202:
-        body = default_body(answer.status)
-        kind = "text/html; charset=UTF-8"
-    headers["content-type"] = kind
-    return Response(answer.status, headers, body, reason=answer.reason or None)
+    headers["content-type"] = HTML
+    return Response(answer.status, headers, answer.body, reason=answer.reason or None)

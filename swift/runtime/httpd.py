@@ -194,11 +194,10 @@ class HttpServer:
         """Send everything; returns how many bytes were not body."""
         headers, body = response.headers, response.body
         extra = date_line()
-        if isinstance(body, bytes):
-            if "content-length" not in headers and response.status not in (204, 304):
-                headers["content-length"] = str(len(body))
-            elif response.status == 204 and "content-length" not in headers:
-                headers["content-length"] = "0"
+        if isinstance(body, bytes) and "content-length" not in headers:
+            # A HEAD that fails announces nothing, as if its error page were empty.
+            empty = response.status in (204, 304) or (head.method == "HEAD" and response.status >= 400)
+            headers["content-length"] = "0" if empty else str(len(body))
         chunked = not isinstance(body, bytes) and "content-length" not in headers
         if chunked and head.minor == 0:
             chunked, keep = False, False

@@ -23,7 +23,7 @@ from swift.http.acl import (
 )
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
-from swift.http.response import HTML, TEXT, Response, error_response
+from swift.http.response import HTML, Response, error_response
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
 from swift.middleware.tempauth.users import (
     RESELLER_ADMIN,
@@ -212,7 +212,9 @@ class Tempauth(Filter):
         problem = account_acl_error(value)
         if problem is not None:
             text = f"X-Account-Access-Control invalid: {problem}\n\nInput: {value}\n"
-            return error_response(400, text.encode("latin-1", "replace"), content_type=TEXT)
+            return error_response(
+                400, text.encode("latin-1", "replace"), content_type="text/plain; charset=UTF-8"
+            )
         request.headers[ACL_SYSMETA] = format_account_acl(parse_account_acl(value) or {})
         return None
 

@@ -65,9 +65,7 @@ def check_content_type(request: Request) -> None:
         return
     for parameter in value.split(";")[1:]:
         if parameter.lstrip().startswith("swift_"):
-            raise HTTPError(
-                400, "Invalid Content-Type, swift_* is not a valid parameter name.", content_type=TEXT
-            )
+            raise HTTPError(400, "Invalid Content-Type, swift_* is not a valid parameter name.")
 
 
 def convert_delete_after(request: Request) -> None:

@@ -72,8 +72,7 @@ class Uploader:
             )
             return error_response(500)
         response = best_response(answers, count, need)
-        if response.is_success:
-            response.headers["last-modified"] = request.timestamp.http_date
+        response.headers["last-modified"] = request.timestamp.http_date
         return response
 
     # a body in memory
