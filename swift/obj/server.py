@@ -77,6 +77,7 @@ class ObjectServer(BackendApp):
         self._stored = settings.stored_headers
         self._updater = Updater(context, settings, self._save_update, f"object-server {self.pid}")
         self._hot = HotObjects(context.clock)
+        self._runs: dict[tuple[str, str], Callable[..., Any]] = {}
 
     def verbs(self) -> Mapping[str, Handler]:
         """The verbs of object-server.md."""
@@ -89,6 +90,18 @@ class ObjectServer(BackendApp):
             "REPLICATE": self.replicate,
         }
         return {verb: _translated(handler) for verb, handler in table.items()}
+
+    def _run(self, device: str, purpose: str = "") -> Callable[..., Any]:
+        """Runs blocking calls for a device; raises ``DeviceUnavailable`` before threads are made for it.
+
+        A ``purpose`` has threads of its own: hashing a partition takes long and must not delay requests.
+        """
+        run = self._runs.get((device, purpose))
+        if run is None:
+            self.context.devices.path(device)
+            name = f"{device} {purpose}" if purpose else device
+            run = self._runs[device, purpose] = self.context.pools.run(name)
+        return run
 
     # --- reading -------------------------------------------------------------------------------------
 
@@ -103,7 +116,7 @@ class ObjectServer(BackendApp):
             return self._get_once(request, key, view)
 
     def _get_once(self, request: Request, key: ObjectKey, view: Viewpoint) -> Response:
-        run = self.context.pools.run(key.device)
+        run = self._run(key.device)
         stored = self._hot.call(key, run, self._stores.of(key.policy).open, key, view)
         state = stored.state
         if state.kind != LIVE:
@@ -124,7 +137,7 @@ class ObjectServer(BackendApp):
         """HEAD (§6)."""
         key = key_of(request, self.context)
         view = read_view(request, self.context)
-        run = self.context.pools.run(key.device)
+        run = self._run(key.device)
         state: ObjectState = self._hot.call(key, run, self._stores.of(key.policy).look, key, view)
         if state.kind != LIVE:
             return get.not_found(request, state)
@@ -164,7 +177,7 @@ class ObjectServer(BackendApp):
         self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan, size: int
     ) -> PutResult:
         body = read_small(request.body, size)
-        run = self.context.pools.run(key.device)
+        run = self._run(key.device)
         result: PutResult = run(store_small, self._stores.of(key.policy), key, view, plan, body)
         return result
 
@@ -175,7 +188,7 @@ class ObjectServer(BackendApp):
         except BaseException:
             writer.abandon()
             raise
-        run = self.context.pools.run(key.device)
+        run = self._run(key.device)
         result: PutResult = run(store_draft, self._stores.of(key.policy), key, view, plan, writer.draft)
         return result
 
@@ -194,7 +207,7 @@ class ObjectServer(BackendApp):
         except BaseException:
             writer.abandon()
             raise
-        run, store = self.context.pools.run(key.device), self._stores.of(key.policy)
+        run, store = self._run(key.device), self._stores.of(key.policy)
         result: PutResult = run(store_draft, store, key, view, plan, writer.draft, not stages.commit)
         if stages.commit:
             await_commit(body, documents, stages)
@@ -203,7 +216,7 @@ class ObjectServer(BackendApp):
 
     def _begin(self, key: ObjectKey, view: Viewpoint, plan: PutPlan) -> DraftWriter:
         """Check the object before its body is read, and make a draft for it."""
-        run = self.context.pools.run(key.device)
+        run = self._run(key.device)
         store = self._stores.of(key.policy)
         refused = refusal(run(store.look, key, view), plan)
         if refused is not None:
@@ -229,7 +242,7 @@ class ObjectServer(BackendApp):
         key = key_of(request, self.context)
         plan = parse_post(request, self.context.limits, self._stored)
         view = self._write_view(request, plan.timestamp.seconds)
-        run = self.context.pools.run(key.device)
+        run = self._run(key.device)
         result = run(store_post, self._stores.of(key.policy), key, view, plan)
         change, before = result.change, result.before
         make = UpdateMaker(request, key, self.context, self.settings)
@@ -252,7 +265,7 @@ class ObjectServer(BackendApp):
         key = key_of(request, self.context)
         plan = parse_delete(request)
         view = self._write_view(request, plan.timestamp.seconds, open_expired=False)
-        run = self.context.pools.run(key.device)
+        run = self._run(key.device)
         result = run(store_delete, self._stores.of(key.policy), key, view, plan)
         verdict, before = result.verdict, result.before
         if verdict.bare:
@@ -292,7 +305,7 @@ class ObjectServer(BackendApp):
         device, partition, suffixes = split_backend_path(request, 2, 3)
         check_partition(partition)
         store = self._stores.of(policy)
-        run = self.context.pools.run(device)
+        run = self._run(device, "hashes")
         answer: Any = None
         if suffixes:
             run(store.invalidate, device, partition, policy, suffixes.split("-"))

@@ -41,7 +41,7 @@ class ObjectSettings(Settings):
     )
     reclaim_age: int = option(604800, "Seconds a tombstone is kept.", kind=COUNT)
     commit_window: float = option(60.0, "Seconds an uncommitted fragment is left alone.")
-    threads_per_disk: int = option(4, "Threads per device for calls that may block.", kind=COUNT)
+    threads_per_disk: int = option(2, "Threads per device for calls that may block.", kind=COUNT)
     expiring_objects_account_name: str = option(EXPIRING_ACCOUNT[1:], "Account of the expirer queue.")
     expiring_objects_container_divisor: int = option(
         SLICE_S, "Seconds of expiry that share queue containers.", kind=integer(101)
