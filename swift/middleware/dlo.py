@@ -121,7 +121,8 @@ class Dlo(Filter):
             if ranges is not None and len(ranges) == 1:
                 spans = ranges.resolve(total)
                 if not spans:
-                    return error_response(416, headers={"content-range": f"bytes */{total}"})
+                    what = {"content-range": f"bytes */{total}", "accept-ranges": "bytes"}
+                    return error_response(416, headers=what)
                 if total:
                     span, status = spans[0], 206
                     headers["content-range"] = span.content_range(total)

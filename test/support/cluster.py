@@ -30,6 +30,28 @@ class Answer:
         return f"<Answer {self.status} {self.body[:80]!r}>"
 
 
+#: The keys of the users in the all-in-one configuration.
+KEYS = {
+    "test:tester": "testing",
+    "test:tester3": "testing3",
+    "test2:tester2": "testing2",
+    "admin:admin": "admin",
+}
+
+
+def login(host, user):
+    """A token of ``user`` from the proxy at ``host``."""
+    connection = http.client.HTTPConnection(host, timeout=30)
+    try:
+        headers = {"X-Auth-User": user, "X-Auth-Key": KEYS[user]}
+        connection.request("GET", "/auth/v1.0", headers=headers)
+        answer = Answer(connection.getresponse())
+    finally:
+        connection.close()
+    assert answer.status == 200, answer
+    return answer.headers["x-auth-token"]
+
+
 class LiveCluster:
     """Real processes; ``request`` speaks HTTP to the proxy with the test user's token."""
 
@@ -98,11 +120,9 @@ class LiveCluster:
             shutil.rmtree(path)
         path.with_name(path.name + ".away").rename(path)
 
-    def token(self, user="test:tester", key="testing"):
+    def token(self, user="test:tester"):
         if user not in self.tokens:
-            answer = self.raw("GET", "/auth/v1.0", {"X-Auth-User": user, "X-Auth-Key": key})
-            assert answer.status == 200, answer
-            self.tokens[user] = answer.headers["x-auth-token"]
+            self.tokens[user] = login(self.host, user)
         return self.tokens[user]
 
     def raw(self, method, path, headers=None, body=None, *, port=None, timeout=60):
@@ -114,10 +134,10 @@ class LiveCluster:
         finally:
             connection.close()
 
-    def request(self, method, path="", headers=None, body=None, *, user="test:tester", key="testing"):
+    def request(self, method, path="", headers=None, body=None, *, user="test:tester"):
         """One request below the test account (``path`` is container[/object], quoted here)."""
         url = "/v1/AUTH_test" + (f"/{quote(path, safe='/?=&%')}" if path else "")
-        merged = {"X-Auth-Token": self.token(user, key), **(headers or {})}
+        merged = {"X-Auth-Token": self.token(user), **(headers or {})}
         return self.raw(method, url, merged, body)
 
     def log_text(self):

@@ -1,0 +1,1 @@
+"""The proof: see README, "Run the tests"."""
