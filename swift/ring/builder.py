@@ -339,10 +339,12 @@ class RingBuilder:
             if movable is not None:
                 movable[:] = bytes(len(movable))
             rows = spread(plan, lengths, typecode=typecode, rng=rng, progress=_stage(progress, "assigning"))
+            changed = len(rows) * min(lengths)
+            hours = array("B", bytes(self.parts))
         else:
             movable = self.movable_parts() if movable is None else movable
-            rows = self._reassigned(plan, lengths, typecode, movable, rng, progress)
-        changed = self._note_moves(rows, hours)
+            rows, placed = self._reassigned(plan, lengths, typecode, movable, rng, progress)
+            changed = self._note_moves(rows, placed, hours)
         self.rows = rows
         removed = self._drop_removed()
         self.hours_since_move = hours
@@ -377,7 +379,8 @@ class RingBuilder:
         movable: bytearray,
         rng: random.Random,
         progress: Progress | None,
-    ) -> list[array[int]]:
+    ) -> tuple[list[array[int]], set[tuple[int, int]]]:
+        """New rows, and (partition, row) of everything that was given a device."""
         assert self.rows is not None, "a ring without rows is spread, not reassigned"
         hole = none_id(array(typecode).itemsize)
         rows = []
@@ -389,7 +392,7 @@ class RingBuilder:
         for row in rows:
             for dev_id in self.removed_ids:
                 _replace(row, dev_id, hole)
-        Reassignment(
+        reassignment = Reassignment(
             plan,
             [dev if dev and dev["id"] not in self.removed_ids else None for dev in self.devs],
             rows,
@@ -397,22 +400,20 @@ class RingBuilder:
             movable=movable,
             rng=rng,
             progress=progress,
-        ).run()
-        return rows
+        )
+        reassignment.run()
+        return rows, reassignment.placed
 
-    def _note_moves(self, rows: list[array[int]], hours: array[int]) -> int:
+    def _note_moves(self, rows: list[array[int]], placed: set[tuple[int, int]], hours: array[int]) -> int:
         """Reset the hours of moved partitions; returns moves among partitions present in all rows."""
         shared = min(len(row) for row in rows)
+        before = self.rows or []
         changed = 0
-        for number, row in enumerate(rows):
-            old = self.rows[number] if self.rows and number < len(self.rows) else array(row.typecode)
-            moved = [
-                part for part, (before, after) in enumerate(zip(old, row, strict=False)) if before != after
-            ]
-            moved += range(len(old), len(row))
-            for part in moved:
+        for part, number in placed:
+            old = before[number] if number < len(before) else ()
+            if part >= len(old) or old[part] != rows[number][part]:
                 hours[part] = 0
-            changed += sum(part < shared for part in moved)
+                changed += part < shared
         return changed
 
     def _drop_removed(self) -> int:

@@ -8,15 +8,19 @@ spec: ring.md §10.14
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from operator import eq
 from typing import Any
 
 from swift.ring.tiers import Key, Tier, build_tree, fill_most, tier_keys
 
 Graph = dict[Key, list[int]]
 _DEPTHS = 4
+# Up to here comparing all pairs of rows is quicker than making a set of every partition's replicas.
+_PAIRWISE_ROWS_MAX = 8
 
 
 class Level:
@@ -33,14 +37,12 @@ class Level:
                 self.number_of[record["id"]] = numbers.setdefault(key, len(numbers))
         self.keys: list[Key] = list(numbers)
 
-    def combos(self, rows: Sequence[array[int]], parts: Sequence[int]) -> list[tuple[int, ...]]:
-        """For each of ``parts`` the tier numbers of its replicas, in row order."""
-        if len(self.keys) == 1:
-            return [(0,) * len(rows)] * len(parts)
+    def columns(self, rows: Sequence[array[int]], parts: Sequence[int]) -> list[list[int]]:
+        """For each row the tier numbers of ``parts``."""
         lookup = self.number_of.__getitem__
         if len(parts) == len(rows[0]):
-            return list(zip(*(map(lookup, row) for row in rows), strict=True))
-        return [tuple([lookup(row[part]) for row in rows]) for part in parts]
+            return [list(map(lookup, row)) for row in rows]
+        return [[lookup(row[part]) for part in parts] for row in rows]
 
 
 def levels_of(records: Sequence[Mapping[str, Any] | None]) -> list[Level]:
@@ -67,11 +69,18 @@ def repeating(
     full = len(rows)
     if full < 2 or not candidates:
         return [], []
-    combos = level.combos(rows, candidates)
     if len(level.keys) == 1:
-        return list(candidates), combos
-    places = [place for place, size in enumerate(map(len, map(set, combos))) if size < full]
-    return [candidates[place] for place in places], [combos[place] for place in places]
+        return list(candidates), [(0,) * full] * len(candidates)
+    columns = level.columns(rows, candidates)
+    if full <= _PAIRWISE_ROWS_MAX:
+        everyone = range(len(candidates))
+        pairs = itertools.combinations(columns, 2)
+        places = sorted(set().union(*(itertools.compress(everyone, map(eq, *pair)) for pair in pairs)))
+    else:
+        sizes = map(len, map(set, zip(*columns, strict=True)))
+        places = [place for place, size in enumerate(sizes) if size < full]
+    combos = list(zip(*([column[place] for place in places] for column in columns), strict=True))
+    return [candidates[place] for place in places], combos
 
 
 def heads_of(rows: Sequence[array[int]]) -> list[array[int]]:
@@ -106,7 +115,8 @@ def measure(
         suspects: Sequence[int] = candidates
         if not all(most.get(key) for key in level_graph):
             # A tier without weight should hold nothing, so even one replica there is one too many.
-            suspects, combos = everyone, level.combos(heads, everyone)
+            suspects = everyone
+            combos = list(zip(*level.columns(heads, everyone), strict=True))
         for part, excess in _excesses(level, suspects, combos, most):
             worst[part] = max(worst.get(part, 0), excess)
     return graph, 100.0 * sum(worst.values()) / (parts * replicas)

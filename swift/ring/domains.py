@@ -83,11 +83,14 @@ class Domains:
             domain.room -= 1
             self._enter(domain)
 
-    def give(self, leaf: Domain) -> None:
-        """Count one replica less on the device."""
-        for domain in leaf.path:
-            domain.room += 1
-            self._enter(domain)
+    def move(self, source: Domain, target: Domain) -> None:
+        """Count one replica less on ``source`` and one more on ``target``; shared tiers stay as they are."""
+        for old, new in zip(source.path, target.path, strict=True):
+            if old is not new:
+                old.room += 1
+                self._enter(old)
+                new.room -= 1
+                self._enter(new)
 
     def _enter(self, domain: Domain) -> None:
         """Put the domain where it now belongs among its siblings; its older entry becomes void."""

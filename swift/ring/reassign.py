@@ -32,7 +32,8 @@ Progress = Callable[[str, int, int], None]
 class Reassignment:
     """One rebalance in progress; ``rows`` are changed in place, holes hold ``hole``.
 
-    ``movable`` is non-zero for partitions whose minimum time has passed.
+    ``movable`` is non-zero for partitions whose minimum time has passed. ``placed`` collects (partition, row)
+    of every replica that was given a device.
     """
 
     def __init__(
@@ -58,7 +59,9 @@ class Reassignment:
             held.update(row)
         held.pop(hole, None)
         self._domains = Domains(plan, records, held, rng)
-        self._placed: set[tuple[int, int]] = set()
+        self._full_rows = [row for row in rows if len(row) == plan.parts]
+        self._short_row = next((row for row in rows if len(row) < plan.parts), array("H"))
+        self.placed: set[tuple[int, int]] = set()
 
     def run(self) -> None:
         """All steps in order. Raises RingValidationError when a replica fits on no device."""
@@ -73,19 +76,18 @@ class Reassignment:
 
     def _others(self, part: int, row_number: int) -> list[int]:
         """Devices of the partition's other replicas."""
+        ids = [row[part] for row in self._full_rows]
+        if part < len(self._short_row):
+            ids.append(self._short_row[part])
+        del ids[row_number]
         hole = self._hole
-        return [
-            row[part]
-            for number, row in enumerate(self._rows)
-            if number != row_number and part < len(row) and row[part] != hole
-        ]
+        return [dev_id for dev_id in ids if dev_id != hole] if hole in ids else ids
 
     def _place(self, part: int, row_number: int, leaf: Domain) -> None:
         assert leaf.dev_id is not None, "partitions are placed on devices"
         self._rows[row_number][part] = leaf.dev_id
-        self._domains.take(leaf)
         self._movable[part] = 0
-        self._placed.add((part, row_number))
+        self.placed.add((part, row_number))
 
     def _try_move(
         self, part: int, row_number: int, *, need_room: bool, leave_tiers: Sequence[Domain]
@@ -103,7 +105,7 @@ class Reassignment:
         target = self._domains.receiver(counts, leaving=leaf.path, need_room=need_room)
         if target is None:
             return False
-        self._domains.give(leaf)
+        self._domains.move(leaf, target)
         self._place(part, row_number, target)
         return True
 
@@ -132,6 +134,7 @@ class Reassignment:
             )
             if target is None:
                 raise RingValidationError(f"partition {part} has more replicas than there are devices")
+            self._domains.take(target)
             self._place(part, number, target)
             self._report("assigning", done, len(holes))
 
@@ -244,13 +247,13 @@ class Reassignment:
 
     def _may_move(self, part: int, number: int) -> bool:
         """Whether the minimum time has passed, or this very replica is on the move already."""
-        return bool(self._movable[part]) or (part, number) in self._placed
+        return bool(self._movable[part]) or (part, number) in self.placed
 
     def _trade(self, part: int, number: int, on_device: Mapping[int, list[tuple[int, int]]]) -> bool:
         """Hand a partition to a full device which at once hands another one on; undone if it cannot."""
         row = self._rows[number]
         source = row[part]
-        before = self._movable[part], (part, number) in self._placed
+        before = self._movable[part], (part, number) in self.placed
         if not self._try_move(part, number, need_room=False, leave_tiers=()):
             return False
         middle = row[part]
@@ -263,10 +266,9 @@ class Reassignment:
             tries -= 1
             if self._try_move(other, other_number, need_room=True, leave_tiers=()):
                 return True
-        self._domains.give(self._domains.by_device[middle])
-        self._domains.take(self._domains.by_device[source])
+        self._domains.move(self._domains.by_device[middle], self._domains.by_device[source])
         row[part] = source
         self._movable[part] = before[0]
         if not before[1]:
-            self._placed.discard((part, number))
+            self.placed.discard((part, number))
         return False
