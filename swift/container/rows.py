@@ -137,7 +137,7 @@ def _check_text(text: Any) -> None:
 
 def _number(value: Any, noun: str) -> int:
     try:
-        number = int(value or 0)
+        number = 0 if value is None or value == "" else int(value)
     except (TypeError, ValueError, OverflowError):
         raise InvalidValue(f"{noun} of an object row must be a whole number, not {value!r}")
     if not -_SIZE_MAX <= number <= _SIZE_MAX:

@@ -1,0 +1,116 @@
+"""The object table: batches merge like single rows, changes come out in order."""
+
+import sqlite3
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swift.base.timestamp import Timestamp
+from swift.container import objecttable
+from swift.container.rows import ObjectRow, tombstone
+from swift.container.schema import create_tables
+from swift.db.connection import chexor
+from swift.db.syncpoints import get_sync
+
+
+def database():
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.create_function("chexor", 3, chexor)
+    create_tables(connection)
+    connection.execute("INSERT INTO container_info (account, container) VALUES ('a', 'c')")
+    return connection
+
+
+def row(name, time, **changes):
+    return ObjectRow(name, Timestamp(time).internal, time, "t/p", f"e{time}")._replace(**changes)
+
+
+def content(connection):
+    rows = connection.execute("SELECT name, created_at, size, etag, deleted, storage_policy_index FROM object")
+    hash_text = connection.execute("SELECT hash FROM container_info").fetchone()
+    counts = connection.execute("SELECT * FROM policy_stat WHERE object_count OR bytes_used").fetchall()
+    return sorted(rows.fetchall()), hash_text, counts
+
+
+history = st.lists(
+    st.builds(
+        lambda name, time, policy, gone: (
+            tombstone(name, Timestamp(time), policy)
+            if gone and time % 2
+            else row(name, time, storage_policy_index=policy)
+        ),
+        st.sampled_from(["a", "b\x00c", "é"]),
+        st.integers(min_value=1, max_value=6),
+        st.integers(min_value=0, max_value=1),
+        st.just(True),
+    ),
+    max_size=12,
+)
+
+
+@settings(deadline=None)
+@given(history, st.randoms(use_true_random=False), st.integers(min_value=1, max_value=5))
+def test_replicas_that_got_the_rows_in_any_order_and_batches_are_equal(rows, random, size):
+    one, other = database(), database()
+    objecttable.merge_rows(one, rows)
+    shuffled = rows + rows[: len(rows) // 2]
+    random.shuffle(shuffled)
+    for start in range(0, len(shuffled), size):
+        objecttable.merge_rows(other, shuffled[start : start + size])
+    assert content(one) == content(other)
+
+
+def test_the_hash_is_that_of_the_rows():
+    connection = database()
+    objecttable.merge_rows(connection, [row("obj", 1, created_at="1402436408.91203")])
+    assert content(connection)[1] == ("b66eb71632f4245c59f4a07372690b9f",)
+
+
+def test_one_name_has_a_row_per_policy():
+    connection = database()
+    objecttable.merge_rows(connection, [row("o", 1), row("o", 2, storage_policy_index=1)])
+    assert content(connection)[2] == [(0, 1, 1), (1, 1, 2)]
+
+
+def test_rows_are_never_updated_in_place():
+    connection = database()
+    objecttable.merge_rows(connection, [row("o", 1)])
+    with pytest.raises(sqlite3.Error, match="UPDATE not allowed"):
+        connection.execute("UPDATE object SET size = 1")
+
+
+def test_changes_are_read_in_the_order_they_were_made():
+    connection = database()
+    objecttable.merge_rows(connection, [row("a", 1), row("b", 1)])
+    objecttable.merge_rows(connection, [row("a", 2)])
+    changes = objecttable.items_since(connection, 0, 10)
+    assert [(c["ROWID"], c["name"]) for c in changes] == [(2, "b"), (3, "a")]
+    assert [c["name"] for c in objecttable.items_since(connection, 2, 1)] == ["a"]
+    assert list(changes[0]) == [
+        "ROWID", "name", "created_at", "size", "content_type", "etag", "deleted", "storage_policy_index",
+    ]  # fmt: skip
+
+
+def test_replicated_rows_remember_how_far_their_source_came():
+    connection = database()
+    objecttable.merge_items(connection, [(7, row("a", 1)), (9, row("b", 1))], "peer")
+    assert get_sync(connection, "peer", incoming=True) == 9
+    objecttable.merge_items(connection, [], "peer")
+    assert get_sync(connection, "peer", incoming=True) == 9
+
+
+def test_only_old_tombstones_are_reclaimed_page_by_page():
+    connection = database()
+    objecttable.merge_rows(
+        connection,
+        [tombstone(f"o{n}", Timestamp(1 if n % 2 else 9), 0) for n in range(9)] + [row("alive", 1)],
+    )
+    after = ""
+    pages = 0
+    while after is not None:
+        after = objecttable.reclaim_rows(connection, Timestamp(5).internal, after_name=after, count=2)
+        pages += 1
+    left = [r[0] for r in content(connection)[0]]
+    assert left == ["alive", "o0", "o2", "o4", "o6", "o8"]
+    assert pages > 2

@@ -1,0 +1,208 @@
+"""Brokers: durable rows, other processes, failing disks, broken and vanished files."""
+
+import os
+import shutil
+import sqlite3
+
+import pytest
+
+from swift.base.timestamp import Timestamp
+from swift.container.rows import pending_of_row
+from swift.db import pending
+from swift.db.connection import DatabaseBroken, DatabaseMissing
+from swift.db.listing import ListingQuery
+
+
+def names(broker):
+    broker.refresh()
+    return [row[0] for row in broker.listing(ListingQuery(10000), 0)]
+
+
+def test_a_row_is_in_the_listing_of_every_process_at_once(room, row):
+    ours, theirs = room.created(), room.broker()
+    ours.put_rows([row("a")])
+    assert names(theirs) == ["a"]
+    theirs.put_rows([row("b")])
+    assert names(ours) == ["a", "b"]
+
+
+def test_rows_wait_in_the_pending_file_until_somebody_reads(room, row):
+    broker = room.created()
+    broker.put_rows([row("a")])
+    assert os.path.getsize(room.place.pending) > 0
+    assert broker.info().object_count == 1
+    assert os.path.getsize(room.place.pending) == 0
+
+
+def test_many_pending_rows_are_merged_without_a_reader(room, row, monkeypatch):
+    monkeypatch.setattr(pending, "MERGE_AT_BYTES", 1000)
+    broker = room.created()
+    for n in range(20):
+        broker.put_rows([row(f"o{n:02d}")])
+    assert os.path.getsize(room.place.pending) <= 1000
+    assert len(names(broker)) == 20
+
+
+@pytest.mark.parametrize("fault", ["fdatasync", "write", "short write"])
+def test_a_row_that_could_not_be_synced_is_not_acknowledged_and_not_kept(room, row, fault):
+    broker = room.created()
+    broker.put_rows([row("before")])
+    room.disk.broken.add(fault)
+    with pytest.raises(OSError, match="injected"):
+        broker.put_rows([row("lost")])
+    room.disk.broken.clear()
+    broker.put_rows([row("after")])
+    assert names(room.broker()) == ["after", "before"]
+
+
+def test_what_was_acknowledged_survives_a_power_cut_at_any_moment(room, row):
+    broker = room.created()
+    acknowledged = []
+    size = 0
+    for n in range(4):
+        broker.put_rows([row(f"o{n}")])
+        acknowledged.append((os.path.getsize(room.place.pending), f"o{n}"))
+    data = pending.read(room.disk, room.place.pending)
+    size = len(data)
+    for cut in range(0, size + 1, 7):
+        with open(room.place.pending, "wb") as file:
+            file.write(data[:cut])
+        rows = [entry[0] for entry in pending.entries(data[:cut], room.warnings.append)]
+        assert rows[: sum(1 for end, _ in acknowledged if end <= cut)] == [
+            name for end, name in acknowledged if end <= cut
+        ]
+
+
+def test_a_crash_between_commit_and_clearing_merges_twice_to_the_same(room, row):
+    broker = room.created()
+    broker.put_rows([row("a"), row("b")])
+    left = pending.read(room.disk, room.place.pending)
+    assert names(broker) == ["a", "b"]
+    before = broker.info()
+    with open(room.place.pending, "wb") as file:
+        file.write(left)
+    other = room.broker()
+    assert names(other) == ["a", "b"]
+    assert other.info() == before
+
+
+def test_pending_rows_of_the_peer_are_merged_and_bad_ones_reported(room, row):
+    broker = room.created()
+    with open(room.place.pending, "ab") as file:
+        file.write(pending.encode(pending_of_row(row("theirs"))[:6]))
+        file.write(b":rubbish" + pending.encode(("too", "short")))
+        file.write(pending.encode(("x", "no time", 1, "t", "e", 0)))
+    assert names(broker) == ["theirs"]
+    assert len(room.warnings) == 3
+
+
+def test_a_replaced_file_is_noticed_by_reads_and_writes(room, row, tmp_path):
+    broker = room.created()
+    broker.put_rows([row("old")])
+    broker.merge_pending()
+    copy = tmp_path / "copy.db"
+    shutil.copy(broker.newest.path, copy)
+    os.replace(copy, broker.newest.path)
+    broker.merge_rows([row("new")])
+    assert names(broker) == ["new", "old"]
+
+
+def test_a_removed_directory_is_a_missing_database(room, row):
+    broker = room.created()
+    shutil.rmtree(room.place.directory)
+    with pytest.raises(DatabaseMissing):
+        broker.put_rows([row("a")])
+    with pytest.raises(DatabaseMissing):
+        broker.merge_rows([row("a")])
+    assert not broker.refresh()
+    assert not os.path.exists(room.place.directory)
+
+
+def test_rows_are_refused_when_only_the_database_file_is_gone(room, row):
+    broker = room.created()
+    os.unlink(broker.newest.path)
+    with pytest.raises(DatabaseMissing):
+        broker.put_rows([row("a")])
+    assert not os.path.exists(room.place.pending)
+
+
+def test_a_truncated_database_is_broken(room, row):
+    broker = room.created()
+    broker.merge_rows([row(f"o{n}") for n in range(500)])
+    path = broker.newest.path
+    broker.close()
+    with open(path, "r+b") as file:
+        file.truncate(8192)
+    with pytest.raises(DatabaseBroken):
+        fresh = room.broker()
+        fresh.listing(ListingQuery(1000), 0)
+
+
+def test_an_empty_file_is_removed_and_no_database(room):
+    os.makedirs(room.place.directory)
+    open(room.place.file(), "wb").close()
+    assert not room.broker().exists
+    assert not os.path.exists(room.place.file())
+
+
+def test_a_database_of_something_else_is_broken(room):
+    os.makedirs(room.place.directory)
+    connection = sqlite3.connect(room.place.file())
+    connection.execute("CREATE TABLE other (a)")
+    connection.commit()
+    with pytest.raises(DatabaseBroken):
+        room.broker()
+
+
+def test_a_reader_waits_in_a_thread_for_a_locked_file(room, row):
+    broker = room.created()
+    broker.merge_rows([row("a")])
+    blocker = sqlite3.connect(broker.newest.path, isolation_level=None)
+    blocker.execute("BEGIN EXCLUSIVE")
+    waited = []
+
+    def run(function, *args):
+        waited.append(function)
+        blocker.execute("COMMIT")
+        return function(*args)
+
+    object.__setattr__(broker.engine, "run", run)
+    assert [r[0] for r in broker.listing(ListingQuery(10), 0)] == ["a"]
+    assert len(waited) == 1
+
+
+def test_creating_twice_keeps_the_first(room):
+    first = room.created()
+    second = room.broker()
+    assert not second.create(Timestamp(9), 0, created_at=Timestamp(9))
+    assert second.info().id == first.info().id
+
+
+@pytest.mark.parametrize("fault", ["fsync", "rename"])
+def test_a_database_that_cannot_be_made_durable_does_not_exist(room, fault):
+    broker = room.broker()
+    room.disk.broken.add(fault)
+    with pytest.raises(OSError, match="injected"):
+        broker.create(Timestamp(1), 0, created_at=Timestamp(1))
+    room.disk.broken.clear()
+    left = os.listdir(room.place.directory) if os.path.isdir(room.place.directory) else []
+    assert not [name for name in left if name.endswith(".tmp")]
+
+
+def test_a_stale_journal_is_never_replayed_into_a_new_database(room):
+    os.makedirs(room.place.directory)
+    with open(room.place.file() + "-journal", "wb") as file:
+        file.write(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + b"\x00" * 600)
+    assert room.created().info().object_count == 0
+
+
+def test_hash_and_counts_follow_every_row(room, row):
+    broker = room.created()
+    empty = broker.info().hash
+    broker.merge_rows([row("a", size=3), row("b", size=4)])
+    info = broker.info()
+    assert (info.object_count, info.bytes_used) == (2, 7)
+    broker.merge_rows([row("a", time=3, deleted=1, size=0), row("b", time=3, deleted=1, size=0)])
+    info = broker.info()
+    assert (info.object_count, info.bytes_used) == (0, 0)
+    assert info.hash != empty

@@ -1,0 +1,75 @@
+"""Places, what is found in them, and quarantine."""
+
+import os
+
+from swift.db import files
+from swift.db.files import Place
+from swift.platform.disk import Disk
+
+HASH = "09010b47702855083de2fff3c370265e"
+
+
+def place(root):
+    return Place(str(root), "containers", "0", HASH)
+
+
+def test_paths_are_those_of_the_spec():
+    where = Place("/srv/node/sd2", "containers", "0", HASH)
+    assert where.directory == f"/srv/node/sd2/containers/0/65e/{HASH}"
+    assert where.file() == f"{where.directory}/{HASH}.db"
+    assert where.file("1795228500.98056") == f"{where.directory}/{HASH}_1795228500.98056.db"
+    assert where.pending == f"{where.directory}/{HASH}.db.pending"
+    assert where.device == "sd2"
+
+
+def test_a_path_says_which_place_it_belongs_to():
+    where = Place("/srv/node/sd2", "containers", "0", HASH)
+    assert Place.of_file(where.file("1795228500.98056")) == where
+    assert where.epoch_of(where.file("1795228500.98056")) == "1795228500.98056"
+    assert where.epoch_of(where.file()) is None
+
+
+def test_files_are_found_from_the_oldest_epoch_on(tmp_path):
+    where = place(tmp_path)
+    assert files.look(Disk(), where) == files.NOTHING
+    os.makedirs(where.directory)
+    for name in (
+        f"{HASH}_0000000020.00000.db",
+        f"{HASH}_0000000003.00000.db",
+        f"{HASH}.db",
+        ".lock",
+        "x.tmp",
+    ):
+        open(f"{where.directory}/{name}", "wb").close()
+    open(f"{where.directory}/{HASH}_notatime.db", "wb").close()
+    found = files.look(Disk(), where)
+    assert [where.epoch_of(path) for path in found.databases] == [
+        None,
+        "0000000003.00000",
+        "0000000020.00000",
+    ]
+    assert not found.has_pending
+    with open(where.pending, "wb") as file:
+        file.write(b":x")
+    assert files.look(Disk(), where).has_pending
+
+
+def test_pending_without_database_counts_for_nothing(tmp_path):
+    where = place(tmp_path)
+    os.makedirs(where.directory)
+    with open(where.pending, "wb") as file:
+        file.write(b":x")
+    assert files.look(Disk(), where) == files.NOTHING
+
+
+def test_quarantine_moves_the_directory_and_survives_collisions(tmp_path):
+    where = place(tmp_path)
+    targets = set()
+    for _ in range(3):
+        os.makedirs(where.directory)
+        open(where.file(), "wb").close()
+        targets.add(files.quarantine(Disk(), where))
+        assert not os.path.exists(where.directory)
+    assert f"{tmp_path}/quarantined/containers/{HASH}" in targets
+    assert len(targets) == 3
+    assert all(os.path.exists(f"{target}/{HASH}.db") for target in targets)
