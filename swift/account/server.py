@@ -116,7 +116,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
             delete = header_time(headers, "x-delete-timestamp").internal
         objects = header_int(headers, "x-object-count", 0)
         policy_index = header_int(headers, _POLICY, 0)
-        if self.context.policies.of_header(headers.get(_POLICY)) is None and policy_index < 0:
+        if policy_index < 0:
             raise HTTPError(400, f"Invalid X-Backend-Storage-Policy-Index {policy_index}", content_type=TEXT)
         is_deleted = Timestamp(delete) > Timestamp(put) and not objects
         return ContainerRow(

@@ -79,6 +79,8 @@ class DatabaseApp(BackendApp, Generic[B]):
     def target(self, request: Request, minimum: int, maximum: int) -> Target:
         """The checked path of a request; raises ``HTTPError`` 400 and ``NotUTF8``."""
         device, partition, *names = split_backend_path(request, minimum, maximum)
+        if any("/" in name for name in names[:2] if name):
+            raise HTTPError(400, f"Invalid path: {request.raw_path}", content_type=TEXT)
         path = EntityPath(*names)
         problem = reserved_name_error(path, self.context.limits.auto_create_account_prefix)
         if problem is not None:
@@ -168,8 +170,9 @@ def listing_query(request: Request, default_limit: int, *, path: bool = True) ->
     """
     given = listing_parameters(request)
     text = given.get("limit", "")
-    limit = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else default_limit
-    if text.isdigit() and limit > default_limit:
+    # More digits than any constraint has are cut off: int() of a very long text is refused by Python.
+    limit = int(text[:20]) if text.isascii() and text.isdigit() else default_limit
+    if limit > default_limit:
         raise HTTPError(412, f"Maximum limit is {default_limit}")
     return ListingQuery(
         limit=limit,

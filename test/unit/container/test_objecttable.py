@@ -27,7 +27,9 @@ def row(name, time, **changes):
 
 
 def content(connection):
-    rows = connection.execute("SELECT name, created_at, size, etag, deleted, storage_policy_index FROM object")
+    rows = connection.execute(
+        "SELECT name, created_at, size, etag, deleted, storage_policy_index FROM object"
+    )
     hash_text = connection.execute("SELECT hash FROM container_info").fetchone()
     counts = connection.execute("SELECT * FROM policy_stat WHERE object_count OR bytes_used").fetchall()
     return sorted(rows.fetchall()), hash_text, counts

@@ -1,0 +1,114 @@
+"""Container brokers: epochs, sharding states and the counts they mean (account-container.md §19.2)."""
+
+import shutil
+
+import pytest
+
+from swift.base.shardrange import ShardRange, State
+from swift.base.timestamp import Timestamp
+from swift.container.broker import ContainerBroker, NotEmpty
+from swift.container.rows import ObjectRow
+from swift.db.broker import Engine
+from swift.db.files import Place
+from swift.db.listing import ListingQuery
+
+EPOCH = Timestamp(100).internal
+
+
+@pytest.fixture()
+def broker(tmp_path):
+    (tmp_path / "sda").mkdir()
+    place = Place(str(tmp_path / "sda"), "containers", "1", "cd" * 16)
+    broker = ContainerBroker(place, Engine(), "a", "c")
+    broker.create(Timestamp(1), 0, created_at=Timestamp(1))
+    return broker
+
+
+def own(state=State.SHARDING, epoch=EPOCH):
+    return ShardRange("a/c", Timestamp(100).internal, state=state, epoch=epoch)
+
+
+def other(name="1", **changes):
+    return ShardRange(f".shards_a/c-{name}", Timestamp(100).internal, **{"state": State.ACTIVE, **changes})
+
+
+def row(name, time=2, size=5):
+    return ObjectRow(name, Timestamp(time).internal, size, "t/p", "e")
+
+
+def split(broker):
+    """A second file for the epoch, as the sharder will make it."""
+    broker.merge_pending()
+    shutil.copy(broker.place.file(), broker.place.file(EPOCH))
+    broker.refresh()
+    broker.write(lambda connection: connection.execute("DELETE FROM object"))
+
+
+def test_without_epoch_it_is_unsharded_whatever_ranges_there_are(broker):
+    broker.merge_shard_ranges([own(), other()])
+    assert broker.info().db_state == "unsharded"
+
+
+def test_two_files_are_sharding_and_listings_come_from_the_old_one(broker):
+    broker.put_rows([row("old")])
+    broker.merge_shard_ranges([own()])
+    split(broker)
+    info = broker.info()
+    assert (info.db_state, info.object_count) == ("sharding", 1)
+    broker.put_rows([row("new")])
+    assert [r[0] for r in broker.listing(ListingQuery(10), 0)] == ["old"]
+    assert [c["name"] for c in broker.changes_since(0, 10)] == ["new"]
+    with pytest.raises(NotEmpty):
+        broker.delete(Timestamp(200))
+
+
+def sharded(broker, *ranges):
+    broker.merge_shard_ranges(ranges)
+    broker.merge_pending()
+    shutil.move(broker.place.file(), broker.place.file(EPOCH))
+    broker.refresh()
+    return broker.info()
+
+
+def test_a_sharded_root_counts_its_shards(broker):
+    info = sharded(
+        broker,
+        own(State.SHARDED),
+        other("1", object_count=3, bytes_used=30),
+        other("2", object_count=4, bytes_used=40, state=State.SHRINKING),
+        other("3", object_count=50, bytes_used=500, state=State.CLEAVED),
+        other("4", object_count=60, bytes_used=600, deleted=True),
+    )
+    assert (info.db_state, info.object_count, info.bytes_used) == ("sharded", 7, 70)
+    with pytest.raises(NotEmpty):
+        broker.delete(Timestamp(200))
+
+
+def test_a_sharded_shard_counts_only_itself(broker):
+    root = {"X-Container-Sysmeta-Shard-Quoted-Root": ("a/r%20oot", Timestamp(2).internal)}
+    broker.update_metadata(root)
+    info = sharded(broker, own(State.SHARDED), other("1", object_count=3))
+    assert (info.db_state, info.object_count) == ("sharded", 0)
+
+
+def test_without_other_ranges_it_is_collapsed(broker):
+    assert sharded(broker, own(State.ACTIVE)).db_state == "collapsed"
+
+
+def test_an_epoch_that_is_not_the_own_ranges_is_unsharded(broker):
+    assert sharded(broker, own(epoch=Timestamp(99).internal), other()).db_state == "unsharded"
+
+
+def test_a_row_goes_to_the_shard_of_its_name(broker):
+    broker.merge_shard_ranges([other("1", upper="m"), other("2", lower="m", state=State.FOUND)])
+    states = frozenset((State.ACTIVE,))
+    assert broker.shard_for("a", states).name == ".shards_a/c-1"
+    assert broker.shard_for("m", states).name == ".shards_a/c-1"
+    assert broker.shard_for("n", states) is None
+
+
+def test_changing_a_range_keeps_the_row_unless_something_changed(broker):
+    broker.merge_shard_ranges([other("1")])
+    before = broker.read(lambda c: c.execute("SELECT MAX(ROWID) FROM shard_range").fetchone())
+    broker.merge_shard_ranges([other("1")])
+    assert broker.read(lambda c: c.execute("SELECT MAX(ROWID) FROM shard_range").fetchone()) == before
