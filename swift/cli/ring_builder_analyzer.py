@@ -154,14 +154,14 @@ def play(scenario: Scenario, say: Callable[[str], None]) -> list[list[dict[str, 
     builder = RingBuilder(scenario.part_power, scenario.replicas, _MIN_PART_HOURS)
     builder.overload = scenario.overload
     seed = scenario.random_seed
-    results = []
+    results: list[list[dict[str, Any]]] = []
     for number, steps in enumerate(scenario.rounds, 1):
         say(f"Round {number}")
         for step in steps:
             step(builder)
         results.append([])
         while True:
-            before = builder.balance()
+            before = builder.balance
             result = builder.rebalance(seed=seed)
             builder.pretend_min_part_hours_passed()
             seed += 1

@@ -83,7 +83,7 @@ class RingBuilder:
         self.id: str | None = None
 
     def __repr__(self) -> str:
-        return f"<RingBuilder id={self.id} version={self.version} devices={len(self.live_devs())}>"
+        return f"<RingBuilder id={self.id} version={self.version} devices={len(self.live_devs)}>"
 
     # -- files -----------------------------------------------------------------------------------------
 
@@ -109,6 +109,20 @@ class RingBuilder:
         builder.dispersion = fields["dispersion"]
         builder.removed_ids = {dev["id"] for dev in fields["_remove_devs"]}
         builder.id = fields["id"]
+        return builder
+
+    @classmethod
+    def from_table(cls, table: RingTable, *, min_part_hours: int, clock: Clock | None = None) -> RingBuilder:
+        """A builder for a ring whose own is lost; overload and times of moves start afresh."""
+        builder = cls(table.part_power, max(1.0, table.replica_count), min_part_hours, clock=clock)
+        builder.next_part_power = table.next_part_power
+        builder.devs = [
+            None if record is None else {**record, "parts": 0, "parts_wanted": 0} for record in table.records
+        ]
+        builder.version = table.build_version or 0
+        builder.rows = [row[:] for row in table.rows] or None
+        builder.pretend_min_part_hours_passed()
+        builder._recount()
         return builder
 
     def save(self, path: str) -> None:
@@ -175,27 +189,23 @@ class RingBuilder:
         """Bytes per device id in the rows, or that the device list needs before there are rows."""
         return self.rows[0].itemsize if self.rows else id_width_for(len(self.devs))
 
+    @property
     def live_devs(self) -> list[dict[str, Any]]:
         """The device records without the holes, in id order; includes those marked for removal."""
         return [dev for dev in self.devs if dev is not None]
 
+    @property
     def weight_of_one_part(self) -> float:
         """Desired partition-replicas per unit of weight; 0 without weight (spec: ring.md §10.1)."""
-        weight = sum(dev["weight"] for dev in self.live_devs())
+        weight = sum(dev["weight"] for dev in self.live_devs)
         return self.parts * self.replicas / weight if weight else 0.0
 
-    def balance_of(self, dev: Mapping[str, Any]) -> float:
-        """Percent by which a device is over (or under, negative) its share (spec: ring.md §10.13)."""
-        desired = dev["weight"] * self.weight_of_one_part()
-        if not desired:
-            return BALANCE_OF_WEIGHTLESS if dev.get("parts") else 0.0
-        return 100.0 * dev.get("parts", 0) / desired - 100.0
-
+    @property
     def balance(self) -> float:
         """The largest absolute balance of any device, in percent."""
-        wop = self.weight_of_one_part()
+        wop = self.weight_of_one_part
         worst = 0.0
-        for dev in self.live_devs():
+        for dev in self.live_devs:
             desired = dev["weight"] * wop
             if desired:
                 worst = max(worst, abs(100.0 * dev.get("parts", 0) / desired - 100.0))
@@ -203,6 +213,7 @@ class RingBuilder:
                 worst = max(worst, BALANCE_OF_WEIGHTLESS)
         return worst
 
+    @property
     def min_part_seconds_left(self) -> int:
         """Seconds until partitions moved by the last rebalance may move again."""
         passed_s = int(self._clock.time()) - self.moves_epoch_s
@@ -215,7 +226,7 @@ class RingBuilder:
             parts=self.parts,
             replicas=self.replicas,
             overload=self.overload,
-            held={dev["id"]: dev.get("parts", 0) for dev in self.live_devs()},
+            held={dev["id"]: dev.get("parts", 0) for dev in self.live_devs},
         )
 
     # -- devices ---------------------------------------------------------------------------------------
@@ -239,7 +250,7 @@ class RingBuilder:
             raise DeviceError(f"device id {dev_id} is too large")
         if dev_id < len(self.devs) and self.devs[dev_id] is not None:
             raise DuplicateDevice(f"Device id {dev_id} is already in use")
-        self.check_unused(dev)
+        self._check_unused(dev)
         dev["parts"] = 0
         dev.setdefault("parts_wanted", 0)
         self.devs.extend([None] * (dev_id + 1 - len(self.devs)))
@@ -247,9 +258,9 @@ class RingBuilder:
         self._changed_devices()
         return int(dev_id)
 
-    def check_unused(self, dev: Mapping[str, Any]) -> None:
+    def _check_unused(self, dev: Mapping[str, Any]) -> None:
         """Refuse (DuplicateDevice) an address that another device has: same ip, port and device name."""
-        for other in self.live_devs():
+        for other in self.live_devs:
             if other["id"] != dev["id"] and all(other[key] == dev[key] for key in ("ip", "port", "device")):
                 place = f"{dev['ip']}:{dev['port']}/{dev['device']}"
                 raise DuplicateDevice(f"Device {other['id']} already uses {place}.")
@@ -274,7 +285,7 @@ class RingBuilder:
         """
         dev = self._device(dev_id)
         changed = normalized({**dev, **info})
-        self.check_unused(changed)
+        self._check_unused(changed)
         dev.update(changed)
         return dev
 
@@ -310,6 +321,7 @@ class RingBuilder:
 
     # -- the assignment --------------------------------------------------------------------------------
 
+    @property
     def movable_parts(self) -> bytearray:
         """For each partition 1 when its minimum time has passed, else 0."""
         free = bytes(int(passed >= self.min_part_hours) for passed in range(256))
@@ -342,7 +354,7 @@ class RingBuilder:
             changed = len(rows) * min(lengths)
             hours = array("B", bytes(self.parts))
         else:
-            movable = self.movable_parts() if movable is None else movable
+            movable = self.movable_parts if movable is None else movable
             rows, placed = self._reassigned(plan, lengths, typecode, movable, rng, progress)
             changed = self._note_moves(rows, placed, hours)
         self.rows = rows
@@ -354,7 +366,7 @@ class RingBuilder:
         self.version += 1
         self._count_parts(plan)
         self.measure_dispersion()
-        return Rebalanced(changed, self.balance(), self.dispersion or 0.0, removed)
+        return Rebalanced(changed, self.balance, self.dispersion or 0.0, removed)
 
     def _row_width(self) -> int:
         """Widen ids when one does not fit, narrow them only when there is plenty of space (§10.16)."""
@@ -427,20 +439,20 @@ class RingBuilder:
 
     def _count_parts(self, plan: Plan) -> None:
         """Note on every device what it holds and what it still wants (spec: ring.md §9)."""
-        self.recount()
+        self._recount()
         quota = plan.device_quota()
-        for dev in self.live_devs():
+        for dev in self.live_devs:
             if dev["id"] in quota:
                 dev["parts_wanted"] = quota[dev["id"]] - dev["parts"]
             else:
                 dev["parts_wanted"] = -self.parts * self.replicas
 
-    def recount(self) -> None:
+    def _recount(self) -> None:
         """Set every device's ``parts`` from the rows."""
         held: Counter[int] = Counter()
         for row in self.rows or []:
             held.update(row)
-        for dev in self.live_devs():
+        for dev in self.live_devs:
             dev["parts"] = held[dev["id"]]
 
     def measure_dispersion(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 from array import array
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from swift.base.pickles import PickleRefused, restricted_loads
 from swift.ring.device import normalized
@@ -40,7 +40,7 @@ def _machine_array(cls: Any, typecode: str, machine_format: int, data: bytes) ->
     if typecode not in _TYPECODES or machine_format not in widths or not isinstance(data, bytes):
         raise PickleRefused(f"pickle holds an array of type {typecode!r}, format {machine_format!r}")
     width = widths[machine_format]
-    order = "big" if machine_format in (3, 7, 11) else "little"
+    order: Literal["big", "little"] = "big" if machine_format in (3, 7, 11) else "little"
     return array(
         typecode,
         [int.from_bytes(data[start : start + width], order) for start in range(0, len(data), width)],

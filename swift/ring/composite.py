@@ -134,12 +134,12 @@ def _check_disjoint(builders: Sequence[RingBuilder]) -> None:
     regions: set[int] = set()
     addresses: dict[tuple[str, int, str], int] = {}
     for builder in builders:
-        own = {dev["region"] for dev in builder.live_devs()}
+        own = {dev["region"] for dev in builder.live_devs}
         if regions & own:
             raise CompositeError("Same region found in different rings")
         regions |= own
     for place, builder in enumerate(builders):
-        for dev in builder.live_devs():
+        for dev in builder.live_devs:
             other = addresses.setdefault((dev["ip"], dev["port"], dev["device"]), place)
             if other != place:
                 raise CompositeError(
@@ -202,7 +202,7 @@ def rebalance_together(builders: Sequence[RingBuilder], seed: object = None) -> 
     rng = random.Random(None if seed is None else str(seed))
     movable = bytearray(b"\x01") * builders[0].parts
     for builder in builders:
-        for part, allowed in enumerate(builder.movable_parts()):
+        for part, allowed in enumerate(builder.movable_parts):
             if not allowed:
                 movable[part] = 0
     results: dict[int, Rebalanced] = {}

@@ -74,7 +74,7 @@ def increase(builder: RingBuilder) -> None:
     builder.dispersion_graph = {
         key: [2 * count for count in counts] for key, counts in builder.dispersion_graph.items()
     }
-    for dev in builder.live_devs():
+    for dev in builder.live_devs:
         dev["parts"] = 2 * dev.get("parts", 0)
         dev["parts_wanted"] = 2 * dev.get("parts_wanted", 0)
     builder.version += 1

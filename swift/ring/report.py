@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from swift.ring.builder import RingBuilder
+from swift.ring.builder import BALANCE_OF_WEIGHTLESS, RingBuilder
 from swift.ring.device import describe
 from swift.ring.dispersion import most_replicas
 from swift.ring.errors import RingError
@@ -59,11 +59,19 @@ def _public(record: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {name: value for name, value in record.items() if name not in _BUILDER_ONLY}
 
 
+def balance_of(builder: RingBuilder, dev: Mapping[str, Any]) -> float:
+    """Percent by which a device is over (or under, negative) its share (spec: ring.md §10.13)."""
+    desired = dev["weight"] * builder.weight_of_one_part
+    if not desired:
+        return BALANCE_OF_WEIGHTLESS if dev.get("parts") else 0.0
+    return 100.0 * dev.get("parts", 0) / desired - 100.0
+
+
 def device_facts(builder: RingBuilder, dev: Mapping[str, Any]) -> dict[str, Any]:
     """One device with its balance (percent) and whether it is marked for removal."""
     facts = {name: value for name, value in dev.items() if name not in _BUILDER_ONLY}
     facts["partitions"] = dev.get("parts", 0)
-    facts["balance"] = builder.balance_of(dev)
+    facts["balance"] = balance_of(builder, dev)
     facts["removing"] = dev["id"] in builder.removed_ids
     facts["name"] = describe(dev)
     return facts
@@ -73,7 +81,7 @@ def summary(builder: RingBuilder, builder_path: str, ring_path: str) -> dict[str
     """Everything the default command shows."""
     state, reason = ring_state(builder, ring_path)
     devs = sorted(
-        builder.live_devs(), key=lambda dev: (dev["region"], dev["zone"], dev["ip"], str(dev["device"]))
+        builder.live_devs, key=lambda dev: (dev["region"], dev["zone"], dev["ip"], str(dev["device"]))
     )
     return {
         "builder": builder_path,
@@ -87,10 +95,10 @@ def summary(builder: RingBuilder, builder_path: str, ring_path: str) -> dict[str
         "zones": len({(dev["region"], dev["zone"]) for dev in devs}),
         "device_count": len(devs),
         "dev_id_bytes": builder.dev_id_bytes,
-        "balance": builder.balance(),
+        "balance": builder.balance,
         "dispersion": builder.dispersion,
         "min_part_hours": builder.min_part_hours,
-        "min_part_seconds_left": builder.min_part_seconds_left(),
+        "min_part_seconds_left": builder.min_part_seconds_left,
         "overload": builder.overload,
         "ring": {"file": ring_path, "state": state.value, "reason": reason},
         "devices": [device_facts(builder, dev) for dev in devs],
@@ -122,7 +130,7 @@ class DispersionReport:
 
 def required_overload(builder: RingBuilder) -> float:
     """The overload that full dispersion needs; 0 when there are not enough devices to plan at all."""
-    if not any(dev["weight"] > 0 for dev in builder.live_devs()):
+    if not any(dev["weight"] > 0 for dev in builder.live_devs):
         return 0.0
     return plan_replicanths(build_tree(builder.devs), builder.replicas, builder.overload)
 
@@ -139,7 +147,7 @@ def dispersion_report(builder: RingBuilder, pattern: str | None = None) -> Dispe
     over = [tier for tier in tiers if tier.over_percent > 0]
     return DispersionReport(
         dispersion=builder.dispersion or 0.0,
-        balance=builder.balance(),
+        balance=builder.balance,
         overload=builder.overload,
         required_overload=required_overload(builder),
         worst=max(over, key=lambda tier: tier.over_percent, default=None),

@@ -155,10 +155,10 @@ def _fill_weighted(root: Tier, replicas: float) -> None:
     for tier in root.walk():
         tier.weighted = 0.0
     for leaf, value in zip(leaves, shares, strict=True):
-        tier: Tier | None = leaf
-        while tier is not None:
-            tier.weighted += value
-            tier = tier.parent
+        above: Tier | None = leaf
+        while above is not None:
+            above.weighted += value
+            above = above.parent
 
 
 def fill_most(root: Tier, replicas: float) -> None:

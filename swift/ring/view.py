@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Iterator
+from typing import Any
 
 from swift.ring.device import Device, Node, device_of
 from swift.ring.table import RingTable
@@ -62,7 +63,9 @@ class RingView:
         self._full_rows = tuple(row for row in table.rows if len(row) == self.partition_count)
         self._short_row = next((row for row in table.rows if len(row) < self.partition_count), array("H"))
         self._nodes_at = tuple(_NodesAt(self.devices, index=place) for place in range(len(table.rows)))
-        self._three = (*table.rows, *self._nodes_at) if len(self._full_rows) == len(table.rows) == 3 else None
+        self._three: Any = None
+        if len(self._full_rows) == len(table.rows) == 3:
+            self._three = (*table.rows, *self._nodes_at)
         self._assigned: _Assigned | None = None
 
     def __repr__(self) -> str:

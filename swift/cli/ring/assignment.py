@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-from array import array
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import timedelta
@@ -15,7 +14,7 @@ from datetime import timedelta
 from swift.cli.ring.devices import require_rows
 from swift.cli.ring.session import EXIT_ERROR, EXIT_SUCCESS, EXIT_WARNING, Session, Stop, WrongUsage
 from swift.cli.ring.tables import tier_table
-from swift.ring.builder import BALANCE_OF_WEIGHTLESS, HOURS_MAX, Rebalanced, RingBuilder
+from swift.ring.builder import BALANCE_OF_WEIGHTLESS, Rebalanced, RingBuilder
 from swift.ring.errors import RingError, RingFileError, RingValidationError
 from swift.ring.report import dispersion_report
 from swift.ring.ringfile import load_table
@@ -82,9 +81,9 @@ def rebalance(session: Session, argv: Sequence[str]) -> int:
             "Partition power increase in progress.\n"
             "You need to finish the increase first before rebalancing.",
         )
-    seconds_left = builder.min_part_seconds_left()
+    seconds_left = builder.min_part_seconds_left
     devs_changed = builder.devs_changed
-    before = builder.balance(), builder.dispersion or 0.0
+    before = builder.balance, builder.dispersion or 0.0
     try:
         if "--debug" in options.flags:
             for line in str(builder.plan()).splitlines():
@@ -218,7 +217,7 @@ def write_ring(session: Session, argv: Sequence[str]) -> int:
     format_version = _format_version(session, options)
     dev_id_bytes = options.choice("--dev-id-bytes", ("2", "4"))
     builder = session.loaded
-    if not builder.live_devs():
+    if not builder.live_devs:
         raise Stop(EXIT_ERROR, "Unable to write empty ring.")
     if not builder.rows:
         session.warn(
@@ -252,16 +251,7 @@ def write_builder(session: Session, argv: Sequence[str]) -> int:
             f"WARNING: default min_part_hours may not match the value in the lost builder ({hours})."
         )
     table = load_table(session.ring_path)
-    builder = RingBuilder(table.part_power, max(1.0, table.replica_count), hours)
-    builder.next_part_power = table.next_part_power
-    builder.devs = [
-        None if record is None else {**record, "parts": 0, "parts_wanted": 0} for record in table.records
-    ]
-    builder.version = table.build_version or 0
-    builder.rows = list(table.rows) or None
-    builder.hours_since_move = array("B", bytes([HOURS_MAX]) * builder.parts)
-    builder.recount()
-    session.builder = builder
+    session.builder = RingBuilder.from_table(table, min_part_hours=hours)
     session.save()
     return EXIT_SUCCESS
 

@@ -138,7 +138,7 @@ def matching(builder: RingBuilder, wanted: Mapping[str, Any]) -> list[dict[str, 
     """Devices that have all the fields; meta may stand anywhere in theirs, the rest is exact."""
     return [
         dev
-        for dev in builder.live_devs()
+        for dev in builder.live_devs
         if all(
             value in dev["meta"] if name == "meta" else dev.get(name) == value
             for name, value in wanted.items()

@@ -186,7 +186,7 @@ def test_several_matches_need_a_yes(small, answer, code):
     got, out, _ = small("x.builder", "set_weight", "r1", "7", answer=answer)
     assert got == code
     assert "Matched more than one device:\n    d0r1z0-" in out
-    weights = {dev["weight"] for dev in RingBuilder.load("x.builder").live_devs()}
+    weights = {dev["weight"] for dev in RingBuilder.load("x.builder").live_devs}
     assert weights == ({7.0} if code == 0 else {100.0})
 
 

@@ -63,7 +63,7 @@ def test_a_builder_is_saved_on_request(scenario, tmp_path):
     saved = str(tmp_path / "out.builder")
     rounds = [*SCENARIO["rounds"], [["save", saved]]]
     assert ring_builder_analyzer.main([scenario({**SCENARIO, "rounds": rounds})]) == 0
-    assert len(RingBuilder.load(saved).live_devs()) == 3
+    assert len(RingBuilder.load(saved).live_devs) == 3
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def build(places, replicas, *, overload=0.0, min_part_hours=1) -> RingBuilder:
 
 def apply(builder: RingBuilder, action) -> None:
     name, *values = action
-    live = builder.live_devs()
+    live = builder.live_devs
     if name == "add":
         add(builder, values[0])
     elif name == "replicas":
@@ -80,7 +80,7 @@ def test_no_two_replicas_share_a_device_and_recent_moves_stay(places, actions, o
     for action in actions:
         apply(builder, action)
         before = [row[:] for row in builder.rows or []]
-        resting = [not movable for movable in builder.movable_parts()]
+        resting = [not movable for movable in builder.movable_parts]
         leaving = set(builder.removed_ids)
         if not rebalanced(builder):
             continue
@@ -128,9 +128,9 @@ def test_devices_are_within_the_reported_balance_of_their_share(places, replicas
     builder = build(places, replicas)
     if not rebalanced(builder):
         return
-    worst = builder.balance()
-    for dev in builder.live_devs():
-        desired = dev["weight"] * builder.weight_of_one_part()
+    worst = builder.balance
+    for dev in builder.live_devs:
+        desired = dev["weight"] * builder.weight_of_one_part
         assert abs(dev["parts"] - desired) <= worst / 100 * desired + 1e-6
 
 
@@ -144,7 +144,7 @@ def test_repeated_rebalances_reach_the_plan(places, late):
     for _ in range(6):
         rebalanced(builder)
     quota = builder.plan().device_quota()
-    off = sum(abs(dev["parts"] - quota.get(dev["id"], 0)) for dev in builder.live_devs())
+    off = sum(abs(dev["parts"] - quota.get(dev["id"], 0)) for dev in builder.live_devs)
     assert off <= 0.05 * 2 * builder.parts
 
 
