@@ -39,7 +39,6 @@ from swift.http.response import HTML, TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_stored_metadata
 from swift.platform.disk import Disk
 from swift.platform.space import SpaceGuard
-from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendContext, Handler
 from swift.runtime.databaseapp import (
     DatabaseApp,
@@ -356,10 +355,13 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         text = request.headers.get(_POLICY)
         if text is None:
             return None
-        policy: Policy | None = self.context.policies.of_header(text)
-        if policy is None:
-            raise HTTPError(400, f"Invalid X-Backend-Storage-Policy-Index {text}", content_type=TEXT)
-        return policy.index
+        try:
+            index = int(text)
+        except ValueError:
+            raise HTTPError(400, f"Invalid X-Backend-Storage-Policy-Index {text!r}", content_type=TEXT)
+        if self.context.policies.get(index) is None:
+            raise HTTPError(400, f"Invalid X-Backend-Storage-Policy-Index {index}", content_type=TEXT)
+        return index
 
     def _default_policy(self, request: Request) -> int:
         text = request.headers.get("x-backend-storage-policy-default")

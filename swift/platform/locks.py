@@ -18,8 +18,11 @@ from swift.base.errors import LockTimeout
 from swift.platform.disk import Disk
 
 LOCK_TIMEOUT_S = 10.0
-_FIRST_PAUSE_S = 0.001
-_PAUSE_MAX_S = 0.064
+_FIRST_PAUSE_S = 0.0005
+_PAUSE_MAX_S = 0.05
+#: Pauses are this part of what was waited so far: a holder that takes the lock again and again, each time
+#: for a moment, must not starve one that looks rarely.
+_PATIENCE = 0.05
 
 
 def pause(seconds: float) -> None:
@@ -37,11 +40,9 @@ def lock_descriptor(disk: Disk, fd: int, path: str, timeout_s: float = LOCK_TIME
         return
     except OSError as error:
         _check_is_busy(error)
-    deadline = time.monotonic() + timeout_s
-    wait_s = _FIRST_PAUSE_S
-    while time.monotonic() < deadline:
-        pause(wait_s)
-        wait_s = min(wait_s * 2, _PAUSE_MAX_S)
+    started = time.monotonic()
+    while (waited_s := time.monotonic() - started) < timeout_s:
+        pause(min(max(_FIRST_PAUSE_S, waited_s * _PATIENCE), _PAUSE_MAX_S))
         try:
             disk.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return

@@ -124,11 +124,11 @@ def test_the_proxys_default_policy_is_used_for_new_containers(bench):
 
 
 @pytest.mark.parametrize("method", ["PUT", "GET"])
-@pytest.mark.parametrize("index", ["9", "x", "-1"])
-def test_an_unknown_policy_is_refused(bench, method, index):
+@pytest.mark.parametrize("index, shown", [("9", "9"), ("x", "'x'"), ("-1", "-1"), ("", "''")])
+def test_an_unknown_policy_is_refused(bench, method, index, shown):
     refused = bench(method, at=1, x_backend_storage_policy_index=index)
     assert refused.status == 400
-    assert refused.read_body().decode() == f"Invalid X-Backend-Storage-Policy-Index {index}"
+    assert refused.read_body().decode() == f"Invalid X-Backend-Storage-Policy-Index {shown}"
 
 
 # --- metadata -----------------------------------------------------------------------------------------
