@@ -31,7 +31,7 @@ from swift.ring.plan import Plan, make_plan, row_lengths
 from swift.ring.reassign import Progress, Reassignment
 from swift.ring.ringfile import replace_file, save_table
 from swift.ring.spread import spread
-from swift.ring.table import PART_POWER_MAX, TYPECODE_OF_WIDTH, RingTable, id_width_for, none_id
+from swift.ring.table import PART_POWER_MAX, TYPECODE_OF_WIDTH, RingTable, id_width_for, none_id, repeats
 
 BALANCE_OF_WEIGHTLESS = 999.99
 HOURS_MAX = 255
@@ -504,8 +504,5 @@ def _validate(rows: list[array[int]], devs: list[dict[str, Any] | None], parts: 
     whole = [row for row in rows if len(row) == parts]
     short = [row for row in rows if len(row) < parts]
     for group in (whole, [row[: len(short[0])] for row in whole] + short if short else []):
-        if len(group) < 2:
-            continue
-        for part, size in enumerate(map(len, map(set, zip(*group, strict=True)))):
-            if size < len(group):
-                raise RingValidationError(f"Partition {part} has been assigned to duplicate devices")
+        for part in repeats(group) if len(group) > 1 else []:
+            raise RingValidationError(f"Partition {part} has been assigned to duplicate devices")

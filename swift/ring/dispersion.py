@@ -8,19 +8,16 @@ spec: ring.md §10.14
 
 from __future__ import annotations
 
-import itertools
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from operator import eq
 from typing import Any
 
+from swift.ring.table import repeats
 from swift.ring.tiers import Key, Tier, build_tree, fill_most, tier_keys
 
 Graph = dict[Key, list[int]]
 _DEPTHS = 4
-# Up to here comparing all pairs of rows is quicker than making a set of every partition's replicas.
-_PAIRWISE_ROWS_MAX = 8
 
 
 class Level:
@@ -72,13 +69,7 @@ def repeating(
     if len(level.keys) == 1:
         return list(candidates), [(0,) * full] * len(candidates)
     columns = level.columns(rows, candidates)
-    if full <= _PAIRWISE_ROWS_MAX:
-        everyone = range(len(candidates))
-        pairs = itertools.combinations(columns, 2)
-        places = sorted(set().union(*(itertools.compress(everyone, map(eq, *pair)) for pair in pairs)))
-    else:
-        sizes = map(len, map(set, zip(*columns, strict=True)))
-        places = [place for place, size in enumerate(sizes) if size < full]
+    places = repeats(columns)
     combos = list(zip(*([column[place] for place in places] for column in columns), strict=True))
     return [candidates[place] for place in places], combos
 

@@ -119,7 +119,26 @@ class Domains:
         replica comes from, whose tiers have one more place than they seem. ``need_room`` refuses domains
         at their quota, ``disperse`` those at their maximum; no device gets a second replica.
         """
+        if need_room and disperse:
+            straight = self._straight_down(counts)
+            if straight is not None:
+                return straight
         return self._descend(self._root.heap, counts, leaving, need_room, disperse)
+
+    def _straight_down(self, counts: Mapping[Domain, int]) -> Domain | None:
+        """The roomiest child of the roomiest child …, if nothing speaks against any of them."""
+        heap = self._root.heap
+        while heap:
+            _, ticket, child = heap[0]
+            if ticket != child.ticket:
+                heapq.heappop(heap)
+                continue
+            if child.room <= 0 or counts.get(child, 0) >= child.maximum:
+                return None
+            if child.dev_id is not None:
+                return child
+            heap = child.heap
+        return None
 
     def _descend(
         self,

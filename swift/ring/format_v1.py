@@ -39,7 +39,10 @@ def load_json(body: bytes | memoryview, what: str) -> Any:
 
 
 def decode(body: bytes | memoryview) -> RingTable:
-    """The table in ``body``, the uncompressed bytes after magic and version. Raises RingFormatError."""
+    """The table in ``body``, the uncompressed bytes after magic and version. Raises RingFormatError.
+
+    Whether the rows name existing devices is left to ``table.check_assigned``.
+    """
     body = memoryview(body)
     if len(body) < _LENGTH.size:
         raise RingFormatError("the file ends before its JSON header")
@@ -53,7 +56,7 @@ def decode(body: bytes | memoryview) -> RingTable:
     part_shift = checked_part_shift(head.get("part_shift"))
     records = checked_records(head.get("devs"))
     rows = _decode_rows(body[rows_start:], head, 1 << (32 - part_shift))
-    check_rows(rows, records, 1 << (32 - part_shift))
+    check_rows(rows, 1 << (32 - part_shift))
     return RingTable(
         part_shift=part_shift,
         rows=rows,

@@ -79,7 +79,10 @@ def _section(raw: memoryview, index: dict[str, Any], name: str) -> memoryview:
 
 
 def decode(raw: bytes | memoryview) -> RingTable:
-    """The table in ``raw``, the whole uncompressed file. Raises RingFormatError."""
+    """The table in ``raw``, the whole uncompressed file. Raises RingFormatError.
+
+    Whether the rows name existing devices is left to ``table.check_assigned``.
+    """
     raw = memoryview(raw)
     index = _index(raw)
     head = load_json(_section(raw, index, METADATA), "metadata")
@@ -91,7 +94,7 @@ def decode(raw: bytes | memoryview) -> RingTable:
         raise RingFormatError(f"dev_id_bytes is {width!r}, not 2 or 4")
     records = checked_records(load_json(_section(raw, index, DEVICES), "device list"))
     rows = _decode_rows(_section(raw, index, ASSIGNMENTS), width, 1 << (32 - part_shift))
-    check_rows(rows, records, 1 << (32 - part_shift))
+    check_rows(rows, 1 << (32 - part_shift))
     return RingTable(
         part_shift=part_shift,
         rows=rows,

@@ -16,7 +16,7 @@ from swift.platform import durable
 from swift.platform.disk import Disk
 from swift.ring import format_v1, format_v2
 from swift.ring.errors import RingFileError, RingFormatError
-from swift.ring.table import RingTable
+from swift.ring.table import RingTable, check_assigned
 
 MAGIC = b"R1NG"
 _HEAD_BYTES = 6
@@ -26,8 +26,8 @@ _DECODERS = {1: lambda raw: format_v1.decode(raw[_HEAD_BYTES:]), 2: format_v2.de
 FORMAT_VERSIONS = tuple(_DECODERS)
 
 
-def load_table(path: str) -> RingTable:
-    """Read a ring file of version 1 or 2.
+def load_table(path: str, *, thorough: bool = True) -> RingTable:
+    """Read a ring file of version 1 or 2; ``thorough`` also checks every entry of the rows.
 
     Raises RingFileError for content that is no ring, OSError when the file cannot be read.
     """
@@ -35,6 +35,8 @@ def load_table(path: str) -> RingTable:
         packed = file.read()
     try:
         table = decode(_inflate(packed))
+        if thorough:
+            check_assigned(table)
     except RingFormatError as error:
         raise RingFileError(path, str(error))
     return replace(table, size=len(packed), raw_size=int.from_bytes(packed[-4:], "little"))

@@ -7,9 +7,11 @@ that a lookup never has to. It knows nothing about files and nothing about looku
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import eq
 from typing import Any
 
 from swift.ring.device import normalized
@@ -17,6 +19,8 @@ from swift.ring.errors import DeviceError, RingFormatError
 
 TYPECODE_OF_WIDTH = {2: "H", 4: "I"}
 PART_POWER_MAX = 32
+# Up to here comparing all pairs of rows is quicker than making a set of every partition's replicas.
+_PAIRWISE_ROWS_MAX = 8
 assert array("H").itemsize == 2 and array("I").itemsize == 4, "rows are stored as 16 or 32 bit ids"
 
 
@@ -100,14 +104,28 @@ def checked_records(devs: Any) -> tuple[Mapping[str, Any] | None, ...]:
         raise RingFormatError(str(error))
 
 
-def check_rows(rows: Sequence[array[int]], records: Sequence[Any], partition_count: int) -> None:
-    """Refuse rows that are short (other than the last) or name a device that does not exist."""
+def check_rows(rows: Sequence[array[int]], partition_count: int) -> None:
+    """Refuse rows that are short (other than the last) or too long."""
     for row in rows[:-1]:
         if len(row) != partition_count:
             raise RingFormatError(f"an assignment row has {len(row)} of {partition_count} partitions")
     if rows and len(rows[-1]) > partition_count:
         raise RingFormatError(f"the last assignment row has more than {partition_count} partitions")
-    devices = {place for place, record in enumerate(records) if record is not None}
-    unknown = set().union(*rows) - devices
+
+
+def check_assigned(table: RingTable) -> None:
+    """Refuse rows that name a device that does not exist; looks at every entry."""
+    devices = {place for place, record in enumerate(table.records) if record is not None}
+    unknown = set().union(*table.rows) - devices
     if unknown:
         raise RingFormatError(f"partitions are assigned to device {min(unknown)}, which does not exist")
+
+
+def repeats(rows: Sequence[Sequence[int]]) -> list[int]:
+    """The places at which two of these equally long rows hold the same number."""
+    if len(rows) <= _PAIRWISE_ROWS_MAX:
+        places = range(len(rows[0]))
+        pairs = itertools.combinations(rows, 2)
+        return sorted(set().union(*(itertools.compress(places, map(eq, *pair)) for pair in pairs)))
+    sizes = map(len, map(set, zip(*rows, strict=True)))
+    return [place for place, size in enumerate(sizes) if size < len(rows)]

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from swift.ring.device import Device, Node, device_of
+from swift.ring.errors import RingError
 from swift.ring.table import RingTable
 
 _HANDOFF_STRIDE_PARTITIONS = 65536
@@ -36,8 +37,9 @@ class _NodesAt(dict[int, Node]):
         self._handoff_index = handoff_index
 
     def __missing__(self, dev_id: int) -> Node:
-        device = self._devices[dev_id]
-        assert device is not None, "the table has been checked: every assigned device exists"
+        device = self._devices[dev_id] if dev_id < len(self._devices) else None
+        if device is None:
+            raise RingError(f"the ring assigns partitions to device {dev_id}, which does not exist")
         node = self[dev_id] = Node.of(device, index=self._index, handoff_index=self._handoff_index)
         return node
 
@@ -88,7 +90,10 @@ class RingView:
         return ids
 
     def primaries(self, part: int) -> tuple[Node, ...]:
-        """The nodes that should hold ``part``, ``index`` counting from 0; IndexError beyond the ring."""
+        """The nodes that should hold ``part``, ``index`` counting from 0; IndexError beyond the ring.
+
+        Raises RingError when the ring names a device that does not exist.
+        """
         if self._three is not None:
             # Nearly all rings have three whole rows; without loops this is twice as quick.
             row_0, row_1, row_2, nodes_0, nodes_1, nodes_2 = self._three
@@ -102,7 +107,7 @@ class RingView:
         """Every other device that holds partitions, the most distant first, made as they are asked for."""
         for handoff_index, dev_id in enumerate(self.handoff_ids(part)):
             device = self.devices[dev_id]
-            assert device is not None, "the table has been checked: every assigned device exists"
+            assert device is not None, "handoffs are existing devices"
             yield Node.of(device, handoff_index=handoff_index)
 
     def handoff_ids(self, part: int) -> Iterator[int]:
@@ -110,15 +115,15 @@ class RingView:
         if self._assigned is None:
             self._assigned = _Assigned(self)
         levels = self._assigned.levels
-        used = set(self.primary_ids(part))
-        seen = [{keys[dev_id] for dev_id in used} for keys, _ in levels]
+        used = set(self.primary_ids(part)) | self._assigned.unknown_ids
+        seen = [{keys[dev_id] for dev_id in used - self._assigned.unknown_ids} for keys, _ in levels]
         for depth, (keys, total) in enumerate(levels):
             represented = seen[depth]
             if len(represented) == total:
                 continue
             for candidate in self._scan_order(part):
                 for dev_id in self._row_ids(candidate):
-                    if keys[dev_id] in represented or dev_id in used:
+                    if dev_id in used or keys[dev_id] in represented:
                         continue
                     used.add(dev_id)
                     for marks, (level_keys, _) in zip(seen, levels, strict=True):
@@ -153,13 +158,17 @@ class _Assigned:
     """What handoff walks need to know about the devices that hold partitions; made on the first walk."""
 
     def __init__(self, view: RingView):
-        self.dev_ids: frozenset[int] = frozenset().union(*view.rows)
+        assigned: frozenset[int] = frozenset().union(*view.rows)
+        self.dev_ids = frozenset(
+            device.id for device in view.devices if device is not None and device.id in assigned
+        )
+        self.unknown_ids = assigned - self.dev_ids
         regions: list[object] = [None] * len(view.devices)
         zones: list[object] = list(regions)
         addresses: list[object] = list(regions)
         for dev_id in self.dev_ids:
             device = view.devices[dev_id]
-            assert device is not None, "the table has been checked: every assigned device exists"
+            assert device is not None, "dev_ids are existing devices"
             regions[dev_id] = device.region
             zones[dev_id] = (device.region, device.zone)
             addresses[dev_id] = (device.region, device.zone, device.ip)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from array import array
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swift.ring.errors import RingError
 from swift.ring.table import RingTable
 from swift.ring.view import RingView
 
@@ -71,6 +73,14 @@ def test_handoffs_prefer_other_regions_then_zones_then_servers():
 def test_a_device_without_partitions_is_never_a_handoff():
     view = make_view([[0, 1, 0, 1]], [*FOUR, (3, 1, "e")])
     assert {node.id for node in view.handoffs(0)} == {1}
+
+
+def test_an_entry_without_a_device_fails_its_own_lookups_only():
+    view = make_view([[0, 9, 1, 2], [1, 0, 2, 0]], [*FOUR[:3], None])
+    assert [node.id for node in view.primaries(0)] == [0, 1]
+    with pytest.raises(RingError, match="assigns partitions to device 9, which does not exist"):
+        view.primaries(1)
+    assert {node.id for node in view.handoffs(1)} == {1, 2}
 
 
 @given(
