@@ -26,7 +26,6 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import eventlet
     import eventlet.patcher
-from eventlet import event as _event
 from eventlet import hubs as _hubs
 from eventlet import semaphore as _semaphore
 
@@ -133,35 +132,40 @@ class Timeout(eventlet.Timeout):
 
 
 class Event:
-    """A value that arrives once; any number of green threads may wait for it."""
+    """Something that happens once; any number of green threads may wait for it."""
 
-    __slots__ = ("_event",)
+    __slots__ = ("_waiters", "is_set")
 
     def __init__(self) -> None:
-        self._event = _event.Event()
+        self._waiters: list[Any] = []
+        #: Whether it has happened.
+        self.is_set = False
 
-    def set(self, value: Any = None) -> None:
-        """Deliver the value; later calls do nothing."""
-        if not self._event.ready():
-            self._event.send(value)
+    def set(self) -> None:
+        """Wake all who wait; later calls do nothing."""
+        self.is_set = True
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            _hubs.get_hub().schedule_call_global(0, self._wake, waiter)
 
-    @property
-    def is_set(self) -> bool:
-        """Whether the value has arrived."""
-        return self._event.ready()
+    def _wake(self, waiter: Any) -> None:
+        # One that was killed or timed out in between has left the list of those who wait.
+        if waiter in _parked:
+            waiter.switch()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until it is set; False when ``timeout_s`` passed first."""
-        if self._event.ready():
+        if self.is_set:
             return True
-        if timeout_s is None:
-            self._event.wait()
-            return True
+        current = greenlet.getcurrent()
+        self._waiters.append(current)
         try:
-            with Timeout(timeout_s):
-                self._event.wait()
+            _park(None if timeout_s is None else time.monotonic() + timeout_s)
         except DeadlineExceeded:
-            return self._event.ready()
+            return self.is_set
+        finally:
+            if current in self._waiters:
+                self._waiters.remove(current)
         return True
 
 
@@ -181,23 +185,20 @@ class Mailbox:
     def put(self, value: Any) -> None:
         """Leave a value; wakes the one that waits."""
         self._values.append(value)
+        if self._waiter is not None:
+            _hubs.get_hub().schedule_call_global(0, self._wake)
+
+    def _wake(self) -> None:
         waiter, self._waiter = self._waiter, None
         if waiter is not None:
-            _hubs.get_hub().schedule_call_global(0, waiter.switch)
+            waiter.switch()
 
     def get(self, deadline: float | None = None) -> Any:
         """The oldest value; raises ``DeadlineExceeded`` when none comes in time."""
         if not self._values:
             self._waiter = greenlet.getcurrent()
             try:
-                if deadline is None:
-                    _hubs.get_hub().switch()
-                else:
-                    _sweeper.watch(self._waiter, deadline)
-                    try:
-                        _hubs.get_hub().switch()
-                    finally:
-                        _sweeper.waiting.pop(greenlet.getcurrent(), None)
+                _park(deadline)
             finally:
                 self._waiter = None
         return self._values.popleft()
@@ -232,6 +233,25 @@ class _Sweeper:
 
 
 _sweeper = _Sweeper()
+#: Green threads that wait for an event rather than a socket.
+_parked: set[Any] = set()
+
+
+def _park(deadline: float | None) -> None:
+    """Sleep until somebody switches here; raises ``DeadlineExceeded``."""
+    current = greenlet.getcurrent()
+    _parked.add(current)
+    try:
+        if deadline is None:
+            _hubs.get_hub().switch()
+        else:
+            _sweeper.watch(current, deadline)
+            try:
+                _hubs.get_hub().switch()
+            finally:
+                _sweeper.waiting.pop(current, None)
+    finally:
+        _parked.discard(current)
 
 
 def _wait(kind: str, fd: int, deadline: float | None) -> None:
