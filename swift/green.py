@@ -157,15 +157,17 @@ class Event:
         """Wait until it is set; False when ``timeout_s`` passed first."""
         if self.is_set:
             return True
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         current = greenlet.getcurrent()
-        self._waiters.append(current)
-        try:
-            _park(None if timeout_s is None else time.monotonic() + timeout_s)
-        except DeadlineExceeded:
-            return self.is_set
-        finally:
-            if current in self._waiters:
-                self._waiters.remove(current)
+        while not self.is_set:
+            self._waiters.append(current)
+            try:
+                _park(deadline)
+            except DeadlineExceeded:
+                return self.is_set
+            finally:
+                if current in self._waiters:
+                    self._waiters.remove(current)
         return True
 
 
@@ -195,7 +197,7 @@ class Mailbox:
 
     def get(self, deadline: float | None = None) -> Any:
         """The oldest value; raises ``DeadlineExceeded`` when none comes in time."""
-        if not self._values:
+        while not self._values:
             self._waiter = greenlet.getcurrent()
             try:
                 _park(deadline)
@@ -238,7 +240,10 @@ _parked: set[Any] = set()
 
 
 def _park(deadline: float | None) -> None:
-    """Sleep until somebody switches here; raises ``DeadlineExceeded``."""
+    """Sleep until somebody switches here; raises ``DeadlineExceeded``.
+
+    A wake-up may be stale, meant for an earlier sleep: callers look again at what they wait for.
+    """
     current = greenlet.getcurrent()
     _parked.add(current)
     try:
