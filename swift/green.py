@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import _queue
 import os
+import select
 import socket as _plain_socket
+import sys
 import time
+import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -28,12 +31,17 @@ with warnings.catch_warnings():
     import eventlet.patcher
 from eventlet import hubs as _hubs
 from eventlet import semaphore as _semaphore
+from eventlet.hubs import epolls as _epolls
 
 _threading = eventlet.patcher.original("threading")
 _socket = eventlet.patcher.original("socket")
 
 #: How often overdue waits are looked for; deadlines are late by at most this, seconds.
 SWEEP_INTERVAL_S = 0.1
+
+_ONESHOT = select.EPOLLONESHOT
+_READABLE = select.EPOLLIN | select.EPOLLRDHUP | _ONESHOT
+_WRITABLE = select.EPOLLOUT | _ONESHOT
 
 #: The socket class that stays unpatched; everything here uses non-blocking plain sockets.
 PlainSocket = _socket.socket
@@ -52,9 +60,9 @@ def patch() -> None:
     eventlet.monkey_patch(os=False)
 
 
-def use_hub(name: str = "epolls") -> None:
-    """Choose the kernel interface of the event loop before it first runs."""
-    _hubs.use_hub(name)
+def use_hub() -> None:
+    """Take our event loop for this process; a forked worker calls this to get its own."""
+    _hubs.use_hub(_Hub)
 
 
 def sleep(seconds: float = 0.0) -> None:
@@ -225,13 +233,16 @@ class _Sweeper:
 
     def _sweep(self) -> None:
         now = time.monotonic()
-        for waiter in [w for w, deadline in self.waiting.items() if deadline <= now]:
-            if self.waiting.pop(waiter, None) is not None:
-                waiter.throw(DeadlineExceeded("no progress before the deadline"))
-        if self.waiting:
-            _hubs.get_hub().schedule_call_global(SWEEP_INTERVAL_S, self._sweep)
-        else:
-            self._pid = 0
+        try:
+            for waiter in [w for w, deadline in self.waiting.items() if deadline <= now]:
+                if self.waiting.pop(waiter, None) is not None:
+                    waiter.throw(DeadlineExceeded("no progress before the deadline"))
+        finally:
+            # What a green thread does not catch comes out here; sweeping must go on all the same.
+            if self.waiting:
+                _hubs.get_hub().schedule_call_global(SWEEP_INTERVAL_S, self._sweep)
+            else:
+                self._pid = 0
 
 
 _sweeper = _Sweeper()
@@ -259,35 +270,131 @@ def _park(deadline: float | None) -> None:
         _parked.discard(current)
 
 
-def _wait(kind: str, fd: int, deadline: float | None) -> None:
-    hub = _hubs.get_hub()
-    current = greenlet.getcurrent()
-    listener = hub.add(kind, fd, current.switch, current.throw, _ignore)
-    try:
-        if deadline is None:
-            hub.switch()
-        else:
-            _sweeper.watch(current, deadline)
-            try:
-                hub.switch()
-            finally:
-                _sweeper.waiting.pop(current, None)
-    finally:
-        hub.remove(listener)
-
-
 def _ignore(*_args: Any) -> None:
     """The hub tells us that a descriptor was closed under it; the next system call says so too."""
 
 
+class _Hub(_epolls.Hub):  # type: ignore[misc]
+    """eventlet's epoll loop with a short way for our own waits.
+
+    A wait arms its descriptor for one event (EPOLLONESHOT): one system call instead of two, and no
+    listener objects. What eventlet registers itself (sockets of foreign libraries) works as before. One
+    green thread at a time may wait for a descriptor.
+    """
+
+    def __init__(self, clock: Any = None) -> None:
+        super().__init__(clock)
+        self._waiters: dict[int, Any] = {}
+
+    def wait_for(self, fd: int, events: int, deadline: float | None) -> None:
+        """Sleep until one of ``events`` happens on ``fd``; a wake-up may be stale."""
+        waiters, current = self._waiters, greenlet.getcurrent()
+        if fd in waiters:
+            raise RuntimeError(f"two green threads wait for descriptor {fd}")
+        try:
+            self.poll.modify(fd, events)
+        except FileNotFoundError:
+            self.poll.register(fd, events)
+        waiters[fd] = current
+        if deadline is not None:
+            _sweeper.watch(current, deadline)
+        try:
+            self.switch()
+        finally:
+            if deadline is not None:
+                _sweeper.waiting.pop(current, None)
+            if waiters.get(fd) is current:
+                del waiters[fd]
+                self._disarm(fd)
+
+    def _disarm(self, fd: int) -> None:
+        try:
+            self.poll.modify(fd, _ONESHOT)
+        except OSError:
+            # Closed meanwhile: the kernel has forgotten it.
+            return
+
+    def run(self, *_args: Any, **_kwargs: Any) -> None:
+        """The loop: due timers, then descriptors, until told to stop."""
+        if self.running:
+            raise RuntimeError("the event loop runs already")
+        self.running, self.stopping = True, False
+        clock, timers = self.clock, self.timers
+        try:
+            while not self.stopping:
+                while self.closed:
+                    self.close_one()
+                self.prepare_timers()
+                if timers and timers[0][0] <= clock():
+                    self.fire_timers(clock())
+                    self.prepare_timers()
+                self.wait(max(0.0, timers[0][0] - clock()) if timers else self.default_sleep())
+            self.timers_canceled = 0
+            timers.clear()
+            self.next_timers.clear()
+        finally:
+            self.running = self.stopping = False
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait for descriptors and wake those who wait for them."""
+        try:
+            ready = self.poll.poll(seconds)
+        except InterruptedError:
+            return
+        waiters, foreign = self._waiters, []
+        for fd, event in ready:
+            waiter = waiters.pop(fd, None)
+            if waiter is None:
+                foreign.append((fd, event))
+                continue
+            try:
+                waiter.switch()
+            except self.SYSTEM_EXCEPTIONS:
+                raise
+            except BaseException:
+                self.squelch_generic_exception(sys.exc_info())
+        for fd, event in foreign:
+            self._call_listeners(fd, event)
+
+    def _call_listeners(self, fd: int, event: int) -> None:
+        """What eventlet's own loop does for the listeners of its ``add``."""
+        found = []
+        if event & (self.READ_MASK | self.EXC_MASK):
+            found.append(self.listeners[self.READ].get(fd))
+        if event & (self.WRITE_MASK | self.EXC_MASK):
+            found.append(self.listeners[self.WRITE].get(fd))
+        for listener in found:
+            if listener is None:
+                continue
+            try:
+                listener.cb(fd)
+            except self.SYSTEM_EXCEPTIONS:
+                raise
+            except BaseException:
+                self.squelch_exception(fd, sys.exc_info())
+
+
+def _our_hub() -> _Hub:
+    hub = _hubs.get_hub()
+    if not isinstance(hub, _Hub):
+        if hub.running:
+            raise RuntimeError("another event loop runs already; call green.use_hub() first")
+        use_hub()
+        hub = _hubs.get_hub()
+    return hub
+
+
 def wait_readable(fd: int, deadline: float | None = None) -> None:
-    """Wait until ``fd`` has something to read; raises ``DeadlineExceeded``."""
-    _wait("read", fd, deadline)
+    """Wait until ``fd`` has something to read; raises ``DeadlineExceeded``.
+
+    A wake-up may be stale: callers try their system call and wait again.
+    """
+    _our_hub().wait_for(fd, _READABLE, deadline)
 
 
 def wait_writable(fd: int, deadline: float | None = None) -> None:
-    """Wait until ``fd`` takes more bytes; raises ``DeadlineExceeded``."""
-    _wait("write", fd, deadline)
+    """Wait until ``fd`` takes more bytes; like ``wait_readable``."""
+    _our_hub().wait_for(fd, _WRITABLE, deadline)
 
 
 def connect(ip: str, port: int, deadline: float | None) -> Any:
@@ -350,7 +457,7 @@ class _Completions:
         self.pid = os.getpid()
         self.done: deque[tuple[Any, bool, Any]] = deque()
         self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        _hubs.get_hub().add("read", self.fd, self._deliver, _ignore, _ignore)
+        _our_hub().add("read", self.fd, self._deliver, _ignore, _ignore)
 
     def post(self, waiter: Any, failed: bool, value: Any) -> None:
         """Called in a worker thread."""
@@ -365,10 +472,15 @@ class _Completions:
         while self.done:
             waiter, failed, value = self.done.popleft()
             waiter.pool.thread_is_free()
-            if failed:
-                waiter.throw(value)
-            else:
-                waiter.switch(value)
+            try:
+                if failed:
+                    waiter.throw(value)
+                else:
+                    waiter.switch(value)
+            except Exception:
+                # A green thread ended by an error nobody caught. Let through, it would make the hub
+                # forget this descriptor, and no call would ever return again.
+                traceback.print_exc()
 
 
 _completions: _Completions | None = None
