@@ -67,6 +67,7 @@ def use_hub() -> None:
 
 def sleep(seconds: float = 0.0) -> None:
     """Let others run for at least ``seconds``."""
+    _our_hub()
     eventlet.sleep(seconds)
 
 
@@ -101,16 +102,19 @@ class Task:
 
 def spawn(function: Callable[..., Any], *args: Any) -> Task:
     """Start a green thread whose result can be waited for."""
+    _our_hub()
     return Task(eventlet.spawn(function, *args))
 
 
 def spawn_detached(function: Callable[..., Any], *args: Any) -> None:
     """Start a green thread nobody waits for; it must handle its own errors."""
+    _our_hub()
     eventlet.spawn_n(function, *args)
 
 
 def spawn_after(seconds: float, function: Callable[..., Any], *args: Any) -> Task:
     """Start a green thread later; ``kill`` before then cancels it."""
+    _our_hub()
     return Task(eventlet.spawn_after(seconds, function, *args))
 
 
@@ -282,6 +286,11 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
     green thread at a time may wait for a descriptor.
     """
 
+    @staticmethod
+    def is_available() -> bool:
+        """epoll is there on every system that this project runs on; eventlet asks."""
+        return True
+
     def __init__(self, clock: Any = None) -> None:
         super().__init__(clock)
         self._waiters: dict[int, Any] = {}
@@ -375,6 +384,7 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
 
 
 def _our_hub() -> _Hub:
+    """This thread's loop, ours from its first use on."""
     hub = _hubs.get_hub()
     if not isinstance(hub, _Hub):
         if hub.running:
