@@ -8,6 +8,7 @@ from setuptools import find_packages, setup
 HERE = Path(__file__).parent
 VERSION = re.search(r'^__version__ = "([^"]+)"', (HERE / "swift/__init__.py").read_text(), re.M)[1]
 
+DAEMONS = ("object_updater", "container_updater")
 SERVERS = ("proxy", "account", "container", "object")
 FILTERS = {
     "catch_errors": "catch_errors",
@@ -23,6 +24,7 @@ COMMANDS = {
     "swift-aio": "swift.cli.aio:main",
     "swift-ring-builder": "swift.cli.ring_builder:main",
     **{f"swift-{name}-server": f"swift.cli.{name}_server:main" for name in SERVERS},
+    **{f"swift-{name.replace('_', '-')}": f"swift.cli.{name}:main" for name in DAEMONS},
 }
 
 setup(

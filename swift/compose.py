@@ -7,7 +7,7 @@ file builds. PasteDeploy factories call ``backend_context`` or ``cluster_of`` an
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,9 @@ CONSOLE_KEY = "log_to_console"
 #: The key under which the executables hand a ``Process`` to the factories.
 PROCESS_KEY = "swift.process"
 
+#: Threads per device of a daemon: enough that a slow directory does not hold up deliveries.
+DAEMON_DISK_THREADS = 2
+
 
 @dataclass(frozen=True)
 class Process:
@@ -38,6 +41,8 @@ class Process:
 
     metrics: Registry = field(default_factory=Registry)
     info: InfoRegistry = field(default_factory=InfoRegistry)
+    #: What to do before a worker ends, e.g. write the last lines of an access log.
+    at_exit: list[Callable[[], None]] = field(default_factory=list)
 
 
 def process_of(conf: Mapping[str, Any]) -> Process:
@@ -76,7 +81,9 @@ def telemetry_of(conf: Mapping[str, Any], *, name: str) -> Telemetry:
 def access_log_of(conf: Mapping[str, Any], telemetry: Telemetry, *, name: str) -> AccessLog:
     """Where a service writes its access lines."""
     fd = 2 if is_true(conf.get(CONSOLE_KEY)) else None
-    return AccessLog(telemetry.log, fd=fd, name=conf.get("log_name", name), schedule=green.spawn_after)
+    log = AccessLog(telemetry.log, fd=fd, name=conf.get("log_name", name), schedule=green.spawn_after)
+    process_of(conf).at_exit.append(log.flush)
+    return log
 
 
 def backend_context(
@@ -114,6 +121,27 @@ def backend_context(
         replication_server=storage.replication_server,
     )
     return context, settings
+
+
+def daemon_context(conf: Mapping[str, Any], *, name: str) -> BackendContext:
+    """What a daemon of a storage node is handed; ``conf`` is its section over ``[DEFAULT]``.
+
+    ``name`` is the daemon's, e.g. ``object-updater``. Raises ``ConfigError``.
+    """
+    from swift.cluster.client import make_transport
+
+    telemetry = telemetry_of(conf, name=name)
+    cluster = cluster_of(conf)
+    storage = StorageSettings.parse(conf)
+    return BackendContext(
+        devices=Devices(storage.devices, mount_check=storage.mount_check),
+        hasher=cluster.config.hasher,
+        limits=cluster.config.limits,
+        policies=cluster.policies,
+        telemetry=telemetry,
+        transport=make_transport(telemetry.metrics),
+        pools=DiskPools(DAEMON_DISK_THREADS),
+    )
 
 
 def _logs_requests(conf: Mapping[str, Any]) -> bool:

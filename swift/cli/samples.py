@@ -16,6 +16,7 @@ from swift.config.common import LogSettings, ServerSettings, StorageSettings
 from swift.config.render import Sample, Section, reference_text, sample_text
 from swift.config.schema import Settings
 from swift.container.settings import ContainerSettings
+from swift.container.updater import ContainerUpdaterSettings
 from swift.middleware.catch_errors import CatchErrorsSettings
 from swift.middleware.dlo import DloSettings
 from swift.middleware.gatekeeper import GatekeeperSettings
@@ -24,6 +25,7 @@ from swift.middleware.memcache import CacheSettings
 from swift.middleware.proxy_logging import ProxyLoggingSettings
 from swift.middleware.tempauth.users import TempauthSettings
 from swift.obj.settings import ObjectSettings
+from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.proxy.settings import ProxySettings
 
 PROXY_PIPELINE = (
@@ -36,7 +38,7 @@ def _filter(name: str, entry: str, settings: type[Settings] | None = None, *line
     return Section(f"filter:{name}", (settings,) if settings else (), (f"use = egg:swift#{entry}", *lines))
 
 
-def _storage(kind: str, settings: type[Settings]) -> Sample:
+def _storage(kind: str, settings: type[Settings], *daemons: Section) -> Sample:
     return Sample(
         f"{kind}-server.conf",
         f"Configuration of the {kind} server of a storage node.",
@@ -45,6 +47,7 @@ def _storage(kind: str, settings: type[Settings]) -> Sample:
             Section("pipeline:main", lines=(f"pipeline = healthcheck {kind}-server",)),
             Section(f"app:{kind}-server", (settings,), (f"use = egg:swift#{kind}",)),
             _filter("healthcheck", "healthcheck", HealthcheckSettings),
+            *daemons,
         ),
     )
 
@@ -76,8 +79,8 @@ PROXY = Sample(
 SAMPLES = (
     PROXY,
     _storage("account", AccountSettings),
-    _storage("container", ContainerSettings),
-    _storage("object", ObjectSettings),
+    _storage("container", ContainerSettings, Section("container-updater", (ContainerUpdaterSettings,))),
+    _storage("object", ObjectSettings, Section("object-updater", (ObjectUpdaterSettings,))),
 )
 
 

@@ -57,3 +57,6 @@ class StorageSettings(Settings):
     disable_fallocate: bool = option(False, "Do not preallocate space or check the reserve.")
     fallocate_reserve: Reserve = option("1%", "Free space to keep, bytes or percent.", kind=RESERVE)
     replication_server: bool = option(True, "Serve replication verbs; false answers them with 405.")
+    recon_cache_path: str = option(
+        "/var/cache/swift", "Directory of the recon files, in which daemons say what they did."
+    )

@@ -207,7 +207,7 @@ class ContainerBroker(Broker):
         return SHARDED if shardtable.has_other_ranges(connection, self.own_name) else COLLAPSED
 
     def _is_root(self, metadata: Metadata, connection: sqlite3.Connection) -> bool:
-        path = _root_path(metadata)
+        path = root_path(metadata)
         if path is not None:
             return path == self.own_name
         own = shardtable.own_range(connection, self.own_name)
@@ -367,7 +367,7 @@ def _sync_to(metadata: Metadata) -> str:
     return metadata.get("X-Container-Sync-To", ("", ""))[0]
 
 
-def _root_path(metadata: Metadata) -> str | None:
+def root_path(metadata: Metadata) -> str | None:
     """``account/container`` of the root that sysmeta names, None when it names none."""
     for name, is_quoted in (
         ("X-Container-Sysmeta-Shard-Quoted-Root", True),

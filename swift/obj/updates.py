@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from swift.base.entity import EntityPath, quote_path
 from swift.base.timestamp import InvalidTimestamp, Timestamp
@@ -30,6 +29,8 @@ _OVERRIDES = ("x-backend-container-update-override-", "x-object-sysmeta-containe
 #: Blocking: keeps an update with the object's engine.
 Save = Callable[[ObjectKey, AsyncUpdate, Timestamp], None]
 
+#: How often an update is saved when its directory vanishes meanwhile.
+SAVE_TRIES = 5
 _EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
 
 
@@ -323,8 +324,17 @@ class Updater:
         record = AsyncUpdate(
             update.op, update.path, headers, update.db_state, redirect or update.container_path
         )
-        run: Callable[..., Any] = self._context.pools.run(key.device)
-        run(self._save, key, record, update.timestamp)
+        self._context.pools.run(key.device)(self._save_surely, key, record, update.timestamp)
+
+    def _save_surely(self, key: ObjectKey, record: AsyncUpdate, timestamp: Timestamp) -> None:
+        """Save; again when the object updater removed the emptied directory in the midst of it."""
+        for _ in range(SAVE_TRIES - 1):
+            try:
+                self._save(key, record, timestamp)
+                return
+            except FileNotFoundError:
+                continue
+        self._save(key, record, timestamp)
 
 
 def _redirect_of(reply: Reply) -> str:

@@ -94,9 +94,10 @@ class LiveCluster:
 
     def restart(self, name):
         """Start a killed server again and wait until it answers."""
-        process = next(p for p in self.plan.servers() if p.name == name)
+        process = next(p for p in (*self.plan.servers(), *self.plan.daemons()) if p.name == name)
         self._supervisor._spawn(process)
-        self.await_true(lambda: answers(self.plan.ip, process.port), f"{name} answers")
+        if process.port is not None:
+            self.await_true(lambda: answers(self.plan.ip, process.port), f"{name} answers")
 
     @staticmethod
     def await_true(condition, what, seconds=20):

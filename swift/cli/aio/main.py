@@ -250,7 +250,8 @@ def _status(args: argparse.Namespace) -> int:
     else:
         print(f"running (supervisor pid {holder}): {plan.root}")
         for row in rows:
-            print(f"  {row['name']:<14} pid {row['pid']:<8} port {row['port']:<6} {row['state']}")
+            port = f"port {row['port']}" if row["port"] else ""
+            print(f"  {row['name']:<20} pid {row['pid']:<8} {port:<11} {row['state']}")
     if holder is None:
         return 3
     return 0 if all(row["state"] == "up" for row in rows) else 1

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from swift.base.errors import ConfigError
-from swift.cli.aio.plan import Plan
+from swift.cli.aio.plan import DAEMON_INTERVAL_S, DAEMONS, Plan
 from swift.ring.builder import RingBuilder
 
 _XATTR = "user.swift.probe"
@@ -40,6 +40,7 @@ def make_cluster(plan: Plan) -> None:
         check_xattrs(plan.root)
     for node in plan.node_numbers():
         (plan.devices(node) / plan.device(node)).mkdir(parents=True, exist_ok=True)
+        plan.recon(node).mkdir(exist_ok=True)
     _write_configs(plan)
     if not (plan.etc / "object.ring.gz").exists():
         _make_rings(plan)
@@ -119,10 +120,12 @@ use = egg:swift#dlo
 
 def _storage_conf(plan: Plan, kind: str, node: int) -> str:
     mount_check = "true" if plan.xfs else "false"
+    daemons = [name for name, server in DAEMONS.items() if server == kind]
     return (
         _defaults(plan, plan.port(kind, node), 0)
         + f"""devices = {plan.devices(node)}
 mount_check = {mount_check}
+recon_cache_path = {plan.recon(node)}
 
 [pipeline:main]
 pipeline = healthcheck {kind}-server
@@ -133,6 +136,7 @@ use = egg:swift#{kind}
 [filter:healthcheck]
 use = egg:swift#healthcheck
 """
+        + "".join(f"\n[{name}]\ninterval = {DAEMON_INTERVAL_S}\n" for name in daemons)
     )
 
 

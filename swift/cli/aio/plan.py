@@ -19,15 +19,22 @@ PLAN_FILE = "aio.json"
 PLAN_VERSION = 1
 #: Every node gets this many ports: object, container, account.
 PORTS_PER_NODE = 10
+#: The daemons of a node: name → the server whose configuration file they read.
+DAEMONS = {"object-updater": "object", "container-updater": "container"}
+#: Seconds between their passes, short so that counts are right soon after an upload.
+DAEMON_INTERVAL_S = 5
 
 
 @dataclass(frozen=True)
 class Process:
-    """One process of the cluster: its name, its arguments after the interpreter, its port."""
+    """One process of the cluster: its name, its arguments after the interpreter, its port.
+
+    Daemons have no port: they are up as long as they live.
+    """
 
     name: str
     args: tuple[str, ...]
-    port: int
+    port: int | None = None
 
 
 @dataclass(frozen=True)
@@ -66,8 +73,12 @@ class Plan:
 
     @property
     def cache(self) -> Path:
-        """Recon files."""
+        """Recon files, a directory per node."""
         return self.root / "cache"
+
+    def recon(self, node: int) -> Path:
+        """The recon files of node 1…n."""
+        return self.cache / f"node{node}"
 
     def devices(self, node: int) -> Path:
         """The devices directory of node 1…n."""
@@ -105,6 +116,14 @@ class Plan:
                 yield Process(f"{kind}-{node}", ("-m", module, str(conf), "-v"), self.port(kind, node))
         conf = self.etc / "proxy-server.conf"
         yield Process("proxy", ("-m", "swift.cli.proxy_server", str(conf), "-v"), self.proxy_port)
+
+    def daemons(self) -> Iterator[Process]:
+        """What works in the background, every daemon of every node."""
+        for node in self.node_numbers():
+            for name, kind in DAEMONS.items():
+                conf = self.etc / f"{kind}-server" / f"{node}.conf"
+                module = f"swift.cli.{name.replace('-', '_')}"
+                yield Process(f"{name}-{node}", ("-m", module, str(conf), "-v"))
 
     def save(self) -> None:
         """Remember the plan."""

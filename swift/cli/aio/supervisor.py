@@ -117,18 +117,23 @@ class Supervisor:
 
     def start(self) -> None:
         """Start everything and wait until it answers; raises ``ConfigError`` after ending all of it."""
-        processes = [cache_process(self._plan), *self._plan.servers()]
-        for process in processes:
-            if not port_is_free(self._plan.ip, process.port):
+        servers = [cache_process(self._plan), *self._plan.servers()]
+        daemons = list(self._plan.daemons())
+        for process in servers:
+            if process.port is not None and not port_is_free(self._plan.ip, process.port):
                 raise ConfigError(
                     f"port {process.port} ({process.name}) is taken; choose others with --port, "
                     "--base-port or --cache-port"
                 )
         try:
-            for process in processes:
+            for process in servers:
                 self._spawn(process)
-            self._write_state(processes)
-            self._await(processes)
+            self._write_state(servers)
+            self._await(servers)
+            # Nobody waits for daemons, so they start when the cluster already serves.
+            for process in daemons:
+                self._spawn(process)
+            self._write_state([*servers, *daemons])
         except BaseException:
             self.end()
             raise
@@ -157,7 +162,7 @@ class Supervisor:
             for name, process in list(waiting.items()):
                 if self._children[name].poll() is not None:
                     raise ConfigError(f"{name} ended at once; {self._last_words(name)}")
-                if answers(self._plan.ip, process.port):
+                if process.port is None or answers(self._plan.ip, process.port):
                     del waiting[name]
                     self._report(f"{len(processes) - len(waiting)}/{len(processes)} {name} is up")
             if waiting and time.monotonic() > deadline:
@@ -213,15 +218,20 @@ def _signal_group(child: subprocess.Popen[bytes], sig: int) -> None:
 
 
 def processes_of(plan: Plan) -> list[dict[str, Any]]:
-    """The recorded processes with their state: up, silent (does not answer) or dead."""
+    """The recorded processes with their state: up, silent (has a port but does not answer) or dead."""
     path: Path = plan.run / "processes.json"
     if not path.exists():
         return []
     rows = json.loads(path.read_text())
     for row in rows:
-        alive = _is_alive(row["pid"])
-        row["state"] = "dead" if not alive else "up" if answers(plan.ip, row["port"]) else "silent"
+        row["state"] = _state_of(plan, row["pid"], row["port"])
     return rows  # type: ignore[no-any-return]
+
+
+def _state_of(plan: Plan, pid: int, port: int | None) -> str:
+    if not _is_alive(pid):
+        return "dead"
+    return "up" if port is None or answers(plan.ip, port) else "silent"
 
 
 def _is_alive(pid: int) -> bool:

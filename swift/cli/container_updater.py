@@ -1,0 +1,27 @@
+"""swift-container-updater: tell accounts how many objects and bytes their containers hold."""
+
+from __future__ import annotations
+
+from swift import green
+
+green.patch()
+
+from swift.cli.daemonize import Daemon, run_daemon  # noqa: E402
+from swift.container.updater import NAME, ContainerUpdater, ContainerUpdaterSettings  # noqa: E402
+
+DAEMON = Daemon(
+    NAME,
+    "container",
+    "Tell accounts how many objects and bytes their containers hold.",
+    ContainerUpdaterSettings,
+    lambda context, rings, settings: ContainerUpdater(context, rings.account, settings),
+)
+
+
+def main() -> int:
+    """The console script; the exit code."""
+    return run_daemon(DAEMON)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

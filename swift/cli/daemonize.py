@@ -1,0 +1,132 @@
+"""``main`` of every daemon of a storage node: configuration, privileges, signals, once or forever.
+
+Spec: cli-and-config.md §8. The loop is ``runtime.daemon``; what a daemon does is its duty's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from swift import __version__, green
+from swift.base.errors import SwiftError
+from swift.cli.serve import drop_privileges
+from swift.cluster.rings import Rings
+from swift.compose import CONSOLE_KEY, daemon_context
+from swift.config.common import LogSettings, ServerSettings, StorageSettings
+from swift.config.files import parser_of
+from swift.config.schema import Settings
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.daemon import Duty, Rhythm, Runner
+from swift.runtime.notify import notify_systemd
+from swift.runtime.report import terminal_of
+from swift.runtime.stop import Stop, plain_stop
+from swift.telemetry.recon import ReconFile
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A console command: the daemon ``name`` reads ``[name]`` of ``<server_type>-server.conf``."""
+
+    name: str
+    server_type: str
+    about: str
+    #: Its options; they have a property ``rhythm``.
+    settings: type[Settings]
+    #: Makes the duty; the last argument is what ``settings`` parsed.
+    make: Callable[[BackendContext, Rings, Any], Duty]
+
+
+def _parser(daemon: Daemon) -> argparse.ArgumentParser:
+    command = f"swift-{daemon.name}"
+    parser = argparse.ArgumentParser(
+        prog=command,
+        description=daemon.about,
+        epilog=f"example: {command} /etc/swift/{daemon.server_type}-server.conf --once -v",
+    )
+    parser.add_argument("config", nargs="?", help="configuration file or directory")
+    parser.add_argument("-v", "--verbose", action="store_true", help="log to the console")
+    parser.add_argument("-o", "--once", action="store_true", help="do one pass and exit")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    parser.add_argument("words", nargs="*", help="'once' and 'verbose' are accepted as bare words")
+    return parser
+
+
+def _read(path: str, section: str) -> tuple[dict[str, str], frozenset[str]]:
+    """The section over ``[DEFAULT]``, and the names that only the section has. Raises ``ConfigError``."""
+    parser = parser_of(path)
+    defaults = dict(parser.defaults())
+    if not parser.has_section(section):
+        return defaults, frozenset()
+    return dict(parser.items(section)), frozenset(parser.options(section)) - defaults.keys()
+
+
+def run_daemon(daemon: Daemon, argv: Sequence[str] | None = None) -> int:
+    """The console script of a daemon; the exit code."""
+    parser = _parser(daemon)
+    args = parser.parse_args(argv)
+    if not args.config or not os.path.exists(args.config):
+        parser.print_usage()
+        reason = f"unable to locate {args.config}" if args.config else "missing config path argument"
+        print(f"Error: {reason}")
+        return 1
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    once = args.once or "once" in args.words
+    try:
+        return _run(daemon, args.config, once=once, verbose=args.verbose or "verbose" in args.words)
+    except (SwiftError, OSError) as error:
+        print(f"swift-{daemon.name}: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(daemon: Daemon, path: str, *, once: bool, verbose: bool) -> int:
+    conf, own_names = _read(path, daemon.name)
+    if verbose:
+        conf[CONSOLE_KEY] = "true"
+    conf.setdefault("log_name", daemon.name)
+    settings: Any = daemon.settings.parse(conf, source=f"{path} [{daemon.name}]")
+    rhythm: Rhythm = settings.rhythm
+    server = ServerSettings.parse(conf, source=f"{path} [DEFAULT]")
+    context = daemon_context(conf, name=daemon.name)
+    _warn_unknown(daemon, path, own_names, context)
+    log = context.telemetry.log
+    recon = ReconFile(StorageSettings.parse(conf).recon_cache_path, daemon.server_type, log)
+    duty = daemon.make(context, Rings(server.swift_dir, context.policies), settings)
+    drop_privileges(server.user)
+    os.umask(0o022)
+    stop = _stop_for(rhythm)
+    stop.on_signals()
+    by_hand = terminal_of() if once or verbose else None
+    runner = Runner(duty, rhythm, telemetry=context.telemetry, recon=recon, stop=stop, terminal=by_hand)
+    log.notice(f"Starting {os.getpid()}")
+    notify_systemd("READY=1")
+    completed = True
+    if once:
+        completed = runner.once()
+    else:
+        runner.forever()
+    notify_systemd("STOPPING=1")
+    log.notice(f"Exited {os.getpid()}")
+    return 0 if completed else 1
+
+
+def _stop_for(rhythm: Rhythm) -> Stop:
+    """Green waiting where this process works itself, plain waiting where it only forks workers."""
+    if rhythm.workers > 1:
+        return plain_stop()
+    green.use_hub()
+    return Stop()
+
+
+def _warn_unknown(daemon: Daemon, path: str, names: frozenset[str], context: BackendContext) -> None:
+    known = daemon.settings.known_names()
+    for cls in (ServerSettings, StorageSettings, LogSettings):
+        known |= cls.known_names()
+    for name in sorted(names - known):
+        context.telemetry.log.warning(f"{path} [{daemon.name}]: unknown option {name}")

@@ -1,0 +1,28 @@
+"""swift-object-updater: deliver the container updates that object servers could not deliver at once."""
+
+from __future__ import annotations
+
+from swift import green
+
+green.patch()
+
+from swift.cli.daemonize import Daemon, run_daemon  # noqa: E402
+from swift.obj.updater.duty import NAME, ObjectUpdater  # noqa: E402
+from swift.obj.updater.settings import ObjectUpdaterSettings  # noqa: E402
+
+DAEMON = Daemon(
+    NAME,
+    "object",
+    "Deliver the container updates that object servers could not deliver at once.",
+    ObjectUpdaterSettings,
+    lambda context, rings, settings: ObjectUpdater(context, rings.container, settings),
+)
+
+
+def main() -> int:
+    """The console script; the exit code."""
+    return run_daemon(DAEMON)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,75 @@
+"""What an account was told about a container: the ``reported_*`` columns (spec: account-container.md §14).
+
+For daemons that meet databases on disk without knowing whose they are: ``open_found`` asks the file.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from swift.container.broker import TABLE, ContainerBroker, ContainerInfo, root_path
+from swift.db.broker import Engine
+from swift.db.files import Place
+from swift.db.stat import as_timestamp
+
+
+class Report(NamedTuple):
+    """The facts that an account keeps of a container; timestamps are column texts."""
+
+    put_timestamp: str
+    delete_timestamp: str
+    object_count: int
+    bytes_used: int
+
+
+def open_found(place: Place, engine: Engine) -> ContainerBroker | None:
+    """The refreshed broker of a database on disk, None when there is none; close it.
+
+    Raises OSError and the errors of ``db.connection``.
+    """
+    broker = ContainerBroker(place, engine, "", "")
+    if not broker.refresh():
+        return None
+    try:
+        account, container = broker.read(
+            lambda connection: connection.execute(f"SELECT account, container FROM {TABLE}").fetchone(),
+            merged=False,
+        )
+    except BaseException:
+        broker.close()
+        raise
+    broker.account, broker.container = account, container
+    broker.own_name = f"{account}/{container}"
+    return broker
+
+
+def report_of(broker: ContainerBroker, info: ContainerInfo) -> Report | None:
+    """What the account should hear; None when it knows, or when the container was never put.
+
+    A shard's objects are counted by its root, so a shard reports that it has none.
+    """
+    root = root_path(info.metadata)
+    counts = (info.object_count, info.bytes_used) if root in (None, broker.own_name) else (0, 0)
+    report = Report(info.put_timestamp, info.delete_timestamp, *counts)
+    if not as_timestamp(report.put_timestamp):
+        return None
+    is_news = (
+        as_timestamp(info.put_timestamp) > as_timestamp(info.reported_put_timestamp)
+        or as_timestamp(info.delete_timestamp) > as_timestamp(info.reported_delete_timestamp)
+        or report.object_count != info.reported_object_count
+        or report.bytes_used != info.reported_bytes_used
+    )
+    return report if is_news else None
+
+
+def mark_reported(broker: ContainerBroker, report: Report) -> None:
+    """Remember that the account heard this; durable when it returns."""
+    broker.write(
+        lambda connection: (
+            connection.execute(
+                f"UPDATE {TABLE} SET reported_put_timestamp = ?, reported_delete_timestamp = ?, "
+                "reported_object_count = ?, reported_bytes_used = ?",
+                report,
+            ).rowcount
+        )
+    )

@@ -1,0 +1,236 @@
+"""The container updater: accounts hear how many objects and bytes their containers hold.
+
+Container servers tell the account at once when a container is put or deleted; counts change too often for
+that and are brought here, some time later (spec: account-container.md §14). What a majority of the
+account's replicas took is remembered in the container's database. An account whose servers fail is left in
+peace for a while.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from swift import green
+from swift.base.entity import EntityPath, quote_path
+from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace
+from swift.cluster.transport import TransportError
+from swift.config.kinds import SECONDS, integer, number
+from swift.config.schema import Settings, option
+from swift.container.broker import ContainerBroker, ContainerInfo
+from swift.container.reported import Report, mark_reported, open_found, report_of
+from swift.db.broker import Engine
+from swift.db.connection import DatabaseError, DatabaseMissing
+from swift.db.files import Place, quarantine
+from swift.http.headers import HeaderMap
+from swift.platform.disk import Disk
+from swift.ring.device import Node
+from swift.ring.ring import Ring
+from swift.runtime.backendapp import BackendContext, Run
+from swift.runtime.daemon import Desk, Rhythm, Sweep
+
+NAME = "container-updater"
+DIRECTORY = "containers"
+
+
+@dataclass(frozen=True)
+class ContainerUpdaterSettings(Settings):
+    """``[container-updater]`` (spec: cli-and-config.md §4)."""
+
+    interval: float = option(300.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
+    concurrency: int = option(4, "Containers looked at at the same time.", kind=integer(1))
+    containers_per_second: float = option(50.0, "Containers looked at per second; 0: any.", kind=number(0))
+    slowdown: float = option(
+        -1.0,
+        "Deprecated: seconds to rest after each; caps the pace at 1 / (slowdown + 0.01) per second.",
+        sample="",
+    )
+    account_suppression_time: float = option(
+        60.0, "Seconds for which an account whose servers fail is left in peace.", kind=SECONDS
+    )
+    node_timeout: float = option(3.0, "Seconds to wait for an account server's answer.", kind=SECONDS)
+    conn_timeout: float = option(0.5, "Seconds to wait for a connection to one.", kind=SECONDS)
+    report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
+
+    @property
+    def rhythm(self) -> Rhythm:
+        """The same for the runner."""
+        per_second = self.containers_per_second
+        if self.slowdown >= 0:
+            by_rest = 1 / (self.slowdown + 0.01)
+            per_second = min(per_second, by_rest) if per_second else by_rest
+        return Rhythm(self.interval, per_second, self.concurrency, report_interval_s=self.report_interval)
+
+
+class ContainerUpdater:
+    """The duty: every device is a share."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        context: BackendContext,
+        account_ring: Ring,
+        settings: ContainerUpdaterSettings,
+        *,
+        disk: Disk | None = None,
+        rng: random.Random | None = None,
+    ):
+        self.context = context
+        self.settings = settings
+        self.ring = account_ring
+        self.disk = disk or Disk()
+        self.rng = rng or random.Random()
+        #: Accounts whose servers failed, and until when they are left in peace (monotonic seconds).
+        self.suppressed: dict[str, float] = {}
+
+    def shares(self) -> list[str]:
+        """The names of the devices, in random order."""
+        names = self.context.devices.names()
+        self.rng.shuffle(names)
+        return names
+
+    def begin(self, share: str, desk: Desk) -> DevicePass:
+        """A pass over the device ``share``."""
+        now = desk.clock.monotonic()
+        self.suppressed = {account: until for account, until in self.suppressed.items() if until > now}
+        return DevicePass(self, share, desk)
+
+    def report(self, sweep: Sweep) -> dict[str, Any]:
+        """The recon facts of the pass."""
+        return {"container_updater_sweep": sweep.seconds}
+
+
+class DevicePass:
+    """One pass over the container databases of a device."""
+
+    def __init__(self, duty: ContainerUpdater, device: str, desk: Desk):
+        context = duty.context
+        self._duty = duty
+        self._device = device
+        self._desk = desk
+        self._tally = desk.tally
+        self._log = context.telemetry.log
+        self._run: Run = context.pools.run(device)
+        self._engine = Engine(disk=duty.disk, run=self._run, warn=self._log.warning)
+        self._agent = f"{NAME} {os.getpid()}"
+
+    # --- planning -------------------------------------------------------------------------------------
+
+    def plan(self) -> Iterator[Place]:
+        """The hash directories of all containers, partitions in random order."""
+        try:
+            device_path = self._duty.context.devices.path(self._device)
+        except DeviceUnavailable:
+            self._tally.add("errors")
+            self._log.warning(f"skipping {self._device} as it is not mounted")
+            return
+        # Without a ring nothing can be told; better one error now than one for each container.
+        self._duty.ring.view()
+        root = f"{device_path}/{DIRECTORY}"
+        partitions = [name for name in self._names(root) if name.isdigit()]
+        self._duty.rng.shuffle(partitions)
+        for partition in partitions:
+            for suffix in self._names(f"{root}/{partition}"):
+                for name_hash in self._names(f"{root}/{partition}/{suffix}"):
+                    yield Place(device_path, DIRECTORY, partition, name_hash)
+
+    def _names(self, directory: str) -> list[str]:
+        try:
+            names: list[str] = self._run(self._duty.disk.listdir, directory)
+        except (FileNotFoundError, NotADirectoryError):
+            # It went away, or is a file that does not belong here.
+            return []
+        return names
+
+    # --- doing ----------------------------------------------------------------------------------------
+
+    def do(self, unit: Place) -> None:
+        """Look at one container and tell its account when there is news."""
+        started_s = self._desk.clock.monotonic()
+        try:
+            broker = open_found(unit, self._engine)
+            if broker is None:
+                return
+            try:
+                self._process(broker)
+            finally:
+                broker.close()
+        except DatabaseMissing:
+            # It was removed or replaced while we looked; the next pass sees what is there.
+            return
+        except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
+            self._tally.add("errors")
+            self._log.error(f"ERROR cannot look at container database {unit.directory}: {error}")
+        self._tally.timing("timing", self._desk.clock.monotonic() - started_s)
+
+    def _process(self, broker: ContainerBroker) -> None:
+        if self._duty.suppressed.get(broker.account, 0.0) > self._desk.clock.monotonic():
+            return
+        info = broker.info()
+        report = report_of(broker, info)
+        if report is None:
+            self._tally.add("no_changes")
+            return
+        statuses = self._tell(info, report)
+        taken = sum(1 for status in statuses if status is not None and 200 <= status <= 299)
+        if taken >= len(statuses) // 2 + 1:
+            mark_reported(broker, report)
+            self._tally.add("successes")
+            return
+        self._tally.add("failures")
+        if statuses and all(status == 404 for status in statuses):
+            self._quarantine(broker)
+            return
+        until_s = self._desk.clock.monotonic() + self._duty.settings.account_suppression_time
+        self._duty.suppressed[broker.account] = until_s
+        self._log.debug(f"update of {broker.own_name} failed; its account is left in peace for a while")
+
+    def _quarantine(self, broker: ContainerBroker) -> None:
+        """Nobody can ever list this container: move it away, as the peer does."""
+        moved = self._run(quarantine, self._duty.disk, broker.place)
+        self._tally.add("quarantines")
+        self._log.error(f"{broker.own_name}: no account replicas exist; its database was moved to {moved}")
+
+    def facts(self) -> dict[str, Any]:
+        """Nothing beyond the counts."""
+        return {}
+
+    # --- telling --------------------------------------------------------------------------------------
+
+    def _tell(self, info: ContainerInfo, report: Report) -> list[int | None]:
+        """The status of every replica of the account, None of one that did not answer."""
+        part, nodes = self._duty.ring.nodes(self._duty.context.hasher.digest(info.account))
+        headers = {
+            "x-put-timestamp": report.put_timestamp,
+            "x-delete-timestamp": report.delete_timestamp,
+            "x-object-count": str(report.object_count),
+            "x-bytes-used": str(report.bytes_used),
+            "x-account-override-deleted": "yes",
+            "x-backend-storage-policy-index": str(info.storage_policy_index),
+            "user-agent": self._agent,
+            "content-length": "0",
+        }
+        path = EntityPath(info.account, info.container)
+        return green.gather([partial(self._ask, node, part, path, headers) for node in nodes])
+
+    def _ask(self, node: Node, part: int, path: EntityPath, headers: HeaderMap) -> int | None:
+        settings = self._duty.settings
+        try:
+            reply = self._duty.context.transport.request(
+                node.replication_ip,
+                node.replication_port,
+                "PUT",
+                f"/{quote_path(node.device)}/{part}{path.quoted}",
+                headers,
+                connect_timeout_s=settings.conn_timeout,
+                timeout_s=settings.node_timeout,
+            )
+        except TransportError as error:
+            self._log.error(f"ERROR account update failed with {node.replication_key} (will retry): {error}")
+            return None
+        return reply.status

@@ -1,0 +1,161 @@
+"""Delivering one update to every replica of its container (spec: replication.md §6).
+
+``deliver`` asks all replicas that do not have the update yet at the same time, follows one redirect to a
+shard, and returns the pending as it should be remembered; it touches no file.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from swift import green
+from swift.base.clock import Clock
+from swift.base.entity import EntityPath, quote_path
+from swift.base.hashing import PathHasher
+from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.base.truth import is_true
+from swift.cluster.transport import Reply, Transport, TransportError
+from swift.http.headers import HeaderMap, lower_name, utf8_value, wire_value
+from swift.obj.updater.pendings import Pending
+from swift.ring.device import Node
+from swift.ring.ring import Ring
+from swift.runtime.report import Tally
+from swift.telemetry.log import Log
+
+
+class Redirect(NamedTuple):
+    """A shard (``account/container``) that took a container's place, and since when."""
+
+    timestamp: Timestamp
+    container: str
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What came of an attempt."""
+
+    pending: Pending
+    #: Every replica has it.
+    is_complete: bool
+    #: The pending differs from what is on disk.
+    is_changed: bool
+
+
+class Deliverer:
+    """Sends updates for one process."""
+
+    def __init__(
+        self,
+        ring: Ring,
+        hasher: PathHasher,
+        transport: Transport,
+        clock: Clock,
+        log: Log,
+        *,
+        conn_timeout_s: float,
+        node_timeout_s: float,
+    ):
+        self._ring = ring
+        self._hasher = hasher
+        self._transport = transport
+        self._clock = clock
+        self._log = log
+        self._conn_timeout_s = conn_timeout_s
+        self._node_timeout_s = node_timeout_s
+        self._agent = f"object-updater {os.getpid()}"
+
+    def deliver(self, pending: Pending, tally: Tally) -> Delivery:
+        """Try once, and at once again where a redirect points to."""
+        before = pending
+        for _ in range(2):
+            pending, is_complete, redirect = self._attempt(pending, tally)
+            if redirect is None:
+                break
+            tally.add("redirects")
+            pending = pending.redirected(redirect.container)
+        return Delivery(pending, is_complete and redirect is None, pending != before)
+
+    def _attempt(self, pending: Pending, tally: Tally) -> tuple[Pending, bool, Redirect | None]:
+        account, _, container = pending.container.partition("/")
+        part, nodes = self._ring.nodes(self._hasher.digest(account, container))
+        asked = [node for node in nodes if node.id not in pending.successes]
+        target = EntityPath(account, container, pending.update.path.obj)
+        headers = self._headers(pending)
+        replies = green.gather(
+            [partial(self._ask, node, part, target, pending.update.op, headers, tally) for node in asked]
+        )
+        done = tuple(n.id for n, r in zip(asked, replies, strict=True) if r is not None and r.is_success)
+        redirects = [found for reply in replies if (found := redirect_of(reply)) is not None]
+        newest = max(redirects, key=lambda redirect: redirect.timestamp, default=None)
+        if done:
+            pending = replace(pending, successes=pending.successes + done)
+        return pending, len(done) == len(asked), newest
+
+    def _headers(self, pending: Pending) -> HeaderMap:
+        headers = {lower_name(name): wire_safe(value) for name, value in pending.update.headers.items()}
+        headers["user-agent"] = self._agent
+        headers.setdefault("x-backend-storage-policy-index", str(pending.policy.index))
+        headers.setdefault("x-backend-accept-redirect", "true")
+        headers.setdefault("x-backend-accept-quoted-location", "true")
+        return headers
+
+    def _ask(
+        self, node: Node, part: int, target: EntityPath, op: str, headers: HeaderMap, tally: Tally
+    ) -> Reply | None:
+        """A replica's answer, None when there was none."""
+        started_s = self._clock.monotonic()
+        reply: Reply | None = None
+        path = f"/{quote_path(node.device)}/{part}{target.quoted}"
+        try:
+            reply = self._transport.request(
+                node.replication_ip,
+                node.replication_port,
+                op,
+                path,
+                headers,
+                connect_timeout_s=self._conn_timeout_s,
+                timeout_s=self._node_timeout_s,
+            )
+        except TransportError as error:
+            self._log.error(f"ERROR with remote server {node.replication_key}: {error}")
+        status = 500 if reply is None else reply.status
+        tally.timing(f"updater.timing.status.{status}", self._clock.monotonic() - started_s)
+        if reply is not None and not reply.is_success and reply.status != 301:
+            self._log.debug(f"{op} {path} on {node.replication_key}: status {reply.status}")
+        return reply
+
+
+def redirect_of(reply: Reply | None) -> Redirect | None:
+    """Where a 301 points to; None when it is none or not usable."""
+    if reply is None or reply.status != 301:
+        return None
+    location = reply.headers.get("location", "")
+    if is_true(reply.headers.get("x-backend-location-is-quoted")):
+        location = unquote(location)
+    else:
+        location = utf8_value(location)
+    parts = location.lstrip("/").split("/", 2)
+    if len(parts) < 2 or not all(parts[:2]):
+        return None
+    try:
+        timestamp = Timestamp(reply.headers.get("x-backend-redirect-timestamp"))
+    except InvalidTimestamp:
+        return None
+    return Redirect(timestamp, f"{parts[0]}/{parts[1]}")
+
+
+def wire_safe(value: str) -> str:
+    """A stored header value as the wire takes it: Latin-1, without line breaks."""
+    if value.isascii():
+        text = value
+    else:
+        try:
+            value.encode("latin-1")
+            text = value
+        except UnicodeEncodeError:
+            text = wire_value(value)
+    return text.replace("\r", " ").replace("\n", " ")

@@ -1,0 +1,143 @@
+"""What a daemon tells while it works: counts, progress, the page of numbers.
+
+One ``Tally`` counts for the log, for statsd and for Prometheus, so that the three never disagree. A daemon
+has no port; its Prometheus page is the file ``<recon_cache_path>/<daemon>.prom``, in the format that
+node_exporter collects from text files.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import TextIO
+
+from swift.base.clock import Clock
+from swift.telemetry.recon import replace_text
+from swift.telemetry.telemetry import Telemetry
+
+#: How often the line on a terminal changes, seconds.
+TERMINAL_S = 0.2
+
+
+class Tally:
+    """Counts the events of one share of a pass, under the peer's metric names (cli-and-config.md §13)."""
+
+    def __init__(self, telemetry: Telemetry, daemon: str):
+        self._telemetry = telemetry
+        self._daemon = daemon
+        self.counts: dict[str, int] = {}
+
+    def add(self, event: str, amount: int = 1) -> None:
+        """Count an event here, in statsd and for Prometheus."""
+        self.counts[event] = self.counts.get(event, 0) + amount
+        self._telemetry.statsd.increment(event, amount)
+        count_event(self._telemetry, self._daemon, event, amount)
+
+    def timing(self, name: str, seconds: float) -> None:
+        """Record a duration with statsd."""
+        self._telemetry.statsd.timing(name, seconds)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{count} {event}" for event, count in sorted(self.counts.items()))
+
+
+def count_event(telemetry: Telemetry, daemon: str, event: str, amount: int) -> None:
+    """Count for Prometheus only."""
+    telemetry.metrics.counter(
+        "swift_daemon_events_total", "What daemons did, by event.", daemon=daemon, event=event
+    ).inc(amount)
+
+
+class Progress:
+    """Says how far a share is: a log line now and then, and one line on a terminal when there is one."""
+
+    def __init__(
+        self,
+        telemetry: Telemetry,
+        clock: Clock,
+        *,
+        title: str,
+        interval_s: float,
+        terminal: TextIO | None = None,
+    ):
+        self._log = telemetry.log
+        self._clock = clock
+        self._title = title
+        self._interval_s = interval_s
+        self._terminal = terminal
+        self._started_s = clock.monotonic()
+        self._next_log_s = self._started_s + interval_s
+        self._next_line_s = self._started_s
+        self.units = 0
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the share was begun."""
+        return self._clock.monotonic() - self._started_s
+
+    def unit_done(self, tally: Tally) -> None:
+        """Count a unit; tells when it is time to."""
+        self.units += 1
+        now = self._clock.monotonic()
+        if now >= self._next_log_s:
+            self._next_log_s = now + self._interval_s
+            self._log.info(self.sentence(tally))
+        if self._terminal is not None and now >= self._next_line_s:
+            self._next_line_s = now + TERMINAL_S
+            self._show(self.sentence(tally))
+
+    def end(self, tally: Tally) -> None:
+        """The last word about this share; nothing is said about idle ones."""
+        if self._terminal is not None:
+            self._show("")
+        if self.units or tally.counts:
+            self._log.info(f"{self.sentence(tally)}; completed")
+
+    def sentence(self, tally: Tally) -> str:
+        """E.g. ``sda: 120 done in 2.4s, 50.0/s; 118 successes, 2 failures``."""
+        elapsed_s = self.elapsed_s
+        rate = self.units / elapsed_s if elapsed_s > 0 else 0.0
+        head = f"{self._title}: {self.units} done in {elapsed_s:.1f}s, {rate:.1f}/s"
+        return f"{head}; {tally}" if tally.counts else head
+
+    def _show(self, text: str) -> None:
+        assert self._terminal is not None
+        # The cursor goes back to the margin, so that a log line replaces this one.
+        self._terminal.write(f"\r\x1b[K{text[:110]}\r")
+        self._terminal.flush()
+
+
+def terminal_of(stream: TextIO | None = None) -> TextIO | None:
+    """The stream (standard error) when somebody looks at it, else None."""
+    stream = stream or sys.stderr
+    return stream if stream.isatty() else None
+
+
+class PrometheusFile:
+    """The page of a process without a port."""
+
+    def __init__(self, telemetry: Telemetry, directory: str, daemon: str):
+        self._telemetry = telemetry
+        self._daemon = daemon
+        self.path = os.path.join(directory, f"{daemon}.prom")
+
+    def note_pass(self, seconds: float, ended_s: float, units: int) -> None:
+        """Record a completed pass; ``ended_s`` is Unix time."""
+        metrics, labels = self._telemetry.metrics, {"daemon": self._daemon}
+        metrics.gauge("swift_daemon_pass_seconds", "Duration of the last pass.", **labels).set(seconds)
+        metrics.gauge("swift_daemon_pass_end_seconds", "Unix time at which it ended.", **labels).set(ended_s)
+        metrics.counter("swift_daemon_passes_total", "Passes completed.", **labels).inc()
+        metrics.counter("swift_daemon_units_total", "Units of work done.", **labels).inc(units)
+
+    def add_counts(self, counts: Mapping[str, int]) -> None:
+        """Take over what another process counted."""
+        for event, amount in counts.items():
+            count_event(self._telemetry, self._daemon, event, amount)
+
+    def write(self) -> None:
+        """Write the page; a failure is logged and otherwise ignored."""
+        try:
+            replace_text(self.path, self._telemetry.metrics.render())
+        except OSError as error:
+            self._telemetry.log.warning(f"cannot write {self.path}: {error.strerror}")

@@ -1,0 +1,53 @@
+"""Waiting that ends early when a daemon is told to stop (spec: cli-and-config.md §8)."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+from swift import green
+from swift.base.clock import Clock, SystemClock
+from swift.platform.locks import pause
+
+#: A signal is noticed at most this late, seconds.
+SLICE_S = 0.25
+
+
+class Stop:
+    """Whether work should end, and the only way in which a daemon sleeps.
+
+    ``sleep`` is the green one where green threads run, or ``plain_stop``'s where they must not.
+    """
+
+    def __init__(self, clock: Clock | None = None, sleep: Callable[[float], None] = green.sleep):
+        self._clock = clock or SystemClock()
+        self._sleep = sleep
+        self.requested = False
+
+    def request(self) -> None:
+        """Ask for the end."""
+        self.requested = True
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep, unless the end is asked for; whether it was."""
+        deadline = self._clock.monotonic() + seconds
+        while not self.requested:
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                break
+            self._sleep(min(left, SLICE_S))
+        return self.requested
+
+    def on_signals(self) -> None:
+        """SIGTERM and SIGINT end work at the next unit boundary; SIGHUP does nothing."""
+        for sig in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(sig, lambda *_: self.request())
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def __repr__(self) -> str:
+        return f"<Stop {'requested' if self.requested else 'not requested'}>"
+
+
+def plain_stop(clock: Clock | None = None) -> Stop:
+    """A ``Stop`` for a process that forks: it never starts an event loop, which children would share."""
+    return Stop(clock, pause)
