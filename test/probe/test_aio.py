@@ -1,0 +1,281 @@
+"""swift-aio as its users run it: a command with an exit code, some words and no process left behind."""
+
+import contextlib
+import http.client
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from swift.base.errors import ConfigError
+from swift.cli.aio.make import check_xattrs
+from test.support.cluster import LiveCluster, login
+from test.support.ports import free_ports, free_range
+
+ROOT = Path(__file__).resolve().parents[2]
+WAIT_S = 60
+
+
+class Command:
+    """One data directory with ports of its own, and swift-aio applied to it."""
+
+    def __init__(self, data):
+        self.data = data
+        self.proxy_port, cache_port = free_ports(2)
+        base = free_range(60, 20000 + random.randrange(20000))
+        self.options = ["--port", str(self.proxy_port), "--base-port", str(base)]
+        self.options += ["--cache-port", str(cache_port), "--workers", "1"]
+
+    def line(self, verb, *more):
+        return [sys.executable, "-m", "swift.cli.aio.main", verb, str(self.data), *more]
+
+    def run(self, verb, *more):
+        return subprocess.run(
+            self.line(verb, *more), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    def start(self, *more):
+        return self.run("start", *self.options, *more)
+
+    def status(self):
+        return json.loads(self.run("status", "--format", "json").stdout)
+
+    @contextlib.contextmanager
+    def foreground(self):
+        """``start --foreground`` that has said that it is up; killed at the end whatever happens."""
+        process = subprocess.Popen(
+            self.line("start", *self.options, "--foreground"), cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
+        try:
+            for line in process.stdout:
+                if "is up: " in line and "devices" in line:
+                    break
+            yield process
+        finally:
+            process.kill()
+            process.wait(WAIT_S)
+            process.stdout.close()
+            LiveCluster.await_true(lambda: not self.processes(), "all processes are gone")
+
+    def processes(self):
+        """Command lines of all live processes that name this data directory or its cache port."""
+        needles = [str(self.data).encode()]
+        found = {}
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                words = path.read_bytes().split(b"\0")
+                is_cache = b"memcached" in words[0] and self.options[5].encode() in words
+                if is_cache or any(needle in word for word in words for needle in needles):
+                    found[int(path.parent.name)] = b" ".join(words).decode()
+        found.pop(os.getpid(), None)
+        return found
+
+    def request(self, method, path, body=None):
+        host = f"127.0.0.1:{self.proxy_port}"
+        connection = http.client.HTTPConnection(host, timeout=30)
+        try:
+            headers = {"X-Auth-Token": login(host, "test:tester")}
+            connection.request(method, f"/v1/AUTH_test/{path}", body, headers)
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+
+@pytest.fixture()
+def aio(tmp_path):
+    """Makes commands for data directories; ends whatever still runs."""
+    made = []
+
+    def make(name="data"):
+        made.append(Command(tmp_path / name))
+        return made[-1]
+
+    yield make
+    for command in made:
+        command.run("stop")
+        if (command.data / "images").exists():
+            command.run("clean", "--yes")
+        for pid in command.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def test_two_clusters_side_by_side_their_data_and_their_words(aio):
+    one, two = aio("one"), aio("two")
+    started = one.start()
+    assert started.returncode == 0, started.stderr
+    assert f"http://127.0.0.1:{one.proxy_port}/v1/AUTH_test" in started.stdout
+    for word in ("test:tester", "testing", "curl -i -H", "upload", f"swift-aio stop {one.data}"):
+        assert word in started.stdout
+    assert two.start().returncode == 0
+
+    again = one.start()
+    assert again.returncode == 1
+    assert f"already running (supervisor pid {one.status()['supervisor']})" in again.stderr
+    assert one.run("start", "--foreground").returncode == 1
+    running_clean = one.run("clean", "--yes")
+    assert (running_clean.returncode, "is running" in running_clean.stderr) == (1, True)
+
+    for command, body in ((one, b"of one"), (two, b"of two")):
+        assert command.request("PUT", "c")[0] == 201
+        assert command.request("PUT", "c/o", body)[0] == 201
+    status = one.status()
+    assert status["running"]
+    names = {row["name"] for row in status["processes"]}
+    assert {"proxy", "cache", "object-1", "container-4", "account-2"} <= names
+    assert {row["state"] for row in status["processes"]} == {"up"}
+    text = one.run("status")
+    assert text.returncode == 0
+    assert "proxy" in text.stdout
+
+    stopped = one.run("stop")
+    assert (stopped.returncode, stopped.stdout) == (0, "stopped\n")
+    assert one.processes() == {}
+    assert one.run("stop").stdout == "not running\n"
+    assert one.run("status").returncode == 3
+    assert not one.status()["running"]
+    assert two.request("GET", "c/o") == (200, b"of two")
+    assert one.run("start", "--port", "1234").returncode == 1
+
+    assert one.run("start").returncode == 0
+    assert one.request("GET", "c/o") == (200, b"of one")
+    assert one.run("stop").returncode == 0
+    assert one.run("clean", "--yes").returncode == 0
+    assert not one.data.exists()
+    assert two.request("GET", "c/o") == (200, b"of two")
+    assert one.run("status").returncode == 1
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+def test_a_signal_to_the_foreground_leaves_no_process(aio, sig):
+    command = aio()
+    with command.foreground() as process:
+        assert len(command.processes()) > 12
+        assert command.request("PUT", "c")[0] == 201
+        process.send_signal(sig)
+        assert process.wait(WAIT_S) == 0
+        assert command.processes() == {}
+
+
+def test_a_signal_amid_starting_leaves_no_process(aio):
+    command = aio()
+    process = subprocess.Popen(
+        command.line("start", *command.options, "--foreground"),
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        LiveCluster.await_true(lambda: len(command.processes()) > 3, "the first servers were started")
+        process.send_signal(signal.SIGINT)
+        _, words = process.communicate(timeout=WAIT_S)
+    assert process.returncode != 0
+    assert "Traceback" not in words
+    assert command.processes() == {}
+
+
+def test_kill_9_of_the_supervisor_leaves_no_process(aio):
+    command = aio()
+    assert command.start().returncode == 0
+    assert command.request("PUT", "c")[0] == 201
+    os.kill(command.status()["supervisor"], signal.SIGKILL)
+    LiveCluster.await_true(lambda: not command.processes(), "all processes are gone", WAIT_S)
+    assert not command.status()["running"]
+    assert command.start().returncode == 0, "a killed cluster starts again"
+    assert command.request("HEAD", "c")[0] == 204
+
+
+def test_a_taken_port_is_named(aio):
+    command = aio()
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", command.proxy_port))
+        taken.listen()
+        for more in ((), ("--foreground",)):
+            done = command.start(*more)
+            assert done.returncode == 1
+            assert f"port {command.proxy_port} (proxy) is taken; choose others with --port" in done.stderr
+            assert "Traceback" not in done.stderr
+        assert command.processes() == {}
+
+
+def test_a_directory_that_is_something_else_is_left_alone(aio):
+    command = aio()
+    command.data.mkdir()
+    (command.data / "letter.txt").write_text("dear")
+    done = command.start()
+    assert done.returncode == 1
+    assert "is not empty and not a cluster" in done.stderr
+    assert [path.name for path in command.data.iterdir()] == ["letter.txt"]
+    for verb in ("status", "stop", "clean"):
+        done = command.run(verb)
+        assert done.returncode == 1
+        assert "there is no cluster in" in done.stderr
+    (command.data / "aio.json").write_text("{}")
+    done = command.run("start")
+    assert done.returncode == 1
+    assert "is not a plan of swift-aio" in done.stderr
+
+
+@pytest.fixture()
+def without_attributes(tmp_path):
+    """A directory whose filesystem takes no user attributes."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount a filesystem without user attributes")
+    place = tmp_path / "bare"
+    place.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "ramfs", "none", place], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"cannot mount a ramfs here: {done.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def test_a_filesystem_without_user_attributes_is_refused_at_once(aio, without_attributes):
+    with pytest.raises(ConfigError, match="does not take user extended attributes"):
+        check_xattrs(without_attributes)
+    command = aio("bare/data")
+    done = command.start()
+    assert done.returncode == 1
+    assert "does not take user extended attributes" in done.stderr
+    assert "--xfs" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert command.processes() == {}
+
+
+def test_devices_on_xfs_images_are_mounted_and_unmounted(aio):
+    if os.geteuid() != 0 or shutil.which("mkfs.xfs") is None:
+        pytest.skip("needs root and mkfs.xfs")
+    if not os.path.exists("/dev/loop-control"):
+        pytest.skip("needs loop devices")
+    command = aio()
+    done = command.start("--xfs", "--nodes", "3")
+    assert done.returncode == 0, done.stderr
+    mounts = [command.data / f"node{n}" / f"sdb{n}" for n in (1, 2, 3)]
+    assert all(map(os.path.ismount, mounts))
+    assert command.request("PUT", "c")[0] == 201
+    assert command.request("PUT", "c/o", b"on xfs")[0] == 201
+    assert command.run("stop").returncode == 0
+    assert not any(map(os.path.ismount, mounts))
+    assert command.run("start").returncode == 0
+    assert command.request("GET", "c/o") == (200, b"on xfs")
+
+    started = time.monotonic()
+    os.kill(command.status()["supervisor"], signal.SIGKILL)
+    LiveCluster.await_true(lambda: not command.processes(), "all processes are gone", WAIT_S)
+    assert time.monotonic() - started < WAIT_S
+    assert command.run("clean", "--yes").returncode == 0
+    assert not any(map(os.path.ismount, mounts))
+    assert not command.data.exists()
