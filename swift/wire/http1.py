@@ -147,7 +147,6 @@ def parse_request_head(data: bytes, limits: HeadLimits) -> RequestHead:
     if version not in ("1.1", "1.0"):
         raise BadHead(505 if version >= "2" else 400, f"HTTP/{version} is not supported")
     head.minor = 1 if version == "1.1" else 0
-    head.keep_alive = parser.should_keep_alive()
     _finish(head)
     return head
 
@@ -193,6 +192,13 @@ def _finish(head: RequestHead) -> None:
         head.length, head.chunked = None, True
     elif "content-length" in headers:
         head.length = int(headers["content-length"])
+    wishes = headers.get("connection")
+    if wishes is None:
+        head.keep_alive = head.minor == 1
+    else:
+        # llhttp has forgotten its own verdict once a request without a body is complete.
+        words = {word.strip() for word in wishes.lower().split(",")}
+        head.keep_alive = "close" not in words and (head.minor == 1 or "keep-alive" in words)
     expect = headers.get("expect")
     if expect is not None and head.minor == 1:
         if expect.lower() != "100-continue":
@@ -221,7 +227,7 @@ def _origin_form(target: str) -> str:
 
 # --- writing ---------------------------------------------------------------------------------------
 
-_date_second = 0
+_date_second = -1
 _date_line = ""
 
 
@@ -287,7 +293,8 @@ def parse_response_head(data: bytes, method: str) -> ResponseHead:
     parser = httptools.HttpResponseParser(_Callbacks(head))
     try:
         parser.feed_data(data)
-    except httptools.HttpParserError as error:
+    except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+        # Nobody here offers to switch protocols, so an answer that does is malformed too.
         raise BadHead(502, f"malformed answer: {error}")
     head.status = parser.get_status_code()
     headers = head.headers
