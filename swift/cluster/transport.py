@@ -12,11 +12,16 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from swift.base.errors import SwiftError
+from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
 
 
 class TransportError(SwiftError):
     """No complete answer came from a node: connecting, sending or reading failed or took too long."""
+
+
+class BrokenOff(TransportError, BodyError):
+    """An answer's body broke off; whoever only relays bodies sees a ``BodyError``."""
 
 
 @dataclass(slots=True)
@@ -40,7 +45,7 @@ class ReplyBody(Protocol):
     length: int | None
 
     def read(self, size: int) -> bytes:
-        """Up to ``size`` bytes, empty at the end; raises ``TransportError`` when it breaks off."""
+        """Up to ``size`` bytes, empty at the end; raises ``BrokenOff``."""
 
     def read_into(self, buffer: memoryview) -> int:
         """Like ``read`` into a buffer; 0 at the end."""

@@ -111,13 +111,15 @@ class ProxyLogging(Filter):
         first_byte: float | None,
     ) -> None:
         now = time.time()
-        length = request.body.length
-        received = length if length is not None else int(getattr(request.body, "received", 0))
+        received = int(getattr(request.body, "received", request.body.length or 0))
         name = request.env.get("swift.source") or kind
         verb = method if method in self._methods else "BAD_METHOD"
         self._histogram(name, verb, status).observe(now - started)
         if self._statsd.enabled:
-            self._count(name, verb, status, now - started, received + sent, first_byte, started)
+            self._count(f"{name}.{verb}.{status}", verb, now - started, received + sent, first_byte, started)
+            if policy is not None and name == "object":
+                prefix = f"object.policy.{policy}.{verb}.{status}"
+                self._count(prefix, verb, now - started, received + sent, first_byte, started)
         if self._log is not None:
             self._log.write(
                 self._line(request, method, path_qs, status, policy, started, now, received, sent)
@@ -138,15 +140,13 @@ class ProxyLogging(Filter):
 
     def _count(
         self,
-        name: str,
+        prefix: str,
         method: str,
-        status: int,
         seconds: float,
         moved: int,
         first_byte: float | None,
         started: float,
     ) -> None:
-        prefix = f"{name}.{method}.{status}"
         self._statsd.timing(f"{prefix}.timing", seconds)
         if method == "GET" and first_byte is not None:
             self._statsd.timing(f"{prefix}.first-byte.timing", first_byte - started)

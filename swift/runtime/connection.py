@@ -167,6 +167,14 @@ class Connection:
             self.sent_bytes += sent
             return sent
 
+    def hang_up(self) -> None:
+        """End the conversation in both directions; whoever waits for the client sees its end."""
+        try:
+            self.sock.shutdown(2)
+        except OSError:
+            # The client was faster.
+            return
+
     def close(self) -> None:
         """Close the socket; harmless when it is closed."""
         try:
@@ -182,10 +190,21 @@ class Connection:
 class ConnectionBody:
     """The body of the current request on a connection (``http.body.RequestBody``)."""
 
-    __slots__ = ("length", "_connection", "_left", "_decoder", "_ready", "_must_continue", "may_wait")
+    __slots__ = (
+        "length",
+        "received",
+        "_connection",
+        "_left",
+        "_decoder",
+        "_ready",
+        "_must_continue",
+        "may_wait",
+    )
 
     def __init__(self, connection: Connection, length: int | None, *, expects_continue: bool):
         self.length = length
+        #: Bytes handed out so far.
+        self.received = 0
         self._connection = connection
         self._left = 0 if length is None else length
         self._decoder = ChunkDecoder() if length is None else None
@@ -201,9 +220,12 @@ class ConnectionBody:
         return self._decoder.finished and not self._ready
 
     @property
-    def waits_for_continue(self) -> bool:
-        """Whether the client may still be waiting for 100 Continue before it sends anything."""
-        return self._must_continue
+    def is_short(self) -> bool:
+        """Whether the rest may be worth reading to keep the connection.
+
+        Never when the client may still wait for 100 Continue: nobody knows whether a body will come.
+        """
+        return not self._must_continue and (self._decoder is not None or self._left <= DRAIN_BYTES_MAX)
 
     def send_continue(self, headers: dict[str, str]) -> None:
         """``100 Continue`` with extra headers, if the client asked for it."""
@@ -239,6 +261,7 @@ class ConnectionBody:
             self._connection.buffer = data[want:]
             data = data[:want]
         self._left -= len(data)
+        self.received += len(data)
         return data
 
     def _read_chunked(self, size: int) -> bytes:
@@ -255,14 +278,11 @@ class ConnectionBody:
         if len(piece) > size:
             self._ready.insert(0, piece[size:])
             piece = piece[:size]
+        self.received += len(piece)
         return piece
 
     def drain(self) -> bool:
         """Read and drop a short rest; False when the connection cannot be kept."""
-        if self.finished:
-            return True
-        if self._must_continue or (self._decoder is None and self._left > DRAIN_BYTES_MAX):
-            return False
         dropped = 0
         try:
             while dropped <= DRAIN_BYTES_MAX:

@@ -93,7 +93,9 @@ class HttpServer:
         deadline = time.monotonic() + grace_s
         while self._connections and time.monotonic() < deadline:
             for connection in [c for c in self._connections if c.idle]:
-                connection.close()
+                # Its green thread sees the end and closes it. Closing it here would leave that thread
+                # waiting for a descriptor that may soon be another connection's.
+                connection.hang_up()
                 self._connections.discard(connection)
             green.sleep(0.05)
 
@@ -111,6 +113,8 @@ class HttpServer:
         except (OSError, ConnectionClosed, green.DeadlineExceeded):
             # The client is gone or too slow; what it asked for has been answered or dropped.
             pass
+        except Exception as error:
+            self._telemetry.log.exception("ERROR a connection broke", error)
         finally:
             if connection is not None:
                 self._connections.discard(connection)
@@ -152,13 +156,14 @@ class HttpServer:
         page = self._pages.get(head.raw_path) if self._pages else None
         response = self._respond(page or self._handle, request)
         may_keep = head.keep_alive and not response.close_connection and not self._stopping
-        if may_keep and not body.finished:
-            # A refused upload is drained when short, otherwise the connection ends after the answer.
-            may_keep = not body.waits_for_continue and body.drain()
+        # The rest of a refused upload is dropped when it is short, and only after the answer: the client
+        # may send it slowly or not at all. Otherwise the connection ends.
+        may_keep = may_keep and (body.finished or body.is_short)
         self._send(connection, head, response, keep=may_keep)
-        if not may_keep and not body.finished:
-            self._linger(connection)
-        return may_keep
+        if body.finished or (may_keep and body.drain()):
+            return may_keep
+        self._linger(connection)
+        return False
 
     def _respond(self, handle: Handle, request: Request) -> Response:
         try:
@@ -194,10 +199,13 @@ class HttpServer:
         """Send everything; returns how many bytes were not body."""
         headers, body = response.headers, response.body
         extra = date_line()
-        if isinstance(body, bytes) and "content-length" not in headers:
-            # A HEAD that fails announces nothing, as if its error page were empty.
-            empty = response.status in (204, 304) or (head.method == "HEAD" and response.status >= 400)
-            headers["content-length"] = "0" if empty else str(len(body))
+        if "content-length" not in headers:
+            if isinstance(body, bytes):
+                # A HEAD that fails announces nothing, as if its error page were empty.
+                empty = response.status in (204, 304) or (head.method == "HEAD" and response.status >= 400)
+                headers["content-length"] = "0" if empty else str(len(body))
+            elif isinstance(body, FileBody):
+                headers["content-length"] = str(body.length)
         chunked = not isinstance(body, bytes) and "content-length" not in headers
         if chunked and head.minor == 0:
             chunked, keep = False, False
@@ -219,8 +227,11 @@ class HttpServer:
                 connection.send_all(body)
             return len(text)
         connection.send_all(text)
-        framing = _send_body(connection, body, chunked)
-        return len(text) + framing
+        if chunked:
+            return len(text) + _send_chunked(connection, body)
+        announced = headers.get("content-length")
+        _send_plain(connection, body, None if announced is None else int(announced))
+        return len(text)
 
     def _refuse(self, connection: Connection, error: BadHead) -> None:
         self._refused.inc()
@@ -254,30 +265,55 @@ def _handshake(context: ssl.SSLContext, sock: Any, deadline: float) -> Any:
             green.wait_writable(tls.fileno(), deadline)
 
 
-def _send_body(connection: Connection, body: Any, chunked: bool) -> int:
-    """Send a body that is not bytes; returns the bytes of chunk framing."""
-    if isinstance(body, FileBody):
-        connection.send_file(body)
-        return 0
-    read_into = getattr(body, "read_into", None)
-    if read_into is not None and not chunked:
-        buffer = memoryview(bytearray(RELAY_BYTES))
-        while size := read_into(buffer):
-            connection.send_all(buffer[:size])
-        return 0
-    framing = 0
-    for piece in body:
-        if not piece:
-            continue
+def _send_plain(connection: Connection, body: Any, announced: int | None) -> None:
+    """Send a body that is not bytes, exactly the announced number of bytes.
+
+    Raises ``BodyError`` when it has more or less: whatever followed on this connection would be taken
+    for something else.
+    """
+    left = (1 << 63) if announced is None else announced
+    for piece in _pieces(body):
+        size = piece.length if isinstance(piece, FileBody) else len(piece)
+        if size > left:
+            connection.send_all(b"" if isinstance(piece, FileBody) else piece[:left])
+            raise BodyError("the body is longer than announced")
         if isinstance(piece, FileBody):
             connection.send_file(piece)
-        elif chunked:
-            start = chunk_head(len(piece))
-            connection.send_all(start + piece + b"\r\n")
-            framing += len(start) + 2
         else:
             connection.send_all(piece)
-    if chunked:
-        connection.send_all(LAST_CHUNK)
-        framing += len(LAST_CHUNK)
-    return framing
+        left -= size
+    if announced is not None and left:
+        raise BodyError(f"the body ended {left} bytes early")
+
+
+def _pieces(body: Any) -> Any:
+    """Bytes, views and file ranges of a body, in the largest pieces it can give."""
+    if isinstance(body, FileBody):
+        yield body
+        return
+    read_into = getattr(body, "read_into", None)
+    if read_into is None:
+        yield from body
+        return
+    buffer = memoryview(bytearray(RELAY_BYTES))
+    while size := read_into(buffer):
+        yield buffer[:size]
+
+
+def _send_chunked(connection: Connection, body: Any) -> int:
+    """Send a body of unknown length; returns the bytes of framing."""
+    framing = 0
+    for piece in body:
+        size = piece.length if isinstance(piece, FileBody) else len(piece)
+        if not size:
+            continue
+        start = chunk_head(size)
+        if isinstance(piece, FileBody):
+            connection.send_all(start)
+            connection.send_file(piece)
+            connection.send_all(b"\r\n")
+        else:
+            connection.send_all(start + piece + b"\r\n")
+        framing += len(start) + 2
+    connection.send_all(LAST_CHUNK)
+    return framing + len(LAST_CHUNK)
