@@ -6,6 +6,7 @@ half-open ``(start, stop)`` pairs. Abusive sets resolve to nothing, like unsatis
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 RANGES_MAX = 50
@@ -97,22 +98,16 @@ def _abusive(spans: list[Span]) -> bool:
     return len(spans) >= UNORDERED_RANGES_MIN and unordered > 0
 
 
-def expand_range(header: str, sent: int) -> str | None:
-    """The Range header that continues a body after ``sent`` bytes of its first range arrived.
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,20})-(\d{1,20})/(?:\d+|\*)\Z")
 
-    Returns None when the first range is complete and no other is left. Raises ValueError when the
-    header does not parse.
+
+def remaining_range(content_range: str | None, sent: int) -> str:
+    """The Range header that continues a body after ``sent`` of its bytes arrived.
+
+    ``content_range`` is the header of the answer that broke off: it says which bytes those were whatever
+    form of range was asked for. Without it (a whole entity) they were the first ones.
     """
-    ranges = ByteRanges.parse(header)
-    if ranges is None:
-        raise ValueError(f"not a Range header: {header!r}")
-    (first, last), rest = ranges[0], ranges[1:]
-    if first is None:
-        remaining = (last or 0) - sent
-        head: tuple[tuple[int | None, int | None], ...] = ((None, remaining),) if remaining > 0 else ()
-    elif last is not None and first + sent > last:
-        head = ()
-    else:
-        head = ((first + sent, last),)
-    pairs = head + tuple(rest)
-    return str(ByteRanges(pairs)) if pairs else None
+    match = _CONTENT_RANGE.match(content_range) if content_range else None
+    if match is None:
+        return f"bytes={sent}-"
+    return f"bytes={int(match[1]) + sent}-{match[2]}"

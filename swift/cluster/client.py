@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from swift import green
 from swift.cluster.pool import ConnectionPool
-from swift.cluster.transport import Reply, StreamReply, TransportError
+from swift.cluster.transport import BrokenOff, Reply, StreamReply, TransportError
 from swift.http.body import BadFraming
 from swift.http.headers import HeaderMap
 from swift.telemetry.metrics import Registry
@@ -182,7 +182,6 @@ class HttpTransport:
         link = self._link(address, connect_timeout_s)
         exchange = HttpExchange(self, link, method, opening, connect_timeout_s, timeout_s)
         exchange.chunked = "transfer-encoding" in headers
-        exchange.replayable = not exchange.chunked and "expect" not in headers
         exchange.begin()
         return exchange
 
@@ -219,8 +218,8 @@ class HttpExchange:
         self._connect_timeout_s = connect_timeout_s
         self._timeout_s = timeout_s
         self.chunked = False
-        #: The whole request is in ``_opening``, so it can be sent again.
-        self.replayable = False
+        #: Nothing but ``_opening`` was sent and nothing came back, so it can be sent again.
+        self.replayable = True
         self.continue_headers: HeaderMap = {}
         self._final: StreamReply | None = None
 
@@ -252,10 +251,11 @@ class HttpExchange:
             raise self._failure("sending", error)
 
     def _failure(self, doing: str, error: Exception) -> TransportError:
-        assert self._link is not None
+        self._transport._errors.inc()
+        if self._link is None:
+            return TransportError("the exchange was aborted")
         ip, port = self._link.address
         self._link.close()
-        self._transport._errors.inc()
         reason = "timeout" if isinstance(error, green.DeadlineExceeded) else str(error)
         return TransportError(f"{doing} {self._method} to {ip}:{port}: {reason}")
 
@@ -270,12 +270,14 @@ class HttpExchange:
 
     def finish(self) -> None:
         """End a chunked body."""
+        self.replayable = False
         if self.chunked:
             self._send(LAST_CHUNK)
 
     def wait_continue(self) -> StreamReply | None:
         """See ``Exchange.wait_continue``."""
         head = self._read_head()
+        self.replayable = False
         if head.status == 100:
             self.continue_headers = head.headers
             return None
@@ -395,7 +397,7 @@ class LinkBody:
         except (OSError, green.DeadlineExceeded, BadFraming) as error:
             self.close()
             reason = "timeout" if isinstance(error, green.DeadlineExceeded) else str(error)
-            raise TransportError(f"body from {link.address[0]}:{link.address[1]} broke off: {reason}")
+            raise BrokenOff(f"body from {link.address[0]}:{link.address[1]} broke off: {reason}")
 
     def _read_plain(self, link: _Link, size: int) -> bytes:
         want = size if self._left is None else min(size, self._left)
@@ -453,7 +455,7 @@ class LinkBody:
             return size
         except (OSError, green.DeadlineExceeded) as error:
             self.close()
-            raise TransportError(f"body from {link.address[0]}:{link.address[1]} broke off: {error}")
+            raise BrokenOff(f"body from {link.address[0]}:{link.address[1]} broke off: {error}")
 
     def __iter__(self) -> Iterator[bytes]:
         while piece := self.read(RECV_BYTES):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from swift import green
 from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
-from swift.base.ranges import ByteRanges, expand_range
+from swift.base.ranges import remaining_range
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
 from swift.cluster.fanout import Answer
@@ -226,6 +226,7 @@ class ResumableBody:
         reply, self._node = source
         self._body: ReplyBody = reply.body
         self._etag = unquote_etag(reply.headers.get("etag", ""))
+        self._content_range = reply.headers.get("content-range")
         self._is_multipart = reply.headers.get("content-type", "").startswith("multipart/byteranges")
         self._timeout_s = timeout_s
         self.length = reply.body.length
@@ -252,8 +253,6 @@ class ResumableBody:
         if self._is_multipart or self._plan.newest:
             return False
         headers = self._rest_headers()
-        if headers is None:
-            return False
         for node in self._nodes:
             exchange = self._backends.open(
                 node,
@@ -273,20 +272,13 @@ class ResumableBody:
             reply.body.close()
         return False
 
-    def _rest_headers(self) -> HeaderMap | None:
+    def _rest_headers(self) -> HeaderMap:
         headers = {
             name: value
             for name, value in self._plan.headers.items()
             if name != "x-backend-ignore-range-if-metadata-present" and not name.startswith("if-")
         }
-        requested = headers.get("range")
-        if requested and ByteRanges.parse(requested) is not None:
-            rest = expand_range(requested, self._sent)
-            if rest is None:
-                return None
-            headers["range"] = rest
-        else:
-            headers["range"] = f"bytes={self._sent}-"
+        headers["range"] = remaining_range(self._content_range, self._sent)
         return headers
 
     def close(self) -> None:

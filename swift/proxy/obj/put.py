@@ -1,12 +1,14 @@
 """Writing a replicated object (spec: proxy.md §11).
 
 A small body is read first and then sent to every primary together with its head, one round trip a node.
-A larger one streams in step: nodes are opened with ``Expect: 100-continue``, every piece goes to all of
+A larger one, and one that must not replace anything (``If-None-Match: *``: every node is asked before any
+stores), streams in step: nodes are opened with ``Expect: 100-continue``, every piece goes to all of
 them, a failing node is dropped, and below a quorum the upload ends with 503.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 
 from swift import green
@@ -25,9 +27,6 @@ from swift.proxy.obj.target import ObjectTarget
 from swift.proxy.results import best_response
 from swift.ring.device import Node
 
-#: Statuses that end a PUT before any body is sent; the node needs no other attempt.
-FINAL_EARLY = frozenset((409, 422))
-
 
 class Uploader:
     """Sends one object to its replicas."""
@@ -41,7 +40,8 @@ class Uploader:
         """Store the request's body; the client's response."""
         length = request.body.length
         try:
-            if length is not None and length <= self._context.settings.client_chunk_size:
+            small = length is not None and length <= self._context.settings.client_chunk_size
+            if small and "if-none-match" not in request.headers:
                 answers, need = self._put_small(request, target, attempts)
             else:
                 answers, need = self._put_stream(request, target, attempts)
@@ -104,7 +104,8 @@ class Uploader:
     ) -> tuple[Sequence[Answer], int]:
         need = quorum_size(len(attempts))
         length = request.body.length
-        framing = {"transfer-encoding": "chunked"} if length is None else {"content-length": str(length)}
+        # An empty body goes chunked too: its end is what tells a node to store it.
+        framing = {"content-length": str(length)} if length else {"transfer-encoding": "chunked"}
         nodes = self._nodes(target)
         opened = green.gather(
             [lambda h=headers: self._open(nodes, target, {**h, **framing}) for headers in attempts]
@@ -112,10 +113,8 @@ class Uploader:
         sinks = [sink for sink in opened if isinstance(sink, _Sink)]
         answers = [answer for answer in opened if isinstance(answer, Answer)]
         try:
-            if _ends_early(request, answers):
+            if _ends_early(request, answers) or len(sinks) < need:
                 return answers, need
-            if len(sinks) < need:
-                raise HTTPError(503)
             self._pump(request, sinks, need)
             answers += self._collect(sinks, need)
             return answers, need
@@ -167,6 +166,7 @@ class Uploader:
         for sink in sinks:
             if sink.alive:
                 waiting += 1
+                sink.awaited = True
                 green.spawn_detached(lambda s=sink: box.put(s.answer(self._backends)))
         answers: list[Answer] = []
         deadline = None
@@ -181,21 +181,22 @@ class Uploader:
             answers.append(answer)
             agreeing = sum(1 for a in answers if a.status // 100 == answer.status // 100)
             if deadline is None and agreeing >= need:
-                deadline = self._context.clock.monotonic() + self._context.settings.post_quorum_timeout
+                deadline = time.monotonic() + self._context.settings.post_quorum_timeout
         return answers
 
 
 class _Sink:
     """One node that takes the body."""
 
-    __slots__ = ("node", "exchange", "headers", "alive", "_done")
+    __slots__ = ("node", "exchange", "headers", "alive", "awaited")
 
     def __init__(self, node: Node, exchange: Exchange, headers: HeaderMap):
         self.node = node
         self.exchange = exchange
         self.headers = headers
         self.alive = True
-        self._done = False
+        #: A green thread reads the answer, and ends the exchange however that goes.
+        self.awaited = False
 
     def send(self, piece: bytes, backends: Backends) -> None:
         """Send a piece; a failure takes this node out."""
@@ -226,12 +227,11 @@ class _Sink:
             body = b"".join(reply.body)
         except TransportError:
             return None
-        self._done = True
         return Answer(reply.status, reply.reason, reply.headers, body, self.node)
 
     def abandon(self) -> None:
-        """Drop the connection unless its answer was read."""
-        if not self._done:
+        """Drop the connection unless its answer is read, if late."""
+        if not self.awaited:
             self.exchange.abort()
 
 
