@@ -165,6 +165,8 @@ class ServerProcess:
             self._board.publish()
 
     def _flush(self) -> None:
+        for finish in self.process.at_exit:
+            finish()
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()

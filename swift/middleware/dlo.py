@@ -133,7 +133,7 @@ class Dlo(Filter):
         source = _Source(self, request, base, container, self._settings)
         body: Any
         if span is None:
-            body = _PagedBody(self, request, base, container, prefix, segments, source)
+            body = _PagedBody(self, request, base, container, prefix, segments, rows[-1]["name"], source)
         else:
             body = SegmentedBody(segments, source.open, span.length)
         try:
@@ -238,14 +238,15 @@ class _PagedBody(SegmentedBody[Segment]):
         container: str,
         prefix: str,
         segments: list[Segment],
+        last: str,
         source: _Source,
     ):
         super().__init__(segments, source.open, None)
         self._fetch = lambda marker: dlo._page(request, base, container, prefix, marker)
-        self._last = segments[-1].name if segments else ""
+        self._last = last
 
     def _next(self) -> bool:
-        if not self._segments and self._last:
+        while not self._segments and self._last:
             try:
                 rows = self._fetch(self._last)
             except HTTPError as error:

@@ -38,7 +38,9 @@ class MetricsBoard:
         """Write this worker's numbers into its slot."""
         if self._registry is None:
             return
-        data = self._registry.render().encode()[: SLOT_BYTES - _LENGTH.size]
+        data = self._registry.render().encode()
+        if len(data) > SLOT_BYTES - _LENGTH.size:
+            data = data[: data.rfind(b"\n", 0, SLOT_BYTES - _LENGTH.size) + 1]
         base = self._index * SLOT_BYTES
         # Length zero first: a reader never joins half of an old and half of a new page.
         self._map[base : base + 4] = _LENGTH.pack(0)

@@ -105,8 +105,13 @@ class Registry:
                 if isinstance(metric, Histogram):
                     lines.extend(_histogram_lines(name, labels, metric))
                 else:
-                    lines.append(f"{name}{_braces(labels)} {metric.value:g}")
+                    lines.append(f"{name}{_braces(labels)} {_number(metric.value)}")
         return "\n".join(lines) + "\n"
+
+
+def _number(value: float) -> str:
+    """Every digit: a rounded counter would seem to stand still once it is large."""
+    return str(int(value)) if value == int(value) else repr(value)
 
 
 def _histogram_lines(name: str, labels: Labels, metric: Histogram) -> list[str]:

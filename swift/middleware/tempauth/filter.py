@@ -146,11 +146,12 @@ class Tempauth(Filter):
         problem = self._check_account_acl(request, container)
         if problem is not None:
             return problem
-        groups = (request.env.get("REMOTE_USER") or "").split(",")
+        groups = [group for group in (request.env.get("REMOTE_USER") or "").split(",") if group]
         if self._owns(request, groups, account, prefix, container):
             request.env["swift_owner"] = True
             return None
-        if RESELLER_READER in groups and request.method in ("GET", "HEAD"):
+        hidden = account[len(prefix) :].startswith(".")
+        if RESELLER_READER in groups and not hidden and request.method in ("GET", "HEAD"):
             return None
         if self._acl_allows(request, groups, obj):
             return None
@@ -182,7 +183,7 @@ class Tempauth(Filter):
             obj or ".rlistings" in acl_groups
         ):
             return True
-        return any(group in acl_groups for group in groups if group)
+        return any(group in acl_groups for group in groups)
 
     def _account_acl_allows(
         self, request: Request, groups: list[str], account: str, container: str | None
