@@ -1,6 +1,7 @@
 """Every API case gets the answer that was recorded from the peer: status, headers and body."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,19 @@ def without_copy(value):
     return ", ".join(item for item in value.split(", ") if item != "COPY")
 
 
+def without_statistics(answer):
+    """Account statistics come late from the container updater: how late is not what is compared."""
+    if not re.match(r"(GET|HEAD) /v1/AUTH_test(\?\S*)? ", answer["request"]):
+        return
+    for name in ("x-account-object-count", "x-account-bytes-used", "x-account-container-count"):
+        answer["headers"].pop(name, None)
+    body = re.sub(r'"count": \d+, "bytes": \d+', '"count": *, "bytes": *', answer["body"])
+    body = re.sub(r"<count>\d+</count><bytes>\d+</bytes>", "<count>*</count><bytes>*</bytes>", body)
+    if body != answer["body"]:
+        answer["headers"]["content-length"] = "*"
+    answer["body"] = body
+
+
 def test_there_is_an_answer_to_every_recorded_one(answers):
     assert [a["request"] for a in answers] == [g["request"] for g in GOLDEN]
 
@@ -48,6 +62,7 @@ def test_the_answer_is_the_recorded_one(answers, number):
         assert ours["status"] == theirs["status"]
         return
     for side in (ours, theirs):
+        without_statistics(side)
         for name in ("allow", "access-control-allow-methods"):
             if name in side["headers"]:
                 side["headers"][name] = without_copy(side["headers"][name])
