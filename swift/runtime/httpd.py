@@ -159,6 +159,9 @@ class HttpServer:
         # The rest of a refused upload is dropped when it is short, and only after the answer: the client
         # may send it slowly or not at all. Otherwise the connection ends.
         may_keep = may_keep and (body.finished or body.is_short)
+        if head.minor == 0 and not _has_length(response):
+            # Only the end of the connection can say where such a body ends.
+            may_keep = False
         self._send(connection, head, response, keep=may_keep)
         if body.finished or (may_keep and body.drain()):
             return may_keep
@@ -206,10 +209,8 @@ class HttpServer:
                 headers["content-length"] = "0" if empty else str(len(body))
             elif isinstance(body, FileBody):
                 headers["content-length"] = str(body.length)
-        chunked = not isinstance(body, bytes) and "content-length" not in headers
-        if chunked and head.minor == 0:
-            chunked, keep = False, False
-        elif chunked and head.method != "HEAD":
+        chunked = head.minor == 1 and not _has_length(response)
+        if chunked and head.method != "HEAD":
             extra += "Transfer-Encoding: chunked\r\n"
         if not keep:
             extra += "Connection: close\r\n"
@@ -251,6 +252,10 @@ class HttpServer:
         except (OSError, green.DeadlineExceeded):
             # Gone already, or still sending after the moment: either way the socket is closed next.
             return
+
+
+def _has_length(response: Response) -> bool:
+    return isinstance(response.body, bytes | FileBody) or "content-length" in response.headers
 
 
 def _handshake(context: ssl.SSLContext, sock: Any, deadline: float) -> Any:

@@ -48,7 +48,14 @@ _LINE = st.binary(max_size=40).map(lambda b: b.replace(b"\r\n", b""))
             st.lists(
                 st.tuples(
                     st.sampled_from(
-                        [b"Host", b"Content-Length", b"Transfer-Encoding", b"Connection", b"Upgrade", b"Expect"]
+                        [
+                            b"Host",
+                            b"Content-Length",
+                            b"Transfer-Encoding",
+                            b"Connection",
+                            b"Upgrade",
+                            b"Expect",
+                        ]
                     ),
                     _LINE | st.sampled_from([b"", b"3", b"chunked", b"close", b"h2c", b"100-continue"]),
                 ),
@@ -82,7 +89,9 @@ def test_arbitrary_answers_become_a_head_or_a_bad_head(data, method):
 
 
 def test_a_head_is_values():
-    parsed = parse(head(b"GET /v1/a%20b?x=y&z HTTP/1.1", b"X-Object-Meta-A: caf\xc3\xa9 ", b"X-A: 1", b"x-a: 2"))
+    parsed = parse(
+        head(b"GET /v1/a%20b?x=y&z HTTP/1.1", b"X-Object-Meta-A: caf\xc3\xa9 ", b"X-A: 1", b"x-a: 2")
+    )
     assert (parsed.method, parsed.raw_path, parsed.query) == ("GET", "/v1/a%20b", "x=y&z")
     assert parsed.headers == {"host": "x", "x-object-meta-a": "caf\xc3\xa9", "x-a": "1, 2"}
     assert (parsed.minor, parsed.keep_alive, parsed.length, parsed.chunked) == (1, True, 0, False)

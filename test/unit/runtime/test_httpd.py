@@ -1,0 +1,585 @@
+"""The HTTP server over real sockets: framing, connections, slow and vanishing clients."""
+
+import os
+import shutil
+import ssl
+import subprocess
+import time
+
+import pytest
+
+from swift import green
+from swift.http.body import BodyError, FileBody
+from swift.http.response import HTTPError, Response
+from swift.wire.http1 import HeadLimits
+from test.support.wire import Wire
+
+HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n"
+
+
+def await_true(condition, seconds=5.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        green.sleep(0.01)
+
+
+class Relay:
+    """A relayed body that gives its pieces and then perhaps breaks off."""
+
+    def __init__(self, pieces, length, error=None):
+        self.pieces = list(pieces)
+        self.length = length
+        self.error = error
+        self.closed = False
+
+    def read_into(self, buffer):
+        if not self.pieces:
+            if self.error:
+                raise self.error
+            return 0
+        piece = self.pieces.pop(0)
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self):
+        self.closed = True
+
+
+# --- connections --------------------------------------------------------------------------------------
+
+
+def test_a_connection_serves_one_request_after_the_other(bench):
+    wire = bench.wire()
+    for n in range(3):
+        answer = wire.ask("GET", f"/{n}")
+        assert (answer.status, answer.body, answer.keep_alive) == (200, b"hello", True)
+        assert "date" in answer.headers
+    assert [r.raw_path for r in bench.requests] == ["/0", "/1", "/2"]
+    assert bench.ended == [(5, True)] * 3
+
+
+def test_pipelined_requests_are_answered_in_order(bench):
+    bench.answer = lambda request: Response(200, {}, request.raw_path.encode() + request.body.read())
+    wire = bench.wire()
+    wire.send(
+        b"PUT /a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
+        b"PUT /b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\n"
+        b"GET /c HTTP/1.1\r\nHost: x\r\n\r\n"
+    )
+    assert [wire.reply().body for _ in range(3)] == [b"/aabc", b"/bde", b"/c"]
+
+
+def test_a_pipelined_request_after_an_unread_body_is_not_taken_for_that_body(bench):
+    wire = bench.wire()
+    wire.send(b"PUT /a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabcGET /b HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert [wire.reply().status for _ in range(2)] == [200, 200]
+    assert [r.raw_path for r in bench.requests] == ["/a", "/b"]
+
+
+@pytest.mark.parametrize(
+    ("head", "keeps"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", False),
+        (b"GET / HTTP/1.0\r\n\r\n", False),
+        (b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", True),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", True),
+    ],
+)
+def test_the_client_says_whether_the_connection_goes_on(bench, head, keeps):
+    wire = bench.wire()
+    wire.send(head)
+    answer = wire.reply()
+    if keeps:
+        assert answer.headers.get("connection", "keep-alive") == "keep-alive"
+        wire.send(head)
+        assert wire.reply().status == 200
+    else:
+        assert answer.headers["connection"] == "close"
+        assert wire.rest() == b""
+
+
+def test_a_response_may_ask_to_end_the_connection(bench):
+    def answer(_request):
+        response = Response(200, {}, b"x")
+        response.close_connection = True
+        return response
+
+    bench.answer = answer
+    wire = bench.wire()
+    assert wire.ask("GET").headers["connection"] == "close"
+    assert wire.rest() == b""
+
+
+def test_no_more_clients_are_served_at_once_than_allowed(make_bench):
+    bench = make_bench(max_clients=2, client_timeout_s=5)
+    first, second, third = (bench.wire() for _ in range(3))
+    assert first.ask("GET").status == second.ask("GET").status == 200
+    third.send(HEAD + b"\r\n")
+    assert not third.has_input(0.2)
+    first.close()
+    assert third.reply().status == 200
+
+
+def test_an_idle_connection_ends_after_its_timeout(make_bench):
+    bench = make_bench(client_timeout_s=5, keepalive_timeout_s=0.2)
+    wire = bench.wire()
+    wire.ask("GET")
+    started = time.monotonic()
+    assert wire.rest() == b""
+    assert time.monotonic() - started < 2
+
+
+# --- requests -----------------------------------------------------------------------------------------
+
+
+def test_a_slow_head_is_answered_with_408(make_bench):
+    bench = make_bench(client_timeout_s=0.2)
+    wire = bench.wire()
+    wire.send(b"GET / HTT")
+    assert wire.reply().status == 408
+    assert wire.rest() == b""
+
+
+def test_a_head_that_trickles_does_not_hold_its_place_for_ever(make_bench):
+    bench = make_bench(client_timeout_s=0.3)
+    wire = bench.wire()
+    started = time.monotonic()
+    wire.send(b"GET / HTTP/1.1\r\n")
+    while not wire.has_input(0.05):
+        wire.send(b"X: y\r\n")
+        assert time.monotonic() - started < 2
+    assert wire.reply().status == 408
+
+
+def test_a_client_that_stops_inside_its_body_is_told_to_the_handler(make_bench):
+    bench = make_bench(client_timeout_s=0.2)
+    seen = []
+
+    def answer(request):
+        try:
+            request.body.read()
+        except BodyError as error:
+            seen.append(type(error).__name__)
+            raise HTTPError(408)
+        return Response(201)
+
+    bench.answer = answer
+    bench._handle = None
+    wire = bench.wire()
+    wire.send(b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc")
+    assert wire.reply().status == 408
+    assert seen == ["BodyTimeout"]
+
+
+@pytest.mark.parametrize(
+    ("framing", "error", "status"),
+    [
+        (b"Content-Length: 10\r\n\r\nabc", "ClientDisconnected", 499),
+        (b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", "ClientDisconnected", 499),
+        (b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n", "BadFraming", 499),
+    ],
+)
+def test_a_broken_body_is_an_error_of_the_client(bench, framing, error, status):
+    seen = []
+
+    def answer(request):
+        try:
+            return Response(201, {}, request.body.read())
+        except BodyError as problem:
+            seen.append(type(problem).__name__)
+            raise
+
+    bench.answer = answer
+    wire = bench.wire()
+    wire.send(b"PUT / HTTP/1.1\r\nHost: x\r\n" + framing)
+    wire.sock.shutdown(1)
+    assert wire.reply().status == status
+    assert seen == [error]
+    assert bench.log.lines == []
+
+
+def test_a_handler_reads_in_pieces_of_its_choice(bench):
+    def answer(request):
+        pieces = []
+        while piece := request.body.read(4):
+            pieces.append(piece)
+        assert all(len(p) <= 4 for p in pieces)
+        return Response(200, {}, b"".join(pieces) + b"|%d" % request.body.received)
+
+    bench.answer = answer
+    wire = bench.wire()
+    assert wire.ask("PUT", body=b"0123456789").body == b"0123456789|10"
+    wire.send(b"PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n0\r\n\r\n")
+    assert wire.reply().body == b"0123456789|10"
+
+
+def test_100_continue_is_sent_when_the_body_is_first_read_and_only_then(bench):
+    proceed = green.Event()
+
+    def answer(request):
+        proceed.wait(5)
+        return Response(201, {}, request.body.read())
+
+    bench.answer = answer
+    wire = bench.wire()
+    wire.send(b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
+    assert not wire.has_input(0.1)
+    proceed.set()
+    assert wire.reply().status == 100
+    wire.send(b"abc")
+    answer = wire.reply()
+    assert (answer.status, answer.body, answer.keep_alive) == (201, b"abc", True)
+
+
+def test_a_refusal_before_reading_spares_the_client_its_upload(bench):
+    bench.answer = lambda request: Response(404)
+    wire = bench.wire()
+    wire.send(b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
+    answer = wire.reply()
+    assert (answer.status, answer.headers["connection"]) == (404, "close")
+    assert wire.rest() == b""
+
+
+def test_an_unknown_expectation_is_417(bench):
+    wire = bench.wire()
+    wire.send(b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: cake\r\n\r\n")
+    assert wire.reply().status == 417
+    assert bench.requests == []
+
+
+def test_a_handler_may_send_headers_with_100_continue_and_read_a_second_stage(bench):
+    def answer(request):
+        request.body.send_continue({"x-obj-metadata-footer": "yes"})
+        first = request.body.read()
+        request.body.send_continue({"x-stage": "2"})
+        request.body.next_stage()
+        return Response(201, {}, first + request.body.read())
+
+    bench.answer = answer
+    wire = bench.wire()
+    wire.send(b"PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n")
+    assert wire.reply().headers["x-obj-metadata-footer"] == "yes"
+    wire.send(b"3\r\nabc\r\n0\r\n\r\n")
+    assert wire.reply().headers["x-stage"] == "2"
+    wire.send(b"3\r\ndef\r\n0\r\n\r\n")
+    assert wire.reply().body == b"abcdef"
+
+
+def test_a_short_unread_body_is_dropped_and_the_connection_kept(bench):
+    bench.answer = lambda request: Response(401)
+    wire = bench.wire()
+    for _ in range(2):
+        answer = wire.ask("PUT", body=b"x" * 5000)
+        assert (answer.status, answer.keep_alive) == (401, True)
+
+
+@pytest.mark.parametrize("framing", [b"Content-Length: 100\r\n", b"Transfer-Encoding: chunked\r\n"])
+def test_a_refusal_does_not_wait_for_a_slow_upload(bench, framing):
+    bench.answer = lambda request: Response(401)
+    wire = bench.wire()
+    wire.send(b"PUT / HTTP/1.1\r\nHost: x\r\n" + framing + b"\r\n")
+    assert wire.reply().status == 401
+
+
+def test_a_long_unread_body_ends_the_connection_after_the_answer(bench):
+    bench.answer = lambda request: Response(413)
+    wire = bench.wire()
+    wire.send(b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n" + b"x" * 300000)
+    answer = wire.reply()
+    assert (answer.status, answer.headers["connection"]) == (413, "close")
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"nonsense\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"GET /" + b"a" * 200 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),
+        (b"GET /" + b"a" * 300, 414),
+        (HEAD + b"X: " + b"a" * 200 + b"\r\n\r\n", 400),
+        (HEAD + b"X: a\r\n" * 20 + b"\r\n", 431),
+        (b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505),
+    ],
+)
+def test_a_bad_head_is_refused_and_its_connection_ended(make_bench, data, status):
+    bench = make_bench(limits=HeadLimits(100, 100, 10), client_timeout_s=2)
+    wire = bench.wire()
+    wire.send(data)
+    answer = wire.reply()
+    assert (answer.status, answer.headers["connection"]) == (status, "close")
+    assert wire.rest() == b""
+    assert bench.requests == []
+
+
+# --- responses ----------------------------------------------------------------------------------------
+
+
+def test_head_has_the_headers_of_get_and_no_body(bench):
+    wire = bench.wire()
+    answer = wire.ask("HEAD")
+    assert (answer.status, answer.headers["content-length"]) == (200, "5")
+    assert wire.ask("GET").body == b"hello"
+
+
+@pytest.mark.parametrize("status", [204, 304])
+def test_statuses_without_body_never_carry_one(bench, status):
+    bench.answer = lambda request: Response(status, {}, b"never")
+    wire = bench.wire()
+    wire.ask("GET")
+    assert wire.ask("GET").status == status
+
+
+def test_a_body_of_unknown_length_is_chunked_and_empty_pieces_do_not_end_it(bench):
+    bench.answer = lambda request: Response(200, {}, iter([b"ab", b"", b"cd"]))
+    wire = bench.wire()
+    answer = wire.ask("GET")
+    assert (answer.body, answer.headers["transfer-encoding"]) == (b"abcd", "chunked")
+    assert wire.ask("HEAD").status == 200
+    assert bench.ended[0] == (4, True)
+
+
+def test_an_http_1_0_client_gets_unknown_lengths_until_the_end_of_the_connection(bench):
+    bench.answer = lambda request: Response(200, {}, iter([b"ab", b"cd"]))
+    wire = bench.wire()
+    wire.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+    head, _, body = wire.rest().partition(b"\r\n\r\n")
+    assert body == b"abcd"
+    assert b"chunked" not in head
+    assert b"Connection: close" in head
+
+
+def file_body(path, offset, length, closed):
+    fd = os.open(path, os.O_RDONLY)
+    return FileBody(fd, offset, length, lambda: (os.close(fd), closed.append(True)))
+
+
+@pytest.mark.parametrize("size", [10, 3_000_000])
+def test_a_file_range_arrives_and_its_file_is_closed_once(bench, tmp_path, size):
+    data = os.urandom(size + 20)
+    (tmp_path / "f").write_bytes(data)
+    closed = []
+    bench.answer = lambda request: Response(200, {}, file_body(tmp_path / "f", 7, size, closed))
+    wire = bench.wire()
+    assert wire.ask("GET").body == data[7 : size + 7]
+    assert wire.ask("HEAD").headers["content-length"] == str(size)
+    await_true(lambda: len(bench.ended) == 2)
+    assert closed == [True, True]
+    assert bench.ended == [(size, True), (0, True)]
+
+
+def test_a_body_may_mix_bytes_and_file_ranges(bench, tmp_path):
+    (tmp_path / "f").write_bytes(b"0123456789")
+    closed = []
+
+    def pieces():
+        yield b"--b\r\n"
+        body = file_body(tmp_path / "f", 2, 3, closed)
+        yield body
+        body.close()
+        yield b"--end"
+
+    wire = bench.wire()
+    bench.answer = lambda request: Response(200, {"content-length": "13"}, pieces())
+    assert wire.ask("GET").body == b"--b\r\n234--end"
+    bench.answer = lambda request: Response(200, {}, pieces())
+    assert wire.ask("GET").body == b"--b\r\n234--end"
+    assert closed == [True, True]
+
+
+def test_a_relayed_body_is_passed_on_and_closed(bench):
+    body = Relay([b"a" * 1000, b"b" * 500], 1500)
+    bench.answer = lambda request: Response(200, {"content-length": "1500"}, body)
+    wire = bench.wire()
+    assert wire.ask("GET").body == b"a" * 1000 + b"b" * 500
+    await_true(lambda: body.closed)
+    assert bench.ended == [(1500, True)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        Relay([b"abc"], 10, BodyError("gone")),
+        Relay([b"abc"], 10),
+        [b"abc"],
+        [b"abc" * 10],
+    ],
+    ids=["breaks off", "ends early", "too short", "too long"],
+)
+def test_a_body_that_is_not_as_announced_ends_the_connection(bench, body):
+    bench.answer = lambda request: Response(200, {"content-length": "10"}, body)
+    wire = bench.wire()
+    wire.send(HEAD + b"\r\n" + HEAD + b"\r\n")
+    received = wire.rest()
+    assert received.count(b"HTTP/1.1") == 1
+    assert b"abc" in received
+    assert len(received.partition(b"\r\n\r\n")[2]) <= 10
+    await_true(lambda: bench.ended)
+    assert [complete for _, complete in bench.ended] == [False]
+
+
+def test_a_client_that_vanishes_inside_the_response_is_reported_as_incomplete(bench):
+    def endless():
+        while True:
+            yield b"x" * 65536
+            green.sleep(0)
+
+    bench.answer = lambda request: Response(200, {}, endless())
+    wire = bench.wire()
+    wire.send(HEAD + b"\r\n")
+    wire.recv()
+    wire.close()
+    bench.wires.remove(wire)
+    await_true(lambda: bench.ended)
+    assert bench.ended[0][1] is False
+    assert bench.log.lines == []
+
+
+def test_a_client_that_takes_nothing_is_given_up(make_bench):
+    bench = make_bench(client_timeout_s=0.3)
+    bench.answer = lambda request: Response(200, {}, b"x" * 50_000_000)
+    wire = bench.wire()
+    wire.send(HEAD + b"\r\n")
+    await_true(lambda: bench.ended)
+    assert bench.ended[0][1] is False
+
+
+def test_an_error_of_the_handler_is_a_plain_500_and_logged(bench):
+    def answer(_request):
+        raise RuntimeError("secret")
+
+    bench.answer = answer
+    wire = bench.wire()
+    answer = wire.ask("GET")
+    assert (answer.status, answer.body) == (500, b"An error occurred")
+    assert "secret" in bench.log.lines[0]
+    assert answer.keep_alive
+
+
+def test_an_error_inside_a_body_is_logged_and_ends_the_connection(bench):
+    def broken():
+        yield b"a"
+        raise RuntimeError("inside")
+
+    bench.answer = lambda request: Response(200, {}, broken())
+    wire = bench.wire()
+    wire.send(HEAD + b"\r\n")
+    assert wire.rest().endswith(b"1\r\na\r\n")
+    assert "inside" in bench.log.lines[0]
+
+
+def test_a_response_header_with_a_line_break_is_never_sent(bench):
+    bench.answer = lambda request: Response(200, {"x-a": "b\r\nX-Evil: 1"}, b"x")
+    wire = bench.wire()
+    wire.send(HEAD + b"\r\n")
+    assert wire.rest() == b""
+    assert bench.log.lines
+
+
+def test_the_servers_own_pages_are_answered_before_any_filter(make_bench):
+    bench = make_bench(pages={"/metrics": lambda request: Response(200, {}, b"page")})
+    assert bench.wire().ask("GET", "/metrics").body == b"page"
+    assert bench.requests == []
+
+
+# --- stopping -----------------------------------------------------------------------------------------
+
+
+def test_stopping_ends_idle_connections_at_once_and_lets_busy_ones_finish(make_bench):
+    bench = make_bench(client_timeout_s=5)
+    release = green.Event()
+    idle, busy = bench.wire(), bench.wire()
+    idle.ask("GET")
+
+    def answer(_request):
+        release.wait(5)
+        return Response(200, {}, b"done")
+
+    bench.answer = answer
+    busy.send(HEAD + b"\r\n")
+    await_true(lambda: len(bench.requests) == 2)
+    stopping = green.spawn(bench.server.stop, 5.0)
+    assert idle.rest() == b""
+    assert not stopping.done
+    release.set()
+    answer = busy.reply()
+    assert (answer.body, answer.headers["connection"]) == (b"done", "close")
+    stopping.wait()
+
+
+def test_stopping_does_not_wait_longer_than_its_grace(make_bench):
+    bench = make_bench(client_timeout_s=5)
+    bench.answer = lambda request: green.sleep(3) or Response(200)
+    wire = bench.wire()
+    wire.send(HEAD + b"\r\n")
+    await_true(lambda: bench.requests)
+    started = time.monotonic()
+    bench.server.stop(0.2)
+    assert time.monotonic() - started < 1.5
+
+
+def test_descriptors_of_hung_up_idle_connections_can_be_used_again_while_stopping(make_bench):
+    bench = make_bench(client_timeout_s=5)
+    idle = [bench.wire() for _ in range(5)]
+    for wire in idle:
+        wire.ask("GET")
+    green.spawn_detached(bench.server.stop, 2.0)
+    for wire in idle:
+        assert wire.rest() == b""
+    other = make_bench(client_timeout_s=5)
+    for _ in range(10):
+        assert other.wire().ask("GET").status == 200
+
+
+# --- TLS ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the openssl command to make a certificate")
+    root = tmp_path_factory.mktemp("tls")
+    command = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    files = ["-keyout", str(root / "key"), "-out", str(root / "cert")]
+    subprocess.run(["openssl", *command.split(), *files], check=True, capture_output=True)
+    return root
+
+
+def tls_wire(bench):
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    plain = green.connect("127.0.0.1", bench.port, time.monotonic() + 5)
+    sock = context.wrap_socket(plain, do_handshake_on_connect=False)
+    while True:
+        try:
+            sock.do_handshake()
+            break
+        except ssl.SSLWantReadError:
+            green.wait_readable(sock.fileno(), time.monotonic() + 5)
+    bench.wires.append(Wire(bench.port, sock=sock))
+    return bench.wires[-1]
+
+
+def test_tls_serves_bytes_files_and_uploads(make_bench, certificate, tmp_path):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert", certificate / "key")
+    bench = make_bench(tls=context, client_timeout_s=5)
+    wire = tls_wire(bench)
+    assert wire.ask("GET").body == b"hello"
+    assert bench.requests[0].scheme == "https"
+    bench.answer = lambda request: Response(201, {}, request.body.read())
+    assert wire.ask("PUT", body=b"u" * 40_000).body == b"u" * 40_000
+    data = os.urandom(300_000)
+    (tmp_path / "f").write_bytes(data)
+    bench.answer = lambda request: Response(200, {}, file_body(tmp_path / "f", 0, len(data), []))
+    assert wire.ask("GET").body == data
+
+
+def test_a_client_that_talks_plain_http_to_tls_is_dropped(make_bench, certificate):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert", certificate / "key")
+    bench = make_bench(tls=context, client_timeout_s=1)
+    wire = bench.wire()
+    wire.send(HEAD + b"\r\n")
+    assert b"HTTP/1.1 200" not in wire.rest()
+    assert tls_wire(bench).ask("GET").status == 200
