@@ -293,6 +293,7 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
 
     def __init__(self, clock: Any = None) -> None:
         super().__init__(clock)
+        self.running = self.stopping = False
         self._waiters: dict[int, Any] = {}
 
     def wait_for(self, fd: int, events: int, deadline: float | None) -> None:

@@ -159,7 +159,7 @@ class HttpTransport:
             ip, port, method, path, sent, body, connect_timeout_s=connect_timeout_s, timeout_s=timeout_s
         )
         answer = exchange.reply()
-        return Reply(answer.status, answer.headers, answer.body.read_all(), answer.reason)
+        return Reply(answer.status, answer.headers, b"".join(answer.body), answer.reason)
 
     def open(
         self,
@@ -378,13 +378,6 @@ class LinkBody:
             data, self.whole = self.whole[:size], self.whole[size:]
             return data
         return self._read_link(size)
-
-    def read_all(self) -> bytes:
-        """Everything that is left."""
-        if self.whole is not None:
-            data, self.whole = self.whole, b""
-            return data
-        return b"".join(iter(lambda: self._read_link(RECV_BYTES), b""))
 
     def _read_link(self, size: int) -> bytes:
         link = self._link

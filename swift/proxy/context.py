@@ -53,14 +53,16 @@ class ProxyContext:
             statsd=self.telemetry.statsd,
         )
         self.timings = Timings(self.clock, settings.timing_expiry)
-        self._planners = {None: Planner(self, settings)}
-        for index, special in self.policy_settings.items():
-            self._planners[index] = Planner(self, special)  # type: ignore[index]
+        self._planner = Planner(self, settings)
+        self._special_planners = {
+            index: Planner(self, special) for index, special in self.policy_settings.items()
+        }
 
     def planner(self, policy_index: int | None = None) -> Planner:
         """The node order for a policy; accounts and containers use the general one."""
-        planners = self._planners
-        return planners.get(policy_index) or planners[None]  # type: ignore[call-overload,no-any-return]
+        if policy_index is None:
+            return self._planner
+        return self._special_planners.get(policy_index, self._planner)
 
     @property
     def agent(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from swift.gateway.info import ContainerInfo
 from swift.http.request import Request
@@ -30,7 +30,7 @@ def is_origin_allowed(settings: ProxySettings, info: ContainerInfo, origin: str)
 
 
 def preflight(
-    settings: ProxySettings, info: ContainerInfo | None, request: Request, methods: Iterable[str]
+    settings: ProxySettings, info: ContainerInfo | None, request: Request, methods: Sequence[str]
 ) -> Response:
     """The answer to OPTIONS on a container or object; ``info`` is None for other paths."""
     allow = ", ".join(methods)
@@ -38,7 +38,7 @@ def preflight(
     if not origin or info is None:
         return Response(200, {"allow": allow, "content-type": HTML})
     wanted = request.headers.get("access-control-request-method")
-    if wanted not in methods or not is_origin_allowed(settings, info, origin):
+    if wanted is None or wanted not in methods or not is_origin_allowed(settings, info, origin):
         return error_response(401, headers={"allow": allow})
     headers = {"allow": allow, "access-control-allow-methods": allow}
     vary = []

@@ -279,8 +279,14 @@ class ResponseHead:
         self.length: int | None = 0
         self.chunked = False
 
-    on_header = RequestHead.on_header
-    _broken = False
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """llhttp callback; repeated names are joined."""
+        key = _names.get(name)
+        if key is None:
+            key = _new_name(name)
+        if key:
+            text = value.decode("latin-1").rstrip(" \t")
+            self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
 
     def on_status(self, reason: bytes) -> None:
         """llhttp callback."""

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from swift import green
 from swift.base.etag import unquote_etag
 from swift.cluster.fanout import Answer
+from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import quorum_size
 from swift.cluster.transport import Exchange, TransportError
 from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
@@ -93,7 +95,7 @@ class Uploader:
             request=request,
         )
 
-    def _nodes(self, target: ObjectTarget) -> Iterator[Node]:
+    def _nodes(self, target: ObjectTarget) -> NodeIterator:
         planner = self._context.planner(target.policy.index)
         return planner.for_write(target.view, target.part, "object")
 
@@ -108,7 +110,7 @@ class Uploader:
         framing = {"content-length": str(length)} if length else {"transfer-encoding": "chunked"}
         nodes = self._nodes(target)
         opened = green.gather(
-            [lambda h=headers: self._open(nodes, target, {**h, **framing}) for headers in attempts]
+            [partial(self._open, nodes, target, {**headers, **framing}) for headers in attempts]
         )
         sinks = [sink for sink in opened if isinstance(sink, _Sink)]
         answers = [answer for answer in opened if isinstance(answer, Answer)]
