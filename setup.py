@@ -23,6 +23,9 @@ FILTERS = {
 COMMANDS = {
     "swift-aio": "swift.cli.aio:main",
     "swift-ring-builder": "swift.cli.ring_builder:main",
+    "swift-ring-builder-safe": "swift.cli.ring_builder:main",
+    "swift-ring-builder-analyzer": "swift.cli.ring_builder_analyzer:main",
+    "swift-ring-composer": "swift.cli.ring_composer:main",
     **{f"swift-{name}-server": f"swift.cli.{name}_server:main" for name in SERVERS},
     **{f"swift-{name.replace('_', '-')}": f"swift.cli.{name}:main" for name in DAEMONS},
 }
@@ -49,6 +52,10 @@ setup(
         ],
         "paste.filter_factory": [
             f"{name} = swift.middleware.{module}:filter_factory" for name, module in FILTERS.items()
+        ],
+        "swift.diskfile": [
+            "replication.fs = swift.store.registry:file_store",
+            "erasure_coding.fs = swift.store.registry:file_store",
         ],
         "console_scripts": [f"{name} = {target}" for name, target in COMMANDS.items()],
     },
