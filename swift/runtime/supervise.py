@@ -79,7 +79,11 @@ class _Child:
             code = os.waitstatus_to_exitcode(self._status)
             log.error(f"worker for {self.share} (pid {self.pid}) ended with status {code}")
             return None
-        value = json.loads(data)
+        try:
+            value = json.loads(data)
+        except ValueError:
+            # It was told to end and did so without a word.
+            return None
         return value if isinstance(value, dict) else None
 
 

@@ -1,0 +1,170 @@
+"""Late news arrives: container rows and account counts after servers and updaters died."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from urllib.parse import quote
+
+from swift.base.hashing import PathHasher
+from swift.config.cluster import read_cluster_config
+from swift.ring.ring import Ring
+
+ACCOUNT = "AUTH_test"
+
+
+def hasher(cluster) -> PathHasher:
+    return read_cluster_config(str(cluster.plan.etc / "swift.conf")).hasher
+
+
+def container_nodes(cluster, container):
+    """Partition and (node number, ring node) of a container's replicas."""
+    ring = Ring(str(cluster.plan.etc / "container.ring.gz"))
+    part, nodes = ring.nodes(hasher(cluster).digest(ACCOUNT, container))
+    return part, [(node.zone, node) for node in nodes]
+
+
+def rows(cluster, container):
+    """The object names that each replica lists, by node number."""
+    part, nodes = container_nodes(cluster, container)
+    listed = {}
+    for number, node in nodes:
+        path = f"/{node.device}/{part}/{ACCOUNT}/{quote(container)}?format=json"
+        answer = cluster.raw("GET", path, port=node.port)
+        # 204 is an empty one.
+        listed[number] = sorted(row["name"] for row in answer.json()) if answer.status == 200 else []
+    return listed
+
+
+def pendings(cluster):
+    return [
+        path
+        for node in cluster.plan.node_numbers()
+        for path in cluster.device_path(node).glob("async_pending*/*/*")
+    ]
+
+
+def recon(cluster, node, server_type):
+    path = cluster.plan.recon(node) / f"{server_type}.recon"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def run_once(cluster, name, node):
+    """Run a daemon by hand, as an operator would; its log."""
+    kind = name.partition("-")[0]
+    conf = cluster.plan.etc / f"{kind}-server" / f"{node}.conf"
+    module = f"swift.cli.{name.replace('-', '_')}"
+    done = subprocess.run(
+        [sys.executable, "-m", module, str(conf), "once", "verbose"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Starting" in done.stderr
+    assert "Exited" in done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def stop_updaters(cluster, sig=signal.SIGKILL):
+    for node in cluster.plan.node_numbers():
+        cluster.kill(f"object-updater-{node}", sig)
+
+
+def leave_pendings(cluster, count, container="late"):
+    """Put objects while two of the container's servers are dead; the object names."""
+    assert cluster.request("PUT", container).status == 201
+    _, nodes = container_nodes(cluster, container)
+    dead = [f"container-{number}" for number, _ in nodes[:2]]
+    for name in dead:
+        cluster.kill(name)
+    names = [f"o{number:03d}" for number in range(count)]
+    for name in names:
+        assert cluster.request("PUT", f"{container}/{name}", body=b"12345").status == 201
+    cluster.await_true(lambda: pendings(cluster), "updates are kept")
+    for name in dead:
+        cluster.restart(name)
+    return names
+
+
+def test_rows_reach_every_replica_after_container_servers_died(own_cluster):
+    stop_updaters(own_cluster)
+    names = leave_pendings(own_cluster, 12)
+    # Without an updater they would stay away for ever.
+    assert pendings(own_cluster)
+    assert any(listed != names for listed in rows(own_cluster, "late").values())
+    for node in own_cluster.plan.node_numbers():
+        run_once(own_cluster, "object-updater", node)
+    assert pendings(own_cluster) == []
+    assert set(map(tuple, rows(own_cluster, "late").values())) == {tuple(names)}
+    facts = recon(own_cluster, 1, "object")
+    assert facts["object_updater_stats"]["failures_account_container_count"] == 0
+    assert facts["object_updater_last"] > 0
+    assert (own_cluster.plan.recon(1) / "object-updater.prom").read_text().startswith("# HELP")
+
+
+def test_a_killed_updater_loses_nothing_and_a_damaged_update_stops_nothing(own_cluster):
+    stop_updaters(own_cluster, signal.SIGTERM)
+    names = leave_pendings(own_cluster, 60)
+    before = len(pendings(own_cluster))
+    victim = pendings(own_cluster)[0]
+    device = victim.parents[2]
+    bad = victim.parent / f"{'0' * 29}{victim.parent.name}-1700000000.00000"
+    bad.write_bytes(b"cut off")
+    _slow_down(own_cluster)
+    for node in own_cluster.plan.node_numbers():
+        own_cluster.restart(f"object-updater-{node}")
+    own_cluster.await_true(lambda: len(pendings(own_cluster)) < before - 5, "some were delivered")
+    stop_updaters(own_cluster)
+    left = len(pendings(own_cluster))
+    assert 0 < left < before
+    for node in own_cluster.plan.node_numbers():
+        own_cluster.restart(f"object-updater-{node}")
+    own_cluster.await_true(lambda: not pendings(own_cluster), "the rest was delivered", 60)
+    assert set(map(tuple, rows(own_cluster, "late").values())) == {tuple(names)}
+    assert (device / "quarantined" / "objects" / bad.name).read_bytes() == b"cut off"
+    assert "Traceback" not in own_cluster.log_text()
+
+
+def _slow_down(cluster):
+    """A few updates a second, so that the updater can be killed half-way; passes follow each other."""
+    for node in cluster.plan.node_numbers():
+        conf = cluster.plan.etc / "object-server" / f"{node}.conf"
+        text = conf.read_text()
+        head, section, tail = text.partition("[object-updater]\n")
+        assert section
+        conf.write_text(f"{head}{section}objects_per_second = 10\n{tail.replace('= 5', '= 1')}")
+
+
+def test_accounts_know_their_counts_soon_after_uploads(own_cluster):
+    for container in ("one", "two"):
+        assert own_cluster.request("PUT", container).status == 201
+        for number in range(5):
+            assert own_cluster.request("PUT", f"{container}/o{number}", body=b"x" * 100).status == 201
+
+    def counts():
+        headers = own_cluster.request("HEAD").headers
+        return headers["x-account-object-count"], headers["x-account-bytes-used"]
+
+    own_cluster.await_true(lambda: counts() == ("10", "1000"), "counts are right", 20)
+    assert own_cluster.request("DELETE", "two/o1").status == 204
+    own_cluster.await_true(lambda: counts() == ("9", "900"), "counts follow deletions", 20)
+    own_cluster.await_true(
+        lambda: "container_updater_sweep" in recon(own_cluster, 1, "container"), "recon is written"
+    )
+    assert "Traceback" not in own_cluster.log_text()
+
+
+def test_daemons_survive_sighup_and_end_at_sigterm(own_cluster):
+    for name in ("object-updater-1", "container-updater-1"):
+        log = own_cluster.plan.logs / f"{name}.log"
+        own_cluster.await_true(lambda log=log: "Starting" in log.read_text(), f"{name} has started")
+        pid = own_cluster.pid(name)
+        os.kill(pid, signal.SIGHUP)
+        # Its end would be logged by the time that the second signal has arrived.
+        own_cluster.kill(name, signal.SIGTERM)
+        assert f"Exited {pid}" in log.read_text()
+        assert "Traceback" not in log.read_text()

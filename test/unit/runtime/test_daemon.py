@@ -1,0 +1,171 @@
+"""The loop of all daemons: when passes start, how units run, what is told, how it ends."""
+
+import io
+import random
+
+import pytest
+
+from swift import green
+from swift.runtime.daemon import JITTER, Rhythm
+from test.support.daemons import CountingDuty, Rig
+
+HOUR_S = 3600.0
+
+
+@pytest.fixture
+def rig(tmp_path):
+    return Rig(tmp_path)
+
+
+def stop_after(rig, seconds):
+    """Request the end when so much virtual time has passed."""
+    end = rig.clock.now_s + seconds
+    sleep = rig.clock.sleep
+
+    def sleeping(slice_s):
+        sleep(slice_s)
+        if rig.clock.now_s >= end:
+            rig.stop.request()
+
+    rig.stop._sleep = sleeping
+
+
+def test_once_does_every_unit_of_every_share_and_reports(rig):
+    duty = CountingDuty(units=4, shares=("sda", "sdb"))
+    assert rig.runner(duty).once()
+    (sweep,) = duty.sweeps
+    assert {share: result.units for share, result in sweep.results.items()} == {"sda": 4, "sdb": 4}
+    assert sweep.results["sdb"].facts == {"share": "sdb"}
+    assert sweep.results["sdb"].counts == {"successes": 4}
+    assert rig.recon("object").read() == {"counter_last": rig.clock.now_s, "counter_sweep": 0.0}
+
+
+def test_a_day_of_passes_starts_one_per_interval_with_jitter(rig):
+    duty = CountingDuty()
+    stop_after(rig, 24 * HOUR_S)
+    rig.runner(duty, Rhythm(interval_s=300), rng=random.Random(5)).forever()
+    times = [at for _, at in duty.starts]
+    gaps = [b - a for a, b in zip(times, times[1:], strict=False)]
+    assert 0 < times[0] - 5_000_000_000.0 <= 300
+    assert min(gaps) >= 300 * (1 - JITTER) - 1e-3
+    assert max(gaps) <= 300 + 1e-3
+    assert len(set(gaps)) > 50
+    assert 287 <= len(times) <= 320
+
+
+def test_nodes_start_at_different_moments(tmp_path):
+    firsts = set()
+    for seed in range(5):
+        rig = Rig(tmp_path / str(seed))
+        duty = CountingDuty()
+        stop_after(rig, 600)
+        rig.runner(duty, Rhythm(interval_s=300), rng=random.Random(seed)).forever()
+        firsts.add(duty.starts[0][1])
+    assert len(firsts) == 5
+
+
+def test_a_pass_longer_than_the_interval_is_followed_by_the_next_at_once(rig):
+    duty = CountingDuty(units=10, act=lambda turn, _unit: rig.clock.advance(60))
+    stop_after(rig, 10 * HOUR_S)
+    rig.runner(duty, Rhythm(interval_s=300), rng=random.Random(1)).forever()
+    assert 55 <= len(duty.starts) <= 61
+
+
+def test_the_pace_is_even_over_hours(rig):
+    moments = []
+    duty = CountingDuty(units=20_000, act=lambda turn, _unit: moments.append(rig.clock.now_s))
+    rig.runner(duty, Rhythm(interval_s=300, units_per_second=2)).once()
+    gaps = [b - a for a, b in zip(moments, moments[1:], strict=False)]
+    assert min(gaps) > 0.49
+    assert abs(moments[-1] - moments[0] - 9999.5) < 1
+
+
+def test_units_run_at_the_same_time_up_to_the_concurrency(rig):
+    running, peak = [], []
+
+    def act(_turn, unit):
+        running.append(unit)
+        peak.append(len(running))
+        for _ in range(3):
+            green.sleep()
+        running.remove(unit)
+
+    duty = CountingDuty(units=20, act=act)
+    assert rig.runner(duty, Rhythm(30, concurrency=4)).once()
+    assert max(peak) == 4
+    assert not running
+    assert duty.sweeps[0].results["sda"].units == 20
+
+
+@pytest.mark.parametrize("concurrency", [1, 5])
+@pytest.mark.parametrize("error", [ValueError("unforeseen"), OSError(5, "bad disk")])
+def test_a_failing_unit_is_counted_and_takes_no_other_with_it(rig, concurrency, error):
+    def act(_turn, unit):
+        if unit == 2:
+            raise error
+
+    duty = CountingDuty(units=5, act=act)
+    assert rig.runner(duty, Rhythm(30, concurrency=concurrency)).once()
+    result = duty.sweeps[0].results["sda"]
+    assert result.units == 5
+    assert result.counts == {"successes": 5, "errors": 1}
+
+
+def test_a_share_that_cannot_be_planned_leaves_the_others_alone(rig):
+    def units(turn):
+        yield 1
+        if turn.share == "sda":
+            raise OSError(5, "bad disk")
+        yield 2
+
+    duty = CountingDuty(units=units, shares=("sda", "sdb"))
+    assert rig.runner(duty).once()
+    results = duty.sweeps[0].results
+    assert results["sda"].counts == {"successes": 1, "errors": 1}
+    assert results["sdb"].units == 2
+
+
+def test_a_failing_pass_does_not_end_the_daemon(rig):
+    duty = CountingDuty()
+    duty.shares = lambda: 1 / 0
+    stop_after(rig, HOUR_S)
+    rig.runner(duty, Rhythm(interval_s=60)).forever()
+    assert not duty.starts
+    assert rig.clock.slept >= HOUR_S
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_stopping_ends_at_the_next_unit_and_reports_no_half_pass(rig, concurrency):
+    done = []
+
+    def act(_turn, unit):
+        if unit == 3:
+            rig.stop.request()
+        green.sleep()
+        done.append(unit)
+
+    duty = CountingDuty(units=1000, shares=("sda", "sdb"), act=act)
+    assert rig.runner(duty, Rhythm(30, concurrency=concurrency)).once() is False
+    assert 4 <= len(done) <= 4 + concurrency
+    assert len(duty.starts) == 1
+    assert not duty.sweeps
+    assert rig.recon("object").read() == {}
+
+
+def test_counts_are_on_the_prometheus_page(rig):
+    runner = rig.runner(CountingDuty(units=3))
+    runner.once()
+    runner.once()
+    page = (rig.root.parent / "recon" / "counter.prom").read_text()
+    assert 'swift_daemon_events_total{daemon="counter",event="successes"} 6' in page
+    assert 'swift_daemon_units_total{daemon="counter"} 6' in page
+    assert 'swift_daemon_passes_total{daemon="counter"} 2' in page
+
+
+def test_a_terminal_sees_progress_and_is_left_clean(rig):
+    terminal = io.StringIO()
+    duty = CountingDuty(units=30, act=lambda turn, _unit: rig.clock.advance(0.1))
+    rig.runner(duty, terminal=terminal).once()
+    shown = terminal.getvalue().split("\r")
+    assert any("sda: 21 done in 2.1s, 10.0/s; 21 successes" in line for line in shown)
+    assert terminal.getvalue().endswith("\r\x1b[K\r")

@@ -1,0 +1,92 @@
+"""Worker processes of a pass: results come back, failures cost one share, stopping reaches all."""
+
+import os
+import signal
+import threading
+import time
+
+from swift.runtime.daemon import Rhythm
+from swift.runtime.stop import plain_stop
+from swift.runtime.supervise import run_shares
+from swift.telemetry.log import silent_log
+from test.support.daemons import CountingDuty, Rig
+
+
+def run(work, shares="abcd", limit=2, stop=None, **more):
+    return run_shares(list(shares), work, limit, stop or plain_stop(), silent_log(), **more)
+
+
+def test_every_share_runs_in_a_process_of_its_own():
+    results = run(lambda share: {"share": share, "pid": os.getpid()})
+    assert {result["share"] for result in results.values()} == set("abcd")
+    assert len({result["pid"] for result in results.values()} | {os.getpid()}) == 5
+
+
+def test_large_results_come_back_whole():
+    results = run(lambda share: {"text": share * 500_000})
+    assert results["c"] == {"text": "c" * 500_000}
+
+
+def test_a_worker_that_fails_or_is_killed_costs_only_its_share():
+    def work(share):
+        if share == "a":
+            raise ValueError("unforeseen")
+        if share == "b":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {}
+
+    assert set(run(work)) == {"c", "d"}
+
+
+def test_at_most_so_many_run_at_a_time(tmp_path):
+    def work(share):
+        mark = tmp_path / share
+        mark.touch()
+        seen = len(list(tmp_path.iterdir()))
+        time.sleep(0.05)
+        mark.unlink()
+        return {"seen": seen}
+
+    results = run(work, "abcdef", limit=2)
+    assert max(result["seen"] for result in results.values()) <= 2
+
+
+def test_a_stop_is_told_to_the_workers_and_starts_no_more():
+    stop = plain_stop()
+
+    def work(share):
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+        time.sleep(30)
+        return {}
+
+    threading.Timer(0.3, stop.request).start()
+    started = time.monotonic()
+    run_shares(["a", "b", "c"], work, 2, stop, silent_log(), grace_s=0.5)
+    assert time.monotonic() - started < 5
+
+
+def test_workers_that_do_not_listen_are_killed():
+    stop = plain_stop()
+
+    def work(share):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(30)
+        return {}
+
+    threading.Timer(0.2, stop.request).start()
+    started = time.monotonic()
+    assert run(work, "ab", stop=stop, grace_s=0.2) == {}
+    assert time.monotonic() - started < 5
+
+
+def test_a_runner_with_workers_joins_their_results_and_counts(tmp_path):
+    rig = Rig(tmp_path)
+    rig.stop = plain_stop()
+    duty = CountingDuty(units=3, shares=("sda", "sdb", "sdc"))
+    assert rig.runner(duty, Rhythm(30, workers=2)).once()
+    (sweep,) = duty.sweeps
+    assert {share: result.units for share, result in sweep.results.items()} == dict.fromkeys(
+        ("sda", "sdb", "sdc"), 3
+    )
+    page = (tmp_path / "recon" / "counter.prom").read_text()
+    assert 'event="successes"} 9' in page
