@@ -1,0 +1,477 @@
+"""A disk in memory that knows what a power cut may leave of it.
+
+``SimulatedDisk`` is a ``Disk``. It remembers every change of names (mkdir, create, link, rename, unlink,
+rmdir) and of files (bytes, attributes) until a sync makes it durable. ``crash_states`` lists what may be
+found after the power went away now, as images that can be mounted again. The rules are those that every
+journalling filesystem keeps, and no kinder:
+
+* A name is durable once its directory was synced; syncing the file itself does not help. Until then each
+  change of a directory may be kept or lost by itself, in any combination with the others.
+* A rename is one change: it is kept in both directories or in none, and durable once either was synced.
+* Bytes and attributes are durable once the file was synced (``fdatasync``: bytes only). Until then the bytes
+  may be all, none, zeros, cut short or half there, and each attribute may be there or not.
+* Changes apply in order: what is kept of later changes lies over what is kept of earlier ones.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from types import SimpleNamespace
+
+from swift.platform.disk import Disk
+
+ROOT = 1
+
+
+def _error(code: int, path: object = "") -> OSError:
+    return OSError(code, os.strerror(code), str(path))
+
+
+class Killed(BaseException):
+    """The process was killed at this operation: nothing of it runs any more."""
+
+
+@dataclass(slots=True)
+class Inode:
+    """A file or, with ``entries``, a directory; ``synced_*`` is what a power cut cannot take."""
+
+    number: int
+    entries: dict[str, int] | None = None
+    data: bytes = b""
+    attributes: dict[str, bytes] = field(default_factory=dict)
+    synced_data: bytes = b""
+    synced_attributes: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether a power cut may change it."""
+        return self.data != self.synced_data or self.attributes != self.synced_attributes
+
+    def variants(self) -> list[tuple[bytes, dict[str, bytes]]]:
+        """What may be left of a file: every way its bytes and its attributes may be."""
+        bodies = [self.synced_data]
+        if self.data != self.synced_data:
+            half = (len(self.data) + 1) // 2
+            torn = self.data[:half] + bytes(len(self.data) - half)
+            bodies += [self.data, bytes(len(self.data)), self.data[:half], torn]
+        changed = [
+            name
+            for name in sorted({*self.attributes, *self.synced_attributes})
+            if self.attributes.get(name) != self.synced_attributes.get(name)
+        ]
+        found = []
+        for kept in product((False, True), repeat=len(changed)):
+            attributes = dict(self.synced_attributes)
+            for name, is_kept in zip(changed, kept, strict=True):
+                if is_kept:
+                    attributes[name] = self.attributes[name]
+            found.append(attributes)
+        pairs = list(product(bodies, found))
+        return [pair for position, pair in enumerate(pairs) if pair not in pairs[:position]]
+
+
+@dataclass(slots=True)
+class Change:
+    """One change of names: entries that go, entries that come; durable once one directory is synced."""
+
+    gone: list[tuple[int, str]]
+    come: list[tuple[int, str, int]]
+    is_durable: bool = False
+
+    def directories(self) -> set[int]:
+        """The directories that it changes."""
+        return {where for where, _ in self.gone} | {where for where, _, _ in self.come}
+
+    def apply(self, directories: dict[int, dict[str, int]]) -> None:
+        """Carry it out on entries by directory."""
+        for where, name in self.gone:
+            directories[where].pop(name, None)
+        for where, name, inode in self.come:
+            directories[where][name] = inode
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What is on the platters: entries of directories, bytes and attributes of files."""
+
+    directories: dict[int, dict[str, int]]
+    files: dict[int, tuple[bytes, dict[str, bytes]]]
+
+    def fingerprint(self) -> int:
+        """Equal for equal images, as far as they can be reached."""
+        return hash(self._tree(ROOT))
+
+    def _tree(self, number: int) -> tuple[object, ...]:
+        if number in self.directories:
+            entries = self.directories[number]
+            return tuple((name, self._tree(entries[name])) for name in sorted(entries))
+        data, attributes = self.files[number]
+        return (data, tuple(sorted(attributes.items())))
+
+
+class SimulatedDisk(Disk):
+    """Files below ``top``; ``before_change`` is called before everything that alters them."""
+
+    def __init__(self, top: str, image: Image | None = None, *, unnamed: bool = True):
+        self.top = top
+        self.unnamed = unnamed
+        self.before_change: Callable[[], None] = lambda: None
+        #: How many more changes the process makes before it is killed; negative: it lives.
+        self.lives = -1
+        self._inodes: dict[int, Inode] = {ROOT: Inode(ROOT, {})}
+        self._base: dict[int, dict[str, int]] = {ROOT: {}}
+        self._changes: list[Change] = []
+        self._open: dict[int, list[int]] = {}
+        self._locks: dict[int, int] = {}
+        self._next_fd = 100
+        if image is not None:
+            self._load(image)
+
+    def _load(self, image: Image) -> None:
+        for number, entries in image.directories.items():
+            self._inodes[number] = Inode(number, dict(entries))
+        for number, (data, attributes) in image.files.items():
+            self._inodes[number] = Inode(number, None, data, dict(attributes), data, dict(attributes))
+        self._base = {number: dict(entries) for number, entries in image.directories.items()}
+
+    # --- simulation ----------------------------------------------------------------------------------
+
+    def sync_everything(self) -> None:
+        """Make all of it durable, as a long time without power cuts does."""
+        self._base = {n: dict(i.entries) for n, i in self._inodes.items() if i.entries is not None}
+        self._changes.clear()
+        for inode in self._inodes.values():
+            inode.synced_data, inode.synced_attributes = inode.data, dict(inode.attributes)
+
+    def restart_process(self) -> None:
+        """The process is gone, and with it its descriptors and locks; the kernel and its cache live on."""
+        self._open.clear()
+        self._locks.clear()
+        self.lives = -1
+
+    def crash_states(self, limit: int, chooser: random.Random) -> Iterator[Image]:
+        """What the device may hold when the power goes now: all of it, or ``limit`` chosen samples."""
+        pending = [change for change in self._changes if not change.is_durable]
+        named = {inode for change in self._changes for _, _, inode in change.come}
+        named.update(inode for entries in self._base.values() for inode in entries.values())
+        dirty = [self._inodes[number] for number in sorted(named) if self._inodes[number].is_dirty]
+        variants = [inode.variants() for inode in dirty if inode.entries is None]
+        numbers = [inode.number for inode in dirty if inode.entries is None]
+        sizes = [2] * len(pending) + [len(each) for each in variants]
+        for choice in _choices(sizes, limit, chooser):
+            kept = {id(change) for change, is_kept in zip(pending, choice, strict=False) if is_kept}
+            files = {
+                number: each[position]
+                for number, each, position in zip(numbers, variants, choice[len(pending) :], strict=True)
+            }
+            yield self._image(kept, files)
+
+    def _image(self, kept: set[int], chosen: dict[int, tuple[bytes, dict[str, bytes]]]) -> Image:
+        directories: dict[int, dict[str, int]] = {}
+        files = {}
+        for number, inode in self._inodes.items():
+            if inode.entries is not None:
+                directories[number] = dict(self._base.get(number, {}))
+            else:
+                files[number] = chosen.get(number) or (inode.synced_data, inode.synced_attributes)
+        for change in self._changes:
+            if change.is_durable or id(change) in kept:
+                change.apply(directories)
+        return Image(directories, files)
+
+    def _alive(self) -> None:
+        if self.lives == 0:
+            raise Killed
+
+    def _changing(self) -> None:
+        """An operation that alters something is about to happen."""
+        self._alive()
+        if self.lives > 0:
+            self.lives -= 1
+        self.before_change()
+
+    # --- looking things up ---------------------------------------------------------------------------
+
+    def _at(self, path: str, dir_fd: int | None = None) -> tuple[Inode, str]:
+        """The directory and the last name of a path."""
+        if dir_fd is not None and not path.startswith("/"):
+            return self._of(dir_fd), path
+        if not path.startswith(self.top):
+            raise _error(errno.ENOENT, path)
+        names = [name for name in path[len(self.top) :].split("/") if name]
+        where = self._inodes[ROOT]
+        for name in names[:-1]:
+            where = self._entry(where, name, path)
+        if where.entries is None:
+            raise _error(errno.ENOTDIR, path)
+        return where, names[-1] if names else ""
+
+    def _entry(self, where: Inode, name: str, path: str) -> Inode:
+        if where.entries is None:
+            raise _error(errno.ENOTDIR, path)
+        if not name:
+            return where
+        number = where.entries.get(name)
+        if number is None:
+            raise _error(errno.ENOENT, path)
+        return self._inodes[number]
+
+    def _find(self, file: int | str) -> Inode:
+        self._alive()
+        return self._of(file) if isinstance(file, int) else self._entry(*self._at(file), file)
+
+    def _of(self, fd: int) -> Inode:
+        if fd not in self._open:
+            raise _error(errno.EBADF, fd)
+        return self._inodes[self._open[fd][0]]
+
+    def _new(self, *, directory: bool = False) -> Inode:
+        number = max(self._inodes) + 1
+        inode = self._inodes[number] = Inode(number, {} if directory else None)
+        return inode
+
+    def _record(self, gone: list[tuple[int, str]], come: list[tuple[int, str, int]]) -> None:
+        self._changing()
+        change = Change(gone, come)
+        change.apply({n: i.entries for n, i in self._inodes.items() if i.entries is not None})
+        self._changes.append(change)
+
+    def _descriptor(self, inode: Inode) -> int:
+        self._next_fd += 1
+        self._open[self._next_fd] = [inode.number, 0]
+        return self._next_fd
+
+    # --- Disk: descriptors ---------------------------------------------------------------------------
+
+    def open(self, path: str, flags: int, mode: int = 0o777) -> int:
+        """See ``os.open``."""
+        self._alive()
+        where, name = self._at(path)
+        assert where.entries is not None
+        if name and name not in where.entries:
+            if not flags & os.O_CREAT:
+                raise _error(errno.ENOENT, path)
+            inode = self._new()
+            self._record([], [(where.number, name, inode.number)])
+            return self._descriptor(inode)
+        if flags & os.O_EXCL:
+            raise _error(errno.EEXIST, path)
+        inode = self._entry(where, name, path)
+        if flags & os.O_DIRECTORY and inode.entries is None:
+            raise _error(errno.ENOTDIR, path)
+        return self._descriptor(inode)
+
+    def open_unnamed(self, directory: str) -> int:
+        """See ``Disk``."""
+        if not self.unnamed:
+            raise _error(errno.EOPNOTSUPP, directory)
+        if self._find(directory).entries is None:
+            raise _error(errno.ENOTDIR, directory)
+        return self._descriptor(self._new())
+
+    def link_unnamed(self, fd: int, name: str, *, dir_fd: int) -> None:
+        """See ``Disk``."""
+        inode, where = self._of(fd), self._of(dir_fd)
+        assert where.entries is not None
+        if name in where.entries:
+            raise _error(errno.EEXIST, name)
+        if where.number not in self._reachable():
+            raise _error(errno.ENOENT, name)
+        self._record([], [(where.number, name, inode.number)])
+
+    def _reachable(self) -> set[int]:
+        found, todo = {ROOT}, [ROOT]
+        while todo:
+            for number in (self._inodes[todo.pop()].entries or {}).values():
+                if number not in found:
+                    found.add(number)
+                    todo.append(number)
+        return found
+
+    def close(self, fd: int) -> None:
+        """See ``Disk``."""
+        opened = self._open.pop(fd, None)
+        if opened is not None and self._locks.get(opened[0]) == fd:
+            del self._locks[opened[0]]
+
+    def read(self, fd: int, size: int) -> bytes:
+        """See ``os.read``."""
+        data = self.pread(fd, size, self._open[fd][1])
+        self._open[fd][1] += len(data)
+        return data
+
+    def pread(self, fd: int, size: int, offset: int) -> bytes:
+        """See ``os.pread``."""
+        self._alive()
+        return self._of(fd).data[offset : offset + size]
+
+    def read_cached(self, fd: int, size_bytes: int) -> bytes | None:
+        """See ``Disk``."""
+        return self.pread(fd, size_bytes, 0)
+
+    def write(self, fd: int, data: bytes | memoryview) -> int:
+        """Append: nobody here writes in the middle of a file."""
+        self._changing()
+        inode = self._of(fd)
+        inode.data += bytes(data)
+        return len(data)
+
+    def truncate(self, fd: int, size: int) -> None:
+        """See ``os.ftruncate``."""
+        self._changing()
+        inode = self._of(fd)
+        inode.data = inode.data[:size].ljust(size, b"\0")
+
+    def fstat(self, fd: int) -> SimpleNamespace:
+        """Size, inode, time and links."""
+        return self._stat(self._find(fd))
+
+    def stat(self, path: str) -> SimpleNamespace:
+        """Size, inode, time and links."""
+        return self._stat(self._find(path))
+
+    def _stat(self, inode: Inode) -> SimpleNamespace:
+        links = int(inode.number in self._reachable())
+        return SimpleNamespace(st_size=len(inode.data), st_ino=inode.number, st_mtime=0.0, st_nlink=links)
+
+    def fchmod(self, fd: int, mode: int) -> None:
+        """Permissions do not matter here."""
+
+    def fsync(self, fd: int) -> None:
+        """Make a file's bytes and attributes, or a directory's names durable."""
+        self._changing()
+        inode = self._of(fd)
+        inode.synced_data, inode.synced_attributes = inode.data, dict(inode.attributes)
+        for change in self._changes:
+            if inode.number in change.directories():
+                change.is_durable = True
+
+    def fdatasync(self, fd: int) -> None:
+        """Make a file's bytes durable."""
+        self._changing()
+        inode = self._of(fd)
+        inode.synced_data = inode.data
+
+    def flock(self, fd: int, operation: int) -> None:
+        """Exclusive locks that are never waited for."""
+        self._alive()
+        number = self._of(fd).number
+        if operation & fcntl.LOCK_UN:
+            self._locks.pop(number, None)
+        elif self._locks.setdefault(number, fd) != fd:
+            raise _error(errno.EWOULDBLOCK)
+
+    def preallocate(self, fd: int, size_bytes: int) -> None:
+        """There is always room."""
+
+    def drop_cache(self, fd: int, offset: int, length: int) -> None:
+        """Everything is in memory."""
+
+    # --- Disk: names ---------------------------------------------------------------------------------
+
+    def listdir(self, path: str) -> list[str]:
+        """See ``os.listdir``."""
+        entries = self._find(path).entries
+        if entries is None:
+            raise _error(errno.ENOTDIR, path)
+        return list(entries)
+
+    def mkdir(self, path: str, mode: int = 0o777) -> None:
+        """See ``os.mkdir``."""
+        self._alive()
+        where, name = self._at(path)
+        assert where.entries is not None
+        if not name or name in where.entries:
+            raise _error(errno.EEXIST, path)
+        self._record([], [(where.number, name, self._new(directory=True).number)])
+
+    def rmdir(self, path: str) -> None:
+        """See ``os.rmdir``."""
+        where, name = self._at(path)
+        entries = self._find(path).entries
+        if entries is None:
+            raise _error(errno.ENOTDIR, path)
+        if entries:
+            raise _error(errno.ENOTEMPTY, path)
+        self._record([(where.number, name)], [])
+
+    def unlink(self, path: str, *, dir_fd: int | None = None) -> None:
+        """See ``os.unlink``."""
+        self._alive()
+        where, name = self._at(path, dir_fd)
+        if self._entry(where, name, path).entries is not None:
+            raise _error(errno.EISDIR, path)
+        self._record([(where.number, name)], [])
+
+    def link(self, old: str, new: str) -> None:
+        """See ``os.link``."""
+        inode = self._find(old)
+        where, name = self._at(new)
+        assert where.entries is not None
+        if name in where.entries:
+            raise _error(errno.EEXIST, new)
+        self._record([], [(where.number, name, inode.number)])
+
+    def rename(
+        self, old: str, new: str, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None
+    ) -> None:
+        """See ``os.rename``."""
+        self._alive()
+        source, old_name = self._at(old, src_dir_fd)
+        inode = self._entry(source, old_name, old)
+        target, new_name = self._at(new, dst_dir_fd)
+        assert target.entries is not None
+        taken = target.entries.get(new_name)
+        if taken is not None and self._inodes[taken].entries:
+            raise _error(errno.ENOTEMPTY, new)
+        self._record([(source.number, old_name)], [(target.number, new_name, inode.number)])
+
+    # --- Disk: attributes ----------------------------------------------------------------------------
+
+    def getxattr(self, file: int | str, name: str) -> bytes:
+        """See ``os.getxattr``."""
+        attributes = self._find(file).attributes
+        if name not in attributes:
+            raise _error(errno.ENODATA, file)
+        return attributes[name]
+
+    def setxattr(self, file: int | str, name: str, value: bytes) -> None:
+        """See ``os.setxattr``."""
+        self._changing()
+        self._find(file).attributes[name] = bytes(value)
+
+
+def _choices(sizes: list[int], limit: int, chooser: random.Random) -> Iterator[tuple[int, ...]]:
+    """Every combination of one position per size, or ``limit`` of them: extremes first, then at random."""
+    total = 1
+    for size in sizes:
+        total *= size
+    if total <= limit:
+        yield from product(*map(range, sizes))
+        return
+    nothing, everything = tuple(0 for _ in sizes), tuple(size - 1 for size in sizes)
+    seen = set()
+
+    def extremes() -> Iterator[tuple[int, ...]]:
+        yield nothing
+        yield everything
+        for position, size in enumerate(sizes):
+            for value in range(size):
+                yield (*nothing[:position], value, *nothing[position + 1 :])
+                yield (*everything[:position], value, *everything[position + 1 :])
+
+    for choice in extremes():
+        if choice not in seen and len(seen) < limit:
+            seen.add(choice)
+            yield choice
+    while len(seen) < limit:
+        choice = tuple(chooser.randrange(size) for size in sizes)
+        if choice not in seen:
+            seen.add(choice)
+            yield choice

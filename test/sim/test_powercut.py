@@ -1,0 +1,643 @@
+"""Cutting the power at every moment of every change, on the real engine and a simulated disk.
+
+A story is a few acknowledged changes. Before each operation that alters the disk, everything that a power cut
+may leave is mounted afresh and looked at: what was acknowledged must be there with its exact bytes and
+metadata, a change under way may have happened or not, and nothing deleted comes back. The default run samples
+the states of each moment; ``SWIFT_POWER_CUT_STATES=50000`` (about) asks for more.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import zlib
+from hashlib import md5
+
+import pytest
+
+from swift.base.clock import ManualClock
+from swift.base.entity import EntityPath
+from swift.base.hashing import PathHasher
+from swift.base.timestamp import Timestamp
+from swift.platform.space import SpaceGuard
+from swift.policy.policy import ErasureCode, Policy
+from swift.store.api import ABSENT, DELETED, LIVE, AsyncUpdate, ObjectKey, Viewpoint
+from swift.store.engine import EngineRules, FileStore
+from swift.store.errors import CorruptBody
+from swift.store.hashes import SuffixHasher
+from swift.store.reclaim import ReclaimRules
+from swift.store.updates import decode_update
+from test.sim.powercut import ROOT, Killed, SimulatedDisk
+
+TOP = "/srv/sda"
+GOLD = Policy(0, "gold", is_default=True)
+EC = Policy(1, "ec", ec=ErasureCode("liberasurecode_rs_vand", 4, 2))
+HASHER = PathHasher(b"p", b"s")
+NOW_S = 1_700_000_000.0
+VIEW = Viewpoint(NOW_S)
+#: Every member of a durable set is durable; the stories of archives are about this one.
+INDEX = 2
+EC_VIEW = Viewpoint(NOW_S, fragment=INDEX)
+WANTED = int(os.environ.get("SWIFT_POWER_CUT_STATES", "4000"))
+
+ABSENT_OUTCOME = (ABSENT,)
+DELETED_OUTCOME = (DELETED,)
+
+
+class OneDevice:
+    """The device that is always there."""
+
+    def path(self, _device):
+        return TOP
+
+
+def at(second):
+    return Timestamp(f"{1_699_000_000 + second}.00000")
+
+
+def live(body, colour=None, ctype="text/plain"):
+    return (LIVE, body, colour, ctype)
+
+
+def key_of(name, policy=GOLD, partition="7"):
+    path = EntityPath("AUTH_a", "c", name)
+    return ObjectKey("sda", partition, policy, path, HASHER.hexdigest(*path))
+
+
+def store_on(disk, clock, reclaim_age_s):
+    rules = EngineRules(reclaim=ReclaimRules(reclaim_age_s), sync_every_bytes=4096)
+    space = SpaceGuard(disk, None)
+    return FileStore(disk, OneDevice(), hasher=HASHER, clock=clock, space=space, rules=rules)
+
+
+class World:
+    """A device, the engine on it, what may be found there, and the states seen so far."""
+
+    def __init__(self, seed, limit, *, unnamed=True, reclaim_age_s=10_000_000.0):
+        self.clock = ManualClock(NOW_S)
+        self.reclaim_age_s = reclaim_age_s
+        self.unnamed = unnamed
+        self.limit = limit
+        self.chooser = random.Random(seed)
+        self.seen = set()
+        self.current = {}
+        self.allowed = {}
+        self.checks = []
+        self.disk = SimulatedDisk(TOP, unnamed=unnamed)
+        self.store = store_on(self.disk, self.clock, reclaim_age_s)
+
+    # --- telling the story ---------------------------------------------------------------------------
+
+    def watch(self):
+        """From now on the power may fail before each change."""
+        self.disk.before_change = self.cut_power
+
+    def settle(self):
+        """Everything so far has long been on the device."""
+        self.disk.sync_everything()
+        self.watch()
+
+    def change(self, key, outcome, action):
+        """An action that leads to ``outcome`` once it returns."""
+        self.allowed[key] = {*self.allowed.get(key, (ABSENT_OUTCOME,)), outcome}
+        action()
+        self.current[key] = outcome
+        self.allowed[key] = {outcome}
+        self.cut_power()
+
+    def put(self, key, second, body, colour=None):
+        self.change(key, live(body, colour), lambda: put_small(self.store, key, second, body, colour))
+
+    def put_large(self, key, second, body):
+        self.change(key, live(body), lambda: put_large(self.store, key, second, body))
+
+    def delete(self, key, second):
+        self.change(key, DELETED_OUTCOME, lambda: delete(self.store, key, second))
+
+    def post(self, key, second, colour, ctype=None):
+        _, body, _, old_type = self.current[key]
+        new = live(body, colour, ctype or old_type)
+        self.change(key, new, lambda: post(self.store, key, second, colour, ctype))
+
+    def archive(self, key, second, body, fragment=INDEX):
+        """A fragment archive that is not committed: nothing changes for readers of durable data."""
+        same = self.current.get(key, ABSENT_OUTCOME)
+        self.change(key, same, lambda: put_small(self.store, key, second, body, None, fragment))
+
+    def commit(self, key, second, body, fragment=INDEX):
+        self.change(key, live(body), lambda: commit(self.store, key, second, fragment))
+
+    # --- cutting the power ---------------------------------------------------------------------------
+
+    def cut_power(self):
+        expected = hash(frozenset((key, frozenset(outcomes)) for key, outcomes in self.allowed.items()))
+        for image in self.disk.crash_states(self.limit, self.chooser):
+            state = (image.fingerprint(), expected)
+            if state not in self.seen:
+                self.seen.add(state)
+                self.inspect(image, len(self.seen))
+
+    def inspect(self, image, number):
+        disk = SimulatedDisk(TOP, image, unnamed=self.unnamed)
+        store = store_on(disk, self.clock, self.reclaim_age_s)
+        found = {key: outcome_of(store, key) for key in self.allowed}
+        for key, outcome in found.items():
+            assert outcome in self.allowed[key], (
+                f"{key.path} is {shown(outcome)}, not {' or '.join(map(shown, self.allowed[key]))}:\n"
+                + tree(disk)
+            )
+        for check in self.checks:
+            check(disk, store)
+        for key, outcome in found.items():
+            store.hashes(key.device, key.partition, key.policy, list_suffixes=True)
+            again = outcome_of(store, key)
+            reclaimed = again == ABSENT_OUTCOME and outcome == DELETED_OUTCOME
+            assert again == outcome or reclaimed, f"{key.path} changed by hashing:\n{tree(disk)}"
+            if number % 4 == 0 and key.policy.ec is None:
+                put_small(store, key, 900, b"life goes on", None)
+                assert outcome_of(store, key) == live(b"life goes on"), tree(disk)
+
+
+def outcome_of(store, key):
+    """What a reader finds: an outcome as above."""
+    for _ in range(2):
+        stored = store.open(key, VIEW if key.policy.ec is None else EC_VIEW)
+        state = stored.state
+        try:
+            if state.kind != LIVE:
+                return (state.kind,)
+            body = b"".join(stored.blocks(0, state.size))
+        except CorruptBody:
+            # It is quarantined now, as the object server would find as well.
+            continue
+        finally:
+            stored.close()
+        assert md5(body).hexdigest() == state.metadata["ETag"]
+        return live(body, state.metadata.get("X-Object-Meta-Colour"), state.metadata["Content-Type"])
+    raise AssertionError("damaged again after quarantine")
+
+
+def shown(outcome):
+    if outcome[0] != LIVE:
+        return outcome[0]
+    return f"live {outcome[1][:20]!r} ({len(outcome[1])} bytes) {outcome[2:]}"
+
+
+def tree(disk, path=TOP, indent=0):
+    """The files of a disk, for the message of a failure."""
+    lines = []
+    for name in sorted(disk.listdir(path)):
+        inode = disk._find(f"{path}/{name}")
+        what = "/" if inode.entries is not None else f" {len(inode.data)} bytes {sorted(inode.attributes)}"
+        lines.append(" " * indent + name + what)
+        if inode.entries is not None:
+            lines.append(tree(disk, f"{path}/{name}", indent + 2))
+    return "\n".join(line for line in lines if line)
+
+
+# --- changes as the object server makes them --------------------------------------------------------
+
+
+def metadata_of(key, second, body, colour):
+    metadata = {
+        "X-Timestamp": at(second).internal,
+        "Content-Type": "text/plain",
+        "Content-Length": str(len(body)),
+        "ETag": md5(body).hexdigest(),
+        "name": str(key.path),
+    }
+    if colour is not None:
+        metadata["X-Object-Meta-Colour"] = colour
+    return metadata
+
+
+def put_small(store, key, second, body, colour, fragment=None):
+    with store.edit(key, VIEW, create=True) as edit:
+        draft = edit.draft(len(body))
+        try:
+            draft.write(body)
+            edit.put(draft, at(second), metadata_of(key, second, body, colour), fragment=fragment)
+        finally:
+            draft.discard()
+
+
+def put_large(store, key, second, body):
+    draft = store.draft(key, len(body))
+    try:
+        for start in range(0, len(body), 3000):
+            draft.write(body[start : start + 3000])
+        with store.edit(key, VIEW, create=True) as edit:
+            edit.put(draft, at(second), metadata_of(key, second, body, None))
+    finally:
+        draft.discard()
+
+
+def post(store, key, second, colour, ctype):
+    with store.edit(key, VIEW, create=False) as edit:
+        metadata = {"X-Timestamp": at(second).internal, "name": str(key.path)}
+        metadata["X-Object-Meta-Colour"] = colour
+        if ctype is not None:
+            metadata |= {"Content-Type": ctype, "Content-Type-Timestamp": at(second).internal}
+        edit.post(at(second), at(second) if ctype else None, metadata)
+
+
+def delete(store, key, second):
+    with store.edit(key, VIEW, create=True) as edit:
+        edit.delete(at(second))
+
+
+def commit(store, key, second, fragment):
+    with store.edit(key, VIEW, create=True) as edit:
+        edit.commit(at(second), fragment)
+
+
+# --- stories ----------------------------------------------------------------------------------------
+
+A = key_of("a")
+
+
+def first_put(world):
+    world.watch()
+    world.put(A, 1, b"first", "red")
+
+
+def large_put(world):
+    world.watch()
+    world.put_large(A, 1, os.urandom(9000))
+
+
+def overwrite(world):
+    world.put(A, 1, b"old body", "red")
+    world.settle()
+    world.put(A, 2, b"new body!", "blue")
+
+
+def overwrite_by_a_large_one(world):
+    world.put(A, 1, b"old body", "red")
+    world.settle()
+    world.put_large(A, 2, bytes(range(256)) * 30)
+
+
+def same_name_again(world):
+    """Replication may bring a file that is there already; its name is taken over by a rename."""
+    world.put(A, 1, b"body", "red")
+    world.settle()
+    world.put(A, 1, b"body", "red")
+
+
+def posts(world):
+    world.put(A, 1, b"body", "red")
+    world.settle()
+    world.post(A, 2, "green")
+    world.post(A, 3, "blue", "image/png")
+    world.post(A, 4, "white")
+
+
+def deleted(world):
+    world.put(A, 1, b"body", "red")
+    world.post(A, 2, "green")
+    world.settle()
+    world.delete(A, 3)
+
+
+def deleted_before_it_came(world):
+    world.watch()
+    world.delete(A, 3)
+
+
+def long_life(world):
+    """No pause between the changes: nothing but their own syncs makes them durable."""
+    world.watch()
+    world.put(A, 1, b"one", "red")
+    world.post(A, 2, "green")
+    world.put(A, 3, b"two", "blue")
+    world.delete(A, 4)
+    world.put(A, 5, b"three", "white")
+    world.post(A, 6, "black", "image/png")
+    world.delete(A, 7)
+    world.delete(A, 8)
+
+
+def neighbours(world):
+    """Objects that share directories nobody had synced yet."""
+    world.watch()
+    draft = world.store.draft(A, 10)
+    world.put(A, 1, b"quicker", None)
+    same_partition = key_of("b")
+    world.put(same_partition, 2, b"neighbour", None)
+    draft.discard()
+    waiting = world.store.draft(key_of("c"), 10)
+    world.put(key_of("c"), 3, b"c", None)
+    waiting.discard()
+    world.delete(same_partition, 4)
+
+
+def archives(world):
+    key = key_of("ec", EC)
+    world.watch()
+    world.archive(key, 1, b"archive one")
+    world.commit(key, 1, b"archive one")
+    world.archive(key, 2, b"archive two")
+    world.archive(key, 2, b"other index", fragment=4)
+    world.commit(key, 2, b"archive two")
+
+
+def archives_after_a_while(world):
+    key = key_of("ec", EC)
+    world.archive(key, 1, b"archive one")
+    world.commit(key, 1, b"archive one")
+    world.settle()
+    world.archive(key, 2, b"archive two")
+    world.commit(key, 2, b"archive two")
+    world.delete(key, 3)
+
+
+def damage(world):
+    """A damaged object is moved away; what takes its place and its neighbours stay."""
+    world.put(A, 1, b"sound body")
+    world.put(key_of("b"), 1, b"neighbour", None)
+    directory = f"{TOP}/objects/7/{A.hash[-3:]}/{A.hash}"
+    data = world.disk._find(f"{directory}/{world.disk.listdir(directory)[0]}")
+    data.data = b"s0und b0dy"
+    world.settle()
+    world.change(A, ABSENT_OUTCOME, lambda: outcome_of(world.store, A))
+    world.put(A, 2, b"new body", "red")
+    world.delete(A, 3)
+
+
+def reclaimed(world):
+    """A tombstone goes last: what it deleted does not come back."""
+    world.put(A, 1, b"body", "red")
+    world.post(A, 2, "green")
+    world.settle()
+    world.delete(A, 3)
+    world.clock.advance(20_000_000)
+    world.allowed[A] = {DELETED_OUTCOME, ABSENT_OUTCOME}
+    world.store.hashes("sda", "7", GOLD, list_suffixes=True)
+    world.cut_power()
+
+
+def larger_part_power(world):
+    world.watch()
+
+    def put():
+        with world.store.edit(A, VIEW, create=True, next_part_power=10) as edit:
+            draft = edit.draft(4)
+            draft.write(b"both")
+            edit.put(draft, at(1), metadata_of(A, 1, b"both", None))
+            draft.discard()
+
+    world.change(A, live(b"both"), put)
+
+
+def consolidated(world):
+    """Folding the journal into the hashes loses no mark that was on the device."""
+
+    def truth(disk, store):
+        hasher = SuffixHasher(disk, store.clock, f"{TOP}/objects/7", GOLD, store.rules.reclaim)
+        found = store.hashes("sda", "7", GOLD)
+        assert found == {name: hasher.hash_suffix(name) for name in found}
+        assert A.hash[-3:] in found
+
+    world.put(A, 1, b"body", None)
+    world.store.hashes("sda", "7", GOLD)
+    world.put(A, 2, b"newer", None)
+    world.put(key_of("b"), 2, b"b", None)
+    world.checks.append(truth)
+    world.settle()
+    world.store.hashes("sda", "7", GOLD)
+    world.cut_power()
+    world.store.hashes("sda", "7", GOLD, list_suffixes=True)
+    world.cut_power()
+
+
+def updates(world):
+    """A container update that was kept is kept."""
+    kept = []
+
+    def all_kept(disk, _store):
+        for second in kept:
+            path = f"{TOP}/async_pending/{A.hash[-3:]}/{A.hash}-{at(second).internal}"
+            data = disk._find(path).data
+            assert decode_update(data)[0].headers == {"X-Timestamp": at(second).internal}
+
+    world.checks.append(all_kept)
+    world.watch()
+    for second in (1, 2, 2):
+        update = AsyncUpdate("PUT", A.path, {"X-Timestamp": at(second).internal})
+        world.store.save_update("sda", GOLD, update, at(second))
+        kept.append(second)
+        world.cut_power()
+
+
+STORIES = [
+    first_put,
+    large_put,
+    overwrite,
+    overwrite_by_a_large_one,
+    same_name_again,
+    posts,
+    deleted,
+    deleted_before_it_came,
+    long_life,
+    neighbours,
+    archives,
+    archives_after_a_while,
+    damage,
+    reclaimed,
+    larger_part_power,
+    consolidated,
+    updates,
+]
+#: States looked at by all tests of this run, by story.
+COUNTED = {}
+
+
+def tell(story, *, unnamed=True, limit=None):
+    reclaim_age_s = 10_000_000.0
+    seed = zlib.crc32(story.__name__.encode())
+    world = World(seed, limit or max(10, WANTED // 90), unnamed=unnamed, reclaim_age_s=reclaim_age_s)
+    story(world)
+    COUNTED[story.__name__, unnamed] = len(world.seen)
+    return world
+
+
+@pytest.mark.parametrize("unnamed", [True, False], ids=["unnamed", "temporary-names"])
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_a_power_cut_at_any_moment_takes_nothing_acknowledged(story, unnamed):
+    world = tell(story, unnamed=unnamed)
+    assert len(world.seen) >= 10
+
+
+def test_a_process_killed_at_any_moment_leaves_nothing_half_synced_to_its_successor():
+    """kill -9 in the middle of a PUT, another process goes on, and then the power fails."""
+    states = 0
+    lives = 0
+    while True:
+        lives += 1
+        world = World(lives, max(5, WANTED // 400))
+        world.disk.lives = lives
+        try:
+            put_small(world.store, A, 1, b"killed in mid-air", None)
+            break
+        except Killed:
+            pass
+        world.disk.restart_process()
+        world.store = store_on(world.disk, world.clock, world.reclaim_age_s)
+        left = outcome_of(world.store, A)
+        assert left in (ABSENT_OUTCOME, live(b"killed in mid-air"))
+        world.watch()
+        world.allowed[A] = {ABSENT_OUTCOME, left}
+        world.put(A, 2, b"acknowledged")
+        world.put(key_of("b"), 3, b"neighbour", None)
+        states += len(world.seen)
+    assert lives > 10
+    COUNTED["killed", True] = states
+
+
+# --- stories made up by chance ------------------------------------------------------------------------
+
+
+def twin_of(key):
+    """Another object in the same suffix directory."""
+    number = 0
+    while True:
+        number += 1
+        twin = key_of(f"twin{number}")
+        if twin.hash[-3:] == key.hash[-3:]:
+            return twin
+
+
+KEYS = [A, twin_of(A), key_of("b"), key_of("elsewhere", partition="8"), key_of("ec", EC)]
+
+
+class Chance:
+    """A seeded sequence of changes, restarts, kills and pauses."""
+
+    def __init__(self, seed, *, unnamed):
+        self.random = random.Random(seed)
+        self.world = World(seed, 6 + self.random.randrange(12), unnamed=unnamed)
+        self.second = 0
+        self.world.watch()
+
+    def run(self, steps):
+        for _ in range(steps):
+            self.second += 1
+            step = self.random.choice(
+                [self.change] * 10 + [self.kill] * 3 + [self.hash, self.restart, self.rest, self.draft]
+            )
+            step(self.random.choice(KEYS))
+
+    def change(self, key):
+        """Something that a request does."""
+        world, second, chance = self.world, self.second, self.random.random()
+        body = b"%s at %d" % (key.path.obj.encode(), second)
+        if chance < 0.2:
+            world.delete(key, second)
+        elif key.policy.ec is not None:
+            world.archive(key, second, body)
+            if chance < 0.8:
+                world.commit(key, second, body)
+        elif chance < 0.5 and world.current.get(key, ABSENT_OUTCOME)[0] == LIVE:
+            world.post(key, second, f"colour{second}", "image/png" if chance < 0.3 else None)
+        elif chance < 0.6:
+            world.put_large(key, second, body * 400)
+        else:
+            world.put(key, second, body, "red")
+
+    def kill(self, key):
+        """A request whose process dies on the way; what it did may be seen, and may be lost."""
+        self.world.disk.lives = 1 + self.random.randrange(15)
+        try:
+            self.change(key)
+        except Killed:
+            pass
+        self.restart(key)
+        self.world.current[key] = outcome_of(self.world.store, key)
+
+    def restart(self, _key):
+        """A new process on the same files."""
+        world = self.world
+        world.disk.restart_process()
+        world.store = store_on(world.disk, world.clock, world.reclaim_age_s)
+
+    def hash(self, key):
+        """Replication looks at the partition."""
+        everything = self.random.random() < 0.5
+        self.world.store.hashes("sda", key.partition, key.policy, list_suffixes=everything)
+
+    def rest(self, _key):
+        """Long enough for the kernel to write everything."""
+        self.world.settle()
+
+    def draft(self, key):
+        """An upload that is given up."""
+        draft = self.world.store.draft(key, 100)
+        draft.write(b"given up")
+        draft.discard()
+
+
+@pytest.mark.parametrize("unnamed", [True, False], ids=["unnamed", "temporary-names"])
+def test_random_lives_with_kills_and_a_power_cut_at_any_moment_lose_nothing(unnamed):
+    states, seed = 0, 0
+    while states < WANTED // 2:
+        seed += 1
+        chance = Chance(seed, unnamed=unnamed)
+        try:
+            chance.run(12)
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+        states += len(chance.world.seen)
+    COUNTED["chance", unnamed] = states
+
+
+def test_enough_states_were_looked_at():
+    total = sum(COUNTED.values())
+    print(f"{total} states after power cuts in {len(COUNTED)} stories")
+    if len(COUNTED) == 2 * len(STORIES) + 3:
+        assert total >= WANTED
+
+
+# --- does the simulator bite? -----------------------------------------------------------------------
+
+
+class Forgetful(SimulatedDisk):
+    """Skips the ``skip``-th sync, as code that forgets it would."""
+
+    skip = 0
+
+    def fsync(self, fd):
+        self.skip -= 1
+        if self.skip:
+            super().fsync(fd)
+
+
+@pytest.mark.parametrize("story", [first_put, overwrite, deleted], ids=lambda story: story.__name__)
+def test_a_forgotten_sync_is_found_out(story):
+    """Every sync that the engine makes is needed: without it some power cut loses something."""
+    needed, number = [], 0
+    while True:
+        number += 1
+        world = World(number, 60)
+        world.disk = Forgetful(TOP)
+        world.store = store_on(world.disk, world.clock, world.reclaim_age_s)
+        real_watch = world.watch
+
+        def watch(world=world, number=number, real_watch=real_watch):
+            world.disk.skip = number
+            real_watch()
+
+        world.watch = watch
+        try:
+            story(world)
+            if world.disk.skip > 0:
+                break
+        except AssertionError:
+            needed.append(number)
+    assert needed == list(range(1, number)), "some syncs are not needed"
+
+
+def test_the_tree_of_a_fresh_disk_is_empty():
+    disk = SimulatedDisk(TOP)
+    assert disk.listdir(TOP) == []
+    assert disk.stat(TOP).st_ino == ROOT
