@@ -217,7 +217,14 @@ def _become_daemon(plan: Plan, lock: RunLock, read_end: int, write_end: int) -> 
         os._exit(status)
 
 
+def _command(name: str) -> str:
+    """How this user can call a command: by name, or by the path beside our Python."""
+    beside = Path(sys.executable).with_name(name)
+    return name if shutil.which(name) or not beside.exists() else str(beside)
+
+
 def _welcome(plan: Plan) -> str:
+    swift, own = _command("swift"), _command("swift-aio")
     auth = f"-A {plan.auth_url} -U {plan.user} -K {plan.key}"
     return f"""The cluster in {plan.root} is up: {plan.nodes} devices, {plan.replicas} replicas.
 
@@ -228,11 +235,11 @@ def _welcome(plan: Plan) -> str:
   logs      {plan.logs}
 
 Try next:
-  swift {auth} stat
-  swift {auth} upload photos /etc/hostname
+  {swift} {auth} stat
+  {swift} {auth} upload photos /etc/hostname
   curl -i -H 'X-Auth-User: {plan.user}' -H 'X-Auth-Key: {plan.key}' {plan.auth_url}
   curl http://{plan.ip}:{plan.proxy_port}/info
-  swift-aio stop {plan.root}
+  {own} stop {plan.root}
 """
 
 
