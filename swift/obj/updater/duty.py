@@ -61,11 +61,7 @@ class ObjectUpdater:
         for device, result in sweep.results.items():
             own = self._failures(result)
             everything.add_entries(own.entries())
-            per_device[device] = {
-                "object_updater_sweep": result.seconds,
-                "object_updater_last": sweep.ended_s,
-                "object_updater_stats": own.stats(sweep.ended_s, dump),
-            }
+            per_device[device] = own.stats(sweep.ended_s, dump)
         return {
             "object_updater_sweep": sweep.seconds,
             "object_updater_last": sweep.ended_s,

@@ -39,16 +39,16 @@ class OldestFailures:
         return [[timestamp.normal, *key] for key, timestamp in ordered]
 
     def stats(self, now_s: float, dump_count: int) -> dict[str, Any]:
-        """``object_updater_stats`` of the recon file (spec: replication.md §6)."""
+        """``object_updater_stats`` of the recon file (spec: replication.md §6); times are Unix seconds."""
         entries = self.entries()
-        oldest = entries[0][0] if entries else None
+        oldest_s = float(entries[0][0]) if entries else None
         shown = [
-            {"timestamp": text, "account": account, "container": container}
+            {"timestamp": float(text), "account": account, "container": container}
             for text, account, container in entries[:dump_count]
         ]
         return {
-            "failures_oldest_timestamp": oldest,
-            "failures_oldest_timestamp_age": None if oldest is None else now_s - Timestamp(oldest).seconds,
+            "failures_oldest_timestamp": oldest_s,
+            "failures_oldest_timestamp_age": None if oldest_s is None else now_s - oldest_s,
             "failures_account_container_count": len(entries),
             "failures_oldest_timestamp_account_containers": {
                 "oldest_count": len(shown),
