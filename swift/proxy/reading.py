@@ -61,6 +61,12 @@ def _timestamp(headers: HeaderMap) -> Timestamp:
     return ZERO
 
 
+def _version(headers: HeaderMap) -> tuple[Timestamp, Timestamp]:
+    """What makes an answer newer than another: its data, then metadata posted since."""
+    latest = headers.get("x-backend-timestamp")
+    return _timestamp(headers), Timestamp(latest) if latest else ZERO
+
+
 class SourceSearch:
     """Looks for the answer to give among the nodes of one partition."""
 
@@ -157,7 +163,7 @@ class SourceSearch:
             return True
         if self.best is None:
             self.best = (reply, node)
-        elif stamp > _timestamp(self.best[0].headers):
+        elif _version(reply.headers) > _version(self.best[0].headers):
             self.best[0].body.close()
             self.best = (reply, node)
         else:

@@ -1,0 +1,254 @@
+"""Reading through failures: other replicas, broken bodies, newest, tombstones."""
+
+import random
+import time
+
+import pytest
+
+from swift import green
+from test.support.sim import node_port
+
+#: Recent, because tombstones that are older than a week are reclaimed at once.
+NOW = time.time() - 1000
+BODY = bytes(random.Random(5).randbytes(300_000))
+
+
+def primaries(sim):
+    return sim.primaries("object", "a", "c", "o")
+
+
+def put(sim, body=BODY, at=None, **headers):
+    stamp = {} if at is None else {"x-timestamp": f"{at:.5f}"}
+    return sim("PUT", "/a/c/o", {"content-type": "text/plain", **stamp, **headers}, body)
+
+
+def put_only_on(sim, nodes, body, at):
+    """As if the others had missed this write."""
+    with sim.refusing("object", *(set(range(1, 7)) - set(nodes))):
+        put(sim, body, at)
+    sim.context.limiter._errors.clear()
+
+
+def dies(sim, after, *nodes):
+    for n in nodes:
+        sim.faults.dies_after[node_port("object", n)] = after
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("status", [500, 503, 507, None])
+def test_one_good_replica_is_enough(sim, method, status):
+    put(sim)
+    bad = primaries(sim)[:2]
+    with sim.refusing("object", *bad) if status is None else sim.answering("object", status, *bad):
+        answer = sim(method, "/a/c/o")
+    assert answer.status == 200
+    assert answer.headers["content-length"] == str(len(BODY))
+    assert answer.body == (BODY if method == "GET" else b"")
+
+
+def test_no_good_replica_is_503_when_nodes_fail_and_404_when_they_know_nothing(sim):
+    assert sim("GET", "/a/c/o").status == 404
+    put(sim)
+    with sim.answering("object", 500, *range(1, 7)):
+        assert sim("GET", "/a/c/o").status == 503
+    sim.context.limiter._errors.clear()
+    with sim.refusing("object", *range(1, 7)):
+        assert sim("GET", "/a/c/o").status == 503
+
+
+def test_two_failing_primaries_and_a_plain_404_are_503(sim):
+    """proxy.md §10, worked: the one 404 is suppressed."""
+    with sim.answering("object", 503, *primaries(sim)[:2]):
+        assert sim("GET", "/a/c/o").status == 503
+
+
+def test_an_object_on_handoffs_only_is_found(sim):
+    put_only_on(sim, sim.handoffs("a", "c", "o")[:2], BODY, NOW)
+    assert sim.holders() == sorted(sim.handoffs("a", "c", "o")[:2])
+    assert sim("GET", "/a/c/o").body == BODY
+
+
+@pytest.mark.parametrize("after", [0, 1, 65536, 100_000, len(BODY) - 1])
+def test_a_read_goes_on_at_another_replica_when_one_dies(sim, after):
+    put(sim)
+    dies(sim, after, *primaries(sim)[:2])
+    for _ in range(3):
+        answer = sim("GET", "/a/c/o")
+        assert (answer.status, answer.broke_off) == (200, None)
+        assert answer.body == BODY
+
+
+@pytest.mark.parametrize(
+    ("asked", "first", "stop"),
+    [
+        ("bytes=1000-250000", 1000, 250_001),
+        ("bytes=1000-", 1000, None),
+        ("bytes=-200000", len(BODY) - 200_000, None),
+        ("bytes=-9999999", 0, None),
+        ("bytes=0-9999999", 0, None),
+        ("bytes=100-200,300-", None, None),
+    ],
+)
+def test_a_ranged_read_goes_on_with_exactly_the_rest(sim, asked, first, stop):
+    put(sim)
+    whole = sim("GET", "/a/c/o", {"range": asked})
+    assert whole.status == 206
+    dies(sim, 70_000, *primaries(sim)[:2])
+    statuses = set()
+    for _ in range(4):
+        answer = sim("GET", "/a/c/o", {"range": asked})
+        statuses.add(answer.status)
+        if first is None:
+            # Parts already sent carry the first source's boundary: such a read is cut.
+            continue
+        assert answer.broke_off is None
+        assert answer.body == BODY[first:stop]
+        assert answer.headers["content-range"] == whole.headers["content-range"]
+    assert statuses == {206}
+
+
+def test_a_read_that_every_replica_breaks_is_cut_not_completed_wrongly(sim):
+    put(sim)
+    dies(sim, 1000, *range(1, 7))
+    answer = sim("GET", "/a/c/o")
+    assert answer.broke_off is not None
+    assert BODY.startswith(answer.body)
+    assert len(answer.body) < len(BODY)
+
+
+def test_a_read_never_goes_on_with_another_version(sim):
+    nodes = primaries(sim)
+    put_only_on(sim, nodes[:1], BODY, NOW)
+    put_only_on(sim, nodes[1:], bytes(reversed(BODY)), NOW + 1)
+    dies(sim, 50_000, *nodes)
+    for _ in range(6):
+        answer = sim("GET", "/a/c/o")
+        whole = BODY if BODY.startswith(answer.body[:100]) else bytes(reversed(BODY))
+        assert whole.startswith(answer.body)
+
+
+def test_newest_asks_everybody_and_takes_the_latest(sim):
+    nodes = primaries(sim)
+    put_only_on(sim, nodes[:2], b"old", NOW)
+    put_only_on(sim, nodes[2:], b"new", NOW + 1)
+    for _ in range(5):
+        assert sim("GET", "/a/c/o", {"x-newest": "true"}).body == b"new"
+    assert len(sim.asked("object", "GET")) == 6
+
+
+def test_a_newer_tombstone_hides_older_data(sim):
+    nodes = primaries(sim)
+    put_only_on(sim, nodes, b"old", NOW)
+    with sim.refusing("object", nodes[2]):
+        sim("DELETE", "/a/c/o", {"x-timestamp": f"{NOW + 1:.5f}"})
+    sim.context.limiter._errors.clear()
+    assert nodes[2] in sim.holders()
+    assert sim("GET", "/a/c/o", {"x-newest": "true"}).status == 404
+    tombstones_first = [sim("GET", "/a/c/o").status for _ in range(10)]
+    assert 404 in tombstones_first
+
+
+def test_data_newer_than_a_tombstone_is_served(sim):
+    nodes = primaries(sim)
+    put_only_on(sim, nodes, b"old", NOW)
+    sim("DELETE", "/a/c/o", {"x-timestamp": f"{NOW + 1:.5f}"})
+    put_only_on(sim, nodes[2:], b"new", NOW + 2)
+    for _ in range(5):
+        assert sim("GET", "/a/c/o").body == b"new"
+
+
+def test_an_expired_object_is_gone(sim):
+    put(sim, b"x", **{"x-delete-after": "1"})
+    assert sim("GET", "/a/c/o").status == 200
+    for path in sim.root.glob("node*/sdb*/objects/*/*/*/*.data"):
+        path.unlink()
+    put(sim, b"x", NOW, **{"x-delete-at": str(int(NOW) + 1), "x-backend-replication": "true"})
+    assert sim("GET", "/a/c/o").status == 404
+    assert sim("HEAD", "/a/c/o").status == 404
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"if-none-match": "{etag}"}, 304),
+        ({"if-none-match": "*"}, 304),
+        ({"if-none-match": "other"}, 200),
+        ({"if-match": '"{etag}", x'}, 200),
+        ({"if-match": "other"}, 412),
+        ({"if-modified-since": "Sat, 01 Jan 2033 00:00:00 GMT"}, 304),
+        ({"if-unmodified-since": "Sat, 01 Jan 2000 00:00:00 GMT"}, 412),
+        ({"if-modified-since": "yesterday"}, 200),
+        ({"range": "bytes=999999-"}, 416),
+        ({"range": "bytes=5-3"}, 200),
+        ({"range": "lines=1-2"}, 200),
+        ({"if-none-match": "{etag}", "range": "bytes=0-1"}, 304),
+    ],
+)
+@pytest.mark.parametrize("body", [b"hello", BODY], ids=["small", "large"])
+def test_conditions_and_ranges(sim, headers, status, body):
+    etag = put(sim, body, NOW).headers["etag"]
+    sent = {name: value.replace("{etag}", etag) for name, value in headers.items()}
+    answer = sim("GET", "/a/c/o", sent)
+    assert answer.status == status
+    assert answer.headers["etag"].strip('"') == etag
+    if status in (304, 412):
+        assert answer.body == b""
+        assert answer.headers.get("content-length", "0") == "0"
+    if status == 416:
+        assert answer.headers["content-range"] == f"bytes */{len(body)}"
+
+
+def test_if_match_star_on_nothing_is_412(sim):
+    assert sim("GET", "/a/c/o", {"if-match": "*"}).status == 412
+
+
+def test_concurrent_gets_ask_the_next_replica_while_a_slow_one_is_awaited(make_sim):
+    sim = make_sim(concurrent_gets=True, concurrency_timeout=0.02)
+    sim("PUT", "/a/c")
+    put(sim)
+    slow = primaries(sim)[:2]
+    release = green.Event()
+    for n in slow:
+        sim.faults.waits_for[node_port("object", n)] = release
+    for _ in range(3):
+        assert sim("GET", "/a/c/o").body == BODY
+    release.set()
+    green.sleep(0.05)
+
+
+def test_a_slow_node_delays_an_upload_only_by_the_grace(make_sim):
+    sim = make_sim(post_quorum_timeout=0.05)
+    sim("PUT", "/a/c")
+    release = green.Event()
+    sim.faults.waits_for[node_port("object", primaries(sim)[0])] = release
+    assert put(sim, b"small").status == 201
+    release.set()
+    green.sleep(0.05)
+
+
+def test_listings_come_from_any_replica_that_is_up(sim):
+    put(sim, b"x")
+    with sim.refusing("container", *sim.primaries("container", "a", "c")[:2]):
+        assert b'"name": "o"' in sim("GET", "/a/c?format=json").body
+    with sim.refusing("account", *sim.primaries("account", "a")[:2]):
+        assert b'"name": "c"' in sim("GET", "/a?format=json").body
+
+
+def test_a_failing_container_server_makes_objects_503_not_404(sim):
+    put(sim, b"x")
+    sim.cache.values.clear()
+    with sim.answering("container", 503, *range(1, 7)):
+        assert sim("GET", "/a/c/o").status == 503
+    sim.context.limiter._errors.clear()
+    sim.cache.values.clear()
+    assert sim("GET", "/a/c/o").status == 200
+
+
+def test_facts_are_cached_and_shared_by_requests(sim):
+    put(sim, b"x")
+    sim("GET", "/a/c/o")
+    assert sim.asked("container") == []
+    sim.cache.values.clear()
+    sim("GET", "/a/c/o")
+    assert len(sim.asked("container", "HEAD")) == 1
+    assert len(sim.asked("account", "HEAD")) == 1

@@ -1,0 +1,410 @@
+"""A whole cluster in one process without sockets: the proxy over a transport that calls the servers.
+
+Every server is the real one on a device directory of its own; the transport runs its handler in a green
+thread, so that bodies stream, and breaks things as the test says (``Faults``).
+"""
+
+import contextlib
+import itertools
+import os
+from collections import defaultdict
+
+from swift import green
+from swift.account.server import AccountServer
+from swift.base.hashing import PathHasher
+from swift.base.limits import Limits
+from swift.cluster.rings import Rings
+from swift.cluster.transport import BrokenOff, Reply, StreamReply, TransportError
+from swift.container.server import ContainerServer
+from swift.http.body import BodyError, ClientDisconnected, FileBody
+from swift.http.request import Request
+from swift.http.response import error_response
+from swift.obj.server import ObjectServer, make_stores
+from swift.obj.settings import ObjectSettings
+from swift.platform.mounts import Devices
+from swift.policy.policies import Policies
+from swift.policy.policy import Policy
+from swift.proxy.app import ProxyApp
+from swift.proxy.context import ProxyContext
+from swift.proxy.settings import ProxySettings
+from swift.ring.builder import RingBuilder
+from swift.runtime.backendapp import BackendContext
+from swift.telemetry.info import InfoRegistry
+from swift.telemetry.log import silent_log
+from swift.telemetry.telemetry import Telemetry
+
+PORTS = {"account": 2, "container": 1, "object": 0}
+NODES = 6
+
+
+def node_port(kind, number):
+    """The port of a server of node 1…n."""
+    return 6200 + 10 * number + PORTS[kind]
+
+
+def write_rings(folder, nodes=NODES):
+    """Real ring files: three replicas over ``nodes`` zones."""
+    for kind in PORTS:
+        builder = RingBuilder(4, 3, 1)
+        for n in range(1, nodes + 1):
+            builder.add_device(
+                region=1, zone=n, ip="10.0.0.1", port=node_port(kind, n), device=f"sdb{n}", weight=100.0
+            )
+        builder.rebalance(seed=3)
+        builder.write_ring(str(folder / f"{kind}.ring.gz"))
+
+
+class Faults:
+    """What goes wrong at a port, until it is cleared."""
+
+    def __init__(self):
+        self.refuses = set()
+        #: port → status answered instead of doing anything.
+        self.answers = {}
+        #: port → bytes of a response body after which it breaks off.
+        self.dies_after = {}
+        #: port → bytes of a request body after which sending fails.
+        self.stops_taking_after = {}
+        #: port → event that its answers wait for.
+        self.waits_for = {}
+
+
+class _Upload:
+    """A request body that the sender fills piece by piece (``http.body.RequestBody``)."""
+
+    def __init__(self, length):
+        self.length = length
+        self.read_first = green.Event()
+        self.continued = False
+        self._pieces = green.Mailbox()
+        self._rest = b""
+        self._ended = False
+
+    def put(self, piece):
+        self._pieces.put(piece)
+
+    def read(self, size=-1):
+        self.send_continue({})
+        if size < 0:
+            return b"".join(iter(lambda: self.read(1 << 20), b""))
+        while not self._rest and not self._ended:
+            piece = self._pieces.get()
+            if piece is None:
+                self._ended = True
+            elif isinstance(piece, Exception):
+                self._ended = True
+                raise piece
+            else:
+                self._rest = piece
+        data, self._rest = self._rest[:size], self._rest[size:]
+        return data
+
+    def send_continue(self, _headers):
+        self.continued = True
+        self.read_first.set()
+
+    def next_stage(self):
+        self._ended = False
+
+
+class _Download:
+    """A response body as a backend would send it (``cluster.transport.ReplyBody``)."""
+
+    def __init__(self, response, dies_after):
+        self.length = int(response.headers.get("content-length") or 0)
+        self.closed = False
+        self._response = response
+        self._pieces = self._cut(response.body)
+        self._rest = b""
+        self._left = dies_after
+
+    @staticmethod
+    def _cut(body):
+        for piece in (body,) if isinstance(body, bytes | FileBody) else body:
+            if isinstance(piece, FileBody):
+                yield os.pread(piece.fd, piece.length, piece.offset)
+            elif piece:
+                yield bytes(piece)
+
+    def read(self, size):
+        if self._left is not None:
+            if self._left <= 0:
+                self.close()
+                raise BrokenOff("the node died")
+            size = min(size, self._left)
+        if not self._rest:
+            self._rest = next(self._pieces, b"")
+        data, self._rest = self._rest[:size], self._rest[size:]
+        if self._left is not None:
+            self._left -= len(data)
+        if not data:
+            self.close()
+        return data
+
+    def read_into(self, buffer):
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def __iter__(self):
+        while piece := self.read(65536):
+            yield piece
+
+    def close(self):
+        if not self.closed:
+            self.closed = True
+            self._response.discard()
+            self._response.ended(0, True)
+
+
+class _Exchange:
+    """One request to one server (``cluster.transport.Exchange``)."""
+
+    def __init__(self, transport, port, app, request, upload):
+        self._transport = transport
+        self._port = port
+        self._upload = upload
+        self._method = request.method
+        self._final = None
+        self._sent = 0
+        self.continue_headers = {}
+        self._done = green.Event()
+        self._response = None
+        self._request = request
+        self._app = app
+        green.spawn_detached(self._run)
+
+    def _run(self):
+        faults = self._transport.faults
+        if self._port in faults.waits_for:
+            faults.waits_for[self._port].wait(10)
+        if self._port not in faults.answers:
+            self._response = self._app.handle(self._request)
+        self._done.set()
+        self._upload.read_first.set()
+
+    def send(self, data):
+        self._sent += len(data)
+        limit = self._transport.faults.stops_taking_after.get(self._port)
+        if limit is not None and self._sent > limit:
+            self._upload.put(ClientDisconnected("cut"))
+            raise TransportError("the node stopped taking")
+        self._upload.put(bytes(data))
+
+    def finish(self):
+        self._upload.put(None)
+
+    def wait_continue(self):
+        self._upload.read_first.wait(10)
+        if self._upload.continued:
+            return None
+        return self.reply()
+
+    def reply(self):
+        if self._final is None:
+            if self._upload.length is not None:
+                self._upload.put(None)
+            if not self._done.wait(10):
+                raise TransportError("no answer")
+            self._final = self._make_reply()
+        return self._final
+
+    def _make_reply(self):
+        faults = self._transport.faults
+        status = faults.answers.get(self._port)
+        if status is not None:
+            self._response = error_response(status)
+        response = self._response
+        headers = {name: str(value) for name, value in response.headers.items()}
+        if isinstance(response.body, bytes) and "content-length" not in headers:
+            headers["content-length"] = str(len(response.body))
+        response.headers = headers
+        if self._method == "HEAD" or response.status in (204, 304):
+            response.discard()
+        dies = faults.dies_after.get(self._port) if self._method == "GET" else None
+        return StreamReply(response.status, headers, _Download(response, dies), response.reason)
+
+    def abort(self):
+        self._upload.put(ClientDisconnected("aborted"))
+
+
+class MemoryTransport:
+    """Calls the server of a port; keeps every request as (kind, node, method, path, headers)."""
+
+    def __init__(self):
+        self.apps = {}
+        self.faults = Faults()
+        self.requests = []
+
+    def open(self, ip, port, method, path, headers, body=b"", *, connect_timeout_s, timeout_s):
+        if port in self.faults.refuses:
+            raise TransportError(f"connection to {port} refused")
+        kind, number, app = self.apps[port]
+        raw_path, _, query = path.partition("?")
+        self.requests.append((kind, number, method, path, dict(headers)))
+        length = None if "transfer-encoding" in headers else int(headers.get("content-length", 0))
+        upload = _Upload(length)
+        if body:
+            upload.put(body)
+        request = Request(method, raw_path, dict(headers), upload, query=query)
+        request.expects_continue = "expect" in headers
+        return _Exchange(self, port, app, request, upload)
+
+    def request(self, ip, port, method, path, headers, body=b"", **timeouts):
+        sent = {**headers, "content-length": str(len(body))}
+        answer = self.open(ip, port, method, path, sent, body, **timeouts).reply()
+        return Reply(answer.status, answer.headers, b"".join(answer.body), answer.reason)
+
+
+class Answer:
+    """A response of the simulated cluster, its body read."""
+
+    def __init__(self, response):
+        self.status = response.status
+        self.headers = response.headers
+        self.broke_off = None
+        pieces = []
+        body = response.body
+        try:
+            for piece in (body,) if isinstance(body, bytes) else body:
+                pieces.append(bytes(piece))
+        except BodyError as error:
+            self.broke_off = error
+        response.discard()
+        response.ended(0, self.broke_off is None)
+        self.body = b"".join(pieces)
+
+    def __repr__(self):
+        return f"<Answer {self.status} {self.body[:60]!r}>"
+
+
+class MemoryCache:
+    """A ``swift.cache`` in memory."""
+
+    def __init__(self):
+        self.values = {}
+
+    def get(self, key, default=None, *, raise_on_error=False):
+        return self.values.get(key, default)
+
+    def set(self, key, value, *, ttl_s=0, raise_on_error=False):
+        self.values[key] = value
+
+    def delete(self, key, *, server_key=None):
+        self.values.pop(key, None)
+
+
+class SimCluster:
+    """The proxy app over real account, container and object servers."""
+
+    def __init__(self, root, rings, **options):
+        self.transport = MemoryTransport()
+        self.faults = self.transport.faults
+        self.hasher = PathHasher(b"", b"sim")
+        self.policies = Policies([Policy(0, "gold", is_default=True)])
+        self.root = root
+        self._number_of = itertools.count(1)
+        for n in range(1, NODES + 1):
+            self._add_node(n)
+        options = {"account_autocreate": True, "node_timeout": 2.0, **options}
+        self.context = ProxyContext(
+            settings=ProxySettings(**options),
+            rings=Rings(str(rings), self.policies),
+            transport=self.transport,
+            policies=self.policies,
+            limits=Limits(),
+            hasher=self.hasher,
+            telemetry=Telemetry(silent_log()),
+        )
+        self.app = ProxyApp(self.context, InfoRegistry(), swift_dir=str(rings))
+        self.handle = self.app.handle
+        self.cache = MemoryCache()
+
+    def _add_node(self, n):
+        devices = self.root / f"node{n}"
+        (devices / f"sdb{n}").mkdir(parents=True)
+        context = BackendContext(
+            devices=Devices(str(devices), mount_check=False),
+            hasher=self.hasher,
+            policies=self.policies,
+            telemetry=Telemetry(silent_log()),
+            transport=self.transport,
+        )
+        settings = ObjectSettings(container_update_timeout=5.0)
+        apps = {
+            "account": AccountServer(context),
+            "container": ContainerServer(context),
+            "object": ObjectServer(context, settings, make_stores(context, settings)),
+        }
+        for kind, app in apps.items():
+            self.transport.apps[node_port(kind, n)] = (kind, n, app)
+
+    def __call__(self, method, path, headers=None, body=b"", *, env=None):
+        """One client request below /v1."""
+        target, _, query = path.partition("?")
+        sent = {name.lower(): value for name, value in (headers or {}).items()}
+        if method in ("PUT", "POST") and "transfer-encoding" not in sent:
+            sent.setdefault("content-length", str(len(body) if isinstance(body, bytes) else body.length))
+        env = {"swift.cache": self.cache, "swift_owner": True, **(env or {})}
+        self.transport.requests.clear()
+        request = Request(method, f"/v1{target}", sent, body, query=query, env=env)
+        return Answer(self.handle(request))
+
+    # where things are
+
+    def primaries(self, kind, account, container=None, obj=None):
+        """The node numbers of an entity's primaries, in ring order."""
+        ring = (
+            self.context.rings.object(self.policies.default)
+            if kind == "object"
+            else getattr(self.context.rings, kind)
+        )
+        view = ring.view()
+        part = view.partition_of(self.hasher.digest(account, container, obj))
+        return [int(node.device[3:]) for node in view.primaries(part)]
+
+    def handoffs(self, account, container, obj):
+        """The node numbers of an object's handoffs, in ring order."""
+        view = self.context.rings.object(self.policies.default).view()
+        part = view.partition_of(self.hasher.digest(account, container, obj))
+        return [int(node.device[3:]) for node in view.handoffs(part)]
+
+    def holders(self, suffix=".data"):
+        """Node numbers that have an object file of this suffix."""
+        return sorted({int(p.parts[-7][4:]) for p in self.root.glob(f"node*/sdb*/objects/*/*/*/*{suffix}")})
+
+    def asked(self, kind=None, method=None):
+        """Node numbers that were asked in the last request."""
+        return [
+            number
+            for k, number, m, _path, _headers in self.transport.requests
+            if kind in (None, k) and method in (None, m)
+        ]
+
+    @contextlib.contextmanager
+    def refusing(self, kind, *numbers):
+        """These nodes refuse connections for a while."""
+        ports = {node_port(kind, n) for n in numbers}
+        self.faults.refuses |= ports
+        try:
+            yield
+        finally:
+            self.faults.refuses -= ports
+
+    @contextlib.contextmanager
+    def answering(self, kind, status, *numbers):
+        """These nodes answer everything with a status for a while."""
+        for n in numbers:
+            self.faults.answers[node_port(kind, n)] = status
+        try:
+            yield
+        finally:
+            for n in numbers:
+                del self.faults.answers[node_port(kind, n)]
+
+    def counts(self):
+        """Requests per (kind, method)."""
+        found = defaultdict(int)
+        for kind, _number, method, _path, _headers in self.transport.requests:
+            found[kind, method] += 1
+        return dict(found)
