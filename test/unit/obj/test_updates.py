@@ -140,3 +140,21 @@ def test_swift_bytes_stay_with_the_body_whatever_type_is_posted():
     assert without_swift_bytes("x/y;swift_bytes=9") == "x/y"
     assert without_swift_bytes("x/y;swift_bytes=9;charset=a") == "x/y;charset=a"
     assert without_swift_bytes("x/y; charset=a") == "x/y; charset=a"
+
+
+def test_an_update_is_kept_though_its_directory_vanishes_meanwhile(bench):
+    app = bench.app
+    saved = app._updater._save
+    failures = [FileNotFoundError("removed"), FileNotFoundError("again")]
+
+    def save(*args):
+        if failures:
+            raise failures.pop()
+        saved(*args)
+
+    app._updater._save = save
+    bench.containers.answers = {1: 503}
+    headers = {"X-Container-Host": "127.0.0.1:1", "X-Container-Device": "c1", "X-Container-Partition": "7"}
+    assert bench.ask("PUT", headers=headers, body=b"abc").status == 201
+    assert not failures
+    assert len(bench.pendings()) == 1
