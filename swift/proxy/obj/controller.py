@@ -67,14 +67,14 @@ class ObjectController(Controller):
         search = SourceSearch(self.backends, planner.settings, plan, nodes)
         found = search.find()
         if found is None:
-            return search.failure()
+            return _with_policy(search.failure(), target)
         response = source_response(found[0])
         if not isinstance(response.body, bytes):
             response.body = ResumableBody(self.backends, plan, nodes, found, planner.settings.read_timeout_s)
         kind = response.headers.get("content-type", "")
         if "swift_bytes=" in kind:
             response.headers["content-type"] = without_swift_bytes(kind)
-        return response
+        return _with_policy(response, target)
 
     # writing
 
@@ -96,7 +96,7 @@ class ObjectController(Controller):
             headers["etag"] = unquote_etag(headers["etag"])
         target = locate(self.context, request, path, info)
         attempts = write_attempts(self.context, backend_headers(self.context, request, transfer=True), target)
-        return self._uploader.put(request, target, attempts)
+        return _with_policy(self._uploader.put(request, target, attempts), target)
 
     def handle_post(self, request: Request, path: EntityPath) -> Response:
         """Replace an object's metadata."""
@@ -118,7 +118,7 @@ class ObjectController(Controller):
         answers, need = self.write_answers(
             target.view, target.part, "POST", path, attempts, quorum=target.quorum, request=request
         )
-        return self._post_response(request, target, answers, attempts, need)
+        return _with_policy(self._post_response(request, target, answers, attempts, need), target)
 
     def _post_response(
         self,
@@ -174,11 +174,18 @@ class ObjectController(Controller):
             nodes=planner.for_write(target.view, target.part, self.kind),
             request=request,
         )
-        return best_response(answers, len(attempts), quorum_size(len(attempts)), {404: 204})
+        response = best_response(answers, len(attempts), quorum_size(len(attempts)), {404: 204})
+        return _with_policy(response, target)
 
     def _pass_sync_key(self, request: Request, info: ContainerInfo) -> None:
         if info.sync_key:
             request.env["swift_sync_key"] = info.sync_key
+
+
+def _with_policy(response: Response, target: ObjectTarget) -> Response:
+    """Tell filters (the access log among them) the policy; clients never see this header."""
+    response.headers["x-backend-storage-policy-index"] = str(target.policy.index)
+    return response
 
 
 def _authorise(request: Request) -> Response | None:
