@@ -1,0 +1,91 @@
+"""Agreeing on one answer: the tables of proxy.md §8 and §9."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swift.cluster.quorum import (
+    WriteQuorum,
+    best_status,
+    container_update_count,
+    fill_missing,
+    quorum_size,
+)
+
+
+@pytest.mark.parametrize(("count", "quorum"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (6, 3), (7, 4)])
+def test_quorum_sizes(count, quorum):
+    assert quorum_size(count) == quorum
+
+
+@pytest.mark.parametrize(
+    ("statuses", "best"),
+    [
+        ([201, 201, 503], 201),
+        ([201, 202, 503], 202),
+        ([404, 409, 503], 409),
+        ([201, 404, 503], None),
+        ([404, 404, 204], 404),
+        ([503, 503, 404], None),
+        ([503, 503, 503], None),
+        ([304, 304, 200], 304),
+        ([], None),
+    ],
+)
+def test_the_best_of_three(statuses, best):
+    position = best_status(statuses, 2)
+    assert (None if position is None else statuses[position]) == best
+
+
+@pytest.mark.parametrize(
+    ("statuses", "best"), [([204, 404, 503], 204), ([404, 404, 204], 404), ([404, 503, 503], None)]
+)
+def test_a_delete_counts_404_as_204_only_when_needed(statuses, best):
+    position = best_status(statuses, 2, {404: 204})
+    assert (None if position is None else statuses[position]) == best
+
+
+@given(st.lists(st.sampled_from([200, 201, 204, 304, 404, 409, 412, 500, 503, 507]), max_size=7))
+def test_the_best_answer_has_a_quorum_behind_it_and_does_not_depend_on_order(statuses):
+    need = quorum_size(len(statuses))
+    position = best_status(statuses, need)
+    if position is not None:
+        hundred = statuses[position] // 100
+        assert hundred < 5
+        assert sum(1 for s in statuses if s // 100 == hundred) >= need
+    again = sorted(statuses, reverse=True)
+    other = best_status(again, need)
+    assert (position is None) == (other is None)
+    assert position is None or statuses[position] == again[other]
+
+
+def test_the_decider_stops_at_a_quorum_and_prints_why():
+    decider = WriteQuorum(3, 2)
+    assert str(decider) == "0/3 need 2: [] waiting"
+    decider.add(201)
+    assert not decider.reached
+    decider.add(404)
+    assert not decider.reached
+    decider.add(202)
+    assert decider.reached and decider.complete
+    assert str(decider) == "3/3 need 2: [201 404 202] quorum"
+
+
+def test_server_errors_never_make_a_quorum():
+    decider = WriteQuorum(3, 2)
+    for _ in range(3):
+        decider.add(503)
+    assert not decider.reached
+    assert str(decider).endswith("complete")
+
+
+def test_missing_answers_count_as_503():
+    assert fill_missing([201], 3) == [201, 503, 503]
+
+
+@pytest.mark.parametrize(
+    ("containers", "objects", "quorum", "updates"),
+    [(3, 3, 2, 3), (3, 4, 2, 4), (3, 14, 11, 5), (3, 6, 5, 3), (4, 3, 2, 4), (3, 2, 1, 3)],
+)
+def test_container_update_counts(containers, objects, quorum, updates):
+    assert container_update_count(containers, objects, quorum) == updates
