@@ -127,8 +127,12 @@ def assert_no_traceback(cluster):
 
 def pending_updates(cluster):
     """The container updates that wait on the devices."""
-    files = device_files(cluster, "async_pending/*/*")
-    return [decode_update(path.read_bytes())[0] for path in files]
+    updates = []
+    for path in device_files(cluster, "async_pending/*/*"):
+        # The updater may be delivering it right now.
+        with contextlib.suppress(FileNotFoundError):
+            updates.append(decode_update(path.read_bytes())[0])
+    return updates
 
 
 def listing_on(cluster, node, container):
@@ -136,6 +140,7 @@ def listing_on(cluster, node, container):
     for path in cluster.device_path(node).glob("containers/*/*/*/*.db"):
         url = f"/{cluster.plan.device(node)}/{path.parts[-4]}/AUTH_test/{container}?format=json"
         answer = cluster.raw("GET", url, port=cluster.plan.port("container", node))
+        assert answer.status in (200, 404), (node, answer)
         if answer.status == 200:
             return {row["name"] for row in answer.json()}
     return None
@@ -224,13 +229,13 @@ class Load(threading.Thread):
 
 
 def kill_in_turn(cluster, seconds):
-    """Kill servers one at a time, each started again a moment later; how many were killed."""
+    """Kill servers one at a time, each started again a moment later, for a while and six times at least."""
     names = [f"{kind}-{n}" for kind in ("object", "container", "account") for n in (1, 2, 3, 4)]
     names = ["object-1", "object-2", "object-3", "object-4", "proxy", "proxy", *names]
     chooser = random.Random(7)
     killed = 0
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline or killed < 6:
         name = chooser.choice(names)
         if name == "proxy":
             workers = children_of(cluster.pid("proxy"))
@@ -242,7 +247,6 @@ def kill_in_turn(cluster, seconds):
             cluster.restart(name)
         killed += 1
         time.sleep(0.6)
-    return killed
 
 
 def test_kill_9_of_any_server_under_load_loses_and_resurrects_nothing(tuned_cluster):
@@ -253,12 +257,11 @@ def test_kill_9_of_any_server_under_load_loses_and_resurrects_nothing(tuned_clus
     for client in clients:
         client.start()
     try:
-        killed = kill_in_turn(cluster, LOAD_S)
+        kill_in_turn(cluster, LOAD_S)
     finally:
         stop.set()
         for client in clients:
             client.join(60)
-    assert killed >= 5
     for client in clients:
         assert not client.errors, client.errors[0]
     statuses = sum((client.statuses for client in clients), Counter())
@@ -271,6 +274,7 @@ def test_kill_9_of_any_server_under_load_loses_and_resurrects_nothing(tuned_clus
     cluster.kill("proxy", signal.SIGTERM)
     cluster.restart("proxy")
     listed = known_to_containers(cluster, "load")
+    assert listed, "no replica of the container is found"
     for client in clients:
         for name, entry in client.ledger.entries.items():
             client.ledger.check(name, cluster.request("GET", name, NEWEST))
@@ -304,7 +308,10 @@ def test_a_device_that_vanishes_costs_nothing(own_cluster):
     del early["c/o0"]
     assert_readable(cluster, {**early, **late})
     assert cluster.request("GET", "c/o0", NEWEST).status == 404
-    assert {row["name"] for row in cluster.request("GET", "?format=json").json()} == {"c", "new"}
+    # The account's replica on this device may not have heard of the new container yet.
+    containers = {row["name"] for row in cluster.request("GET", "?format=json").json()}
+    assert containers in ({"c"}, {"c", "new"})
+    assert cluster.request("HEAD", "new").status == 204
     assert_no_traceback(cluster)
 
 

@@ -3,7 +3,7 @@
 import http.client
 import json
 import os
-import random
+import secrets
 import shutil
 import signal
 import time
@@ -57,7 +57,7 @@ class LiveCluster:
 
     def __init__(self, root, *, nodes=4, replicas=3, proxy_workers=2):
         proxy_port, cache_port = free_ports(2)
-        start = 20000 + random.randrange(20000)
+        start = 20000 + secrets.randbelow(20000)
         self.plan = new_plan(
             root,
             proxy_port=proxy_port,
