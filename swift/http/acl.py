@@ -56,7 +56,11 @@ def referrer_allowed(referer: str | None, rules: list[str]) -> bool:
     allowed = False
     if not rules:
         return allowed
-    host = (urlsplit(referer).hostname if referer else None) or "unknown"
+    try:
+        host = (urlsplit(referer).hostname if referer else None) or "unknown"
+    except ValueError:
+        # A client may send anything as its Referer.
+        host = "unknown"
     for rule in rules:
         if rule.startswith("-"):
             rule = rule[1:]

@@ -1,0 +1,109 @@
+"""Access control lists: normal form and evaluation (public-api.md §15)."""
+
+import pytest
+
+from swift.http.acl import (
+    account_acl_error,
+    clean_acl,
+    format_account_acl,
+    parse_account_acl,
+    parse_acl,
+    referrer_allowed,
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        (
+            " .r:*, .rlistings , test:tester2,.r:-bad.com,.referrer: *.ok.com",
+            ".r:*,.rlistings,test:tester2,.r:-bad.com,.r:.ok.com",
+        ),
+        ("", ""),
+        (" , ,", ""),
+        (".r:*", ".r:*"),
+        (".ref : example.com", ".r:example.com"),
+        (".referer:- *.bad.com", ".r:-.bad.com"),
+        ("a,b:c, *:*", "a,b:c,*:*"),
+        (".rlistings", ".rlistings"),
+        ("%C3%BC:u", "%C3%BC:u"),
+    ],
+)
+def test_acls_are_stored_in_a_normal_form(given, stored):
+    assert clean_acl("x-container-read", given) == stored
+    assert clean_acl("x-container-read", stored) == stored
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "error"),
+    [
+        ("X-Container-Write", ".r:*", "Referrers not allowed in write ACL: '.r:*'"),
+        ("X-Container-Read", ".r:", "No host/domain value after referrer designation in ACL: '.r:'"),
+        ("X-Container-Read", ".r:.", "No host/domain value after referrer designation in ACL: '.r:.'"),
+        ("X-Container-Read", ".r:*.", "No host/domain value after referrer designation in ACL: '.r:*.'"),
+        ("X-Container-Read", ".r:-", "No host/domain value after referrer designation in ACL: '.r:-'"),
+        ("X-Container-Read", ".x:foo", "Unknown designator '.x' in ACL: '.x:foo'"),
+    ],
+)
+def test_bad_elements_are_refused_with_the_peers_text(name, given, error):
+    with pytest.raises(ValueError) as caught:
+        clean_acl(name, given)
+    assert str(caught.value) == error
+
+
+@pytest.mark.parametrize(
+    ("text", "referrers", "groups"),
+    [
+        (None, [], []),
+        (".r:*,.rlistings,test:tester2,.r:-bad.com", ["*", "-bad.com"], [".rlistings", "test:tester2"]),
+        ("a%2Cb,c%20d", [], ["a,b", "c d"]),
+    ],
+)
+def test_acls_parse_into_referrers_and_groups(text, referrers, groups):
+    assert parse_acl(text) == (referrers, groups)
+
+
+@pytest.mark.parametrize(
+    ("referer", "rules", "allowed"),
+    [
+        (None, [], False),
+        (None, ["*"], True),
+        (None, ["example.com"], False),
+        ("http://example.com/x", ["example.com"], True),
+        ("http://example.com:8080/x", ["example.com"], True),
+        ("http://EXAMPLE.com/x", ["example.com"], True),
+        ("http://sub.ok.com/x", [".ok.com"], True),
+        ("http://ok.com/x", [".ok.com"], False),
+        ("http://bad.com/x", ["*", "-bad.com"], False),
+        ("http://bad.com/x", ["-bad.com", "*"], True),
+        ("http://sub.bad.com/x", ["*", "-.bad.com"], False),
+        ("not a url", ["*"], True),
+        ("not a url", ["unknown"], True),
+        ("http://[broken", ["*"], True),
+    ],
+)
+def test_the_last_matching_referrer_rule_wins(referer, rules, allowed):
+    assert referrer_allowed(referer, rules) is allowed
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("", None),
+        ("{}", None),
+        ('{"admin": ["a"], "read-write": [], "read-only": ["b", "c"]}', None),
+        ("{bad", "Syntax error in input ('{bad')"),
+        ("[]", "Syntax error in input ('[]')"),
+        ('{"bad": []}', 'Key "bad" not recognized'),
+        ('{"admin": "a"}', 'Value for key "admin" must be a list'),
+        ('{"admin": [1]}', 'Elements of "admin" list must be strings'),
+    ],
+)
+def test_account_acls_are_checked(text, error):
+    assert account_acl_error(text) == error
+
+
+def test_account_acls_have_a_normal_form():
+    parsed = parse_account_acl('{ "read-only": ["b"],\n "admin": ["\u00c3\u00bc"]}')
+    assert format_account_acl(parsed) == '{"admin":["\\u00c3\\u00bc"],"read-only":["b"]}'
+    assert format_account_acl({}) == ""
