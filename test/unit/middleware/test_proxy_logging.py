@@ -1,0 +1,211 @@
+"""The access line, field by field, and when it is written (proxy.md §16, §17)."""
+
+import re
+
+import pytest
+
+from swift.http.request import Request
+from swift.http.response import Response
+from swift.middleware.gatekeeper import Gatekeeper, GatekeeperSettings
+from swift.middleware.proxy_logging import ProxyLogging, ProxyLoggingSettings
+from swift.telemetry.log import silent_log
+from swift.telemetry.telemetry import Telemetry
+
+SAMPLE = (
+    "127.0.0.1 127.0.0.1 21/Nov/2026/02/15/22 GET /auth/v1.0 HTTP/1.0 200 - - - - - - "
+    "txef8a-006b00feba - 0.0024 - - 1795227322.977623224 1795227322.979996443 - test:tester"
+)
+
+
+class Lines:
+    """An access log in memory."""
+
+    def __init__(self):
+        self.lines = []
+
+    def write(self, line):
+        self.lines.append(line)
+
+
+class Packets:
+    """A statsd in memory."""
+
+    enabled = True
+
+    def __init__(self):
+        self.names = []
+
+    def timing(self, name, seconds):
+        self.names.append(name)
+
+    def increment(self, name, amount=1):
+        self.names.append(f"{name}={amount}")
+
+
+class Bench:
+    def __init__(self, answer, **options):
+        self.log = Lines()
+        telemetry = Telemetry(silent_log())
+        telemetry.statsd = Packets()
+        self.statsd = telemetry.statsd
+        app = type("App", (), {"handle": staticmethod(answer)})()
+        self.filter = ProxyLogging(app, ProxyLoggingSettings.parse(options), self.log, telemetry)
+        self.metrics = telemetry.metrics
+
+    def ask(self, method="GET", path="/v1/a/c/o", headers=None, *, sent=0, complete=True, **more):
+        request = Request(method, path, headers or {}, remote_addr="127.0.0.1", **more)
+        response = self.filter.handle(request)
+        response.ended(sent, complete)
+        return response
+
+    def fields(self):
+        return self.log.lines[-1].split(" ")
+
+
+def test_a_line_has_the_shape_of_the_peers_sample():
+    def answer(request):
+        request.env["swift.access_logging"] = {"user_id": "test:tester"}
+        return Response(200)
+
+    bench = Bench(answer)
+    request = Request(
+        "GET", "/auth/v1.0", env={"swift.trans_id": "txef8a-006b00feba"}, remote_addr="127.0.0.1"
+    )
+    request.http_minor = 0
+    bench.filter.handle(request).ended(0, True)
+    shape = re.sub(r"(?<=[ /])\d+(\.\d+)?(?=[ /]|$)", "0", SAMPLE)
+    ours = re.sub(r"(?<=[ /])\d+(\.\d+)?(?=[ /]|$)", "0", bench.log.lines[0])
+    assert re.sub(r"/[A-Z][a-z]{2}/", "/Mon/", ours) == re.sub(r"/[A-Z][a-z]{2}/", "/Mon/", shape)
+
+
+def test_values_are_quoted_so_that_fields_stay_fields():
+    bench = Bench(lambda request: Response(200, {"x-backend-storage-policy-index": "1"}))
+    headers = {
+        "referer": "http://r/ x",
+        "user-agent": "a b\nc",
+        "etag": '"e"',
+        "x-auth-token": "AUTH_tk" + "0" * 32,
+    }
+    bench.ask("PUT", "/v1/a/c/o", headers, query="x=a b&y=%20", sent=10)
+    fields = bench.fields()
+    assert len(fields) == 22
+    assert fields[4] == "/v1/a/c/o%3Fx%3Da%20b%26y%3D%20"
+    assert fields[7:10] == ["http://r/%20x", "a%20b%0Ac", "AUTH_tk000000000..."]
+    assert fields[11:13] == ["10", "%22e%22"]
+    assert fields[20] == "1"
+
+
+@pytest.mark.parametrize(
+    ("headers", "client"),
+    [
+        ({}, "127.0.0.1"),
+        ({"x-forwarded-for": "9.9.9.9, 8.8.8.8"}, "9.9.9.9"),
+        ({"x-cluster-client-ip": "7.7.7.7", "x-forwarded-for": "9.9.9.9"}, "7.7.7.7"),
+    ],
+)
+def test_the_client_is_who_proxies_in_front_say(headers, client):
+    bench = Bench(lambda request: Response(200))
+    bench.ask(headers=headers)
+    assert bench.fields()[:2] == [client, "127.0.0.1"]
+
+
+def test_nothing_is_logged_before_the_body_has_ended():
+    bench = Bench(lambda request: Response(200))
+    response = bench.filter.handle(Request("GET", "/v1/a"))
+    assert bench.log.lines == []
+    response.ended(3, True)
+    assert len(bench.log.lines) == 1
+
+
+def test_a_client_that_vanishes_is_a_499_and_an_exception_a_500():
+    bench = Bench(lambda request: Response(200))
+    bench.ask(complete=False)
+    assert bench.fields()[6] == "499"
+
+    def fail(_request):
+        raise RuntimeError
+
+    bench = Bench(fail)
+    with pytest.raises(RuntimeError):
+        bench.ask()
+    assert bench.fields()[6] == "500"
+
+
+def test_a_request_is_logged_once_and_sub_requests_with_their_source():
+    bench = Bench(lambda request: Response(200))
+    env = {"swift.proxy_access_log_made": True}
+    bench.ask(env=env)
+    assert bench.log.lines == []
+    bench.ask(env={"swift.source": "DLO", "swift.log_info": ["one", "two"]})
+    assert bench.fields()[16:18] == ["DLO", "one,two"]
+    assert "DLO.GET.200.timing" in bench.statsd.names
+
+
+def test_statsd_names_and_amounts():
+    bench = Bench(lambda request: Response(200, {"x-backend-storage-policy-index": "1"}))
+    bench.ask("GET", sent=7)
+    bench.ask("BREW", "/v1/a/c")
+    bench.ask("HEAD", "/v1/a")
+    bench.ask("GET", "/info")
+    expected = {
+        "object.GET.200.timing",
+        "object.GET.200.first-byte.timing",
+        "object.GET.200.xfer=7",
+        "object.policy.1.GET.200.timing",
+        "container.BAD_METHOD.200.timing",
+        "account.HEAD.200.timing",
+        "UNKNOWN.GET.200.timing",
+    }
+    assert expected <= set(bench.statsd.names)
+    assert "account.HEAD.200.first-byte.timing" not in bench.statsd.names
+
+
+def test_headers_are_logged_when_asked_for_and_secrets_veiled():
+    bench = Bench(lambda request: Response(200), access_log_headers_only="x-a, x-auth-token")
+    bench.ask(headers={"x-a": "1", "x-b": "2", "x-auth-token": "secret" * 10})
+    assert bench.fields()[14] == "X-A:%201%0AX-Auth-Token:%20secretsecretsecr..."
+
+
+# --- gatekeeper ---------------------------------------------------------------------------------------
+
+
+def gate(headers, answer=None, **options):
+    seen = []
+    app = type(
+        "App", (), {"handle": staticmethod(lambda r: seen.append(r) or Response(200, dict(answer or {})))}
+    )()
+    response = Gatekeeper(app, GatekeeperSettings.parse(options)).handle(
+        Request("GET", "/v1/a", dict(headers))
+    )
+    return seen[0].headers, response.headers
+
+
+INTERNAL = {
+    "x-account-sysmeta-a": "1",
+    "x-container-sysmeta-a": "1",
+    "x-object-sysmeta-a": "1",
+    "x-object-transient-sysmeta-a": "1",
+    "x-backend-anything": "1",
+    "x-container-host": "1",
+    "x-delete-at-container": "1",
+}
+FINE = {"x-object-meta-a": "1", "x-delete-at": "1", "x-container-meta-host": "1"}
+
+
+def test_internal_headers_pass_in_neither_direction():
+    inside, outside = gate({**INTERNAL, **FINE}, {**INTERNAL, **FINE})
+    assert inside == FINE
+    assert outside == FINE
+
+
+def test_a_clients_timestamp_is_moved_aside():
+    inside, _ = gate({"x-timestamp": "5"})
+    assert inside == {"x-backend-inbound-x-timestamp": "5"}
+    inside, _ = gate({"x-timestamp": "5"}, shunt_inbound_x_timestamp="false")
+    assert inside == {"x-timestamp": "5"}
+
+
+def test_reserved_names_are_allowed_only_by_option():
+    assert gate({"x-allow-reserved-names": "true"})[0] == {"x-allow-reserved-names": "true"}
+    inside, _ = gate({"x-allow-reserved-names": "true"}, allow_reserved_names_header="true")
+    assert inside == {"x-backend-allow-reserved-names": "true"}
