@@ -18,7 +18,7 @@ from swift.base.ranges import ByteRanges, Span
 from swift.compose import cluster_of
 from swift.config.kinds import COUNT, SECONDS
 from swift.config.schema import Settings, option
-from swift.gateway.subrequest import make_subrequest
+from swift.gateway.subrequest import drained, make_subrequest
 from swift.http.body import BodyError
 from swift.http.conditional import failed_condition, parse_http_date
 from swift.http.headers import utf8_value
@@ -74,8 +74,13 @@ class Dlo(Filter):
         manifest = response.headers.get("x-object-manifest")
         if manifest is None or response.status not in _FOUND:
             return response
-        response.discard()
-        response.ended(0, True)
+        drained(response)
+        if response.status == 412:
+            # The conditions are for the whole, not for the manifest, whose 412 hides what it is.
+            again = make_subrequest(request, "HEAD", request.raw_path, source="DLO")
+            _pass_token(request, again)
+            plain = drained(self.forward(again))
+            response = plain if "x-object-manifest" in plain.headers else response
         return self._serve(request, response, f"/{version}/{quote_path(account)}", manifest)
 
     def _serve(self, request: Request, manifest: Response, base: str, value: str) -> Response:

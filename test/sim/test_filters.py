@@ -1,0 +1,236 @@
+"""Filters over the simulated cluster: large objects from segments, and listings in every format."""
+
+import hashlib
+import json
+import time
+
+import pytest
+
+from swift.http.request import Request
+from swift.http.response import HTTPError
+from swift.middleware.dlo import Dlo, DloSettings, Segment, cut
+from swift.middleware.listing_formats import ListingFormats
+from test.support.sim import Answer, node_port
+
+SEGMENTS = [b"0000", b"1111", b"2222"]
+WHOLE = b"".join(SEGMENTS)
+ETAG = '"18860aa59c2ab5d24e2f75e37cb385fb"'
+
+
+class Front:
+    """Filters over a simulated cluster."""
+
+    def __init__(self, sim, filter_):
+        self.sim = sim
+        self.filter = filter_
+
+    def __call__(self, method, path, headers=None, body=b""):
+        target, _, query = path.partition("?")
+        sent = dict(headers or {})
+        if method in ("PUT", "POST"):
+            sent["content-length"] = str(len(body))
+        env = {"swift.cache": self.sim.cache, "swift_owner": True}
+        try:
+            return Answer(
+                self.filter.handle(Request(method, f"/v1{target}", sent, body, query=query, env=env))
+            )
+        except HTTPError as error:
+            return Answer(error.response)
+
+
+@pytest.fixture
+def make_dlo(sim):
+    def make(page_rows=10000, **options):
+        return Front(sim, Dlo(sim.app, DloSettings.parse(options), page_rows))
+
+    return make
+
+
+@pytest.fixture
+def dlo(make_dlo, sim):
+    front = make_dlo()
+    assert sim("PUT", "/a/segs").status == 201
+    for n, segment in enumerate(SEGMENTS):
+        assert sim("PUT", f"/a/segs/p%20{n}", {}, segment).status == 201
+    headers = {"x-object-manifest": "segs/p%20", "content-type": "video/x"}
+    assert front("PUT", "/a/c/m", headers).status == 201
+    return front
+
+
+def test_a_manifest_reads_as_its_segments(dlo):
+    answer = dlo("GET", "/a/c/m")
+    assert (answer.status, answer.body) == (200, WHOLE)
+    assert answer.headers["content-length"] == "12"
+    assert answer.headers["etag"] == ETAG
+    assert answer.headers["content-type"] == "video/x"
+    assert answer.headers["x-object-manifest"] == "segs/p%20"
+    head = dlo("HEAD", "/a/c/m")
+    assert (head.status, head.headers["content-length"], head.headers["etag"]) == (200, "12", ETAG)
+
+
+def test_the_manifest_itself_can_be_read(dlo):
+    answer = dlo("GET", "/a/c/m?multipart-manifest=get")
+    assert (answer.body, answer.headers["content-length"]) == (b"", "0")
+
+
+@pytest.mark.parametrize("first", range(0, 12, 3))
+@pytest.mark.parametrize("last", [0, 3, 4, 9, 11, 99])
+def test_every_range_is_that_of_the_whole(dlo, first, last):
+    if last < first:
+        return
+    answer = dlo("GET", "/a/c/m", {"range": f"bytes={first}-{last}"})
+    assert (answer.status, answer.body) == (206, WHOLE[first : last + 1])
+    assert answer.headers["content-range"] == f"bytes {first}-{min(last, 11)}/12"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"range": "bytes=-5"}, 206),
+        ({"range": "bytes=12-"}, 416),
+        ({"range": "bytes=0-1,3-4"}, 200),
+        ({"range": "bytes=x"}, 200),
+        ({"if-none-match": ETAG}, 304),
+        ({"if-none-match": "*"}, 304),
+        ({"if-none-match": '"other"'}, 200),
+        ({"if-match": '"other"'}, 412),
+        ({"if-match": ETAG}, 200),
+    ],
+)
+def test_conditions_look_at_the_whole(dlo, headers, status):
+    answer = dlo("GET", "/a/c/m", headers)
+    assert answer.status == status
+    if status == 200:
+        assert answer.body == WHOLE
+        assert answer.headers["content-type"] == "video/x"
+
+
+def test_no_segments_are_an_empty_object(dlo):
+    dlo("PUT", "/a/c/none", {"x-object-manifest": "segs/nothing"})
+    answer = dlo("GET", "/a/c/none")
+    assert (answer.status, answer.headers["content-length"]) == (200, "0")
+    assert answer.headers["etag"] == f'"{hashlib.md5(b"").hexdigest()}"'
+
+
+@pytest.mark.parametrize("value", ["segs", "/segs/p", "segs/", "segs//p", "a?b/c", "a/b&c", ""])
+def test_a_malformed_manifest_is_400(dlo, value):
+    answer = dlo("PUT", "/a/c/bad", {"x-object-manifest": value})
+    assert answer.status == 400
+    assert answer.body == b"X-Object-Manifest must be in the format container/prefix"
+
+
+def test_a_missing_first_segment_is_409_and_a_later_one_cuts_the_download(dlo, sim):
+    everywhere = [p for p in sim.root.glob("node*/sdb*/objects/*/*/*/*.data") if p.read_bytes() == b"1111"]
+    for path in everywhere:
+        path.unlink()
+    answer = dlo("GET", "/a/c/m")
+    assert answer.broke_off is not None
+    assert answer.body == b"0000"
+    assert dlo("GET", "/a/c/m", {"range": "bytes=5-6"}).status == 409
+
+
+def test_a_segment_read_goes_on_at_another_replica(dlo, sim):
+    for n in sim.primaries("object", "a", "segs", "p 1")[:2]:
+        sim.faults.dies_after[node_port("object", n)] = 1
+    for _ in range(3):
+        assert dlo("GET", "/a/c/m").body == WHOLE
+
+
+def test_a_missing_container_is_the_listings_status(dlo, sim):
+    dlo("PUT", "/a/c/lost", {"x-object-manifest": "nowhere/p"})
+    assert dlo("GET", "/a/c/lost").status in (404, 409)
+
+
+@pytest.mark.parametrize("page_rows", [1, 2, 3])
+def test_more_segments_than_a_page_are_all_sent(make_dlo, dlo, sim, page_rows):
+    listing = sim.app.handle
+
+    class Paged:
+        """The proxy with a smaller listing limit."""
+
+        def handle(self, request):
+            if "prefix=" in request.query:
+                request.set_query(f"{request.query}&limit={page_rows}")
+            return listing(request)
+
+    paged = Front(sim, Dlo(Paged(), DloSettings(), page_rows))
+    answer = paged("GET", "/a/c/m")
+    assert (answer.status, answer.body) == (200, WHOLE)
+    assert "content-length" not in answer.headers
+    assert "etag" not in answer.headers
+    for n in (0, 1):
+        sim("PUT", f"/a/segs/p%20{n}", {}, b"")
+    assert paged("GET", "/a/c/m").body == b"2222", "pages of empty segments do not end it"
+
+
+def test_segments_beyond_the_first_few_are_paced(make_dlo, dlo):
+    paced = make_dlo(rate_limit_after_segment="1", rate_limit_segments_per_sec="20")
+    started = time.monotonic()
+    assert paced("GET", "/a/c/m").body == WHOLE
+    assert time.monotonic() - started >= 0.05
+
+
+def test_cutting_keeps_only_what_a_span_touches():
+    from swift.base.ranges import Span
+
+    rows = [{"name": str(n), "bytes": size} for n, size in enumerate((4, 0, 4, 4))]
+    assert cut(rows, Span(3, 9)) == [
+        Segment("0", 4, Span(3, 4)),
+        Segment("2", 4, Span(0, 4)),
+        Segment("3", 4, Span(0, 1)),
+    ]
+    assert [s.name for s in cut(rows, None)] == ["0", "2", "3"]
+    assert cut(rows, Span(4, 4)) == []
+
+
+# --- listing formats ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def listing(sim):
+    sim("PUT", "/a/c/b%20%26", {"content-type": "text/plain"}, b"x")
+    sim("PUT", "/a/c/d/1", {}, b"x")
+    return Front(sim, ListingFormats(sim.app))
+
+
+@pytest.mark.parametrize(
+    ("query", "accept", "kind", "start"),
+    [
+        ("", None, "text/plain; charset=utf-8", b"b &\nd/1\n"),
+        ("?format=plain", None, "text/plain; charset=utf-8", b"b &\nd/1\n"),
+        ("?format=bogus", None, "text/plain; charset=utf-8", b"b &\nd/1\n"),
+        ("?format=json", None, "application/json; charset=utf-8", b'[{"bytes": 1'),
+        ("", "application/json", "application/json; charset=utf-8", b"[{"),
+        ("?format=xml", None, "application/xml; charset=utf-8", b'<?xml version="1.0" encoding="UTF-8"?>\n'),
+        ("?format=json", "text/xml", "application/json; charset=utf-8", b"[{"),
+        ("?delimiter=/", None, "text/plain; charset=utf-8", b"b &\nd/\n"),
+        ("?prefix=b&format=plain", None, "text/plain; charset=utf-8", b"b &\n"),
+    ],
+)
+def test_listings_come_as_asked(listing, query, accept, kind, start):
+    answer = listing("GET", f"/a/c{query}", {"accept": accept} if accept else {})
+    assert (answer.status, answer.headers["content-type"]) == (200, kind)
+    assert answer.body.startswith(start)
+    assert answer.headers["content-length"] == str(len(answer.body))
+    head = listing("HEAD", f"/a/c{query}", {"accept": accept} if accept else {})
+    assert (head.status, head.headers["content-type"]) == (204, kind)
+
+
+def test_nothing_to_show_is_204_as_text_and_an_empty_list_as_json(listing):
+    assert listing("GET", "/a/c?prefix=zzz").status == 204
+    assert json.loads(listing("GET", "/a/c?prefix=zzz&format=json").body) == []
+    assert listing("GET", "/a").body == b"c\n"
+
+
+def test_an_unservable_accept_is_406_and_errors_pass(listing):
+    assert listing("GET", "/a/c", {"accept": "image/png"}).status == 406
+    assert listing("GET", "/a/nope").status == 404
+    assert listing("GET", "/a/c?limit=10001").status == 412
+    assert listing("GET", "/a/c/d/1").body == b"x"
+
+
+def test_reserved_names_are_hidden_from_listings(listing, sim):
+    headers = {"x-backend-allow-reserved-names": "true"}
+    assert sim("PUT", "/a/%00hidden", headers).status == 201
+    assert b"hidden" not in listing("GET", "/a?format=json").body
+    assert b"hidden" not in listing("GET", "/a").body
