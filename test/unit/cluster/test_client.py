@@ -1,0 +1,268 @@
+"""The pooled client against a scripted server: reuse, stale connections, broken answers."""
+
+import time
+
+import pytest
+
+from swift import green
+from swift.cluster.client import HttpTransport
+from swift.cluster.transport import BrokenOff, TransportError
+from swift.http.body import BodyError
+from swift.telemetry.metrics import Registry
+from test.support.wire import Wire
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+class Server:
+    """Answers each request by a script: ``answer(wire, head, number of the connection)``."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.connections = 0
+        self.heads = []
+        self.listener = green.listen("127.0.0.1", 0, 16)
+        self.port = self.listener.getsockname()[1]
+        self.task = green.spawn(self._accept)
+
+    def _accept(self):
+        while True:
+            try:
+                sock, _ = self.listener.accept()
+            except BlockingIOError:
+                green.wait_readable(self.listener.fileno())
+                continue
+            sock.setblocking(False)
+            self.connections += 1
+            green.spawn_detached(self._converse, Wire(self.port, sock=sock), self.connections)
+
+    def _converse(self, wire, number):
+        try:
+            while True:
+                while b"\r\n\r\n" not in wire.buffer:
+                    wire._more()
+                head, _, wire.buffer = wire.buffer.partition(b"\r\n\r\n")
+                self.heads.append(head)
+                if self.answer(wire, head, number) is False:
+                    return
+        except (EOFError, OSError, green.DeadlineExceeded):
+            return
+        finally:
+            wire.close()
+
+    def close(self):
+        self.task.kill()
+        self.listener.close()
+
+
+@pytest.fixture
+def make_server():
+    servers = []
+
+    def make(answer=lambda wire, head, number: wire.send(OK)):
+        servers.append(Server(answer))
+        return servers[-1]
+
+    yield make
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture
+def transport():
+    return HttpTransport(Registry())
+
+
+def ask(transport, server, method="GET", body=b"", timeout_s=2.0):
+    return transport.request(
+        "127.0.0.1",
+        server.port,
+        method,
+        "/sda/1/a",
+        {"x-a": "b"},
+        body,
+        connect_timeout_s=1,
+        timeout_s=timeout_s,
+    )
+
+
+def begin(transport, server, headers, body=b"", timeout_s=2.0, method="PUT"):
+    return transport.open(
+        "127.0.0.1", server.port, method, "/sda/1/a", headers, body, connect_timeout_s=1, timeout_s=timeout_s
+    )
+
+
+def test_requests_share_a_connection(transport, make_server):
+    server = make_server()
+    for _ in range(3):
+        reply = ask(transport, server)
+        assert (reply.status, reply.body) == (200, b"ok")
+    assert server.connections == 1
+    assert server.heads[0].startswith(b"GET /sda/1/a HTTP/1.1\r\nHost: 127.0.0.1:")
+    assert b"X-A: b" in server.heads[0]
+
+
+def test_a_connection_that_the_server_closed_is_replaced_silently(transport, make_server):
+    def answer(wire, head, number):
+        wire.send(OK)
+        return number > 1
+
+    server = make_server(answer)
+    ask(transport, server)
+    green.sleep(0.05)
+    assert ask(transport, server, "PUT", b"body").body == b"ok"
+    assert server.connections == 2
+
+
+def test_an_upload_that_expects_100_continue_survives_a_stale_connection_too(transport, make_server):
+    def answer(wire, head, number):
+        if b"Expect" not in head:
+            wire.send(OK)
+            return False
+        wire.send(b"HTTP/1.1 100 Continue\r\nX-B: c\r\n\r\n")
+        while len(wire.buffer) < 3:
+            wire._more()
+        wire.buffer = b""
+        wire.send(OK)
+        return True
+
+    server = make_server(answer)
+    ask(transport, server)
+    green.sleep(0.05)
+    exchange = begin(transport, server, {"expect": "100-continue", "content-length": "3"})
+    assert exchange.wait_continue() is None
+    assert exchange.continue_headers["x-b"] == "c"
+    exchange.send(b"abc")
+    exchange.finish()
+    assert exchange.reply().status == 200
+
+
+def test_a_fresh_connection_that_dies_is_an_error_not_a_second_try(transport, make_server):
+    server = make_server(lambda wire, head, number: False)
+    with pytest.raises(TransportError, match="closed before an answer"):
+        ask(transport, server)
+    assert server.connections == 1
+
+
+def test_a_body_that_was_already_sent_in_pieces_is_never_sent_again(transport, make_server):
+    server = make_server(
+        lambda wire, head, number: wire.send(OK) if number == 1 and len(server.heads) == 1 else False
+    )
+    ask(transport, server)
+    exchange = begin(transport, server, {"transfer-encoding": "chunked"})
+    with pytest.raises(TransportError):
+        exchange.send(b"abc")
+        exchange.finish()
+        exchange.reply()
+    assert server.connections == 1
+
+
+def test_an_early_final_answer_comes_instead_of_100(transport, make_server):
+    server = make_server(
+        lambda wire, head, number: wire.send(b"HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n")
+    )
+    exchange = begin(transport, server, {"expect": "100-continue", "content-length": "3"})
+    assert exchange.wait_continue().status == 409
+    assert exchange.reply().status == 409
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n", b"abc"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" + OK, b"ok"),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
+    ],
+)
+def test_framings_of_answers(transport, make_server, answer, body):
+    server = make_server(lambda wire, head, number: wire.send(answer))
+    for _ in range(2):
+        assert ask(transport, server).body == body
+    assert server.connections == 1
+
+
+def test_a_body_until_the_end_of_the_connection_is_not_pooled(transport, make_server):
+    def answer(wire, head, number):
+        wire.send(b"HTTP/1.1 200 OK\r\n\r\nall of it")
+        return False
+
+    server = make_server(answer)
+    assert ask(transport, server).body == b"all of it"
+    assert ask(transport, server).body == b"all of it"
+    assert server.connections == 2
+
+
+def test_a_connection_with_left_over_bytes_is_not_reused(transport, make_server):
+    server = make_server(lambda wire, head, number: wire.send(OK + b"surplus"))
+    ask(transport, server)
+    assert ask(transport, server).body == b"ok"
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_a_body_that_breaks_off_says_so_to_clients_and_to_relays(transport, make_server, size):
+    def answer(wire, head, number):
+        wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * (size - 1))
+        return False
+
+    server = make_server(answer)
+    with pytest.raises(BrokenOff) as caught:
+        b"".join(begin(transport, server, {}, method="GET").reply().body)
+    assert isinstance(caught.value, BodyError)
+
+
+def test_a_large_body_streams_and_its_connection_is_reused_only_when_it_was_read(transport, make_server):
+    data = b"0123456789" * 20_000
+    large = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(data) + data
+    server = make_server(lambda wire, head, number: wire.send(large))
+    body = begin(transport, server, {}, method="GET").reply().body
+    buffer, received = memoryview(bytearray(7000)), b""
+    while size := body.read_into(buffer):
+        received += bytes(buffer[:size])
+    assert received == data
+    half = begin(transport, server, {}, method="GET").reply().body
+    half.read(100)
+    half.close()
+    assert server.connections == 1
+    assert b"".join(begin(transport, server, {}, method="GET").reply().body) == data
+    assert server.connections == 2
+
+
+def test_a_silent_server_is_an_error_after_the_timeout(transport, make_server):
+    server = make_server(lambda wire, head, number: green.sleep(2))
+    started = time.monotonic()
+    with pytest.raises(TransportError, match="timeout"):
+        ask(transport, server, timeout_s=0.2)
+    assert time.monotonic() - started < 1.5
+
+
+def test_garbage_instead_of_an_answer_is_an_error(transport, make_server):
+    server = make_server(lambda wire, head, number: wire.send(b"nonsense\r\n\r\n"))
+    with pytest.raises(TransportError, match="malformed answer"):
+        ask(transport, server)
+
+
+def test_nobody_listening_is_an_error(transport, make_server):
+    server = make_server()
+    server.close()
+    with pytest.raises(TransportError, match="cannot connect"):
+        ask(transport, server)
+
+
+def test_an_exchange_that_was_aborted_while_another_waits_for_it_ends_quietly(transport, make_server, capsys):
+    server = make_server(lambda wire, head, number: green.sleep(1))
+    exchange = begin(transport, server, {"content-length": "0"}, timeout_s=0.3)
+    errors = []
+
+    def wait():
+        try:
+            exchange.reply()
+        except TransportError as error:
+            errors.append(str(error))
+
+    task = green.spawn(wait)
+    green.sleep(0.05)
+    exchange.abort()
+    task.wait()
+    assert len(errors) == 1
+    assert "Traceback" not in capsys.readouterr().err
