@@ -27,6 +27,8 @@ class Answer:
     headers: HeaderMap = field(default_factory=dict)
     body: bytes = b""
     node: Node | None = None
+    #: The attempt that this answers, the very object.
+    attempt: HeaderMap | None = None
 
 
 #: Sends one attempt to a node; None means "try the next node".
@@ -50,7 +52,7 @@ def fan_out(
             for node in nodes:
                 answer = send(node, headers)
                 if answer is not None:
-                    answer.node = node
+                    answer.node, answer.attempt = node, headers
                     break
         finally:
             box.put(answer)

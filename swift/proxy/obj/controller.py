@@ -18,6 +18,7 @@ from swift.proxy.backend import backend_headers
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Controller
 from swift.proxy.obj.checks import TypeGuesser, check_content_type, check_upload, convert_delete_after
+from swift.proxy.obj.orphans import orphans_of, tell_containers
 from swift.proxy.obj.put import Uploader
 from swift.proxy.obj.target import ObjectTarget, locate, write_attempts
 from swift.proxy.reading import (
@@ -175,6 +176,10 @@ class ObjectController(Controller):
             request=request,
         )
         response = best_response(answers, len(attempts), quorum_size(len(attempts)), {404: 204})
+        if response.status == 204:
+            # A node that never had the object has left a tombstone, and told its share.
+            orphans = orphans_of(attempts, answers, accepted=(204, 404))
+            tell_containers(self.context, request, target, orphans, "DELETE", {})
         return _with_policy(response, target)
 
     def _pass_sync_key(self, request: Request, info: ContainerInfo) -> None:

@@ -25,6 +25,7 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Controller
+from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
 from swift.proxy.obj.target import ObjectTarget
 from swift.proxy.results import best_response
 from swift.ring.device import Node
@@ -44,9 +45,13 @@ class Uploader:
         try:
             small = length is not None and length <= self._context.settings.client_chunk_size
             if small and "if-none-match" not in request.headers:
+                size = length or 0
                 answers, need = self._put_small(request, target, attempts)
             else:
-                answers, need = self._put_stream(request, target, attempts)
+                # An empty body goes chunked too: its end is what tells a node to store it.
+                framing = {"content-length": str(length)} if length else {"transfer-encoding": "chunked"}
+                attempts = [{**headers, **framing} for headers in attempts]
+                answers, need, size = self._put_stream(request, target, attempts)
         except ClientDisconnected:
             self._count("client_disconnects")
             return error_response(499)
@@ -55,7 +60,12 @@ class Uploader:
             return error_response(408)
         except BadFraming:
             return error_response(400)
-        return self._conclude(request, answers, len(attempts), need)
+        response = self._conclude(request, answers, len(attempts), need)
+        if response.status == 201:
+            orphans = orphans_of(attempts, answers)
+            row = row_of_put(request, size, response.headers.get("etag", ""))
+            tell_containers(self._context, request, target, orphans, "PUT", row)
+        return response
 
     def _count(self, what: str) -> None:
         self._context.telemetry.statsd.increment(f"object.{what}")
@@ -103,23 +113,19 @@ class Uploader:
 
     def _put_stream(
         self, request: Request, target: ObjectTarget, attempts: list[HeaderMap]
-    ) -> tuple[Sequence[Answer], int]:
+    ) -> tuple[Sequence[Answer], int, int]:
+        """The answers, how many must agree, and the bytes that were sent."""
         need = quorum_size(len(attempts))
-        length = request.body.length
-        # An empty body goes chunked too: its end is what tells a node to store it.
-        framing = {"content-length": str(length)} if length else {"transfer-encoding": "chunked"}
         nodes = self._nodes(target)
-        opened = green.gather(
-            [partial(self._open, nodes, target, {**headers, **framing}) for headers in attempts]
-        )
+        opened = green.gather([partial(self._open, nodes, target, headers) for headers in attempts])
         sinks = [sink for sink in opened if isinstance(sink, _Sink)]
         answers = [answer for answer in opened if isinstance(answer, Answer)]
         try:
             if _ends_early(request, answers) or len(sinks) < need:
-                return answers, need
-            self._pump(request, sinks, need)
+                return answers, need, 0
+            size = self._pump(request, sinks, need)
             answers += self._collect(sinks, need)
-            return answers, need
+            return answers, need, size
         finally:
             for sink in sinks:
                 sink.abandon()
@@ -141,11 +147,11 @@ class Uploader:
             self._backends.judge(node, early.status)
             exchange.abort()
             if early.status < 500:
-                return Answer(early.status, early.reason, early.headers, node=node)
+                return Answer(early.status, early.reason, early.headers, node=node, attempt=headers)
         return None
 
-    def _pump(self, request: Request, sinks: list[_Sink], need: int) -> None:
-        """Move the body to all sinks; raises ``HTTPError`` 413 or 503 and body errors."""
+    def _pump(self, request: Request, sinks: list[_Sink], need: int) -> int:
+        """Move the body to all sinks; its size. Raises ``HTTPError`` 413 or 503 and body errors."""
         settings, limit = self._context.settings, self._context.limits.max_file_size
         body, received = request.body, 0
         while True:
@@ -161,6 +167,7 @@ class Uploader:
                 raise HTTPError(503)
         for sink in sinks:
             sink.finish(self._backends)
+        return received
 
     def _collect(self, sinks: list[_Sink], need: int) -> list[Answer]:
         box = green.Mailbox()
@@ -229,7 +236,7 @@ class _Sink:
             body = b"".join(reply.body)
         except TransportError:
             return None
-        return Answer(reply.status, reply.reason, reply.headers, body, self.node)
+        return Answer(reply.status, reply.reason, reply.headers, body, self.node, self.headers)
 
     def abandon(self) -> None:
         """Drop the connection unless its answer is read, if late."""

@@ -1,0 +1,101 @@
+"""Container rows that no object server took along.
+
+Each object server of a write tells its share of the container servers. When a node and all that could
+stand in for it are away, the write may still succeed on the others, but that share would never be told,
+and one replica of the listing would lack the object until databases are replicated. So the proxy tells it
+itself, after the client has its answer. Best effort: the rows of the other shares are already on their way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from swift import green
+from swift.base.etag import unquote_etag
+from swift.cluster.fanout import Answer
+from swift.cluster.transport import TransportError
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.proxy.context import ProxyContext
+from swift.proxy.obj.target import ObjectTarget
+
+_OVERRIDES = ("x-backend-container-update-override-", "x-object-sysmeta-container-update-override-")
+#: Containers that are being split take rows through redirects, which only object servers follow.
+_WHOLE = ("unsharded", "")
+
+
+def orphans_of(
+    attempts: Sequence[HeaderMap], answers: Sequence[Answer], accepted: Sequence[int] = (200, 201, 202)
+) -> list[HeaderMap]:
+    """The attempts that no node answered with one of the ``accepted`` statuses."""
+    taken = {id(a.attempt) for a in answers if a.status in accepted}
+    return [attempt for attempt in attempts if id(attempt) not in taken]
+
+
+def row_of_put(request: Request, size: int, etag: str) -> HeaderMap:
+    """What a container is told of a stored object."""
+    row = {
+        "x-size": str(size),
+        "x-content-type": request.headers.get("content-type", ""),
+        "x-etag": unquote_etag(etag),
+    }
+    for prefix in _OVERRIDES:
+        for name, value in request.headers.items():
+            if name.startswith(prefix):
+                row[f"x-{name[len(prefix) :]}"] = value
+    return row
+
+
+def tell_containers(
+    context: ProxyContext,
+    request: Request,
+    target: ObjectTarget,
+    orphans: Sequence[HeaderMap],
+    op: str,
+    row: HeaderMap,
+) -> None:
+    """Send ``op`` (PUT or DELETE of the row) for every orphaned share, in the background."""
+    if not orphans or target.container.sharding_state not in _WHOLE:
+        return
+    headers = {
+        **row,
+        "x-timestamp": request.timestamp.internal,
+        "x-backend-storage-policy-index": str(target.policy.index),
+        "x-trans-id": request.env.get("swift.trans_id", "-"),
+        "user-agent": context.agent,
+        "referer": f"{request.method} {request.url}",
+    }
+    for ip, port, device, part in _places(orphans):
+        path = f"/{device}/{part}{target.path.quoted}"
+        green.spawn_detached(_tell, context, (ip, port), op, path, headers)
+
+
+def _places(orphans: Sequence[HeaderMap]) -> Iterator[tuple[str, int, str, str]]:
+    for orphan in orphans:
+        hosts = orphan.get("x-container-host", "").split(",")
+        devices = orphan.get("x-container-device", "").split(",")
+        for host, device in zip(hosts, devices, strict=False):
+            ip, _, port = host.rpartition(":")
+            if port.isdigit():
+                yield ip.strip("[]"), int(port), device, orphan["x-container-partition"]
+
+
+def _tell(context: ProxyContext, address: tuple[str, int], op: str, path: str, headers: HeaderMap) -> None:
+    settings = context.settings
+    try:
+        reply = context.transport.request(
+            *address,
+            op,
+            path,
+            headers,
+            connect_timeout_s=settings.conn_timeout,
+            timeout_s=settings.node_timeout,
+        )
+        outcome = "" if reply.is_success else f"status {reply.status}"
+    except TransportError as error:
+        outcome = str(error)
+    if outcome:
+        context.telemetry.log.warning(
+            f"container row of {path} not told to {address[0]}:{address[1]}: {outcome}",
+            txid=headers["x-trans-id"],
+        )
