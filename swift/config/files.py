@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import configparser
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from swift.base.errors import ConfigError
+
+
+_NAMED = re.compile(r"%\(([^()]+)\)s")
 
 
 class _LenientInterpolation(configparser.BasicInterpolation):
@@ -24,7 +28,8 @@ class _LenientInterpolation(configparser.BasicInterpolation):
         try:
             return super().before_get(parser, section, option, value, defaults)
         except configparser.InterpolationError:
-            return value
+            # A bare % stands beside names to replace, or a name does not exist.
+            return _NAMED.sub(lambda match: defaults.get(match[1], match[0]), value)
 
     def before_set(self, parser, section, option, value):  # type: ignore[no-untyped-def]
         """Anything may be stored."""

@@ -1,0 +1,114 @@
+"""Pipelines: what is inserted where, and whose value an option has (proxy.md §18, cli-and-config.md §1)."""
+
+import pytest
+
+from swift.base.errors import ConfigError
+from swift.config.files import read_section, read_sections
+from swift.runtime.pipeline import read_pipeline
+
+FILTERS = (
+    *("catch_errors", "gatekeeper", "healthcheck", "proxy_logging"),
+    *("memcache", "tempauth", "dlo", "listing_formats"),
+)
+
+
+def pipeline_of(folder, names):
+    lines = [f"[pipeline:main]\npipeline = {' '.join([*names, 'proxy-server'])}\n"]
+    lines += [f"[filter:{name}]\nuse = egg:swift#{name}\n" for name in FILTERS]
+    # A section name of its own: presence is judged by the entry point.
+    lines.append("[filter:proxy-logging]\nuse = egg:swift#proxy_logging\n")
+    lines.append("[app:proxy-server]\nuse = egg:swift#proxy\n")
+    path = folder / "proxy-server.conf"
+    path.write_text("\n".join(lines))
+    return read_pipeline(str(path), {})
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ("", "catch_errors gatekeeper listing_formats dlo"),
+        ("catch_errors", "catch_errors gatekeeper listing_formats dlo"),
+        ("healthcheck", "catch_errors gatekeeper listing_formats dlo healthcheck"),
+        (
+            "catch_errors healthcheck proxy-logging memcache tempauth proxy-logging",
+            "catch_errors gatekeeper healthcheck proxy_logging memcache listing_formats tempauth dlo "
+            "proxy_logging",
+        ),
+        (
+            "catch_errors gatekeeper healthcheck proxy-logging memcache listing_formats tempauth dlo",
+            "catch_errors gatekeeper healthcheck proxy_logging memcache listing_formats tempauth dlo",
+        ),
+        ("healthcheck catch_errors", "gatekeeper healthcheck catch_errors listing_formats dlo"),
+    ],
+)
+def test_missing_filters_go_to_their_places(tmp_path, given, names):
+    pipeline = pipeline_of(tmp_path, given.split())
+    pipeline.insert_required({})
+    assert " ".join(pipeline.names) == names
+
+
+def test_nothing_is_inserted_twice(tmp_path):
+    pipeline = pipeline_of(tmp_path, [])
+    assert pipeline.insert_required({})
+    assert pipeline.insert_required({}) == []
+
+
+def test_errors_name_the_file(tmp_path):
+    path = tmp_path / "p.conf"
+    path.write_text("[pipeline:main]\npipeline = nothing\n")
+    with pytest.raises(ConfigError, match="p.conf"):
+        read_pipeline(str(path), {})
+    path.write_text("no section")
+    with pytest.raises(ConfigError, match="p.conf"):
+        read_pipeline(str(path), {})
+    with pytest.raises(ConfigError, match="unable to locate"):
+        read_pipeline(str(tmp_path / "absent.conf"), {})
+
+
+WORKED = """
+[DEFAULT]
+log_name = dflt
+other = d2
+[app:main]
+paste.app_factory = test.unit.runtime.test_pipeline:app_factory
+log_name = app
+set other = s2
+odd = 100% of %(other)s %x
+"""
+
+
+def app_factory(global_conf, **local_conf):
+    return {**global_conf, **local_conf}
+
+
+def test_paste_sections_override_defaults_only_with_set(tmp_path):
+    path = tmp_path / "a.conf"
+    path.write_text(WORKED)
+    conf = read_pipeline(str(path), {}).create()
+    assert (conf["log_name"], conf["other"], conf["odd"]) == ("dflt", "s2", "100% of d2 %x")
+
+
+def test_plain_sections_take_their_own_value(tmp_path):
+    path = tmp_path / "a.conf"
+    path.write_text(WORKED)
+    conf = read_section(path, "app:main")
+    assert (conf["log_name"], conf["other"], conf["set other"]) == ("app", "d2", "s2")
+    assert read_section(path, "absent") == {"log_name": "dflt", "other": "d2"}
+
+
+def test_a_directory_of_files_is_merged_in_order(tmp_path):
+    folder = tmp_path / "a.conf.d"
+    folder.mkdir()
+    (folder / "1.conf").write_text("[x]\na = 1\nB = 1\n")
+    (folder / "2.conf").write_text("[x]\na = 2\n")
+    (folder / ".3.conf").write_text("[x]\na = 3\n")
+    (folder / "4.txt").write_text("[x]\na = 4\n")
+    for path in (folder, tmp_path / "a.conf"):
+        assert read_sections(path)["x"] == {"a": "2", "B": "1"}
+
+
+def test_whole_pipelines_may_be_loaded_from_a_directory(tmp_path):
+    folder = tmp_path / "p.conf.d"
+    folder.mkdir()
+    (folder / "1.conf").write_text(WORKED)
+    assert read_pipeline(str(tmp_path / "p.conf"), {}).create()["other"] == "s2"
