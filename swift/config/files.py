@@ -14,7 +14,6 @@ from pathlib import Path
 
 from swift.base.errors import ConfigError
 
-
 _NAMED = re.compile(r"%\(([^()]+)\)s")
 
 
