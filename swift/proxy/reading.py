@@ -118,7 +118,16 @@ class SourceSearch:
                 return False
             self._asked += 1
             handoff = self._asked > self._primaries
-            green.spawn_detached(lambda: box.put((node, self._ask(node), handoff)))
+
+            def ask() -> None:
+                reply = None
+                try:
+                    reply = self._ask(node)
+                finally:
+                    # Whatever happens to it, the one that waits must hear of it.
+                    box.put((node, reply, handoff))
+
+            green.spawn_detached(ask)
             return True
 
         while flying or not exhausted:

@@ -172,11 +172,19 @@ class Uploader:
     def _collect(self, sinks: list[_Sink], need: int) -> list[Answer]:
         box = green.Mailbox()
         waiting = 0
+
+        def wait_for(sink: _Sink) -> None:
+            answer = None
+            try:
+                answer = sink.answer(self._backends)
+            finally:
+                box.put(answer)
+
         for sink in sinks:
             if sink.alive:
                 waiting += 1
                 sink.awaited = True
-                green.spawn_detached(lambda s=sink: box.put(s.answer(self._backends)))
+                green.spawn_detached(wait_for, sink)
         answers: list[Answer] = []
         deadline = None
         while waiting:
