@@ -16,6 +16,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -52,13 +53,10 @@ def stock(contestant: Contestant, size: int) -> None:
     """Fill the container that reads choose from."""
     container = f"{ACCOUNT}/stock-{size}"
     contestant.request("PUT", container)
-    if size > 64 * KIB:
-        for number in range(2):
-            contestant.request("PUT", f"{container}/{number}", b"x" * size)
-        return
-    # A few more than are read: what is under way when wrk ends may be lost.
-    load = Load("PUT", f"{container}/", 16, 120, body_bytes=size, order="counting", count=STOCK + 64)
-    run_wrk(contestant.host, contestant.token, load)
+    count = STOCK if size <= 64 * KIB else 2
+    body = b"x" * size
+    with ThreadPoolExecutor(16) as threads:
+        list(threads.map(lambda n: contestant.request("PUT", f"{container}/{n}", body), range(count)))
 
 
 def stock_listing(contestant: Contestant) -> None:

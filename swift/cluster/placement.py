@@ -141,11 +141,26 @@ class NodeIterator:
         self._expected_handoffs = node_count - len(primaries)
         self._handoffs_used = 0
         self._on_handoff = on_handoff
+        self._handed_out: list[Node] = []
 
     def __iter__(self) -> NodeIterator:
         return self
 
     def __next__(self) -> Node:
+        node = self._choose()
+        self._handed_out.append(node)
+        return node
+
+    def _credit_lost_turns(self) -> None:
+        """A node that became limited while it was used does not count."""
+        lost = [node for node in self._handed_out if self._limiter.is_limited(node)]
+        if lost:
+            self._left += len(lost)
+            self._handed_out = [node for node in self._handed_out if node not in lost]
+
+    def _choose(self) -> Node:
+        if self._handed_out:
+            self._credit_lost_turns()
         if self._left <= 0:
             raise StopIteration
         while self._primaries:
@@ -163,7 +178,3 @@ class NodeIterator:
                 self._on_handoff(extra)
             return node
         raise StopIteration
-
-    def give_back_turn(self) -> None:
-        """A node that became limited while it was used does not count."""
-        self._left += 1

@@ -16,6 +16,7 @@ from swift.gateway.subrequest import drained, make_subrequest, preauthorise
 from swift.http.headers import HeaderMap, utf8_value, with_prefix
 from swift.http.request import Request
 from swift.http.response import Response
+from swift.policy.policies import Policies
 
 Forward = Callable[[Request], Response]
 
@@ -85,15 +86,34 @@ def container_key(account: str, container: str) -> str:
 # --- the cached JSON forms --------------------------------------------------------------------------
 
 
-def account_record(status: int, headers: HeaderMap) -> dict[str, Any]:
-    """The JSON form from the headers of a HEAD answer."""
+_POLICY_PREFIX = "x-account-storage-policy-"
+_POLICY_FIGURES = {
+    "container-count": "container_count",
+    "object-count": "object_count",
+    "bytes-used": "bytes",
+}
+
+
+def _policy_figures(headers: HeaderMap, policies: Policies) -> dict[str, dict[str, int]]:
+    """Policy index (as text) → its figures in an account."""
+    found: dict[str, dict[str, int]] = {}
+    for name, value in with_prefix(headers, _POLICY_PREFIX).items():
+        for ending, key in _POLICY_FIGURES.items():
+            policy = policies.named(name[len(_POLICY_PREFIX) : -len(ending) - 1])
+            if name.endswith(f"-{ending}") and policy is not None:
+                found.setdefault(str(policy.index), {})[key] = _count(value)
+    return found
+
+
+def account_record(status: int, headers: HeaderMap, policies: Policies | None = None) -> dict[str, Any]:
+    """The JSON form from the headers of a HEAD answer; ``policies`` give its figures their indexes."""
     exists = 200 <= status <= 299
     record = {
         "status": status,
         "container_count": headers.get("x-account-container-count") if exists else None,
         "total_object_count": headers.get("x-account-object-count") if exists else None,
         "bytes": headers.get("x-account-bytes-used") if exists else None,
-        "storage_policies": {},
+        "storage_policies": _policy_figures(headers, policies) if policies else {},
         "meta": _stripped(headers, "x-account-meta-"),
         "sysmeta": _stripped(headers, "x-account-sysmeta-"),
     }

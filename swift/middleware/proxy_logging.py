@@ -34,7 +34,8 @@ class ProxyLoggingSettings(Settings):
     access_log_headers_only: tuple[str, ...] = option((), "Log only these request headers.")
     reveal_sensitive_prefix: int = option(16, "Characters of tokens that are shown.", kind=COUNT)
     log_statsd_valid_http_methods: tuple[str, ...] = option(
-        ("GET", "HEAD", "POST", "PUT", "DELETE", "COPY", "OPTIONS"), "Methods named in metrics."
+        ("GET", "HEAD", "POST", "PUT", "DELETE", "COPY", "OPTIONS", "UPDATE"),
+        "Methods named in metrics.",
     )
 
 

@@ -55,7 +55,8 @@ class Policies:
         """The policy of an index header: empty or missing is 0, anything unknown None."""
         if not text:
             return self._by_index.get(0)
-        return self._by_index.get(int(text)) if text.isascii() and text.isdigit() else None
+        is_index = text.isascii() and text.isdigit() and len(text) <= 9
+        return self._by_index.get(int(text)) if is_index else None
 
     def __iter__(self) -> Iterator[Policy]:
         return iter(sorted(self._by_index.values(), key=lambda p: p.index))

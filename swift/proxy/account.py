@@ -30,7 +30,7 @@ class AccountController(Controller):
             elif self.context.settings.account_autocreate:
                 response = self._empty_account(request)
         settings = self.context.settings
-        record = account_record(response.status, response.headers)
+        record = account_record(response.status, response.headers, self.context.policies)
         remember(request, account_key(path.account), record, settings.recheck_account_existence)
         if not request.env.get("swift_owner"):
             for name in settings.swift_owner_headers:

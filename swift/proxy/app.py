@@ -95,7 +95,8 @@ class ProxyApp:
         if isinstance(path, Response):
             return path
         if self._denied_hosts:
-            host = request.headers.get("host", "").partition(":")[0]
+            host = request.headers.get("host", "")
+            host = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
             if host in self._denied_hosts:
                 return error_response(403, "Invalid host header")
         kind = path.kind

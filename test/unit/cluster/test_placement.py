@@ -87,6 +87,13 @@ def test_limited_nodes_are_skipped_and_do_not_count(limiter):
     assert ids(found) == [1, 3, 5, 6]
 
 
+def test_a_node_that_became_limited_while_it_was_used_does_not_count(limiter):
+    found = NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6, 7)), limiter, 4)
+    first = next(found)
+    limiter.limit(first)
+    assert [first.id, *ids(found)] == [1, 2, 3, 4, 5]
+
+
 def test_handoffs_beyond_the_expected_are_reported_with_their_number(limiter):
     for n in (1, 2):
         limiter.limit(node(n))

@@ -17,6 +17,8 @@ from swift.gateway.info import (
 from swift.gateway.subrequest import make_subrequest, preauthorise
 from swift.http.request import Request
 from swift.http.response import Response
+from swift.policy.policies import Policies
+from swift.policy.policy import Policy
 from test.support.sim import MemoryCache
 
 PEER_CONTAINER = json.loads(
@@ -58,6 +60,20 @@ def test_our_account_record_has_the_peers_keys():
     }
     ours = account_record(200, headers)
     assert {**ours, "storage_policies": None} == {**PEER_ACCOUNT, "storage_policies": None}
+
+
+def test_an_accounts_policy_figures_are_kept_by_policy_index():
+    policies = Policies([Policy(0, "gold", is_default=True), Policy(3, "ec-8-4")])
+    headers = {
+        "x-account-storage-policy-gold-container-count": "2",
+        "x-account-storage-policy-ec-8-4-object-count": "7",
+        "x-account-storage-policy-ec-8-4-bytes-used": "70",
+        "x-account-storage-policy-unknown-bytes-used": "1",
+    }
+    assert account_record(204, headers, policies)["storage_policies"] == {
+        "0": {"container_count": 2},
+        "3": {"object_count": 7, "bytes": 70},
+    }
 
 
 def test_records_of_the_peer_are_read():
