@@ -588,8 +588,3 @@ def _threads() -> ThreadPool:
     if _shared_threads is None:
         _shared_threads = ThreadPool(4, "shared")
     return _shared_threads
-
-
-def call_in_thread(function: Callable[..., Any], *args: Any) -> Any:
-    """Run a rare blocking call (name resolution, a subprocess wait) in a small shared pool."""
-    return _threads().call(function, *args)

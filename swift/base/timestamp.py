@@ -11,7 +11,6 @@ It knows nothing of clocks except in ``Timestamp.now``.
 from __future__ import annotations
 
 import time as _time
-from collections.abc import Iterable
 from functools import total_ordering
 from typing import Any
 
@@ -237,11 +236,6 @@ def decode_timestamps(text: str, *, explicit: bool = False) -> tuple[Timestamp, 
     while len(times) < 3:
         times.append(None if explicit else times[-1])
     return tuple(times)
-
-
-def last_modified_of(times: Iterable[Timestamp]) -> str:
-    """ISO text of the newest of several times, as listings show it."""
-    return max(times).isoformat
 
 
 def normalize_delete_at(value: Any, *, high_precision: bool = False) -> str:

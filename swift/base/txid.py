@@ -16,13 +16,3 @@ def new_transaction_id(suffix: str = "", extra: str | None = None, *, now_s: flo
     if extra:
         text += "-" + quote(extra[:32])
     return text
-
-
-def transaction_time_s(txid: str) -> int | None:
-    """Unix seconds inside a transaction id, or None when it is not one."""
-    if len(txid) < 34 or not txid.startswith("tx") or txid[23] != "-":
-        return None
-    try:
-        return int(txid[24:34], 16)
-    except ValueError:
-        return None

@@ -8,7 +8,7 @@ front) and passes every filter by reference. ``env`` is the shared environment o
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import parse_qsl, unquote_to_bytes
+from urllib.parse import parse_qsl
 
 from swift.base.entity import NotUTF8, decode_path, split_path
 from swift.base.timestamp import Timestamp
@@ -128,8 +128,3 @@ def parse_query(query: str) -> dict[str, str]:
         pairs = (part.partition("=") for part in query.split("&") if part)
         return {name: value for name, _, value in pairs}
     return dict(parse_qsl(query, keep_blank_values=True, encoding="latin-1"))
-
-
-def unquote_latin1(text: str) -> str:
-    """Percent-decode a header value to the Latin-1 view of its bytes."""
-    return unquote_to_bytes(text.encode("latin-1", "replace")).decode("latin-1")

@@ -82,8 +82,3 @@ def default_body(code: int, drive: str = "") -> bytes:
 def is_success(code: int) -> bool:
     """2xx."""
     return 200 <= code <= 299
-
-
-def is_server_error(code: int) -> bool:
-    """5xx."""
-    return 500 <= code <= 599

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
-from swift.http.body import BytesBody, FileBody, RequestBody
+from swift.http.body import FileBody, RequestBody
 from swift.http.headers import HeaderMap, from_pairs, title_case
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
@@ -223,8 +223,3 @@ def serve_wsgi(handle: Handle, environ: dict[str, Any], start_response: Any) -> 
     pairs = [(title_case(name), value) for name, value in headers.items()]
     start_response(f"{response.status} {response.reason}", pairs)
     return _Served(response)
-
-
-def empty_body() -> RequestBody:
-    """A body for sub-requests that bring none."""
-    return BytesBody()
