@@ -14,7 +14,7 @@ from typing import Any
 from swift import green
 from swift.base.truth import is_true
 from swift.config.cluster import ClusterConfig, read_cluster_config
-from swift.config.common import LogSettings, StorageSettings
+from swift.config.common import LogSettings, ServerSettings, StorageSettings
 from swift.config.schema import Settings
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
@@ -133,6 +133,7 @@ def daemon_context(conf: Mapping[str, Any], *, name: str) -> BackendContext:
     telemetry = telemetry_of(conf, name=name)
     cluster = cluster_of(conf)
     storage = StorageSettings.parse(conf)
+    server = ServerSettings.parse(conf)
     return BackendContext(
         devices=Devices(storage.devices, mount_check=storage.mount_check),
         hasher=cluster.config.hasher,
@@ -141,6 +142,8 @@ def daemon_context(conf: Mapping[str, Any], *, name: str) -> BackendContext:
         telemetry=telemetry,
         transport=make_transport(telemetry.metrics),
         pools=DiskPools(DAEMON_DISK_THREADS),
+        ring_ip=storage.ring_ip or server.bind_ip,
+        ring_port=server.bind_port,
     )
 
 

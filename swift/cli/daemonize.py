@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 from swift import __version__, green
 from swift.base.errors import SwiftError
@@ -38,8 +38,11 @@ class Daemon:
     about: str
     #: Its options; they have a property ``rhythm``.
     settings: type[Settings]
-    #: Makes the duty; the last argument is what ``settings`` parsed.
-    make: Callable[[BackendContext, Rings, Any], Duty]
+    #: Makes the duty from context, rings and what ``settings`` parsed; with ``arguments`` it also gets the
+    #: parsed command line.
+    make: Callable[..., Duty]
+    #: Adds arguments of its own, e.g. ``--devices``.
+    arguments: Callable[[argparse.ArgumentParser], None] | None = None
 
 
 def _parser(daemon: Daemon) -> argparse.ArgumentParser:
@@ -53,6 +56,8 @@ def _parser(daemon: Daemon) -> argparse.ArgumentParser:
     parser.add_argument("-v", "--verbose", action="store_true", help="log to the console")
     parser.add_argument("-o", "--once", action="store_true", help="do one pass and exit")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    if daemon.arguments is not None:
+        daemon.arguments(parser)
     parser.add_argument("words", nargs="*", help="'once' and 'verbose' are accepted as bare words")
     return parser
 
@@ -77,33 +82,64 @@ def run_daemon(daemon: Daemon, argv: Sequence[str] | None = None) -> int:
         return 1
     os.environ["TZ"] = "UTC"
     time.tzset()
-    once = args.once or "once" in args.words
     try:
-        return _run(daemon, args.config, once=once, verbose=args.verbose or "verbose" in args.words)
+        return _run(daemon, args)
     except (SwiftError, OSError) as error:
         print(f"swift-{daemon.name}: {error}", file=sys.stderr)
         return 1
 
 
-def _run(daemon: Daemon, path: str, *, once: bool, verbose: bool) -> int:
+@dataclass(frozen=True)
+class Prepared:
+    """A daemon whose configuration was read: everything but privileges, signals and the loop."""
+
+    rhythm: Rhythm
+    context: BackendContext
+    recon: ReconFile
+    user: str
+    duty: Duty
+
+    def runner(self, stop: Stop, terminal: TextIO | None = None) -> Runner:
+        """The loop of the daemon."""
+        return Runner(
+            self.duty,
+            self.rhythm,
+            telemetry=self.context.telemetry,
+            recon=self.recon,
+            stop=stop,
+            terminal=terminal,
+        )
+
+
+def prepare(daemon: Daemon, path: str, *, verbose: bool, args: argparse.Namespace | None = None) -> Prepared:
+    """Read the configuration file ``path`` and make the duty; raises ``ConfigError`` and OSError.
+
+    ``args`` is the command line; without one, a daemon with ``arguments`` gets their defaults.
+    """
     conf, own_names = _read(path, daemon.name)
     if verbose:
         conf[CONSOLE_KEY] = "true"
     conf.setdefault("log_name", daemon.name)
     settings: Any = daemon.settings.parse(conf, source=f"{path} [{daemon.name}]")
-    rhythm: Rhythm = settings.rhythm
     server = ServerSettings.parse(conf, source=f"{path} [DEFAULT]")
     context = daemon_context(conf, name=daemon.name)
     _warn_unknown(daemon, path, own_names, context)
-    log = context.telemetry.log
-    recon = ReconFile(StorageSettings.parse(conf).recon_cache_path, daemon.server_type, log)
-    duty = daemon.make(context, Rings(server.swift_dir, context.policies), settings)
-    drop_privileges(server.user)
+    recon = ReconFile(StorageSettings.parse(conf).recon_cache_path, daemon.server_type, context.telemetry.log)
+    given = [] if daemon.arguments is None else [args or _parser(daemon).parse_args([path])]
+    duty = daemon.make(context, Rings(server.swift_dir, context.policies), settings, *given)
+    return Prepared(settings.rhythm, context, recon, server.user, duty)
+
+
+def _run(daemon: Daemon, args: argparse.Namespace) -> int:
+    once = args.once or "once" in args.words
+    verbose = args.verbose or "verbose" in args.words
+    prepared = prepare(daemon, args.config, verbose=verbose, args=args)
+    log = prepared.context.telemetry.log
+    drop_privileges(prepared.user)
     os.umask(0o022)
-    stop = _stop_for(rhythm)
+    stop = _stop_for(prepared.rhythm)
     stop.on_signals()
-    by_hand = terminal_of() if once or verbose else None
-    runner = Runner(duty, rhythm, telemetry=context.telemetry, recon=recon, stop=stop, terminal=by_hand)
+    runner = prepared.runner(stop, terminal_of() if once or verbose else None)
     log.notice(f"Starting {os.getpid()}")
     notify_systemd("READY=1")
     completed = True

@@ -54,6 +54,7 @@ class StorageSettings(Settings):
 
     devices: str = option("/srv/node", "Directory whose subdirectories are the devices.")
     mount_check: bool = option(True, "Refuse devices that are not mounted.")
+    ring_ip: str = option("", "Address of this node in the rings; bind_ip when empty.")
     disable_fallocate: bool = option(False, "Do not preallocate space or check the reserve.")
     fallocate_reserve: Reserve = option("1%", "Free space to keep, bytes or percent.", kind=RESERVE)
     replication_server: bool = option(True, "Serve replication verbs; false answers them with 405.")

@@ -80,6 +80,9 @@ class BackendContext:
     pools: DiskPools = field(default_factory=lambda: DiskPools(0))
     access_log: AccessLog | None = None
     replication_server: bool = True
+    #: The address and port under which this node stands in rings, as daemons need it; "" is any address.
+    ring_ip: str = ""
+    ring_port: int = 0
 
 
 class BackendApp:

@@ -1,0 +1,78 @@
+"""The addresses of this machine, by which daemons find their devices in rings (spec: replication.md §1)."""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import ipaddress
+import socket
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+_SIOCGIFCONF = 0x8912
+_ENTRY_BYTES = 40
+_ANY = frozenset(("", "0.0.0.0", "::"))
+
+
+def normalized(ip: str) -> str:
+    """One spelling of an address, so that two can be compared; a host name stays as it is."""
+    try:
+        return str(ipaddress.ip_address(ip.strip("[]").partition("%")[0]))
+    except ValueError:
+        return ip
+
+
+def own_addresses(bind_ip: str = "") -> frozenset[str]:
+    """The addresses by which this node may stand in a ring: ``bind_ip``, or every interface's for any."""
+    if bind_ip not in _ANY:
+        return frozenset(normalized(item) for item in (bind_ip, *_resolved((bind_ip,))))
+    return frozenset((*_ipv4_addresses(), *_ipv6_addresses()))
+
+
+def names_any_of(host: str, addresses: frozenset[str]) -> bool:
+    """Whether an address or host name of a ring means one of ``addresses``."""
+    plain = normalized(host)
+    if plain in addresses:
+        return True
+    return not _is_address(plain) and any(normalized(ip) in addresses for ip in _resolved((host,)))
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _resolved(hosts: Iterable[str]) -> list[str]:
+    found = []
+    for host in hosts:
+        if _is_address(normalized(host)):
+            continue
+        try:
+            found += [str(entry[4][0]) for entry in socket.getaddrinfo(host, None)]
+        except OSError:
+            # A name that nobody knows is no address of ours.
+            continue
+    return found
+
+
+def _ipv4_addresses() -> list[str]:
+    """Asked of the kernel: the addresses of all interfaces that are up."""
+    buffer = array.array("B", bytes(_ENTRY_BYTES * 256))
+    address, length = buffer.buffer_info()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        answer = fcntl.ioctl(sock.fileno(), _SIOCGIFCONF, struct.pack("iL", length, address))
+    used = struct.unpack("iL", answer)[0]
+    data = buffer.tobytes()[:used]
+    return [socket.inet_ntoa(data[start + 20 : start + 24]) for start in range(0, len(data), _ENTRY_BYTES)]
+
+
+def _ipv6_addresses() -> list[str]:
+    try:
+        lines = Path("/proc/net/if_inet6").read_text().splitlines()
+    except OSError:
+        return []
+    return [str(ipaddress.IPv6Address(int(line.split()[0], 16))) for line in lines if line.strip()]
