@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from swift.base.errors import ConfigError
 from swift.base.truth import is_true
+from swift.ec.codec import DEFAULT_EC_TYPE, Codec, CodecError, CodecUnavailable
 from swift.policy.policy import ERASURE_CODING, REPLICATION, ErasureCode, Policy
 
 _SECTION = "storage-policy:"
@@ -156,11 +157,19 @@ def _positive(index: int, values: Mapping[str, str], name: str, default: int | N
 def _parse_ec(index: int, values: Mapping[str, str]) -> ErasureCode:
     ec_type = values.get("ec_type", "").strip()
     if not ec_type:
-        raise PolicyError(f"policy {index}: ec_type is missing")
-    return ErasureCode(
+        raise PolicyError(f"policy {index}: ec_type is missing; for a new policy choose {DEFAULT_EC_TYPE}")
+    ec = ErasureCode(
         ec_type,
         _positive(index, values, "ec_num_data_fragments"),
         _positive(index, values, "ec_num_parity_fragments"),
         _positive(index, values, "ec_object_segment_size", 1048576),
         _positive(index, values, "ec_duplication_factor", 1),
     )
+    try:
+        Codec(ec.ec_type, ec.data, ec.parity)
+    except CodecUnavailable:
+        # Only a proxy and a reconstructor compute: elsewhere, and for the other policies, that is no harm.
+        return ec
+    except CodecError as error:
+        raise PolicyError(f"policy {index}: {error}")
+    return ec

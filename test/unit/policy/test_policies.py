@@ -1,5 +1,7 @@
 """The rules of [storage-policy:N] sections (ring.md §3, proxy.md §5)."""
 
+import sys
+
 import pytest
 
 from swift.policy.policies import Policies, PolicyError
@@ -95,7 +97,11 @@ GOLD = {"name": "gold", "default": "yes"}
         ({"_-1": {"name": "a"}}, "whole number"),
         ({"_0": GOLD, "_1": {**EC, "ec_num_data_fragments": "0"}}, "positive"),
         ({"_0": GOLD, "_1": {**EC, "ec_num_parity_fragments": ""}}, "positive"),
-        ({"_0": GOLD, "_1": {**EC, "ec_type": ""}}, "ec_type"),
+        ({"_0": GOLD, "_1": {**EC, "ec_type": ""}}, "ec_type is missing"),
+        ({"_0": GOLD, "_1": {**EC, "ec_type": "jerasure"}}, "there is no ec_type 'jerasure'"),
+        ({"_0": GOLD, "_1": {**EC, "ec_num_data_fragments": "4000"}}, r"cannot do 4000\+2"),
+        ({"_0": GOLD, "_1": {**EC, "ec_object_segment_size": "1M"}}, "ec_object_segment_size"),
+        ({"_0": GOLD, "_1": {**EC, "ec_duplication_factor": "-1"}}, "ec_duplication_factor"),
         (
             {"_0": GOLD, "_1": {**EC, "ec_type": "isa_l_rs_vand", "ec_num_parity_fragments": "5"}},
             "isa_l_rs_vand",
@@ -112,3 +118,13 @@ def test_contradictions_end_the_start_with_a_sentence(sections, word):
 def test_a_deprecated_policy_may_keep_a_doubtful_code():
     section = {**EC, "ec_type": "isa_l_rs_vand", "ec_num_parity_fragments": "5", "deprecated": "yes"}
     assert parse(_0=GOLD, _1=section).get(1).is_deprecated
+
+
+def test_a_code_that_this_machine_cannot_compute_does_not_stop_the_other_policies():
+    policies = parse(_0=GOLD, _1={**EC, "ec_type": "libphazr"})
+    assert policies.get(1).ec.ec_type == "libphazr"
+
+
+def test_without_the_library_policies_are_read_all_the_same(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyeclib", None)
+    assert parse(_0=GOLD, _1=EC).get(1).is_ec

@@ -1,0 +1,46 @@
+"""Objects of any cut become archives with the right checksums (proxy.md §13)."""
+
+import random
+from hashlib import md5
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swift.ec.archive import ArchiveEncoder, Segmenter, archive_length, geometry_of
+from swift.ec.codec import Codec
+
+pytest.importorskip("pyeclib", reason="PyECLib is not installed")
+
+CODEC = Codec("liberasurecode_rs_vand", 2, 1)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=40)), st.integers(1, 25))
+def test_segments_are_the_stream_in_pieces_of_one_size(pieces, size):
+    segmenter = Segmenter(size)
+    segments = [segment for piece in pieces for segment in segmenter.feed(piece)]
+    rest = segmenter.rest()
+    assert all(len(segment) == size for segment in segments)
+    assert len(rest) < size
+    assert b"".join(segments) + rest == b"".join(pieces)
+    assert segmenter.missing == size
+
+
+@pytest.mark.parametrize("length", [0, 1, 4095, 4096, 4097, 6000, 20000])
+def test_archives_have_the_announced_length_and_their_own_etag(length):
+    body = random.Random(length).randbytes(length)
+    geometry = geometry_of(CODEC, 4096)
+    segmenter, encoder = Segmenter(4096), ArchiveEncoder(CODEC)
+    segments = segmenter.feed(body) if body else []
+    rest = segmenter.rest()
+    archives = [b""] * 3
+    for segment in [*segments, *([rest] if rest else [])]:
+        for index, fragment in enumerate(encoder.encode(segment)):
+            archives[index] += fragment
+    assert {len(a) for a in archives} == {archive_length(CODEC, geometry, length)}
+    assert [encoder.archive_etag(i) for i in range(3)] == [md5(a).hexdigest() for a in archives]
+    assert (encoder.etag, encoder.size) == (md5(body).hexdigest(), length)
+
+
+def test_the_golden_length():
+    assert archive_length(CODEC, geometry_of(CODEC, 4096), 6000) == 3160
