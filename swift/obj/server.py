@@ -40,11 +40,15 @@ from swift.obj.put import (
     store_small,
 )
 from swift.obj.settings import ObjectSettings
+from swift.obj.ssync.receiver import Session, Surroundings, answer
 from swift.obj.target import check_partition, key_of, opens_expired, policy_of, read_view
 from swift.obj.updates import Update, UpdateMaker, Updater, without_swift_bytes
+from swift.platform.disk import Disk
+from swift.platform.places import SharedPlaces
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
 from swift.store.api import EXPIRED, LIVE, AsyncUpdate, ObjectKey, ObjectState, Viewpoint
 from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision
+from swift.store.partitionlock import ReplicationLocks
 from swift.store.registry import EngineParts, StoreRegistry
 
 #: What a device answers that is lost, read-only or failing: the proxy goes elsewhere.
@@ -77,6 +81,7 @@ class ObjectServer(BackendApp):
         self._stored = settings.stored_headers
         self._updater = Updater(context, settings, self._save_update, f"object-server {self.pid}")
         self._hot = HotObjects(context.clock)
+        self.ssync_places = SharedPlaces(settings.replication_concurrency)
         self._runs: dict[tuple[str, str], Callable[..., Any]] = {}
 
     def verbs(self) -> Mapping[str, Handler]:
@@ -88,6 +93,7 @@ class ObjectServer(BackendApp):
             "POST": self.post,
             "DELETE": self.delete,
             "REPLICATE": self.replicate,
+            "SSYNC": self.ssync,
         }
         return {verb: _translated(handler) for verb, handler in table.items()}
 
@@ -312,6 +318,35 @@ class ObjectServer(BackendApp):
         else:
             answer = run(store.hashes, device, partition, policy)
         return Response(200, {"content-type": HTML}, pickle.dumps(answer, 2))
+
+    def ssync(self, request: Request) -> Response:
+        """SSYNC: a conversation in which another node pushes objects (§14)."""
+        device, partition = split_backend_path(request, 2, 2)
+        check_partition(partition)
+        policy = policy_of(request, self.context)
+        text = request.headers.get("x-backend-ssync-frag-index")
+        if text is not None and not (text.isascii() and text.isdigit()):
+            raise HTTPError(400, f"Invalid X-Backend-Ssync-Frag-Index {text!r}")
+        session = Session(device, partition, policy, None if text is None else int(text))
+        return answer(request, session, self._surroundings(session))
+
+    def _surroundings(self, session: Session) -> Surroundings:
+        """What a conversation needs of this server; raises ``DeviceUnavailable``."""
+        context, settings = self.context, self.settings
+        self.context.devices.path(session.device)
+        handlers = self.verbs()
+        return Surroundings(
+            settings=settings,
+            store=self._stores.of(session.policy),
+            run=self._run(session.device, "ssync"),
+            execute=lambda request: self._guarded(handlers[request.method], request),
+            places=self.ssync_places,
+            locks=ReplicationLocks(
+                Disk(), context.devices, per_device=settings.replication_concurrency_per_device
+            ),
+            now_s=context.clock.time,
+            log=context.telemetry.log,
+        )
 
 
 def _translated(handler: Handler) -> Handler:

@@ -41,6 +41,21 @@ class ObjectSettings(Settings):
     )
     reclaim_age: int = option(604800, "Seconds a tombstone is kept.", kind=COUNT)
     commit_window: float = option(60.0, "Seconds an uncommitted fragment is left alone.")
+    replication_concurrency: int = option(
+        4, "SSYNC conversations served at a time by all workers; 0: any number.", kind=COUNT
+    )
+    replication_concurrency_per_device: int = option(
+        1, "SSYNC conversations that write to a device at a time; 0: any number.", kind=COUNT
+    )
+    replication_lock_timeout: int = option(
+        15, "Seconds an SSYNC conversation waits for its partition and device.", kind=COUNT
+    )
+    replication_failure_threshold: int = option(
+        100, "Failed updates of an SSYNC conversation from which on the ratio counts.", kind=COUNT
+    )
+    replication_failure_ratio: float = option(
+        1.0, "Failures per success above which an SSYNC conversation is ended.", kind=SECONDS
+    )
     threads_per_disk: int = option(2, "Threads per device for calls that may block.", kind=COUNT)
     expiring_objects_account_name: str = option(EXPIRING_ACCOUNT[1:], "Account of the expirer queue.")
     expiring_objects_container_divisor: int = option(

@@ -188,7 +188,11 @@ class HttpServer:
         try:
             sent_head = self._send_parts(connection, head, response, keep)
             complete = True
-        except (BodyError, OSError) as error:
+        except BodyError as error:
+            # What was sent before it broke off may be the reason, and must arrive.
+            self._linger(connection)
+            raise ConnectionClosed(str(error))
+        except OSError as error:
             raise ConnectionClosed(str(error))
         except ValueError as error:
             self._telemetry.log.exception(f"ERROR unusable response to {head.method} {head.raw_path}", error)

@@ -17,7 +17,7 @@ holds for every engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -72,6 +72,8 @@ class ObjectState:
     size: int = 0
     #: What the newest POST stored, without anything merged; None when there was none.
     posted: Metadata | None = None
+    #: What came with the body, without anything merged; None when there is no body.
+    written: Metadata | None = None
     #: The Content-Type that came with the body, whatever POSTs said later.
     data_content_type: str = ""
     #: Erasure coding: the archive indexes of every listed timestamp, newest first.
@@ -182,8 +184,77 @@ class AsyncUpdate(NamedTuple):
     container_path: str | None = None
 
 
+class Location(NamedTuple):
+    """Where an object is, known by its hash only: what walks over a device meet."""
+
+    device: str
+    partition: str
+    policy: Policy
+    hash: str
+
+
+class Found(NamedTuple):
+    """What is at a location; the key is None when no readable file tells the object's name."""
+
+    key: ObjectKey | None
+    state: ObjectState
+
+
+class AuditReport(NamedTuple):
+    """What an audit found out about one location."""
+
+    found: Found
+    #: Why the object was quarantined; None when nothing is wrong.
+    quarantined: str | None = None
+    #: Bytes of body that were read.
+    bytes_read: int = 0
+    #: Path of the file with the body, for whoever wants to look at it; empty when there is none.
+    data_path: str = ""
+
+
+class HandedOver(NamedTuple):
+    """What another node is known to have, so that a handoff may forget it (replication.md §5.2)."""
+
+    #: Of the data, or of the tombstone.
+    timestamp: Timestamp
+    #: Erasure coding: the index of the archive; None when it was a tombstone.
+    fragment: int | None = None
+    #: Erasure coding: whether it was handed over as durable.
+    durable: bool = True
+    #: Of the newest POST that was handed over with it; None when its metadata is to stay.
+    meta_timestamp: Timestamp | None = None
+
+
+#: Called with the number of bytes that were just read, to slow an audit down.
+Pace = Callable[[int], None]
+
+
+class Upkeep(Protocol):
+    """What daemons do with stored objects. Errors are those of ``ObjectStore``."""
+
+    def find(self, location: Location, view: Viewpoint) -> Found:
+        """What is at a location. Damage is quarantined, a name of another hash is damage."""
+
+    def audit(self, location: Location, *, full: bool, pace: Pace, temporary_age_s: float) -> AuditReport:
+        """Check an object's files, the body's checksum only when ``full``, and quarantine what is broken.
+
+        Partial files of rsync older than ``temporary_age_s`` are removed, missing checksums of metadata
+        added, and the suffix of a tombstone past its time is marked dirty. Raises like ``look``.
+        """
+
+    def purge(self, location: Location, handed: HandedOver) -> bool:
+        """Forget exactly what was handed over; whether nothing is left at the location."""
+
+    def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
+        """Remove a partition that holds no objects; whether it is gone."""
+
+
 class ObjectStore(Protocol):
     """An object engine. Every call may raise ``DeviceUnavailable``, ``NoSpace`` or OSError."""
+
+    @property
+    def upkeep(self) -> Upkeep:
+        """What daemons need."""
 
     def look(self, key: ObjectKey, view: Viewpoint) -> ObjectState:
         """The state of an object. Raises ``HashCollision`` and ``FilesChanged``."""

@@ -30,6 +30,7 @@ from swift.store.quarantine import quarantine_object
 from swift.store.reader import Loaded, load
 from swift.store.reclaim import ReclaimRules, remove_made
 from swift.store.updates import write_update
+from swift.store.upkeep import FileUpkeep
 from swift.store.verified import FileObject
 
 _TRIES = 5
@@ -68,7 +69,7 @@ class FileStore:
         self.notice = notice
         #: Partitions whose own ancestors are known to be durable.
         self.durable_partitions: set[str] = set()
-        self._hasher = hasher
+        self.hasher = hasher
         self._space = space
         self._unnamed_unsupported: set[str] = set()
 
@@ -76,16 +77,19 @@ class FileStore:
 
     def look(self, key: ObjectKey, view: Viewpoint) -> ObjectState:
         """See ``ObjectStore``."""
-        return self._load(key, view, open_data=False)[1].state
+        return self.loaded(key, view, open_data=False)[1].state
 
     def open(self, key: ObjectKey, view: Viewpoint) -> FileObject:
         """See ``ObjectStore``."""
-        place, loaded = self._load(key, view, open_data=True)
+        place, loaded = self.loaded(key, view, open_data=True)
         return FileObject(
             self.disk, loaded.state, loaded.fd, lambda reason: self._quarantine_body(place, loaded, reason)
         )
 
-    def _load(self, key: ObjectKey, view: Viewpoint, *, open_data: bool) -> tuple[Place, Loaded]:
+    def loaded(
+        self, key: ObjectKey, view: Viewpoint, *, open_data: bool, quarantines: bool = True
+    ) -> tuple[Place, Loaded]:
+        """The files behind a key as a viewer sees them; raises ``Damaged`` only when not to quarantine."""
         place = Place(key, self.devices.path(key.device))
         failure: FilesChanged | None = None
         for _ in range(_TRIES):
@@ -95,6 +99,8 @@ class FileStore:
             except FilesChanged as error:
                 failure = error
             except Damaged as error:
+                if not quarantines:
+                    raise
                 self.quarantine(place, str(error))
         raise failure or FilesChanged(f"{place.directory} is damaged again and again")
 
@@ -110,6 +116,11 @@ class FileStore:
             if error.errno in _LISTING_DAMAGE:
                 raise Damaged(f"the hash directory cannot be listed: {error.strerror}")
             raise
+
+    @property
+    def upkeep(self) -> FileUpkeep:
+        """See ``ObjectStore``."""
+        return FileUpkeep(self)
 
     # --- damage --------------------------------------------------------------------------------------
 
@@ -230,7 +241,7 @@ class FileStore:
 
     def save_update(self, device: str, policy: Policy, update: AsyncUpdate, timestamp: Timestamp) -> None:
         """See ``ObjectStore``."""
-        write_update(self.disk, self._hasher, self.devices.path(device), policy, update, timestamp)
+        write_update(self.disk, self.hasher, self.devices.path(device), policy, update, timestamp)
 
     def __repr__(self) -> str:
         return f"FileStore({self.devices!r})"

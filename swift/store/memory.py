@@ -12,18 +12,31 @@ from dataclasses import dataclass
 from hashlib import md5
 
 from swift.base.clock import Clock
+from swift.base.entity import EntityPath
 from swift.base.errors import DeviceUnavailable, NoSpace
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.policy.policy import Policy
-from swift.store.api import AsyncUpdate, Draft, ObjectKey, ObjectState, Viewpoint
+from swift.store.api import (
+    LIVE,
+    AsyncUpdate,
+    AuditReport,
+    Draft,
+    Found,
+    HandedOver,
+    Location,
+    ObjectKey,
+    ObjectState,
+    Pace,
+    Viewpoint,
+)
 from swift.store.chooser import choose
 from swift.store.errors import BadFragmentIndex, CorruptBody, Damaged
-from swift.store.filenames import data_name, meta_name, tombstone_name
+from swift.store.filenames import DATA, META, data_name, meta_name, parse_name, tombstone_name
 from swift.store.hashes import SuffixFeeds, SuffixHash
 from swift.store.layout import suffix_of
 from swift.store.metadata import Metadata
-from swift.store.reader import choose_for, state_of
+from swift.store.reader import ANY_NAME, choose_for, state_of
 from swift.store.reclaim import ReclaimRules, files_to_remove
 
 BLOCK_BYTES = 1 << 20
@@ -60,7 +73,7 @@ class MemoryStore:
         self.capacity_bytes = capacity_bytes
         self.quarantined: list[tuple[Where, str]] = []
         self.updates: dict[tuple[str, int, str], AsyncUpdate] = {}
-        self._hasher = hasher
+        self.hasher = hasher
         self._directories: dict[Where, Directory] = {}
         self._lock = threading.RLock()
 
@@ -98,7 +111,7 @@ class MemoryStore:
         """The names kept for an object, to look at or to tamper with in tests."""
         return self._directories.setdefault(self._where(key), {})
 
-    def free_bytes(self, device: str) -> int | None:
+    def _free_bytes(self, device: str) -> int | None:
         """Bytes left on a device, None when unbounded."""
         if self.capacity_bytes is None:
             return None
@@ -109,6 +122,11 @@ class MemoryStore:
             for file in directory.values()
         )
         return self.capacity_bytes - used
+
+    @property
+    def upkeep(self) -> MemoryUpkeep:
+        """See ``ObjectStore``."""
+        return MemoryUpkeep(self)
 
     def look(self, key: ObjectKey, view: Viewpoint) -> ObjectState:
         """See ``ObjectStore``."""
@@ -130,7 +148,7 @@ class MemoryStore:
     def draft(self, key: ObjectKey, size: int | None) -> MemoryDraft:
         """See ``ObjectStore``."""
         self._where(key)
-        free = self.free_bytes(key.device)
+        free = self._free_bytes(key.device)
         if free is not None and (size or 0) > free:
             raise NoSpace(f"{free} bytes free")
         return MemoryDraft(free)
@@ -183,7 +201,7 @@ class MemoryStore:
     def save_update(self, device: str, policy: Policy, update: AsyncUpdate, timestamp: Timestamp) -> None:
         """See ``ObjectStore``."""
         self._check_device(device)
-        name = f"{self._hasher.hexdigest(*update.path)}-{timestamp.internal}"
+        name = f"{self.hasher.hexdigest(*update.path)}-{timestamp.internal}"
         self.updates[device, policy.index, name] = update
 
     def __repr__(self) -> str:
@@ -326,3 +344,71 @@ class MemoryEdit:
             directory[name] = MemoryFile(dict(metadata), body, self._store.clock.time())
             if clean:
                 self._store.clean_up(directory, key.policy)
+
+
+class MemoryUpkeep:
+    """``Upkeep`` in memory."""
+
+    def __init__(self, store: MemoryStore):
+        self._store = store
+
+    def find(self, location: Location, view: Viewpoint) -> Found:
+        """See ``Upkeep``."""
+        key = ObjectKey(location.device, location.partition, location.policy, ANY_NAME, location.hash)
+        while True:
+            state = self._store.look(key, view)
+            name = state.metadata.get("name")
+            if name is None:
+                return Found(None, state)
+            path = EntityPath(*name.split("/", 3)[1:])
+            if self._store.hasher.hexdigest(*path) == location.hash:
+                return Found(key._replace(path=path), state)
+            self._quarantine(location, f"{name!r} does not belong into {location.hash}")
+
+    def _where(self, location: Location) -> Where:
+        return location.device, location.policy.index, location.partition, location.hash
+
+    def _quarantine(self, location: Location, reason: str) -> None:
+        self._store.quarantine(self._where(location), reason)
+
+    def audit(self, location: Location, *, full: bool, pace: Pace, temporary_age_s: float) -> AuditReport:
+        """See ``Upkeep``; there are no partial files here."""
+        before = len(self._store.quarantined)
+        found = self.find(location, Viewpoint(self._store.clock.time(), open_expired=True))
+        read = 0
+        if found.key is not None and found.state.kind == LIVE and full:
+            stored = self._store.open(found.key, Viewpoint(self._store.clock.time(), open_expired=True))
+            try:
+                read = sum(map(len, stored.blocks(0, found.state.size)))
+                pace(read)
+            except CorruptBody:
+                read = 0
+        if len(self._store.quarantined) > before:
+            return AuditReport(Found(None, ObjectState()), self._store.quarantined[-1][1])
+        return AuditReport(found, None, read)
+
+    def purge(self, location: Location, handed: HandedOver) -> bool:
+        """See ``Upkeep``."""
+        with self._store._lock:
+            directory = self._store._directories.get(self._where(location), {})
+            at, index = handed.timestamp, handed.fragment
+            window_s = self._store.rules.commit_window_s
+            wanted = {tombstone_name(at), data_name(at, index)}
+            if index is not None:
+                wanted.add(data_name(at, index, durable=True))
+                file = directory.get(data_name(at, index))
+                if not handed.durable and file and file.mtime >= self._store.clock.time() - window_s:
+                    wanted.remove(data_name(at, index))
+            for name in wanted:
+                directory.pop(name, None)
+            if handed.meta_timestamp is not None and not any(name.endswith(DATA) for name in directory):
+                for name in [name for name in directory if name.endswith(META)]:
+                    if parse_name(name).timestamp <= handed.meta_timestamp:
+                        del directory[name]
+            if not directory:
+                self._store._directories.pop(self._where(location), None)
+            return not directory
+
+    def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
+        """See ``Upkeep``; an empty partition is none."""
+        return not any(self._store.inventory(device, partition, policy))

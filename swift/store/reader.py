@@ -10,6 +10,7 @@ import errno
 import os
 from collections.abc import Callable, Sequence
 
+from swift.base.entity import EntityPath
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.platform.disk import Disk
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, Viewpoint
@@ -23,6 +24,8 @@ _DAMAGE = frozenset((errno.EIO, errno.ENODATA, errno.EUCLEAN))
 #: What a POST cannot change.
 _DATA_ONLY = ("Content-Length", "ETag", "deleted", "X-Static-Large-Object")
 _SYSMETA = "X-Object-Sysmeta-"
+#: The path of a key whose object is known by its hash only; whoever asks so checks the name itself.
+ANY_NAME = EntityPath("")
 
 
 class Loaded:
@@ -112,6 +115,7 @@ def _merge(choice: Choice, data: FileName, read: Callable[[FileName], Metadata])
     metadata = read(data)
     state = ObjectState(LIVE, metadata, written, written, written)
     state.data_content_type = metadata.get("Content-Type", "")
+    state.written = metadata
     if choice.meta is None:
         state.timestamp = _timestamp(metadata, "X-Timestamp") or written
         return state
@@ -172,7 +176,7 @@ def _check(state: ObjectState, key: ObjectKey, size: int, view: Viewpoint) -> No
     if name is None:
         raise Damaged("metadata has no name")
     path = key.path
-    if name != f"/{path.account}/{path.container}/{path.obj}":
+    if path is not ANY_NAME and name != f"/{path.account}/{path.container}/{path.obj}":
         raise HashCollision(f"{key.path} is stored as {name}")
     try:
         expired = "X-Delete-At" in metadata and int(metadata["X-Delete-At"]) <= view.moment_s

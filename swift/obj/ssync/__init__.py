@@ -1,0 +1,1 @@
+"""SSYNC: objects pushed from node to node over one conversation (spec: replication.md §3)."""

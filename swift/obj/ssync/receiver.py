@@ -1,0 +1,314 @@
+"""The receiving end of SSYNC: a response body that reads the request while it is sent.
+
+The conversation is a generator: what it yields goes to the sender at once, and it reads the sender's lines
+from the request's body in between. It holds a place of the server and the partition's replication lock
+from the first line to the last, whatever ends it. Subrequests are carried out by the object server's own
+verbs, so an object that arrives this way is stored like any other; one that breaks off leaves nothing.
+
+Errors end the conversation: told as ``:ERROR:`` when the sender still listens, then the connection is
+closed without a last chunk (spec: replication.md §3.4).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from swift import green
+from swift.base.errors import LockTimeout, SwiftError
+from swift.http.body import BodyError, BodyTimeout, ClientDisconnected
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.http.response import HTML, HTTPError, Response
+from swift.http.status import default_body
+from swift.obj.settings import ObjectSettings
+from swift.obj.ssync.decide import completes, have_of, wanted_of
+from swift.platform.places import SharedPlaces
+from swift.policy.policy import Policy
+from swift.store.api import Location, ObjectStore, Viewpoint
+from swift.store.partitionlock import ReplicationLocks
+from swift.telemetry.log import Log
+from swift.wire import ssync
+from swift.wire.ssync import Lines, Offer, SsyncEnded, SsyncError, Subrequest, Want
+
+#: Offers that are compared with the disk in one turn of the thread pool.
+BATCH = 100
+READ_BYTES = 65536
+_LOCK_PAUSE_S = 0.05
+#: Not stored as metadata: one is computed, the other a wish about this request.
+_NOT_COPIED = frozenset(("etag", "x-backend-no-commit"))
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What the head of an SSYNC request says."""
+
+    device: str
+    partition: str
+    policy: Policy
+    #: Erasure coding: the index of the archives that belong here.
+    fragment: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a receiver is handed by the object server."""
+
+    settings: ObjectSettings
+    store: ObjectStore
+    #: Runs blocking calls beside the ones of ordinary requests.
+    run: Callable[..., Any]
+    #: Carries out a subrequest as the server would.
+    execute: Callable[[Request], Response]
+    places: SharedPlaces
+    locks: ReplicationLocks
+    now_s: Callable[[], float]
+    log: Log
+
+
+class Aborted(SwiftError):
+    """The conversation ends with this ``:ERROR:`` line."""
+
+    def __init__(self, status: int, message: str | bytes):
+        super().__init__(f"{status} {message!r}")
+        self.line = ssync.error_line(status, message)
+
+
+def answer(request: Request, session: Session, around: Surroundings) -> Response:
+    """The response whose body is the conversation."""
+    request.body.send_continue({})
+    headers = {"content-type": HTML, "x-backend-accept-no-commit": "True"}
+    return Response(200, headers, Receiver(request, session, around).converse())
+
+
+class Receiver:
+    """One conversation."""
+
+    def __init__(self, request: Request, session: Session, around: Surroundings):
+        self._request = request
+        self._session = session
+        self._around = around
+        self._lines = Lines(lambda: request.body.read(READ_BYTES))
+        self.successes = 0
+        self.failures = 0
+
+    def converse(self) -> Iterator[bytes]:
+        """What is sent to the sender. Raises ``BodyError`` when the connection must be closed."""
+        # The sender waits for this before it says anything.
+        yield b"\r\n"
+        last_words = b""
+        with ExitStack() as held:
+            try:
+                self._take_place(held)
+                yield from self._missing_check()
+                yield from self._updates()
+                return
+            except (ClientDisconnected, SsyncEnded) as error:
+                self._log(f"the sender hung up: {error}")
+                raise ClientDisconnected(str(error))
+            except Exception as error:
+                last_words = self._last_words(error)
+        # Locks are given back first: the sender may come again as soon as it heard this.
+        yield last_words
+        raise BodyError("the conversation was ended")
+
+    def _last_words(self, error: Exception) -> bytes:
+        if isinstance(error, Aborted):
+            self._log(str(error))
+            return error.line
+        if isinstance(error, BodyTimeout):
+            self._log(str(error))
+            return ssync.error_line(408, str(error))
+        if isinstance(error, HTTPError):
+            self._log(str(error))
+            return ssync.error_line(error.response.status, error.response.read_body())
+        if isinstance(error, LockTimeout):
+            text = f"{error.seconds:g} seconds: {error.path}"
+            self._log(text)
+            return ssync.error_line(0, text)
+        if isinstance(error, SwiftError | OSError):
+            self._log(str(error))
+            return ssync.error_line(0, str(error))
+        self._around.log.exception(f"ERROR SSYNC {self._request.raw_path}", error)
+        return ssync.error_line(0, "an error occurred")
+
+    def _log(self, text: str) -> None:
+        who = self._request.remote_addr or "-"
+        self._around.log.warning(f"SSYNC {self._request.raw_path} from {who}: {text}")
+
+    # --- holding -------------------------------------------------------------------------------------
+
+    def _take_place(self, held: ExitStack) -> None:
+        """Take a place of the server and the partition's lock until ``held`` is left."""
+        place = self._around.places.take()
+        if place is None:
+            raise Aborted(503, default_body(503))
+        held.callback(place.close)
+        held.enter_context(self._locked())
+
+    def _locked(self) -> Any:
+        """The entered lock; polled, so that no thread of the pool waits in it."""
+        session, around = self._session, self._around
+        timeout_s = around.settings.replication_lock_timeout
+        deadline = time.monotonic() + timeout_s
+        while True:
+            lock = around.locks.hold(session.device, session.partition, session.policy, 0.0)
+            try:
+                around.run(lock.__enter__)
+                return _Entered(lock)
+            except LockTimeout as error:
+                if time.monotonic() >= deadline:
+                    raise LockTimeout(error.path, timeout_s)
+            green.sleep(_LOCK_PAUSE_S)
+
+    # --- the missing check ---------------------------------------------------------------------------
+
+    def _missing_check(self) -> Iterator[bytes]:
+        lines = self._lines
+        lines.expect(ssync.MISSING_START)
+        wants: list[Want] = []
+        batch: list[Offer] = []
+        while (text := lines.next_line()) is not None and text.strip() != ssync.MISSING_END:
+            batch.append(Offer.parse(text))
+            if len(batch) >= BATCH:
+                wants.extend(self._around.run(self._compare, batch))
+                batch = []
+        if text is None:
+            raise SsyncEnded("the stream ended inside the missing check")
+        if batch:
+            wants.extend(self._around.run(self._compare, batch))
+        yield from ssync.wants_text(wants)
+
+    def _compare(self, offers: list[Offer]) -> list[Want]:
+        """Blocking: what is wanted of these offers."""
+        wants = (self._wanted(offer) for offer in offers)
+        return [want for want in wants if want is not None]
+
+    def _wanted(self, offer: Offer) -> Want | None:
+        session, store = self._session, self._around.store
+        if not _is_hash(offer.hash):
+            raise SsyncError(f"{offer.hash!r} is no object hash")
+        location = Location(session.device, session.partition, session.policy, offer.hash)
+        now_s = self._around.now_s()
+        view = Viewpoint(now_s, open_expired=True, fragment=session.fragment)
+        have = have_of(store.upkeep.find(location, view).state)
+        if session.policy.is_ec and session.fragment is not None:
+            found = store.upkeep.find(location, Viewpoint(now_s, open_expired=True, preferences=[]))
+            if found.key is not None and completes(offer, found.state, session.fragment):
+                if not offer.durable:
+                    # What is offered is here; that neither side knows of a commit changes nothing.
+                    return None
+                with store.edit(found.key, view, create=True) as edit:
+                    edit.commit(offer.data, session.fragment)
+                have = have_of(store.upkeep.find(location, view).state)
+        return wanted_of(offer, have)
+
+    # --- updates -------------------------------------------------------------------------------------
+
+    def _updates(self) -> Iterator[bytes]:
+        self._lines.expect(ssync.UPDATES_START)
+        while (subrequest := self._lines.next_subrequest()) is not None:
+            self._carry_out(subrequest)
+        if self.failures:
+            text = f"ERROR: With :UPDATES: {self.failures} failures to {self.successes} successes"
+            raise Aborted(500, text.encode())
+        yield ssync.line(ssync.UPDATES_START)
+        yield ssync.line(ssync.UPDATES_END)
+
+    def _carry_out(self, subrequest: Subrequest) -> None:
+        session = self._session
+        body = SubrequestBody(self._lines, subrequest.body_bytes)
+        path = f"/{session.device}/{session.partition}{subrequest.path}"
+        request = Request(subrequest.method, path, self._headers_of(subrequest), body)
+        request.remote_addr = self._request.remote_addr
+        response = self._around.execute(request)
+        response.discard()
+        body.finish()
+        if response.is_success or response.status == 404:
+            self.successes += 1
+            return
+        self.failures += 1
+        self._log(f"{subrequest.method} {subrequest.path} was answered {response.status}")
+        settings = self._around.settings
+        if self.failures >= settings.replication_failure_threshold and (
+            not self.successes or self.failures / self.successes > settings.replication_failure_ratio
+        ):
+            raise SsyncError(f"Too many {self.failures} failures to {self.successes} successes")
+
+    def _headers_of(self, subrequest: Subrequest) -> HeaderMap:
+        session = self._session
+        copied = [name for name in subrequest.headers if name not in _NOT_COPIED]
+        headers = {
+            **subrequest.headers,
+            "x-backend-storage-policy-index": str(session.policy.index),
+            "x-backend-replication": "True",
+            "x-backend-replication-headers": " ".join(copied),
+        }
+        if session.fragment is not None:
+            headers["x-backend-ssync-frag-index"] = str(session.fragment)
+        trans_id = self._request.headers.get("x-trans-id")
+        if trans_id is not None:
+            headers.setdefault("x-trans-id", trans_id)
+        return headers
+
+    def __repr__(self) -> str:
+        return f"<Receiver {self._session} {self.successes} taken, {self.failures} failed>"
+
+
+def _is_hash(text: str) -> bool:
+    return len(text) == 32 and all(c in "0123456789abcdef" for c in text)
+
+
+class _Entered:
+    """A context manager that somebody else entered."""
+
+    def __init__(self, entered: Any):
+        self._entered = entered
+
+    def __enter__(self) -> None:
+        """It is held already."""
+
+    def __exit__(self, *error: object) -> None:
+        self._entered.__exit__(None, None, None)
+
+
+class SubrequestBody:
+    """The body of a subrequest: the next ``length`` bytes of the conversation."""
+
+    def __init__(self, lines: Lines, length: int):
+        self.length: int | None = length
+        self._lines = lines
+        self._left = length
+        self._failure: BodyError | None = None
+
+    def read(self, size: int = -1) -> bytes:
+        """See ``http.body.RequestBody``."""
+        if size < 0:
+            return b"".join(iter(lambda: self.read(READ_BYTES), b""))
+        if not self._left or not size:
+            return b""
+        try:
+            data = self._lines.take(min(size, self._left))
+            if not data:
+                raise ClientDisconnected(f"the sender hung up {self._left} bytes before the end of a body")
+        except BodyError as error:
+            self._failure = error
+            raise
+        self._left -= len(data)
+        return data
+
+    def finish(self) -> None:
+        """Skip what nobody read; raises what ended the body early, whoever caught it before."""
+        if self._failure is not None:
+            raise self._failure
+        while self.read(READ_BYTES):
+            continue
+
+    def send_continue(self, headers: dict[str, str]) -> None:
+        """Nothing waits for it."""
+
+    def next_stage(self) -> None:
+        """There are no stages."""

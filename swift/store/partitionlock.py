@@ -1,0 +1,72 @@
+"""The replication lock: one at a time writes to a partition as a replicator (spec: object-disk.md §13).
+
+SSYNC receivers, handoff reverts and the relinker take the partition's lock, and then one of the few places
+of its device, so that a device is not swamped by replication. The locks are files that the peer's daemons
+take as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from swift.base.errors import LockTimeout
+from swift.platform.disk import Disk
+from swift.platform.durable import make_directories
+from swift.platform.locks import file_lock
+from swift.platform.mounts import Devices
+from swift.policy.policy import Policy
+from swift.store.layout import partition_dir
+
+REPLICATION_LOCK_FILE = ".lock-replication"
+DEVICE_LOCK_FILE = ".lock"
+
+
+class ReplicationLocks:
+    """Takes replication locks; ``per_device`` places, 0 for any number."""
+
+    def __init__(self, disk: Disk, devices: Devices, *, per_device: int = 1):
+        self._disk = disk
+        self._devices = devices
+        self._per_device = per_device
+
+    @contextmanager
+    def hold(self, device: str, partition: str, policy: Policy, timeout_s: float) -> Iterator[None]:
+        """Hold a partition, making it if need be. Raises ``LockTimeout``, ``DeviceUnavailable``, OSError.
+
+        Blocking: call it where waiting harms nobody, or with ``timeout_s`` 0 again and again.
+        """
+        device_path = self._devices.path(device)
+        path = partition_dir(device_path, policy, partition)
+        make_directories(self._disk, path, below=device_path)
+        with (
+            file_lock(self._disk, f"{path}/{REPLICATION_LOCK_FILE}", timeout_s),
+            self._place(device_path, timeout_s),
+        ):
+            yield
+
+    @contextmanager
+    def _place(self, device_path: str, timeout_s: float) -> Iterator[None]:
+        """One of the places of a device: the first that is free; the last one is waited for."""
+        first = f"{device_path}/{DEVICE_LOCK_FILE}"
+        if self._per_device <= 0:
+            yield
+            return
+        for number in range(self._per_device):
+            is_last = number == self._per_device - 1
+            path = f"{first}-{number}" if number else first
+            lock = file_lock(self._disk, path, timeout_s if is_last else 0.0)
+            try:
+                lock.__enter__()
+            except LockTimeout:
+                if is_last:
+                    raise
+                continue
+            try:
+                yield
+            finally:
+                lock.__exit__(None, None, None)
+            return
+
+    def __repr__(self) -> str:
+        return f"ReplicationLocks({self._devices!r}, per_device={self._per_device})"

@@ -1,0 +1,286 @@
+"""What daemons do with the objects of the filesystem engine: find, audit and forget them.
+
+Daemons know objects by their hash directories, so a key is made from what the files say. Whatever is
+wrong is quarantined on the way; what changes meanwhile is looked at again. Forgetting (``purge``) removes
+exactly the files that another node is known to have, while the object is held, and only after what was
+removed before them is durable: otherwise a power cut could bring back something older than what was
+forgotten (spec: object-disk.md §7, §8, §12, replication.md §5.2, §7).
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable
+from hashlib import md5
+from typing import TYPE_CHECKING
+
+from swift.base.entity import EntityPath
+from swift.base.timestamp import Timestamp
+from swift.platform.durable import sync_directory
+from swift.platform.locks import file_lock, lock_directory
+from swift.platform.xattrs import write_attribute
+from swift.policy.policy import Policy
+from swift.store.api import (
+    LIVE,
+    AuditReport,
+    Found,
+    HandedOver,
+    Location,
+    ObjectKey,
+    ObjectState,
+    Pace,
+    Viewpoint,
+)
+from swift.store.errors import Damaged, FilesChanged
+from swift.store.filenames import (
+    DATA,
+    META,
+    UnexpectedName,
+    data_name,
+    is_rsync_temporary,
+    parse_name,
+    tombstone_name,
+)
+from swift.store.hashes import HASHES_FILE, JOURNAL_FILE, LOCK_FILE
+from swift.store.layout import is_suffix, partition_dir, suffix_of
+from swift.store.metadata import CHECKSUM_ATTRIBUTE, read_metadata_blob
+from swift.store.partitionlock import REPLICATION_LOCK_FILE
+from swift.store.place import Place
+from swift.store.reader import ANY_NAME, Loaded
+from swift.store.reclaim import remove_if_empty
+
+if TYPE_CHECKING:
+    from swift.store.engine import FileStore
+
+_TRIES = 5
+READ_BYTES = 1 << 20
+_UNREADABLE = frozenset((errno.EIO, errno.ENODATA, errno.EUCLEAN))
+#: What an erasure coded archive must tell to be of any use (object-disk.md §5).
+_EC_NEEDED = ("Content-Length", "X-Object-Sysmeta-Ec-Frag-Index", "X-Object-Sysmeta-Ec-Etag")
+
+
+def _is_meta_until(name: str, timestamp: Timestamp) -> bool:
+    """Whether a file is metadata not newer than ``timestamp``: what it says was handed over with it."""
+    try:
+        return name.endswith(META) and parse_name(name).timestamp <= timestamp
+    except UnexpectedName:
+        return False
+
+
+class FileUpkeep:
+    """``Upkeep`` of the filesystem engine."""
+
+    def __init__(self, store: FileStore):
+        self._store = store
+
+    def _place(self, location: Location) -> Place:
+        key = ObjectKey(location.device, location.partition, location.policy, ANY_NAME, location.hash)
+        return Place(key, self._store.devices.path(location.device))
+
+    # --- find ----------------------------------------------------------------------------------------
+
+    def find(self, location: Location, view: Viewpoint) -> Found:
+        """See ``Upkeep``."""
+        place = self._place(location)
+        for _ in range(_TRIES):
+            _, loaded = self._store.loaded(place.key, view, open_data=False)
+            try:
+                return self._found(location, loaded.state)
+            except Damaged as error:
+                self._store.quarantine(place, str(error))
+        raise FilesChanged(f"{place.directory} is damaged again and again")
+
+    def _found(self, location: Location, state: ObjectState) -> Found:
+        """The state with the key that its name makes; raises ``Damaged`` for a name of another hash."""
+        name = state.metadata.get("name")
+        if name is None:
+            return Found(None, state)
+        parts = name.split("/", 3)
+        if len(parts) != 4 or parts[0]:
+            raise Damaged(f"{name!r} names no object")
+        path = EntityPath(*parts[1:])
+        if self._store.hasher.hexdigest(*path) != location.hash:
+            raise Damaged(f"{name!r} does not belong into {location.hash}")
+        return Found(
+            ObjectKey(location.device, location.partition, location.policy, path, location.hash), state
+        )
+
+    # --- audit ---------------------------------------------------------------------------------------
+
+    def audit(self, location: Location, *, full: bool, pace: Pace, temporary_age_s: float) -> AuditReport:
+        """See ``Upkeep``."""
+        place = self._place(location)
+        view = Viewpoint(self._store.clock.time(), open_expired=True)
+        for _ in range(_TRIES):
+            try:
+                names = self._store.names_in(place)
+                self._tidy(place, names, temporary_age_s)
+                _, loaded = self._store.loaded(place.key, view, open_data=True, quarantines=False)
+                try:
+                    return self._audited(location, place, loaded, full, pace)
+                finally:
+                    if loaded.fd is not None:
+                        self._store.disk.close(loaded.fd)
+            except FilesChanged:
+                continue
+            except Damaged as error:
+                self._store.quarantine(place, str(error))
+                return AuditReport(Found(None, ObjectState()), str(error))
+        raise FilesChanged(f"{place.directory} keeps changing")
+
+    def _tidy(self, place: Place, names: Iterable[str], temporary_age_s: float) -> None:
+        """Remove partial files that nobody will finish."""
+        disk, before = self._store.disk, self._store.clock.time() - temporary_age_s
+        for name in filter(is_rsync_temporary, names):
+            path = f"{place.directory}/{name}"
+            try:
+                if disk.stat(path).st_mtime < before:
+                    disk.unlink(path)
+            except FileNotFoundError:
+                continue
+
+    def _audited(
+        self, location: Location, place: Place, loaded: Loaded, full: bool, pace: Pace
+    ) -> AuditReport:
+        found = self._found(location, loaded.state)
+        choice, store = loaded.choice, self._store
+        for file in (choice.data, choice.meta, choice.ctype, choice.tombstone):
+            if file is not None:
+                self._add_checksum(f"{place.directory}/{file.name}")
+        tombstone = choice.tombstone
+        if tombstone is not None:
+            horizon = store.clock.time() - store.rules.reclaim.reclaim_age_s
+            if tombstone.timestamp.seconds < horizon:
+                suffixes = (suffix_of(location.hash),)
+                store.invalidate(location.device, location.partition, location.policy, suffixes)
+        if loaded.fd is None or found.state.kind != LIVE:
+            return AuditReport(found)
+        if location.policy.is_ec:
+            missing = [name for name in _EC_NEEDED if name not in found.state.metadata]
+            if missing:
+                raise Damaged(f"metadata lacks {missing[0]}")
+        read = self._read_all(loaded, pace) if full else 0
+        return AuditReport(found, None, read, loaded.data_path)
+
+    def _add_checksum(self, path: str) -> None:
+        """Metadata of old releases has no checksum; it gets one. Raises ``Damaged``."""
+        disk = self._store.disk
+        try:
+            blob, had = read_metadata_blob(disk, path)
+        except FileNotFoundError:
+            raise FilesChanged(f"{path} vanished")
+        if not had:
+            digest = md5(blob, usedforsecurity=False).hexdigest().encode()
+            write_attribute(disk, path, CHECKSUM_ATTRIBUTE, digest)
+
+    def _read_all(self, loaded: Loaded, pace: Pace) -> int:
+        """Read the body past its checksum; raises ``Damaged`` unless the file was replaced meanwhile."""
+        disk, state, fd = self._store.disk, loaded.state, loaded.fd
+        assert fd is not None
+        digest, offset = md5(usedforsecurity=False), 0
+        while offset < state.size:
+            try:
+                piece = disk.pread(fd, min(READ_BYTES, state.size - offset), offset)
+            except OSError as error:
+                if error.errno in _UNREADABLE:
+                    raise Damaged(f"cannot read {loaded.data_path}: {error.strerror}")
+                raise
+            if not piece:
+                raise Damaged(f"body ends {state.size - offset} bytes early")
+            digest.update(piece)
+            # Nobody asked for this object: reading it must not push out of memory what somebody did.
+            disk.drop_cache(fd, offset, len(piece))
+            offset += len(piece)
+            pace(len(piece))
+        if digest.hexdigest() != state.metadata.get("ETag"):
+            self._still_there(loaded)
+            raise Damaged(f"MD5 of the body is {digest.hexdigest()}, not {state.metadata.get('ETag')}")
+        return offset
+
+    def _still_there(self, loaded: Loaded) -> None:
+        """Raise ``FilesChanged`` when the name is another file's now."""
+        disk = self._store.disk
+        assert loaded.fd is not None
+        try:
+            if disk.stat(loaded.data_path).st_ino == disk.fstat(loaded.fd).st_ino:
+                return
+        except FileNotFoundError:
+            pass
+        raise FilesChanged(f"{loaded.data_path} was replaced")
+
+    # --- purge ---------------------------------------------------------------------------------------
+
+    def purge(self, location: Location, handed: HandedOver) -> bool:
+        """See ``Upkeep``."""
+        store, disk, place = self._store, self._store.disk, self._place(location)
+        try:
+            fd = lock_directory(disk, place.directory)
+        except FileNotFoundError:
+            return True
+        try:
+            names = disk.listdir(place.directory)
+            gone = self._handed_over(place, names, handed)
+            if gone:
+                suffixes = (suffix_of(location.hash),)
+                store.invalidate(location.device, location.partition, location.policy, suffixes)
+                sync_directory(disk, place.directory)
+            for name in gone:
+                disk.unlink(f"{place.directory}/{name}")
+            is_gone = len(gone) == len(names) and remove_if_empty(disk, place.directory)
+        finally:
+            disk.close(fd)
+        if is_gone:
+            remove_if_empty(disk, place.suffix)
+        return is_gone
+
+    def _handed_over(self, place: Place, names: list[str], handed: HandedOver) -> list[str]:
+        """The files that need not stay."""
+        ec = place.key.policy.ec
+        at, index = handed.timestamp, handed.fragment
+        wanted = [tombstone_name(at)]
+        if ec is None:
+            wanted.append(data_name(at))
+        elif index is not None:
+            wanted.append(data_name(at, index, durable=True))
+            if handed.durable or self._is_over(place, data_name(at, index)):
+                wanted.append(data_name(at, index))
+        gone = [name for name in wanted if name in names]
+        left = [name for name in names if name not in gone]
+        if handed.meta_timestamp is not None and not any(name.endswith(DATA) for name in left):
+            gone.extend(name for name in left if _is_meta_until(name, handed.meta_timestamp))
+        return gone
+
+    def _is_over(self, place: Place, name: str) -> bool:
+        """Whether an uncommitted archive is so old that no commit is on its way."""
+        window_s = self._store.rules.reclaim.commit_window_s
+        try:
+            written_s = self._store.disk.stat(f"{place.directory}/{name}").st_mtime
+        except FileNotFoundError:
+            return False
+        return written_s < self._store.clock.time() - window_s
+
+    # --- partitions ----------------------------------------------------------------------------------
+
+    def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
+        """See ``Upkeep``."""
+        disk = self._store.disk
+        path = partition_dir(self._store.devices.path(device), policy, partition)
+        try:
+            with file_lock(disk, f"{path}/{LOCK_FILE}"):
+                names = disk.listdir(path)
+                for name in filter(is_suffix, names):
+                    if not remove_if_empty(disk, f"{path}/{name}"):
+                        return False
+                for name in (HASHES_FILE, JOURNAL_FILE, REPLICATION_LOCK_FILE, LOCK_FILE):
+                    if name in names:
+                        disk.unlink(f"{path}/{name}")
+        except FileNotFoundError:
+            # Gone, or going: another one removes it at this moment.
+            pass
+        if remove_if_empty(disk, path):
+            self._store.durable_partitions.discard(path)
+            return True
+        return False
+
+    def __repr__(self) -> str:
+        return f"<FileUpkeep of {self._store!r}>"

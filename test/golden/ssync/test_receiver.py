@@ -1,0 +1,157 @@
+"""Recorded SSYNC conversations are answered byte for byte (spec: replication.md §3)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from swift.platform.disk import Disk
+from swift.store.partitionlock import ReplicationLocks
+
+DATA = Path(__file__).parent.parent / "data" / "ssync"
+ERRORS = json.loads((DATA / "ssync-errors.json").read_text())
+_DATE = re.compile(rb"Date: [^\r]*\r\n")
+#: Texts that nobody reads by machine: only the status of these errors counts.
+FREE_TEXT = {"malformed missing-check line"}
+
+
+def bursts(name, connection=0):
+    """(direction, bytes) of one recorded connection."""
+    lines = (DATA / name).read_text().splitlines()[1:]
+    records = map(json.loads, lines)
+    return [(r["dir"], r["data"].encode("latin-1")) for r in records if r["conn"] == connection]
+
+
+def timeless(data):
+    return _DATE.sub(b"", data)
+
+
+def read_as_much(wire, wanted):
+    """An answer without its date, read until it is as long as the wanted one."""
+    answer = b""
+    while len(timeless(answer)) < len(wanted):
+        piece = wire.recv()
+        if not piece:
+            break
+        answer += piece
+    return timeless(answer)
+
+
+def converse(receiver, recorded):
+    """Send the sender's bursts; the answers and the recorded answers, each after its burst."""
+    wire, got, wanted = receiver.wire(), [], []
+    for direction, data in recorded:
+        if direction == "S->R":
+            wire.send(data)
+            continue
+        wanted.append(timeless(data))
+        got.append(read_as_much(wire, wanted[-1]))
+    assert not wire.has_input(0.05)
+    wire.close()
+    return got, wanted
+
+
+@pytest.fixture
+def prepared(receiver):
+    """The recording's receiver had one object already, and one with older metadata."""
+    receiver.ask("PUT", "/sdb/8/AUTH_test/c/obj149", "5000000013.00000", b"same")
+    receiver.ask("PUT", "/sdb/8/AUTH_test/c/obj118", "5000000010.00000", b"older meta")
+    receiver.ask("POST", "/sdb/8/AUTH_test/c/obj118", "5000000011.00000", **{"x-object-meta-which": "older"})
+    return receiver
+
+
+def test_a_conversation_about_replicated_objects_is_answered_as_recorded(prepared):
+    got, wanted = converse(prepared, bursts("ssync-replicated.jsonl"))
+    assert got == wanted
+    assert sorted(path.rsplit("/", 1)[1] for path in prepared.files()) == [
+        "5000000000.00000.data",
+        "5000000001.00000.data",
+        "5000000002.50000.meta",
+        "5000000003.00000.data",
+        "5000000005.00000-186a0.meta",
+        "5000000007.00000.ts",
+        "5000000008.00000_0000000000000001.data",
+        "5000000009.00000_00000000000000ab.meta",
+        "5000000010.00000.data",
+        "5000000012.00000.meta",
+        "5000000013.00000.data",
+        "5000000014.00000.data",
+    ]
+    answer = prepared.ask("GET", "/sdb/8/AUTH_test/c/obj57", "5000000200.00000")
+    assert answer.read_body() == b"with ctype"
+    assert answer.headers["content-type"] == "image/png"
+    assert answer.headers["x-object-meta-color"] == "green"
+
+
+def test_the_second_time_nothing_is_wanted(prepared):
+    recorded = bursts("ssync-replicated.jsonl")
+    converse(prepared, recorded)
+    nothing = b"17\r\n:MISSING_CHECK: START\r\n\r\n2\r\n\r\n\r\n15\r\n:MISSING_CHECK: END\r\n\r\n"
+    got, wanted = converse(prepared, [*recorded[:3], ("R->S", nothing)])
+    assert got == wanted
+
+
+def test_archives_arrive_uncommitted_as_they_are_and_those_here_are_committed_when_the_other_is(receiver):
+    headers = {
+        "x-backend-storage-policy-index": "1",
+        "x-object-sysmeta-ec-frag-index": "5",
+        "x-backend-no-commit": "true",
+    }
+    # One is only committed by the conversation, the other stays as it is.
+    for name, at in (("nd10", "5000000031.00000"), ("nd29", "5000000032.00000")):
+        path = f"/ec7/8/AUTH_test/c/{name}"
+        assert receiver.ask("PUT", path, at, b"archive", **headers).status == 201
+    got, wanted = converse(receiver, bursts("ssync-ec-revert.jsonl"))
+    assert got == wanted
+    assert sorted(path.rsplit("/", 1)[1] for path in receiver.files()) == [
+        "5000000030.00000#5.data",
+        "5000000031.00000#5#d.data",
+        "5000000032.00000#5.data",
+    ]
+
+
+@pytest.mark.parametrize("case", ERRORS, ids=lambda case: case["case"])
+def test_violations_and_limits_are_answered_as_recorded(make_receiver, case):
+    receiver = make_receiver()
+    receiver.ask("PUT", "/sdb/8/AUTH_test/c/obj54", "5000000000.00000", b"plain data")
+    before = receiver.files()
+    with contextlib.ExitStack() as held:
+        hold_back(receiver, case["case"], held)
+        wire = receiver.wire()
+        for step in case["steps"]:
+            wire.send(step["send"].encode("latin-1"))
+            wanted = recorded_answer(step["recv"], receiver)
+            answer = read_as_much(wire, wanted)
+            if case["case"] in FREE_TEXT and b":ERROR: 0" in wanted:
+                assert b":ERROR: 0 " in answer
+            else:
+                assert answer == wanted
+            if step["eof"]:
+                assert wire.rest() == b""
+        wire.close()
+    assert receiver.files() == before
+
+
+def hold_back(receiver, case, held):
+    """Take what the recording's receiver had to wait for."""
+    if case.startswith("partition replication lock"):
+        locks = ReplicationLocks(Disk(), receiver.context.devices)
+        held.enter_context(locks.hold("sdb", "8", receiver.context.policies.default, 0.0))
+    if case.startswith("replication_concurrency"):
+        places = receiver.app.ssync_places
+        for place in [places.take() for _ in range(places.count)]:
+            held.callback(place.close)
+
+
+def recorded_answer(text, receiver):
+    """A recorded answer with this receiver's lock timeout and paths."""
+    data = timeless(text.encode("latin-1"))
+    told = b":ERROR: 0 '15 seconds: <devices>/sdb"
+    if told in data:
+        ours = f":ERROR: 0 '0 seconds: {receiver.root}/sdb/objects/8/.lock-replication'\n".encode()
+        data = data[: data.index(b"48\r\n" + told)] + b"%x\r\n%b\r\n" % (len(ours), ours)
+    return data

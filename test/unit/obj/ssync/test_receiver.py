@@ -1,0 +1,183 @@
+"""Conversations that go wrong: nothing partial stays, nothing is held on to."""
+
+from __future__ import annotations
+
+import pytest
+
+from swift.base.timestamp import Timestamp
+from swift.http.body import BodyError, BodyTimeout, ClientDisconnected
+from swift.wire.ssync import Offer, Subrequest, line, put_of
+
+OPENING = [line(":MISSING_CHECK: START"), line(":MISSING_CHECK: END"), line(":UPDATES: START")]
+
+
+class Script:
+    """A request body that gives pieces; an error among them is raised, the end hangs up."""
+
+    length = None
+
+    def __init__(self, *pieces):
+        self.pieces = list(pieces)
+
+    def read(self, _size=-1):
+        if not self.pieces:
+            raise ClientDisconnected("gone")
+        piece = self.pieces.pop(0)
+        if isinstance(piece, Exception):
+            raise piece
+        return piece
+
+    def send_continue(self, headers):
+        pass
+
+    def next_stage(self):
+        pass
+
+
+def put(name, second, body, **headers):
+    metadata = {"Content-Length": str(len(body)), "Content-Type": "t/p", **headers}
+    return put_of(f"/a/c/{name}", {**metadata, "X-Timestamp": f"{second:010d}.00000"}).encode() + body
+
+
+def converse(bench, *pieces, headers=None):
+    """Everything the receiver said, and the error that ended it."""
+    response = bench.ask("SSYNC", "/sda/1", headers, stream=Script(*pieces))
+    assert response.status == 200
+    said = []
+    try:
+        for piece in response.body:
+            said.append(piece)
+    except BodyError as error:
+        return b"".join(said), error
+    return b"".join(said), None
+
+
+def test_objects_arrive_with_all_their_metadata(bench):
+    headers = {"X-Object-Meta-A": "1", "X-Object-Sysmeta-B": "2", "X-Delete-At": "0000000001"}
+    said, error = converse(bench, *OPENING, put("o", 5, b"body", **headers), line(":UPDATES: END"), b"")
+    assert error is None
+    assert said.endswith(line(":UPDATES: START") + line(":UPDATES: END"))
+    answer = bench.ask("GET", "/sda/1/a/c/o", {"x-backend-open-expired": "true"})
+    assert answer.read_body() == b"body"
+    assert answer.headers["x-object-sysmeta-b"] == "2"
+    assert answer.headers["x-delete-at"] == "0000000001"
+    assert answer.headers["x-backend-timestamp"] == "0000000005.00000"
+    assert bench.pendings() == []
+
+
+@pytest.mark.parametrize("size", [100, 600_000])
+def test_a_sender_that_hangs_up_inside_a_body_leaves_nothing_of_it(bench, size):
+    whole, torn = put("whole", 5, b"w"), put("torn", 6, b"x" * size)
+    said, error = converse(bench, *OPENING, whole, torn[: -size // 2])
+    assert isinstance(error, ClientDisconnected)
+    assert b"ERROR" not in said
+    assert bench.files() == [".lock-replication", "0000000005.00000.data"]
+    assert bench.ask("GET", "/sda/1/a/c/torn").status == 404
+
+
+def test_silence_inside_a_body_is_told_and_ends_the_conversation(bench):
+    said, error = converse(bench, *OPENING, put("o", 5, b"xyz")[:-1], BodyTimeout("nothing came"))
+    assert said.endswith(b":ERROR: 408 'nothing came'\n")
+    assert error is not None
+    assert bench.ask("GET", "/sda/1/a/c/o").status == 404
+
+
+def test_the_place_and_the_locks_are_free_after_any_end(make_bench):
+    bench = make_bench(replication_concurrency=1, replication_lock_timeout=0)
+    for pieces in ([], [b"nonsense\r\n"], [*OPENING, b"GET /a/c/o\r\n\r\n"]):
+        said, _error = converse(bench, *pieces)
+        assert b"503" not in said
+        assert b"seconds" not in said
+    said, error = converse(bench, *OPENING, line(":UPDATES: END"), b"")
+    assert error is None
+
+
+def test_a_conversation_that_nobody_reads_gives_back_what_it_holds(make_bench):
+    bench = make_bench(replication_concurrency=1, replication_lock_timeout=0)
+    response = bench.ask("SSYNC", "/sda/1", stream=Script(*OPENING))
+    pieces = iter(response.body)
+    next(pieces), next(pieces)
+    assert b":ERROR: 503" in converse(bench)[0]
+    response.discard()
+    assert b"503" not in converse(bench)[0]
+
+
+def test_a_second_conversation_waits_for_the_partition_and_then_for_the_device(make_bench):
+    bench = make_bench(replication_lock_timeout=0)
+    response = bench.ask("SSYNC", "/sda/1", stream=Script(*OPENING))
+    pieces = iter(response.body)
+    next(pieces), next(pieces)
+    assert b".lock-replication'" in converse(bench)[0]
+    other = bench.ask("SSYNC", "/sda/2", stream=Script(*OPENING))
+    assert b"/sda/.lock'" in b"".join(piece for piece in _until_error(other))
+    response.discard()
+
+
+def _until_error(response):
+    try:
+        yield from response.body
+    except BodyError:
+        return
+
+
+def test_failed_updates_are_counted_and_their_bodies_skipped(bench):
+    bench.ask("PUT", "/sda/1/a/c/o", {"x-timestamp": "0000000009.00000"}, b"newer")
+    said, error = converse(
+        bench,
+        *OPENING,
+        put("o", 5, b"older, refused with 409"),
+        put("p", 5, b"fine"),
+        line(":UPDATES: END"),
+    )
+    assert said.endswith(b":ERROR: 500 b'ERROR: With :UPDATES: 1 failures to 1 successes'\n")
+    assert error is not None
+    assert bench.ask("GET", "/sda/1/a/c/p").read_body() == b"fine"
+    assert bench.ask("GET", "/sda/1/a/c/o").read_body() == b"newer"
+
+
+def test_too_many_failures_end_the_conversation_at_once(make_bench):
+    bench = make_bench(replication_failure_threshold=2)
+    bench.ask("PUT", "/sda/1/a/c/o", {"x-timestamp": "0000000009.00000"}, b"newer")
+    stale = [put("o", second, b"old") for second in (1, 2, 3)]
+    said, _error = converse(bench, *OPENING, *stale, line(":UPDATES: END"))
+    assert said.endswith(b":ERROR: 0 'Too many 2 failures to 0 successes'\n")
+
+
+def test_offers_are_compared_with_what_is_here_in_any_number(bench):
+    hasher = bench.context.hasher
+    offers = []
+    for number in range(250):
+        name = f"o{number}"
+        if number % 2:
+            bench.ask("PUT", f"/sda/1/a/c/{name}", {"x-timestamp": "0000000005.00000"}, b"x")
+        digest = hasher.hexdigest("a", "c", name)
+        offers.append(line(Offer.of(digest, Timestamp("5")).encode()))
+    said, _error = converse(bench, OPENING[0], *offers, OPENING[1], OPENING[2], line(":UPDATES: END"), b"")
+    assert said.count(b" dm\r\n") == 125
+
+
+def test_what_is_no_hash_never_becomes_a_path(bench):
+    for text in ("../../../../etc 5000000000.00000", "F" * 32 + " 5000000000.00000"):
+        said, error = converse(bench, OPENING[0], line(text), OPENING[1])
+        assert b":ERROR: 0 " in said
+        assert error is not None
+
+
+def test_a_delete_leaves_a_tombstone_and_a_post_metadata(bench):
+    bench.ask("PUT", "/sda/1/a/c/o", {"x-timestamp": "0000000005.00000"}, b"x")
+    bench.clock.now_s = 100.0
+    delete = Subrequest("DELETE", "/a/c/gone", {"x-timestamp": "0000000007.00000"}).encode()
+    post = Subrequest("POST", "/a/c/o", {"x-timestamp": "0000000006.00000", "x-object-meta-b": "2"}).encode()
+    said, error = converse(bench, *OPENING, delete, post, line(":UPDATES: END"), b"")
+    assert error is None, said
+    assert bench.ask("HEAD", "/sda/1/a/c/o").headers["x-object-meta-b"] == "2"
+    gone = bench.ask("HEAD", "/sda/1/a/c/gone")
+    assert gone.headers["x-backend-timestamp"] == "0000000007.00000"
+
+
+def test_ssync_is_a_replication_verb_and_checks_its_path(bench):
+    assert bench.ask("SSYNC", "/gone/1").status == 507
+    assert bench.ask("SSYNC", "/sda/..").status == 400
+    assert bench.ask("SSYNC", "/sda").status == 400
+    assert bench.ask("SSYNC", "/sda/1", {"x-backend-ssync-frag-index": "x"}).status == 400
+    assert "SSYNC" in bench.app._allow
