@@ -18,7 +18,8 @@ from swift.config.common import LogSettings, ServerSettings, StorageSettings
 from swift.config.schema import Settings
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
-from swift.runtime.backendapp import BackendContext, DiskPools
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.diskcalls import DiskPools
 from swift.telemetry.accesslog import AccessLog
 from swift.telemetry.info import InfoRegistry
 from swift.telemetry.log import make_log
@@ -116,7 +117,7 @@ def backend_context(
         policies=cluster.policies,
         telemetry=telemetry,
         transport=make_transport(telemetry.metrics),
-        pools=DiskPools(getattr(settings, "threads_per_disk", 4)),
+        pools=DiskPools(getattr(settings, "threads_per_disk", 4), quick=True),
         access_log=access_log_of(conf, telemetry, name=name) if _logs_requests(conf) else None,
         replication_server=storage.replication_server,
     )

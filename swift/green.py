@@ -45,6 +45,7 @@ _WRITABLE = select.EPOLLOUT | _ONESHOT
 
 #: The socket class that stays unpatched; everything here uses non-blocking plain sockets.
 PlainSocket = _socket.socket
+_plain_sleep = time.sleep
 
 
 class DeadlineExceeded(Exception):
@@ -69,6 +70,13 @@ def sleep(seconds: float = 0.0) -> None:
     """Let others run for at least ``seconds``."""
     _our_hub()
     eventlet.sleep(seconds)
+
+
+def pause(seconds: float) -> None:
+    """Sleep wherever this is called: a green thread lets others run, another thread just sleeps."""
+    parent = greenlet.getcurrent().parent
+    # The parent of a green thread is the hub, whose parent is the first greenlet of the thread.
+    (_plain_sleep if parent is None or parent.parent is None else eventlet.sleep)(seconds)
 
 
 # --- green threads ---------------------------------------------------------------------------------

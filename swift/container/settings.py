@@ -20,4 +20,9 @@ class ContainerSettings(Settings):
     allow_versions: bool = option(False, "Keep X-Versions-Location of the legacy versioning.")
     db_preallocation: bool = option(False, "Allocate databases in large steps.")
     db_query_logging: bool = option(False, "Log every SQL statement.")
-    threads_per_disk: int = option(4, "Threads that do blocking work for one device.", kind=COUNT)
+    threads_per_disk: int = option(
+        4,
+        "Threads per device for long calls, and for all while it is slow or not the only one of its process. "
+        "0 runs everything on the event loop.",
+        kind=COUNT,
+    )

@@ -30,8 +30,9 @@ from swift.http.headers import HeaderMap
 from swift.platform.disk import Disk
 from swift.ring.device import Node
 from swift.ring.ring import Ring
-from swift.runtime.backendapp import BackendContext, Run
+from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import Desk, Rhythm, Sweep
+from swift.runtime.diskcalls import Run
 
 NAME = "container-updater"
 DIRECTORY = "containers"

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from swift.green import Event
+from swift.green import Event, sleep
 
 #: Runs a blocking call off the event loop and returns its result.
 Run = Callable[..., Any]
@@ -53,26 +53,29 @@ class GroupCommit:
 
     def submit(self, items: Sequence[Any]) -> None:
         """Return when ``items`` are durable; raises what their commit raised."""
-        if self.is_idle:
-            batch = _Batch(items)
-        elif self._waiting and len(self._waiting[-1].items) < BATCH_MAX:
-            batch = self._waiting[-1]
-            batch.items.extend(items)
-            batch.done.wait()
-            if batch.error is not None:
-                raise batch.error
+        last = self._waiting[-1] if self._waiting else None
+        if last is not None and len(last.items) < BATCH_MAX:
+            last.items.extend(items)
+            last.done.wait()
+            if last.error is not None:
+                raise last.error
             return
-        else:
-            batch = _Batch(items)
-            self._wait_for_turn(batch)
+        batch = _Batch(items)
+        self._wait_for_turn(batch)
         self._lead(batch)
         if batch.error is not None:
             raise batch.error
 
     def _wait_for_turn(self, batch: _Batch) -> None:
+        idle = self.is_idle
         self._waiting.append(batch)
         try:
-            batch.turn.wait()
+            if idle:
+                # Whatever else arrived in this turn of the loop comes along.
+                batch.turn.set()
+                sleep(0)
+            else:
+                batch.turn.wait()
         except BaseException:
             self._finish(batch, InterruptedError("the commit was abandoned"))
             raise

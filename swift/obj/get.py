@@ -8,8 +8,7 @@ damaged is quarantined and never sent to its end.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from swift.base.etag import unquote_etag
 from swift.base.ranges import ByteRanges, Span
@@ -20,6 +19,7 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.http.status import default_body
+from swift.runtime.diskcalls import Run
 from swift.store.api import ObjectState, StoredObject
 from swift.store.errors import CorruptBody
 from swift.wire.byteranges import Multipart
@@ -28,8 +28,6 @@ from swift.wire.byteranges import Multipart
 SMALL_BYTES = 65536
 GATHER_BYTES = 1 << 20
 _METADATA = ("X-Object-Meta-", "X-Object-Sysmeta-", "X-Object-Transient-Sysmeta-")
-
-Run = Callable[..., Any]
 
 
 def object_headers(state: ObjectState, stored: frozenset[str]) -> HeaderMap:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import md5
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from swift.base.etag import EtagList, unquote_etag
 from swift.base.limits import Limits
@@ -26,6 +26,7 @@ from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
 from swift.obj.expiry import parse_delete_at
 from swift.obj.target import PLAIN, next_part_power_of
+from swift.runtime.diskcalls import Run
 from swift.store.api import Draft, Edit, ObjectKey, ObjectState, ObjectStore, Viewpoint
 from swift.store.metadata import Metadata
 
@@ -35,8 +36,6 @@ SMALL_BYTES = 256 << 10
 BATCH_BYTES = 1 << 20
 #: Headers stored as metadata.
 USER_PREFIXES = ("x-object-meta-", "x-object-sysmeta-", "x-object-transient-sysmeta-")
-
-Run = Callable[..., Any]
 
 
 @dataclass(slots=True)

@@ -46,6 +46,7 @@ from swift.obj.updates import Update, UpdateMaker, Updater, without_swift_bytes
 from swift.platform.disk import Disk
 from swift.platform.places import SharedPlaces
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
+from swift.runtime.diskcalls import Run
 from swift.store.api import EXPIRED, LIVE, AsyncUpdate, ObjectKey, ObjectState, Viewpoint
 from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision
 from swift.store.partitionlock import ReplicationLocks
@@ -82,7 +83,7 @@ class ObjectServer(BackendApp):
         self._updater = Updater(context, settings, self._save_update, f"object-server {self.pid}")
         self._hot = HotObjects(context.clock)
         self.ssync_places = SharedPlaces(settings.replication_concurrency)
-        self._runs: dict[tuple[str, str], Callable[..., Any]] = {}
+        self._runs: dict[str, Run] = {}
 
     def verbs(self) -> Mapping[str, Handler]:
         """The verbs of object-server.md."""
@@ -97,17 +98,18 @@ class ObjectServer(BackendApp):
         }
         return {verb: _translated(handler) for verb, handler in table.items()}
 
-    def _run(self, device: str, purpose: str = "") -> Callable[..., Any]:
-        """Runs blocking calls for a device; raises ``DeviceUnavailable`` before threads are made for it.
-
-        A ``purpose`` has threads of its own: hashing a partition takes long and must not delay requests.
-        """
-        run = self._runs.get((device, purpose))
+    def _run(self, device: str) -> Run:
+        """Runs short calls for a device; raises ``DeviceUnavailable`` before threads are made for it."""
+        run = self._runs.get(device)
         if run is None:
             self.context.devices.path(device)
-            name = f"{device} {purpose}" if purpose else device
-            run = self._runs[device, purpose] = self.context.pools.run(name)
+            run = self._runs[device] = self.context.pools.run(device)
         return run
+
+    def _threads(self, device: str, purpose: str = "") -> Run:
+        """Runs long calls for a device, e.g. the batches of a large body; raises like ``_run``."""
+        self._run(device)
+        return self.context.pools.threads(device, purpose)
 
     # --- reading -------------------------------------------------------------------------------------
 
@@ -137,7 +139,7 @@ class ObjectServer(BackendApp):
         if unmet is not None:
             stored.close()
             return unmet
-        return get.respond(request, stored, headers, run)
+        return get.respond(request, stored, headers, self._threads(key.device))
 
     def head(self, request: Request) -> Response:
         """HEAD (§6)."""
@@ -194,7 +196,7 @@ class ObjectServer(BackendApp):
         except BaseException:
             writer.abandon()
             raise
-        run = self._run(key.device)
+        run = self._threads(key.device)
         result: PutResult = run(store_draft, self._stores.of(key.policy), key, view, plan, writer.draft)
         return result
 
@@ -213,7 +215,7 @@ class ObjectServer(BackendApp):
         except BaseException:
             writer.abandon()
             raise
-        run, store = self._run(key.device), self._stores.of(key.policy)
+        run, store = self._threads(key.device), self._stores.of(key.policy)
         result: PutResult = run(store_draft, store, key, view, plan, writer.draft, not stages.commit)
         if stages.commit:
             await_commit(body, documents, stages)
@@ -227,7 +229,7 @@ class ObjectServer(BackendApp):
         refused = refusal(run(store.look, key, view), plan)
         if refused is not None:
             raise refused
-        return DraftWriter(run(store.draft, key, plan.size), run)
+        return DraftWriter(run(store.draft, key, plan.size), self._threads(key.device))
 
     def _receive(self, request: Request, plan: PutPlan, writer: DraftWriter) -> None:
         deadline = time.monotonic() + self.settings.max_upload_time
@@ -311,7 +313,7 @@ class ObjectServer(BackendApp):
         device, partition, suffixes = split_backend_path(request, 2, 3)
         check_partition(partition)
         store = self._stores.of(policy)
-        run = self._run(device, "hashes")
+        run = self._threads(device, "hashes")
         answer: Any = None
         if suffixes:
             run(store.invalidate, device, partition, policy, suffixes.split("-"))

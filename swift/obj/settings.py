@@ -56,7 +56,12 @@ class ObjectSettings(Settings):
     replication_failure_ratio: float = option(
         1.0, "Failures per success above which an SSYNC conversation is ended.", kind=SECONDS
     )
-    threads_per_disk: int = option(2, "Threads per device for calls that may block.", kind=COUNT)
+    threads_per_disk: int = option(
+        2,
+        "Threads per device for long calls, and for all while it is slow or not the only one of its process. "
+        "0 runs everything on the event loop.",
+        kind=COUNT,
+    )
     expiring_objects_account_name: str = option(EXPIRING_ACCOUNT[1:], "Account of the expirer queue.")
     expiring_objects_container_divisor: int = option(
         SLICE_S, "Seconds of expiry that share queue containers.", kind=integer(101)

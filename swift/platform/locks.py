@@ -1,12 +1,12 @@
 """File locks between processes: ``flock`` polled with a deadline (spec: object-disk.md §13).
 
 A lock belongs to an open file, so it also excludes threads of one process from each other as long as
-each opens the file itself. Waiting sleeps the calling operating system thread; call from a disk pool.
+each opens the file itself. A green thread that waits lets others run, elsewhere the operating system
+thread sleeps.
 """
 
 from __future__ import annotations
 
-import _queue
 import errno
 import fcntl
 import os
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from swift.base.errors import LockTimeout
+from swift.green import pause
 from swift.platform.disk import Disk
 
 LOCK_TIMEOUT_S = 10.0
@@ -23,14 +24,6 @@ _PAUSE_MAX_S = 0.05
 #: Pauses are this part of what was waited so far: a holder that takes the lock again and again, each time
 #: for a moment, must not starve one that looks rarely.
 _PATIENCE = 0.05
-
-
-def pause(seconds: float) -> None:
-    """Sleep this operating system thread, also where ``time.sleep`` was made cooperative."""
-    try:
-        _queue.SimpleQueue().get(True, seconds)
-    except _queue.Empty:
-        return
 
 
 def lock_descriptor(disk: Disk, fd: int, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> None:

@@ -21,39 +21,16 @@ from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
 from swift.base.timestamp import InvalidTimestamp
 from swift.cluster.transport import Transport, TransportError
-from swift.green import ThreadPool
 from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
+from swift.runtime.diskcalls import DiskPools
 from swift.telemetry.accesslog import AccessLog, common_log_time
 from swift.telemetry.telemetry import Telemetry
 
 Handler = Callable[[Request], Response]
-#: Runs a blocking call off the event loop and returns its result: ``run(function, *args)``.
-Run = Callable[..., Any]
-
-
-def run_inline(function: Callable[..., Any], *args: Any) -> Any:
-    """The ``Run`` of tests and simulations: no threads."""
-    return function(*args)
-
-
-class DiskPools:
-    """A small thread pool per device, so that a slow disk delays only its own requests."""
-
-    def __init__(self, threads_per_disk: int = 4):
-        self._size = threads_per_disk
-        self._pools: dict[str, Run] = {}
-
-    def run(self, device: str) -> Run:
-        """The ``Run`` of one device; inline when the pools have no threads."""
-        run = self._pools.get(device)
-        if run is None:
-            run = ThreadPool(self._size, f"disk-{device}").call if self._size else run_inline
-            self._pools[device] = run
-        return run
 
 
 class _NoTransport:

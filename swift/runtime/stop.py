@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from swift import green
 from swift.base.clock import Clock, SystemClock
-from swift.platform.locks import pause
+from swift.green import pause
 
 #: A signal is noticed at most this late, seconds.
 SLICE_S = 0.25

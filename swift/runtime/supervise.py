@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from swift import green
-from swift.platform.locks import pause
+from swift.green import pause
 from swift.runtime.stop import Stop
 from swift.runtime.workers import GRACE_S, die_with_parent
 from swift.telemetry.log import Log

@@ -37,6 +37,7 @@ LAYERS = {
 #: (importer, imported) pairs of one layer that are allowed, each with its reason.
 SIBLINGS = {
     ("telemetry", "config"): "log and statsd options are settings like all others",
+    ("platform", "green"): "waiting for a lock must not stop the event loop",
     ("telemetry", "platform"): "recon files are locked like all others",
     ("policy", "ec"): "a policy names its erasure code",
     ("wire", "http"): "codecs speak of headers and body errors",

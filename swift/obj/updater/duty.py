@@ -17,8 +17,9 @@ from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy
 from swift.ring.ring import Ring
-from swift.runtime.backendapp import BackendContext, Run
+from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import Desk, ShareResult, Sweep
+from swift.runtime.diskcalls import Run
 
 NAME = "object-updater"
 

@@ -32,17 +32,45 @@ def test_a_lone_item_is_committed_at_once():
     assert disk.batches == [[1]]
 
 
+def begun(disk, lane, item):
+    """A task whose commit has begun, so that what comes now must wait for the next one."""
+    task = green.spawn(lane.submit, [item])
+    while not disk.batches:
+        green.sleep(0)
+    return task
+
+
+def test_what_arrives_in_one_turn_of_the_loop_shares_a_commit():
+    disk = Disk()
+    lane = GroupCommit(disk.commit, run)
+    for task in [green.spawn(lane.submit, [n]) for n in range(5)]:
+        task.wait()
+    assert disk.batches == [[0, 1, 2, 3, 4]]
+    assert lane.is_idle
+
+
 def test_what_arrives_during_a_commit_shares_the_next_one():
     disk = Disk()
     disk.gate = green.Event()
     lane = GroupCommit(disk.commit, run)
-    tasks = [green.spawn(lane.submit, [n]) for n in range(5)]
+    tasks = [begun(disk, lane, 0), *(green.spawn(lane.submit, [n]) for n in range(1, 5))]
     green.sleep(0)
     assert disk.batches == [[0]]
     disk.gate.set()
     for task in tasks:
         task.wait()
     assert disk.batches == [[0], [1, 2, 3, 4]]
+    assert lane.is_idle
+
+
+def test_a_leader_that_is_killed_in_its_first_turn_does_not_block_the_others():
+    disk = Disk()
+    lane = GroupCommit(disk.commit, run)
+    first = green.spawn(lane.submit, range(2000))
+    second = green.spawn(lane.submit, [1])
+    green.spawn(first.kill)
+    second.wait()
+    assert disk.batches == [[1]]
     assert lane.is_idle
 
 
@@ -96,8 +124,7 @@ def test_a_leader_that_is_killed_while_waiting_does_not_block_the_others():
     disk = Disk()
     disk.gate = green.Event()
     lane = GroupCommit(disk.commit, run)
-    first = green.spawn(lane.submit, [0])
-    green.sleep(0)
+    first = begun(disk, lane, 0)
     second = green.spawn(lane.submit, [1])
     green.sleep(0)
     second.kill()
@@ -114,7 +141,7 @@ def test_followers_of_a_killed_leader_hear_of_it():
     disk = Disk()
     disk.gate = green.Event()
     lane = GroupCommit(disk.commit, run)
-    first = green.spawn(lane.submit, [0])
+    first = begun(disk, lane, 0)
     leader = green.spawn(lane.submit, [1])
     green.sleep(0)
     errors = []

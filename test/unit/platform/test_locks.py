@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from swift import green
 from swift.base.errors import LockTimeout
 from swift.platform.disk import Disk
 from swift.platform.locks import file_lock, lock_directory
@@ -61,3 +62,12 @@ def test_a_missing_directory_cannot_be_locked(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(NotADirectoryError):
         lock_directory(Disk(), str(tmp_path / "file"))
+
+
+def test_a_green_thread_that_waits_for_a_lock_lets_the_others_run(tmp_path):
+    held = lock_directory(Disk(), str(tmp_path))
+    waiter = green.spawn(lock_directory, Disk(), str(tmp_path), 30.0)
+    green.sleep(0)
+    assert not waiter.done
+    os.close(held)
+    os.close(waiter.wait())

@@ -1,0 +1,111 @@
+"""Where calls that may block on a disk run: on the event loop while that is quick, else in threads.
+
+Handing a call to a thread costs two switches and, worse, lets two threads of one interpreter take turns
+at every system call: measured, a small PUT then takes half as much CPU again. A process that serves one
+device has nobody else to protect from its disk, so calls run where they are made as long as the device
+answers quickly. When it does not, or when the process serves several devices, each device gets a few
+threads of its own, so that a slow disk delays only its own requests.
+
+Long work (hashing a partition, the batches of a large body) goes to ``threads`` in any case.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+from swift.green import ThreadPool
+
+#: Runs a blocking call and returns its result: ``run(function, *args)``.
+Run = Callable[..., Any]
+
+#: Calls that take longer than this on average belong in threads, seconds.
+QUICK_S = 0.01
+#: One call that takes this long is enough to leave the event loop.
+STALL_S = 0.25
+#: How long a slow device stays in threads before the loop tries it again.
+PENALTY_S = 10.0
+#: The average follows the last dozens of calls.
+_WEIGHT = 1 / 32
+
+
+def run_inline(function: Callable[..., Any], *args: Any) -> Any:
+    """The ``Run`` without threads, of tests and simulations."""
+    return function(*args)
+
+
+class QuickCalls:
+    """The ``Run`` of the only device of a process; ``threads`` takes over while the device is slow."""
+
+    def __init__(self, threads: Run, monotonic: Callable[[], float] = time.monotonic):
+        self._threads = threads
+        self._monotonic = monotonic
+        self._average_s = 0.0
+        self._slow_until = 0.0
+
+    def __call__(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Run it; raises what it raises."""
+        started = self._monotonic()
+        if started < self._slow_until:
+            return self._threads(function, *args)
+        try:
+            return function(*args)
+        finally:
+            self._took(self._monotonic() - started, started)
+
+    def _took(self, seconds: float, started: float) -> None:
+        self._average_s += (seconds - self._average_s) * _WEIGHT
+        if self._average_s > QUICK_S or seconds > STALL_S:
+            self._average_s = 0.0
+            self._slow_until = max(self._slow_until, started + seconds + PENALTY_S)
+
+    def leave_the_loop(self) -> None:
+        """From now on there are others to protect from this device."""
+        self._slow_until = math.inf
+
+    def __repr__(self) -> str:
+        return f"<QuickCalls {self._average_s * 1e3:.2f} ms>"
+
+
+class DiskPools:
+    """How the devices of one process are called.
+
+    With 0 ``threads_per_disk`` everything runs where it is called. ``quick`` lets a single device be
+    called on the event loop while it answers quickly.
+    """
+
+    def __init__(self, threads_per_disk: int = 4, *, quick: bool = False):
+        self._size = threads_per_disk
+        self._quick = quick
+        self._threads: dict[tuple[str, str], Run] = {}
+        self._runs: dict[str, Run] = {}
+        self._favoured: QuickCalls | None = None
+
+    def run(self, device: str) -> Run:
+        """The ``Run`` for short calls to a device."""
+        run = self._runs.get(device)
+        if run is None:
+            run = self._runs[device] = self._new_run(device)
+        return run
+
+    def _new_run(self, device: str) -> Run:
+        threads = self.threads(device)
+        if not self._quick or not self._size:
+            return threads
+        if not self._runs:
+            self._favoured = QuickCalls(threads)
+            return self._favoured
+        if self._favoured is not None:
+            self._favoured.leave_the_loop()
+        return threads
+
+    def threads(self, device: str, purpose: str = "") -> Run:
+        """The ``Run`` for long calls; those of a ``purpose`` have threads of their own."""
+        run = self._threads.get((device, purpose))
+        if run is None:
+            name = f"disk-{device} {purpose}".strip()
+            run = ThreadPool(self._size, name).call if self._size else run_inline
+            self._threads[device, purpose] = run
+        return run

@@ -1,0 +1,110 @@
+"""Where disk calls run: on the loop while it is quick and nobody else can suffer."""
+
+import threading
+
+import pytest
+
+from swift.runtime.diskcalls import PENALTY_S, QUICK_S, STALL_S, DiskPools, QuickCalls
+
+
+class Watch:
+    """A clock that calls move on."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+    def takes(self, seconds):
+        self.now += seconds
+
+
+@pytest.fixture
+def watch():
+    return Watch()
+
+
+@pytest.fixture
+def threaded():
+    return []
+
+
+@pytest.fixture
+def calls(watch, threaded):
+    def threads(function, *args):
+        threaded.append(args)
+        return function(*args)
+
+    return QuickCalls(threads, watch)
+
+
+def test_a_quick_device_is_called_where_the_caller_is(calls, watch, threaded):
+    for _ in range(1000):
+        calls(watch.takes, QUICK_S / 2)
+    assert threaded == []
+
+
+def test_one_stall_moves_the_device_to_threads_until_the_penalty_is_over(calls, watch, threaded):
+    calls(watch.takes, STALL_S * 1.1)
+    calls(watch.takes, 0.001)
+    assert threaded == [(0.001,)]
+    watch.takes(PENALTY_S)
+    calls(watch.takes, 0.001)
+    assert len(threaded) == 1
+
+
+def test_a_device_that_is_slow_on_average_moves_to_threads(calls, watch, threaded):
+    for _ in range(200):
+        calls(watch.takes, QUICK_S * 2)
+    assert threaded
+
+
+def test_one_slow_call_among_quick_ones_is_forgiven(calls, watch, threaded):
+    for _ in range(10):
+        calls(watch.takes, QUICK_S * 5)
+        for _ in range(100):
+            calls(watch.takes, QUICK_S / 10)
+    assert threaded == []
+
+
+def test_a_call_that_fails_slowly_counts_as_slow_and_raises(calls, watch, threaded):
+    def fail(seconds):
+        watch.takes(seconds)
+        raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        calls(fail, STALL_S * 2)
+    with pytest.raises(OSError, match="gone"):
+        calls(fail, 0.0)
+    assert threaded == [(0.0,)]
+
+
+def test_the_only_device_of_a_server_is_called_on_the_loop():
+    pools = DiskPools(2, quick=True)
+    assert pools.run("sdb1")(threading.get_ident) == threading.get_ident()
+
+
+def test_a_second_device_moves_both_to_threads():
+    pools = DiskPools(2, quick=True)
+    first = pools.run("sdb1")
+    second = pools.run("sdc1")
+    assert first(threading.get_ident) != threading.get_ident()
+    assert second(threading.get_ident) != threading.get_ident()
+    assert first(threading.get_ident) != second(threading.get_ident)
+
+
+def test_a_second_purpose_of_the_same_device_is_not_a_second_device():
+    pools = DiskPools(2, quick=True)
+    first = pools.run("sdb1")
+    assert pools.threads("sdb1", "hashes")(threading.get_ident) != threading.get_ident()
+    assert first(threading.get_ident) == threading.get_ident()
+
+
+def test_without_threads_everything_runs_inline():
+    pools = DiskPools(0, quick=True)
+    assert pools.threads("sdb1")(threading.get_ident) == threading.get_ident()
+
+
+def test_daemons_never_call_a_disk_on_their_loop():
+    assert DiskPools(2).run("sdb1")(threading.get_ident) != threading.get_ident()
