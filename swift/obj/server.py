@@ -340,7 +340,7 @@ class ObjectServer(BackendApp):
         return Surroundings(
             settings=settings,
             store=self._stores.of(session.policy),
-            run=self._run(session.device, "ssync"),
+            run=self._threads(session.device, "ssync"),
             execute=lambda request: self._guarded(handlers[request.method], request),
             places=self.ssync_places,
             locks=ReplicationLocks(
