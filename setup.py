@@ -19,6 +19,7 @@ FILTERS = {
     "listing_formats": "listing_formats",
     "tempauth": "tempauth",
     "dlo": "dlo",
+    "recon": "recon",
 }
 COMMANDS = {
     "swift-aio": "swift.cli.aio:main",

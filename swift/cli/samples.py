@@ -23,6 +23,7 @@ from swift.middleware.gatekeeper import GatekeeperSettings
 from swift.middleware.healthcheck import HealthcheckSettings
 from swift.middleware.memcache import CacheSettings
 from swift.middleware.proxy_logging import ProxyLoggingSettings
+from swift.middleware.recon.filter import ReconSettings
 from swift.middleware.tempauth.users import TempauthSettings
 from swift.obj.settings import ObjectSettings
 from swift.obj.updater.settings import ObjectUpdaterSettings
@@ -44,9 +45,10 @@ def _storage(kind: str, settings: type[Settings], *daemons: Section) -> Sample:
         f"Configuration of the {kind} server of a storage node.",
         (
             Section("DEFAULT", (ServerSettings, LogSettings, StorageSettings)),
-            Section("pipeline:main", lines=(f"pipeline = healthcheck {kind}-server",)),
+            Section("pipeline:main", lines=(f"pipeline = healthcheck recon {kind}-server",)),
             Section(f"app:{kind}-server", (settings,), (f"use = egg:swift#{kind}",)),
             _filter("healthcheck", "healthcheck", HealthcheckSettings),
+            _filter("recon", "recon", ReconSettings),
             *daemons,
         ),
     )

@@ -128,13 +128,16 @@ mount_check = {mount_check}
 recon_cache_path = {plan.recon(node)}
 
 [pipeline:main]
-pipeline = healthcheck {kind}-server
+pipeline = healthcheck recon {kind}-server
 
 [app:{kind}-server]
 use = egg:swift#{kind}
 
 [filter:healthcheck]
 use = egg:swift#healthcheck
+
+[filter:recon]
+use = egg:swift#recon
 """
         + "".join(f"\n[{name}]\ninterval = {DAEMON_INTERVAL_S}\n" for name in daemons)
     )

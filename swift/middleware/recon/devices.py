@@ -1,0 +1,90 @@
+"""What the devices of a storage node look like from outside: mounted, full, quarantined.
+
+Everything here may block on a sick disk and is called in a thread. A device that cannot be looked at is
+reported with its error instead of failing the others.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from swift.platform.mounts import is_mount
+
+_KINDS = ("objects", "containers", "accounts")
+
+
+def entries(root: str) -> list[str]:
+    """The names below ``root`` that are directories, or may be. Raises OSError."""
+    return [name for name in os.listdir(root) if not os.path.isfile(os.path.join(root, name))]
+
+
+def names(root: str) -> list[str] | None:
+    """All names below ``root``; None when it cannot be listed."""
+    try:
+        return os.listdir(root)
+    except OSError:
+        return None
+
+
+def unmounted(root: str) -> list[dict[str, Any]]:
+    """The devices that are no mount points. Raises OSError."""
+    found = ({"device": name, "mounted": _mounted(f"{root}/{name}")} for name in entries(root))
+    return [device for device in found if device["mounted"] is not True]
+
+
+def _mounted(path: str) -> bool | str:
+    """Whether something is mounted there, or why that cannot be said."""
+    try:
+        os.lstat(path)
+    except OSError as error:
+        return str(error)
+    return is_mount(path)
+
+
+def usage(root: str) -> list[dict[str, Any]]:
+    """Sizes of the mounted devices in bytes; empty texts for the others. Raises OSError."""
+    return [_usage(root, name) for name in entries(root)]
+
+
+def _usage(root: str, name: str) -> dict[str, Any]:
+    mounted = _mounted(f"{root}/{name}")
+    if mounted is True:
+        try:
+            stat = os.statvfs(f"{root}/{name}")
+        except OSError as error:
+            mounted = str(error)
+        else:
+            size, avail = stat.f_blocks * stat.f_bsize, stat.f_bavail * stat.f_bsize
+            used = (stat.f_blocks - stat.f_bavail) * stat.f_bsize
+            return {"device": name, "mounted": True, "size": size, "used": used, "avail": avail}
+    return {"device": name, "mounted": mounted, "size": "", "used": "", "avail": ""}
+
+
+def quarantined(root: str) -> dict[str, Any]:
+    """How many things of each kind were moved away, objects also by policy. Raises OSError."""
+    totals: dict[str, Any] = dict.fromkeys(_KINDS, 0)
+    policies: dict[str, dict[str, int]] = {}
+    for device in os.listdir(root):
+        where = f"{root}/{device}/quarantined"
+        for kind in ("accounts", "containers"):
+            totals[kind] += _count(f"{where}/{kind}")
+        for name in names(where) or ():
+            kind, _, index = name.partition("-")
+            if kind != "objects" or (index and not index.isdigit()):
+                continue
+            count = _count(f"{where}/{name}")
+            totals["objects"] += count
+            policy = policies.setdefault(index or "0", {"objects": 0})
+            policy["objects"] += count
+    return {**totals, "policies": policies}
+
+
+def _count(path: str) -> int:
+    """How many directories are in a directory, without listing it."""
+    try:
+        links = os.lstat(path).st_nlink
+    except OSError:
+        return 0
+    # Filesystems that do not count directories as links (btrfs) always say 1.
+    return links - 2 if links > 1 else sum(entry.is_dir() for entry in os.scandir(path))
