@@ -113,6 +113,10 @@ class Backends:
         elif status >= 500:
             self._context.limiter.failed(node)
 
+    def log(self, text: str, headers: HeaderMap) -> None:
+        """Log an error of the request that ``headers`` were made for."""
+        self._context.telemetry.log.error(f"ERROR {text}", txid=headers.get("x-trans-id"))
+
     def failed(self, node: Node, reason: str, headers: HeaderMap) -> None:
         """A node did not answer properly."""
         limited = self._context.limiter.failed(node)

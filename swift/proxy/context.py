@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -21,6 +22,7 @@ from swift.cluster.placement import (
 from swift.cluster.rings import Rings
 from swift.cluster.transport import Transport
 from swift.policy.policies import Policies
+from swift.policy.policy import ErasureCode
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 from swift.ring.view import RingView
@@ -87,6 +89,22 @@ class Planner:
         """Sorted primaries, then handoffs in ring order."""
         primaries = view.primaries(part)
         return self._iterator(view, self._sort(primaries), view.handoffs(part), kind)
+
+    def for_fragments(self, view: RingView, part: int, ec: ErasureCode) -> NodeIterator:
+        """Like ``for_read``; when nothing else is asked for, nodes whose archives need no computing lead.
+
+        Those hold the data itself; a second copy of an index comes after the first of all others.
+        """
+        primaries = self._sort(view.primaries(part))
+        if self.settings.sorting_method == "shuffle":
+            seen: Counter[int] = Counter()
+            order = {}
+            for node in primaries:
+                index = (node.index or 0) % ec.fragments
+                order[node.id] = (seen[index], index >= ec.data)
+                seen[index] += 1
+            primaries.sort(key=lambda node: order[node.id])
+        return self._iterator(view, primaries, view.handoffs(part), "object")
 
     def for_write(self, view: RingView, part: int, kind: str) -> NodeIterator:
         """Like ``for_read``, local nodes first when write affinity is set."""

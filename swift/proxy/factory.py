@@ -26,6 +26,7 @@ _PER_POLICY = frozenset(
         "rebalance_missing_suppression_count",
         "concurrent_gets",
         "concurrency_timeout",
+        "concurrent_ec_extra_requests",
     )
 )
 

@@ -56,6 +56,9 @@ class ProxySettings(Settings):
     )
     concurrent_gets: bool = option(False, "Ask further replicas while a slow one is awaited.")
     concurrency_timeout: float = option(0.5, "Seconds until the next replica is asked.", kind=SECONDS)
+    concurrent_ec_extra_requests: int = option(
+        0, "Further fragment archives asked for at once with concurrent_gets.", kind=COUNT
+    )
     log_handoffs: bool = option(True, "Log the use of more handoffs than expected.")
     swift_owner_headers: tuple[str, ...] = option(OWNER_HEADERS, "Headers only owners may see and set.")
     expose_info: bool = option(True, "Serve /info.")

@@ -7,6 +7,7 @@ thread, so that bodies stream, and breaks things as the test says (``Faults``).
 import contextlib
 import itertools
 import os
+import time
 from collections import defaultdict
 
 from swift import green
@@ -23,7 +24,7 @@ from swift.obj.server import ObjectServer, make_stores
 from swift.obj.settings import ObjectSettings
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
-from swift.policy.policy import Policy
+from swift.policy.policy import ErasureCode, Policy
 from swift.proxy.app import ProxyApp
 from swift.proxy.context import ProxyContext
 from swift.proxy.settings import ProxySettings
@@ -42,16 +43,26 @@ def node_port(kind, number):
     return 6200 + 10 * number + PORTS[kind]
 
 
+#: Policy 0 is replicated; 1 and 2 code objects in small segments, the latter keeps every archive twice.
+POLICIES = (
+    Policy(0, "gold", is_default=True),
+    Policy(1, "ec32", ec=ErasureCode("liberasurecode_rs_vand", 3, 2, 1000)),
+    Policy(2, "twice", ec=ErasureCode("liberasurecode_rs_vand", 2, 1, 1000, 2)),
+)
+
+
 def write_rings(folder, nodes=NODES):
-    """Real ring files: three replicas over ``nodes`` zones."""
-    for kind in PORTS:
-        builder = RingBuilder(4, 3, 1)
+    """Real ring files: three replicas, or as many as a code needs, over ``nodes`` zones."""
+    rings = {kind: (kind, 3) for kind in PORTS}
+    rings |= {policy.ring_name: ("object", policy.ec.replicas) for policy in POLICIES if policy.ec}
+    for name, (kind, replicas) in rings.items():
+        builder = RingBuilder(4, replicas, 1)
         for n in range(1, nodes + 1):
             builder.add_device(
                 region=1, zone=n, ip="10.0.0.1", port=node_port(kind, n), device=f"sdb{n}", weight=100.0
             )
         builder.rebalance(seed=3)
-        builder.write_ring(str(folder / f"{kind}.ring.gz"))
+        builder.write_ring(str(folder / f"{name}.ring.gz"))
 
 
 class Faults:
@@ -74,7 +85,8 @@ class _Upload:
 
     def __init__(self, length):
         self.length = length
-        self.read_first = green.Event()
+        #: Headers of every 100 Continue, None after the answer.
+        self.signals = green.Mailbox()
         self.continued = False
         self._pieces = green.Mailbox()
         self._rest = b""
@@ -84,7 +96,8 @@ class _Upload:
         self._pieces.put(piece)
 
     def read(self, size=-1):
-        self.send_continue({})
+        if not self.continued:
+            self.send_continue({})
         if size < 0:
             return b"".join(iter(lambda: self.read(1 << 20), b""))
         while not self._rest and not self._ended:
@@ -99,9 +112,9 @@ class _Upload:
         data, self._rest = self._rest[:size], self._rest[size:]
         return data
 
-    def send_continue(self, _headers):
+    def send_continue(self, headers):
         self.continued = True
-        self.read_first.set()
+        self.signals.put(dict(headers))
 
     def next_stage(self):
         self._ended = False
@@ -181,7 +194,7 @@ class _Exchange:
         if self._port not in faults.answers:
             self._response = self._app.handle(self._request)
         self._done.set()
-        self._upload.read_first.set()
+        self._upload.signals.put(None)
 
     def send(self, data):
         self._sent += len(data)
@@ -195,10 +208,11 @@ class _Exchange:
         self._upload.put(None)
 
     def wait_continue(self):
-        self._upload.read_first.wait(10)
-        if self._upload.continued:
-            return None
-        return self.reply()
+        headers = self._upload.signals.get(time.monotonic() + 10)
+        if headers is None:
+            return self.reply()
+        self.continue_headers = headers
+        return None
 
     def reply(self):
         if self._final is None:
@@ -301,7 +315,7 @@ class SimCluster:
         self.transport = MemoryTransport()
         self.faults = self.transport.faults
         self.hasher = PathHasher(b"", b"sim")
-        self.policies = Policies([Policy(0, "gold", is_default=True)])
+        self.policies = Policies(POLICIES)
         self.root = root
         self._number_of = itertools.count(1)
         for n in range(1, NODES + 1):
@@ -352,26 +366,33 @@ class SimCluster:
 
     # where things are
 
-    def primaries(self, kind, account, container=None, obj=None):
+    def _view(self, kind, policy):
+        rings = self.context.rings
+        return (rings.object(self.policies.get(policy)) if kind == "object" else getattr(rings, kind)).view()
+
+    def primaries(self, kind, account, container=None, obj=None, *, policy=0):
         """The node numbers of an entity's primaries, in ring order."""
-        ring = (
-            self.context.rings.object(self.policies.default)
-            if kind == "object"
-            else getattr(self.context.rings, kind)
-        )
-        view = ring.view()
+        view = self._view(kind, policy)
         part = view.partition_of(self.hasher.digest(account, container, obj))
         return [int(node.device[3:]) for node in view.primaries(part)]
 
-    def handoffs(self, account, container, obj):
+    def handoffs(self, account, container, obj, *, policy=0):
         """The node numbers of an object's handoffs, in ring order."""
-        view = self.context.rings.object(self.policies.default).view()
+        view = self._view("object", policy)
         part = view.partition_of(self.hasher.digest(account, container, obj))
         return [int(node.device[3:]) for node in view.handoffs(part)]
 
-    def holders(self, suffix=".data"):
+    def files(self, policy=0):
+        """Node number → names of its object files, of one policy."""
+        found = defaultdict(list)
+        folder = f"objects-{policy}" if policy else "objects"
+        for path in sorted(self.root.glob(f"node*/sdb*/{folder}/*/*/*/*")):
+            found[int(path.parts[-7][4:])].append(path.name)
+        return dict(found)
+
+    def holders(self, suffix=".data", *, policy=0):
         """Node numbers that have an object file of this suffix."""
-        return sorted({int(p.parts[-7][4:]) for p in self.root.glob(f"node*/sdb*/objects/*/*/*/*{suffix}")})
+        return sorted(n for n, names in self.files(policy).items() if any(x.endswith(suffix) for x in names))
 
     def asked(self, kind=None, method=None):
         """Node numbers that were asked in the last request."""

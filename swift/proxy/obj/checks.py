@@ -94,3 +94,9 @@ def _integer(text: str, name: str) -> int:
     if not value.lstrip("-").isdigit() or not value.isascii() or len(value) > 30:
         raise HTTPError(400, f"Non-integer {name}", content_type=TEXT)
     return int(value)
+
+
+def without_swift_bytes(content_type: str) -> str:
+    """A content type without the size that listings of large objects carry in it."""
+    kind, *parameters = content_type.split(";")
+    return ";".join([kind, *(p for p in parameters if not p.strip().startswith("swift_bytes="))])

@@ -8,7 +8,7 @@ from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.truth import is_true
 from swift.cluster.fanout import Answer
-from swift.cluster.quorum import best_status, fill_missing, quorum_size
+from swift.cluster.quorum import best_status, fill_missing
 from swift.gateway.info import ContainerInfo, container_info
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -17,7 +17,16 @@ from swift.http.validate import check_metadata
 from swift.proxy.backend import backend_headers
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Controller
-from swift.proxy.obj.checks import TypeGuesser, check_content_type, check_upload, convert_delete_after
+from swift.proxy.obj.checks import (
+    TypeGuesser,
+    check_content_type,
+    check_upload,
+    convert_delete_after,
+    without_swift_bytes,
+)
+from swift.proxy.obj.ec.put import ArchiveUploader
+from swift.proxy.obj.ec.read import ArchiveReader
+from swift.proxy.obj.ec.scheme import Schemes
 from swift.proxy.obj.orphans import orphans_of, tell_containers
 from swift.proxy.obj.put import Uploader
 from swift.proxy.obj.target import ObjectTarget, locate, write_attempts
@@ -32,7 +41,7 @@ from swift.proxy.results import best_response, response_of
 
 
 class ObjectController(Controller):
-    """GET, HEAD, PUT, POST and DELETE of replicated objects."""
+    """GET, HEAD, PUT, POST and DELETE of objects."""
 
     kind = "object"
 
@@ -41,6 +50,9 @@ class ObjectController(Controller):
         self._forward = forward
         self._guesser = guesser
         self._uploader = Uploader(self)
+        schemes = Schemes(context)
+        self._archive_uploader = ArchiveUploader(self, schemes)
+        self._archive_reader = ArchiveReader(self, schemes)
 
     def _container(self, request: Request, path: EntityPath) -> ContainerInfo:
         prefix = self.context.limits.auto_create_account_prefix
@@ -51,7 +63,7 @@ class ObjectController(Controller):
     # reading
 
     def handle_read(self, request: Request, path: EntityPath) -> Response:
-        """GET or HEAD from the first good replica."""
+        """GET or HEAD from the first good replica, or from enough fragment archives."""
         info = self._container(request, path)
         request.acl = info.read_acl
         denied = _authorise(request)
@@ -62,6 +74,8 @@ class ObjectController(Controller):
         headers["x-backend-storage-policy-index"] = str(target.policy.index)
         if self.context.settings.allow_open_expired and is_true(headers.get("x-open-expired")):
             headers["x-backend-open-expired"] = "true"
+        if target.policy.is_ec:
+            return _with_policy(self._archive_reader.read(request, target, headers), target)
         plan = ReadPlan(request.method, path, target.part, headers, request.query, is_newest(request.headers))
         planner = self.context.planner(target.policy.index)
         nodes = planner.for_read(target.view, target.part, self.kind)
@@ -97,7 +111,8 @@ class ObjectController(Controller):
             headers["etag"] = unquote_etag(headers["etag"])
         target = locate(self.context, request, path, info)
         attempts = write_attempts(self.context, backend_headers(self.context, request, transfer=True), target)
-        return _with_policy(self._uploader.put(request, target, attempts), target)
+        uploader = self._archive_uploader if target.policy.is_ec else self._uploader
+        return _with_policy(uploader.put(request, target, attempts), target)
 
     def handle_post(self, request: Request, path: EntityPath) -> Response:
         """Replace an object's metadata."""
@@ -166,16 +181,17 @@ class ObjectController(Controller):
         headers = backend_headers(self.context, request, transfer=True)
         attempts = write_attempts(self.context, headers, target)
         planner = self.context.planner(target.policy.index)
-        answers, _ = self.write_answers(
+        answers, need = self.write_answers(
             target.view,
             target.part,
             "DELETE",
             path,
             attempts,
             nodes=planner.for_write(target.view, target.part, self.kind),
+            quorum=target.quorum,
             request=request,
         )
-        response = best_response(answers, len(attempts), quorum_size(len(attempts)), {404: 204})
+        response = best_response(answers, len(attempts), need, {404: 204})
         if response.status == 204:
             # A node that never had the object has left a tombstone, and told its share.
             orphans = orphans_of(attempts, answers, accepted=(204, 404))
@@ -196,9 +212,3 @@ def _with_policy(response: Response, target: ObjectTarget) -> Response:
 def _authorise(request: Request) -> Response | None:
     authorise = request.env.get("swift.authorize")
     return authorise(request) if authorise is not None else None
-
-
-def without_swift_bytes(content_type: str) -> str:
-    """A content type without the size that listings of large objects carry in it."""
-    kind, *parameters = content_type.split(";")
-    return ";".join([kind, *(p for p in parameters if not p.strip().startswith("swift_bytes="))])

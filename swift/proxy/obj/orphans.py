@@ -32,15 +32,15 @@ def orphans_of(
     return [attempt for attempt in attempts if id(attempt) not in taken]
 
 
-def row_of_put(request: Request, size: int, etag: str) -> HeaderMap:
-    """What a container is told of a stored object."""
+def row_of_put(request: Request, size: int, etag: str, footers: HeaderMap | None = None) -> HeaderMap:
+    """What a container is told of a stored object; overrides in ``footers`` win over those in headers."""
     row = {
         "x-size": str(size),
         "x-content-type": request.headers.get("content-type", ""),
         "x-etag": unquote_etag(etag),
     }
     for prefix in _OVERRIDES:
-        for name, value in request.headers.items():
+        for name, value in (*request.headers.items(), *(footers or {}).items()):
             if name.startswith(prefix):
                 row[f"x-{name[len(prefix) :]}"] = value
     return row

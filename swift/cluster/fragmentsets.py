@@ -1,0 +1,186 @@
+"""Which fragment archives of an object belong together, and whether they are enough (spec: proxy.md §13).
+
+Nodes may hold archives of several uploads of one object, some of them never committed. ``FragmentSets``
+groups what they answer by the upload's timestamp, ranks the groups, and says what to ask for next. Pure: it
+knows neither requests nor bodies, and prints itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
+from swift.http.headers import HeaderMap
+
+INDEX_HEADER = "x-object-sysmeta-ec-frag-index"
+ETAG_HEADER = "x-object-sysmeta-ec-etag"
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Holding(Generic[S]):
+    """One archive that a node offers; ``source`` is whatever it can be read from."""
+
+    index: int
+    timestamp: Timestamp
+    durable: Timestamp | None
+    etag: str
+    #: Timestamp → indexes, of everything the node has.
+    listed: dict[Timestamp, frozenset[int]]
+    headers: HeaderMap
+    source: S
+
+    @classmethod
+    def of(cls, headers: HeaderMap, source: S) -> Holding[S] | None:
+        """What an object server's answer offers, None when it is no fragment archive."""
+        index, etag = headers.get(INDEX_HEADER, ""), headers.get(ETAG_HEADER, "")
+        if not (index.isascii() and index.isdigit()) or not etag:
+            return None
+        try:
+            stamp = Timestamp(headers.get("x-backend-data-timestamp") or headers.get("x-backend-timestamp"))
+            durable = headers.get("x-backend-durable-timestamp")
+            committed = Timestamp(durable) if durable else None
+            listed = _listed(headers.get("x-backend-fragments"))
+        except InvalidTimestamp:
+            return None
+        return cls(int(index), stamp, committed, etag, listed, headers, source)
+
+
+def _listed(text: str | None) -> dict[Timestamp, frozenset[int]]:
+    if not text:
+        return {}
+    try:
+        return {Timestamp(stamp): frozenset(indexes) for stamp, indexes in json.loads(text).items()}
+    except (ValueError, AttributeError, TypeError):
+        return {}
+
+
+@dataclass(slots=True)
+class FragmentSet(Generic[S]):
+    """The archives of one upload, at most one of each index."""
+
+    timestamp: Timestamp
+    #: The object's; empty as long as there is no member.
+    etag: str = ""
+    durable: bool = False
+    members: dict[int, Holding[S]] = field(default_factory=dict)
+    #: Answers that other members made superfluous; their nodes may have to stand in later.
+    spares: list[Holding[S]] = field(default_factory=list)
+    #: Sources whose nodes list (further) indexes of this upload.
+    elsewhere: list[tuple[S, frozenset[int]]] = field(default_factory=list)
+
+    def shortfall(self, need: int) -> int:
+        """Archives that are missing."""
+        return max(0, need - len(self.members))
+
+    def promised(self, need: int) -> int:
+        """Archives that are missing when nodes also give what else they list."""
+        known = set(self.members).union(*(indexes for _, indexes in self.elsewhere))
+        return max(0, need - len(known))
+
+    def alternates(self) -> Iterator[S]:
+        """Sources whose nodes have an index that no member has, each once per such index."""
+        wanted: set[int] = set()
+        for source, indexes in self.elsewhere:
+            for index in sorted(indexes - set(self.members) - wanted):
+                wanted.add(index)
+                yield source
+
+    def __str__(self) -> str:
+        state = "durable" if self.durable else "pending"
+        return f"{self.timestamp.internal} {state} {sorted(self.members)}"
+
+
+class FragmentSets(Generic[S]):
+    """All uploads seen so far; ``need`` distinct archives of one give the object."""
+
+    def __init__(self, need: int):
+        self.need = need
+        self._sets: dict[Timestamp, FragmentSet[S]] = {}
+        self._durable: set[Timestamp] = set()
+        self._deleted = ZERO
+
+    def add(self, holding: Holding[S]) -> bool:
+        """Take an answer in; False when it brings nothing new and its source can be let go."""
+        if holding.durable is not None:
+            self._durable.add(holding.durable)
+        group = self._group(holding.timestamp)
+        for stamp, indexes in holding.listed.items():
+            others = indexes - {holding.index} if stamp == holding.timestamp else indexes
+            if others:
+                self._group(stamp).elsewhere.append((holding.source, others))
+        for stamp in self._durable & set(self._sets):
+            self._sets[stamp].durable = True
+        group.etag = group.etag or holding.etag
+        if holding.etag != group.etag:
+            return False
+        if holding.index in group.members:
+            group.spares.append(holding)
+            return False
+        group.members[holding.index] = holding
+        return holding.timestamp > self._deleted
+
+    def _group(self, stamp: Timestamp) -> FragmentSet[S]:
+        group = self._sets.get(stamp)
+        if group is None:
+            group = self._sets[stamp] = FragmentSet(stamp)
+        return group
+
+    def deleted_at(self, stamp: Timestamp) -> None:
+        """A node knows that the object was deleted then: older uploads do not count."""
+        self._deleted = max(self._deleted, stamp)
+
+    def ranked(self) -> list[FragmentSet[S]]:
+        """The uploads that still count, the most promising first."""
+        return sorted(
+            (group for group in self._sets.values() if group.timestamp > self._deleted),
+            key=lambda group: (
+                group.durable,
+                not group.shortfall(self.need),
+                -group.promised(self.need),
+                group.timestamp,
+            ),
+            reverse=True,
+        )
+
+    @property
+    def best(self) -> FragmentSet[S] | None:
+        """The most promising upload."""
+        ranked = self.ranked()
+        return ranked[0] if ranked else None
+
+    @property
+    def complete(self) -> FragmentSet[S] | None:
+        """The upload that can be read now."""
+        best = self.best
+        return best if best is not None and best.durable and not best.shortfall(self.need) else None
+
+    @property
+    def shortfall(self) -> int:
+        """Archives to ask for."""
+        best = self.best
+        if best is None:
+            return self.need
+        missing = best.shortfall(self.need)
+        return missing if missing or best.durable else 1
+
+    def preferences(self) -> str:
+        """The value of X-Backend-Fragment-Preferences for the next request."""
+        return json.dumps(
+            [
+                {"timestamp": group.timestamp.internal, "exclude": sorted(group.members)}
+                for group in self.ranked()
+            ]
+        )
+
+    def holdings(self) -> Iterator[Holding[S]]:
+        """Every archive that was kept."""
+        for group in self._sets.values():
+            yield from group.members.values()
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.ranked())) or "nothing"

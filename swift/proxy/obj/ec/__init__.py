@@ -1,0 +1,1 @@
+"""Erasure coded objects at the proxy."""

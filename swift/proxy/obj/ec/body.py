@@ -1,0 +1,272 @@
+"""The bytes of an erasure coded object from its archives (spec: proxy.md §13).
+
+``SpanReader`` reads segments of one upload in order: one fragment from each of k sources, decoded. A source
+that fails, or sends what is no fragment, is replaced by another archive of the same upload from any node that
+may have one, starting at the segment where it failed. ``SpanBody`` gives the wanted bytes of those segments
+and fetches one segment ahead of what is being sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from swift import green
+from swift.base.ranges import Span
+from swift.cluster.fragmentsets import Holding
+from swift.cluster.placement import NodeIterator
+from swift.cluster.transport import TransportError
+from swift.ec.codec import Codec, NotEnoughFragments
+from swift.ec.fragment import BadFragment, check_fragment
+from swift.ec.geometry import Geometry
+from swift.http.body import BodyError
+from swift.proxy.backend import Backends
+from swift.proxy.obj.ec.search import Archives
+from swift.proxy.obj.ec.source import ArchiveRequest, ArchiveSource, SourceFailed, for_rest, holding_of
+from swift.ring.device import Node
+
+
+class Finder:
+    """Opens archives of one upload at any place."""
+
+    def __init__(self, backends: Backends, asked: ArchiveRequest, nodes: NodeIterator, chosen: Archives):
+        self.backends = backends
+        self.headers = asked.headers
+        self.timestamp = chosen.timestamp
+        self._request = for_rest(asked)
+        self._nodes = nodes
+        self._etag = chosen.etag
+        known = [*chosen.members.values(), *chosen.spares]
+        #: Nodes that are known to have an archive of this upload.
+        self._holders = [holding.source.node for holding in known]
+        self._richer = [source.node for source, _ in chosen.elsewhere]
+
+    def candidates(self, busy: Iterable[Node]) -> Iterator[Node]:
+        """Nodes to ask, the best first: holders, nodes not asked yet, then those with several archives."""
+        taken = {node.id for node in busy}
+        for node in [node for node in self._holders if node.id not in taken]:
+            yield node
+        for node in self._nodes:
+            if node.id not in taken:
+                yield node
+        yield from self._richer
+
+    def failed(self, node: Node, reason: str) -> None:
+        """Do not count on a node any more."""
+        self.backends.failed(node, reason, self.headers)
+        self._holders = [holder for holder in self._holders if holder.id != node.id]
+        self._richer = [holder for holder in self._richer if holder.id != node.id]
+
+    def open(self, node: Node, held: Iterable[int], wanted: Span) -> Holding[ArchiveSource] | None:
+        """Bytes of another archive than the held ones from this node, None when it has none."""
+        preferences = f'[{{"timestamp": "{self.timestamp.internal}", "exclude": {sorted(held)}}}]'
+        byte_range = f"bytes={wanted.start}-{wanted.stop - 1}"
+        reply = self._request.ask(self.backends, node, preferences, byte_range)
+        if reply is None:
+            return None
+        holding = holding_of(node, reply)
+        if (
+            holding is None
+            or holding.timestamp != self.timestamp
+            or holding.etag != self._etag
+            or not holding.source.covers(wanted)
+        ):
+            reply.body.close()
+            return None
+        if all(holder.id != node.id for holder in self._holders):
+            self._holders.append(node)
+        return holding
+
+
+class SpanReader:
+    """Decodes the segments of a span, in order."""
+
+    def __init__(
+        self,
+        codec: Codec,
+        geometry: Geometry,
+        finder: Finder,
+        length: int,
+        span: Span,
+        sources: dict[int, ArchiveSource],
+    ):
+        self.span = span
+        self.segments = geometry.segments(span)
+        self._codec = codec
+        self._geometry = geometry
+        self._finder = finder
+        self._length = length
+        self._sources: dict[int, ArchiveSource] = {}
+        wanted = geometry.archive_span(self.segments)
+        for index, source in sources.items():
+            if source.covers(wanted):
+                self._sources[index] = source
+            else:
+                source.close()
+
+    def segment(self, number: int) -> bytes:
+        """One decoded segment, cut to the span; raises ``BodyError`` when no nodes can give it."""
+        offset = self._geometry.offset(number)
+        size = self._codec.fragment_length(self._geometry.segment_length(number, self._length))
+        fragments: dict[int, bytes] = {}
+        while True:
+            self._fill(number)
+            wanted = [index for index in self._sources if index not in fragments]
+            found = green.gather([partial(self._read, index, offset, size) for index in wanted])
+            fragments.update({i: piece for i, piece in zip(wanted, found, strict=True) if piece is not None})
+            if len(fragments) < self._codec.data:
+                continue
+            try:
+                segment = self._codec.decode(list(fragments.values()))
+            except NotEnoughFragments as error:
+                self._drop_invalid(fragments, str(error))
+                continue
+            return segment[self._geometry.within(number, self.span)]
+
+    def _read(self, index: int, offset: int, size: int) -> bytes | None:
+        """A fragment from a source; None when the source failed and is gone."""
+        source = self._sources[index]
+        try:
+            piece = source.read(offset, size)
+            if check_fragment(piece).index != index:
+                raise SourceFailed(f"{source.node.key} sent a fragment of another archive")
+            return piece
+        except (TransportError, BadFragment) as error:
+            self._drop(index, str(error))
+            return None
+
+    def _drop(self, index: int, reason: str) -> None:
+        source = self._sources.pop(index, None)
+        if source is not None:
+            source.close()
+            self._finder.failed(source.node, reason)
+
+    def _drop_invalid(self, fragments: dict[int, bytes], reason: str) -> None:
+        """Let the sources go whose fragments the library does not accept; all of them if it cannot tell."""
+        invalid = [index for index, piece in fragments.items() if not self._codec.is_valid(piece)]
+        if not invalid:
+            raise BodyError(reason)
+        for index in invalid:
+            del fragments[index]
+            self._drop(index, "sent a damaged fragment")
+
+    def _fill(self, number: int) -> None:
+        """Open further archives until there are k; raises ``BodyError``."""
+        missing = self._codec.data - len(self._sources)
+        if missing <= 0:
+            return
+        wanted = self._geometry.archive_span(range(number, self.segments.stop))
+        candidates = self._finder.candidates([source.node for source in self._sources.values()])
+        while missing > 0:
+            batch = [node for _, node in zip(range(missing), candidates, strict=False)]
+            if not batch:
+                raise BodyError(f"{missing} archives of {self._finder.timestamp.internal} are missing")
+            held = list(self._sources)
+            for holding in green.gather([partial(self._finder.open, node, held, wanted) for node in batch]):
+                if holding is None:
+                    continue
+                if holding.index in self._sources:
+                    holding.source.close()
+                else:
+                    self._sources[holding.index] = holding.source
+            missing = self._codec.data - len(self._sources)
+
+    def close(self) -> None:
+        """Let all sources go."""
+        sources, self._sources = self._sources, {}
+        for source in sources.values():
+            source.close()
+
+
+class SpanBody:
+    """The bytes of a span, to be relayed (``http.body.RelayBody``)."""
+
+    def __init__(self, reader: SpanReader):
+        self.length: int | None = reader.span.length
+        self._reader = reader
+        self._numbers = iter(reader.segments)
+        self._ahead: green.Task | None = None
+        self._ready = b""
+        self._rest: memoryview = memoryview(b"")
+
+    def start(self) -> None:
+        """Decode the first segment now, so that its failure can still become a status; ``BodyError``."""
+        self._ready = self._next()
+
+    @property
+    def whole(self) -> bytes | None:
+        """All bytes when they are in memory, and nothing more is needed."""
+        if len(self._ready) != self.length:
+            return None
+        self.close()
+        return self._ready
+
+    def _next(self) -> bytes:
+        """The next segment's bytes, empty at the end."""
+        if self._ahead is not None:
+            task, self._ahead = self._ahead, None
+            found: bytes | BodyError = task.wait()
+        else:
+            found = self._fetch(next(self._numbers, None))
+        if isinstance(found, BodyError):
+            raise found
+        return found
+
+    def _fetch(self, number: int | None) -> bytes | BodyError:
+        """A segment, or the error: a green thread that raised would be reported as a crash."""
+        try:
+            return b"" if number is None else self._reader.segment(number)
+        except BodyError as error:
+            return error
+
+    def _look_ahead(self) -> None:
+        number = next(self._numbers, None)
+        if number is not None:
+            self._ahead = green.spawn(self._fetch, number)
+
+    def __iter__(self) -> Iterator[bytes]:
+        data, self._ready = self._ready or self._next(), b""
+        while data:
+            self._look_ahead()
+            yield data
+            data = self._next()
+        self._reader.close()
+
+    def read_into(self, buffer: memoryview) -> int:
+        """Fill the buffer with what is there; 0 at the end; raises ``BodyError``."""
+        if not self._rest:
+            data, self._ready = self._ready or self._next(), b""
+            if not data:
+                self._reader.close()
+                return 0
+            self._look_ahead()
+            self._rest = memoryview(data)
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+    def close(self) -> None:
+        """Stop fetching and let the sources go."""
+        task, self._ahead = self._ahead, None
+        if task is not None and not task.done:
+            # Closing a connection under a green thread that waits for it is not allowed.
+            task.on_exit(self._reader.close)
+        else:
+            self._reader.close()
+
+
+class PartsBody:
+    """A body of several spans and what stands between them; one span is open at a time."""
+
+    def __init__(self, length: int, parts: Callable[[], Iterator[bytes]], close: Callable[[], None]):
+        self.length: int | None = length
+        self._parts = parts
+        self._close = close
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._parts()
+
+    def close(self) -> None:
+        """Let the open span go."""
+        self._close()

@@ -1,0 +1,115 @@
+"""Writing an erasure coded object (spec: proxy.md §13).
+
+The body is cut into segments; each gives every node one fragment. While one segment is on its way to the
+nodes, the next one is coded and hashed in a thread and the one after it arrives. When the last fragment was
+sent every node gets its footers, says that its archive is on disk, and only when a quorum did so is it told
+to make the archive count. Until then nothing of the upload can be read, and an upload that breaks off leaves
+nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from swift import green
+from swift.cluster.fanout import Answer
+from swift.cluster.quorum import best_status, fill_missing
+from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.http.response import Response, error_response
+from swift.proxy.controller import Controller
+from swift.proxy.obj.documents import Documents
+from swift.proxy.obj.ec.scheme import Scheme, Schemes
+from swift.proxy.obj.ec.sink import ArchiveSink, assign_indexes, open_sink
+from swift.proxy.obj.ec.upload import ArchiveUpload
+from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
+from swift.proxy.obj.target import ObjectTarget
+from swift.proxy.results import response_of
+
+
+class ArchiveUploader:
+    """Sends one object to the nodes of its archives."""
+
+    def __init__(self, controller: Controller, schemes: Schemes):
+        self._context = controller.context
+        self._backends = controller.backends
+        self._schemes = schemes
+
+    def put(self, request: Request, target: ObjectTarget, attempts: list[HeaderMap]) -> Response:
+        """Store the request's body; the client's response."""
+        scheme = self._schemes.of(target.policy)
+        try:
+            return self._put(request, target, attempts, scheme)
+        except ClientDisconnected:
+            self._count("client_disconnects")
+            return error_response(499)
+        except BodyTimeout:
+            self._count("client_timeouts")
+            return error_response(408)
+        except BadFraming:
+            return error_response(400)
+
+    def _count(self, what: str) -> None:
+        self._context.telemetry.statsd.increment(f"object.{what}")
+
+    def _put(
+        self, request: Request, target: ObjectTarget, attempts: list[HeaderMap], scheme: Scheme
+    ) -> Response:
+        documents = Documents(commit=True)
+        length = request.body.length
+        framing = documents.headers(None if length is None else scheme.archive_length(length))
+        for headers in attempts:
+            headers.pop("etag", None)
+            headers.update(framing)
+        nodes = self._context.planner(target.policy.index).for_write(target.view, target.part, "object")
+        opened = green.gather(
+            [partial(open_sink, self._backends, nodes, target, documents, headers) for headers in attempts]
+        )
+        sinks = [sink for sink in opened if isinstance(sink, ArchiveSink)]
+        early = [answer for answer in opened if isinstance(answer, Answer)]
+        upload = ArchiveUpload(request, scheme, documents, sinks, target.quorum, self._schemes.threads)
+        try:
+            refused = _refusal(request, early)
+            if refused is not None:
+                return refused
+            upload.check()
+            assign_indexes(sinks, scheme.ec.fragments, scheme.ec.duplication)
+            settings = self._context.settings
+            upload.send(settings.client_chunk_size, self._context.limits.max_file_size)
+            answers = upload.commit(settings)
+        finally:
+            for sink in sinks:
+                sink.abandon()
+        return self._conclude(request, target, attempts, answers, upload)
+
+    def _conclude(
+        self,
+        request: Request,
+        target: ObjectTarget,
+        attempts: list[HeaderMap],
+        answers: list[Answer],
+        upload: ArchiveUpload,
+    ) -> Response:
+        statuses = fill_missing((answer.status for answer in answers), len(attempts))
+        position = best_status(statuses, target.quorum)
+        if position is None or position >= len(answers) or statuses[position] // 100 != 2:
+            return error_response(503)
+        encoder = upload.encoder
+        response = response_of(answers[position])
+        response.headers["etag"] = encoder.etag
+        response.headers["last-modified"] = request.timestamp.http_date
+        row = row_of_put(request, encoder.size, encoder.etag, upload.footers)
+        tell_containers(self._context, request, target, orphans_of(attempts, answers), "PUT", row)
+        return response
+
+
+def _refusal(request: Request, answers: Sequence[Answer]) -> Response | None:
+    """The answer when a node refuses the object before its body is sent."""
+    statuses = {answer.status for answer in answers}
+    if 412 in statuses and "if-none-match" in request.headers:
+        return error_response(412)
+    if 409 in statuses:
+        return error_response(202)
+    return None

@@ -1,0 +1,225 @@
+"""Reading an erasure coded object: GET from k archives, HEAD from any one (spec: proxy.md §13).
+
+Archives are searched with the client's ranges turned into whole fragments; conditions and ranges are then
+judged here, by what the archives say of the object. Of several ranges only the first is asked for at once:
+each of the others opens its archives when its turn comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from swift.base.etag import unquote_etag
+from swift.base.ranges import ByteRanges, Span
+from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
+from swift.cluster.placement import NodeIterator
+from swift.ec.codec import CodecError
+from swift.http.body import BodyError
+from swift.http.conditional import failed_condition
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.http.response import Response, error_response
+from swift.proxy.backend import Backends
+from swift.proxy.controller import Controller
+from swift.proxy.obj.checks import without_swift_bytes
+from swift.proxy.obj.ec.body import Finder, PartsBody, SpanBody, SpanReader
+from swift.proxy.obj.ec.scheme import ETAG, LENGTH, Scheme, Schemes, object_headers
+from swift.proxy.obj.ec.search import Archives, FragmentSearch, close
+from swift.proxy.obj.ec.source import IGNORE_RANGE, ArchiveRequest, ArchiveSource
+from swift.proxy.obj.target import ObjectTarget
+from swift.proxy.reading import ReadPlan, SourceSearch, is_newest, source_response
+from swift.proxy.results import client_headers
+from swift.proxy.settings import ProxySettings
+from swift.wire.byteranges import Multipart
+
+_ETAG_IS_AT = "x-backend-etag-is-at"
+#: Conditions that only the object's own headers decide: nodes may differ in when metadata was posted.
+_OUR_CONDITIONS = ("if-modified-since", "if-unmodified-since", "range")
+
+
+class ArchiveReader:
+    """Answers GET and HEAD of erasure coded objects."""
+
+    def __init__(self, controller: Controller, schemes: Schemes):
+        self._context = controller.context
+        self._backends = controller.backends
+        self._schemes = schemes
+
+    def read(self, request: Request, target: ObjectTarget, headers: HeaderMap) -> Response:
+        """The client's response; ``headers`` are those for the backends."""
+        also = headers.get(_ETAG_IS_AT)
+        headers[_ETAG_IS_AT] = f"{also},{ETAG.title()}" if also else ETAG.title()
+        planner = self._context.planner(target.policy.index)
+        if request.method == "HEAD":
+            nodes = planner.for_read(target.view, target.part, "object")
+            return self._head(request, target, headers, nodes, planner.settings)
+        scheme = self._schemes.of(target.policy)
+        nodes = planner.for_fragments(target.view, target.part, scheme.ec)
+        return _Get(self._backends, planner.settings, request, target, headers, scheme, nodes).respond()
+
+    def _head(
+        self,
+        request: Request,
+        target: ObjectTarget,
+        headers: HeaderMap,
+        nodes: NodeIterator,
+        settings: ProxySettings,
+    ) -> Response:
+        newest = is_newest(request.headers)
+        plan = ReadPlan("HEAD", target.path, target.part, headers, request.query, newest)
+        search = SourceSearch(self._backends, settings, plan, nodes)
+        found = search.find()
+        response = search.failure() if found is None else source_response(found[0])
+        object_headers(response.headers)
+        return response
+
+
+class _Get:
+    """One GET."""
+
+    def __init__(
+        self,
+        backends: Backends,
+        settings: ProxySettings,
+        request: Request,
+        target: ObjectTarget,
+        headers: HeaderMap,
+        scheme: Scheme,
+        nodes: NodeIterator,
+    ):
+        self._backends = backends
+        self._settings = settings
+        self._request = request
+        self._scheme = scheme
+        self._nodes = nodes
+        sent = {name: value for name, value in headers.items() if name not in _OUR_CONDITIONS}
+        self._asked = ArchiveRequest(target.path, target.part, sent, request.query, settings.read_timeout_s)
+        self._open: SpanReader | None = None
+
+    def respond(self) -> Response:
+        """The client's response."""
+        header = self._request.headers.get("range")
+        ranges = ByteRanges.parse(header) if header is not None else None
+        first = None if ranges is None else self._scheme.geometry.archive_ranges(ByteRanges(ranges[:1]))
+        search = FragmentSearch(
+            self._backends,
+            self._settings,
+            self._asked,
+            self._nodes,
+            self._scheme.ec.data,
+            byte_range=None if first is None else str(first),
+            newest=is_newest(self._request.headers),
+        )
+        chosen = search.find()
+        if chosen is None:
+            response = search.failure()
+            object_headers(response.headers)
+            return response
+        try:
+            response = self._answer(chosen, ranges)
+        except (BodyError, CodecError) as error:
+            self._backends.log(str(error), self._asked.headers)
+            response = error_response(503)
+        if isinstance(response.body, bytes):
+            close(chosen.members.values())
+            if self._open is not None:
+                self._open.close()
+        return response
+
+    def _answer(self, chosen: Archives, ranges: ByteRanges | None) -> Response:
+        """What the archives mean for this request; raises ``BodyError`` when they cannot be read."""
+        facts = max((h.headers for h in chosen.members.values()), key=_posted_at)
+        length = _whole_number(facts.get(LENGTH, ""))
+        headers = client_headers(facts)
+        headers.pop("content-range", None)
+        object_headers(headers)
+        headers["accept-ranges"] = "bytes"
+        kind = without_swift_bytes(facts.get("content-type", "application/octet-stream"))
+        unmet = failed_condition(
+            self._request.headers, etag=self._condition_etag(facts), last_modified_s=_modified_s(facts)
+        )
+        if unmet is not None:
+            return Response(unmet, {**headers, "content-type": kind, "content-length": "0"})
+        spans = [Span(0, length)]
+        status = 200
+        if ranges is not None and not self._ignores_ranges(facts):
+            spans = ranges.resolve(length)
+            if not spans:
+                return error_response(416, headers={**headers, "content-range": f"bytes */{length}"})
+            status = 206 if length else 200
+        headers["content-type"] = kind
+        return self._ranged(chosen, Response(status, headers), spans, length)
+
+    def _ranged(self, chosen: Archives, response: Response, spans: list[Span], length: int) -> Response:
+        headers = response.headers
+        geometry = self._scheme.geometry_for(next(iter(chosen.members.values())).headers)
+        finder = Finder(self._backends, self._asked, self._nodes, chosen)
+        sources = {index: holding.source for index, holding in chosen.members.items()}
+
+        def body_of(span: Span, opened: dict[int, ArchiveSource]) -> SpanBody:
+            codec = self._scheme.codec
+            self._open = SpanReader(codec, geometry, finder, length, span, opened)
+            return SpanBody(self._open)
+
+        first = body_of(spans[0], sources)
+        first.start()
+        if len(spans) > 1:
+            return self._parts(response, spans, length, first, body_of)
+        if response.status == 206:
+            headers["content-range"] = spans[0].content_range(length)
+        headers["content-length"] = str(spans[0].length)
+        whole = first.whole
+        response.body = first if whole is None else whole
+        return response
+
+    def _parts(
+        self,
+        response: Response,
+        spans: list[Span],
+        length: int,
+        first: SpanBody,
+        body_of: Callable[[Span, dict[int, ArchiveSource]], SpanBody],
+    ) -> Response:
+        framing = Multipart(spans, length, response.headers["content-type"])
+        bodies = iter([first])
+
+        def read(span: Span) -> Iterator[bytes]:
+            body = next(bodies, None) or body_of(span, {})
+            try:
+                yield from body
+            finally:
+                body.close()
+
+        response.headers["content-type"] = framing.content_type
+        response.headers["content-length"] = str(framing.length)
+        response.body = PartsBody(framing.length, lambda: framing.body(read), first.close)
+        return response
+
+    def _condition_etag(self, facts: HeaderMap) -> str | None:
+        for name in self._asked.headers[_ETAG_IS_AT].lower().split(","):
+            value = facts.get(name.strip())
+            if value is not None:
+                return unquote_etag(value)
+        return None
+
+    def _ignores_ranges(self, facts: HeaderMap) -> bool:
+        names = self._request.headers.get(IGNORE_RANGE, "").lower().split(",")
+        return any(name.strip() in facts for name in names if name.strip())
+
+
+def _posted_at(headers: HeaderMap) -> Timestamp:
+    """When the metadata that a node answered was posted."""
+    try:
+        return Timestamp(headers.get("x-backend-timestamp") or headers.get("x-timestamp"))
+    except InvalidTimestamp:
+        return ZERO
+
+
+def _modified_s(headers: HeaderMap) -> int:
+    return _posted_at(headers).ceil_seconds
+
+
+def _whole_number(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise BodyError(f"an archive says that its object has {text!r} bytes")
+    return int(text)

@@ -1,0 +1,199 @@
+"""Finding enough archives of one upload among the nodes (spec: proxy.md §13).
+
+As many nodes as the object needs archives are asked at once; every answer may show that more are needed, or
+that a node has another archive besides the one it gave. The rules are ``cluster.fragmentsets``'; here are
+the requests.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from swift import green
+from swift.base.timestamp import ZERO, Timestamp
+from swift.cluster.fanout import Answer
+from swift.cluster.fragmentsets import FragmentSet, FragmentSets, Holding
+from swift.cluster.placement import NodeIterator
+from swift.cluster.quorum import quorum_size
+from swift.cluster.transport import StreamReply, TransportError
+from swift.http.response import Response, error_response
+from swift.proxy.backend import Backends
+from swift.proxy.obj.ec.source import ArchiveRequest, ArchiveSource, holding_of
+from swift.proxy.results import best_response
+from swift.proxy.settings import ProxySettings
+from swift.ring.device import Node
+
+Archives = FragmentSet[ArchiveSource]
+
+
+class FragmentSearch:
+    """Looks for a durable upload with ``need`` distinct archives."""
+
+    def __init__(
+        self,
+        backends: Backends,
+        settings: ProxySettings,
+        asked: ArchiveRequest,
+        nodes: NodeIterator,
+        need: int,
+        *,
+        byte_range: str | None,
+        newest: bool,
+    ):
+        self._backends = backends
+        self._settings = settings
+        self._request = asked
+        self._nodes = nodes
+        self._range = byte_range
+        self._newest = newest
+        self._need = need
+        self._sets: FragmentSets[ArchiveSource] = FragmentSets(need)
+        self._box = green.Mailbox()
+        self._flying = 0
+        self._asked = 0
+        self._alternates_left = 2 * nodes.primary_count - need
+        self._suppressible = min(settings.rebalance_missing_suppression_count, nodes.primary_count - 1)
+        self._bad: list[Answer] = []
+
+    # asking
+
+    def find(self) -> Archives | None:
+        """The upload to read; its sources, and only they, are open."""
+        settings = self._settings
+        extra = settings.concurrent_ec_extra_requests if settings.concurrent_gets else 0
+        for _ in range(self._nodes.primary_count if self._newest else self._need + extra):
+            self._launch()
+        while self._flying or (self._sets.complete is None and self._launch()):
+            if self._sets.complete is not None and not self._newest:
+                break
+            wait_s = settings.concurrency_timeout if settings.concurrent_gets else None
+            try:
+                node, reply = self._box.get(None if wait_s is None else time.monotonic() + wait_s)
+            except green.DeadlineExceeded:
+                self._launch()
+                continue
+            self._flying -= 1
+            useful = self._take(node, reply)
+            if self._sets.complete is None:
+                wanted = max(self._sets.shortfall - self._flying, 0 if useful else 1)
+                for _ in range(wanted):
+                    self._launch()
+        return self._choose()
+
+    def _launch(self) -> bool:
+        """Ask one more node; False when there is none."""
+        node = self._next_node()
+        if node is None:
+            return False
+        self._asked += 1
+        self._flying += 1
+        preferences = self._sets.preferences()
+
+        def ask() -> None:
+            reply = None
+            try:
+                reply = self._request.ask(self._backends, node, preferences, self._range)
+            finally:
+                # Whatever happens to it, the one that waits must hear of it.
+                self._box.put((node, reply))
+
+        green.spawn_detached(ask)
+        return True
+
+    def _next_node(self) -> Node | None:
+        """A node that is known to have what is missing, else one that was not asked yet."""
+        best = self._sets.best
+        if best is not None and best.durable and self._asked >= self._need and self._alternates_left > 0:
+            source = next(best.alternates(), None)
+            if source is not None:
+                self._alternates_left -= 1
+                _forget(best, source)
+                return source.node
+        return next(self._nodes, None)
+
+    # judging
+
+    def _take(self, node: Node, reply: StreamReply | None) -> bool:
+        """Judge an answer; True when it brings the search forward."""
+        if reply is None:
+            self._bad.append(Answer(503, "Service Unavailable"))
+            return False
+        holding = holding_of(node, reply)
+        if holding is None:
+            self._take_bad(reply, is_handoff=node.index is None)
+            return False
+        if self._sets.add(holding):
+            return True
+        reply.body.close()
+        return False
+
+    def _take_bad(self, reply: StreamReply, *, is_handoff: bool) -> None:
+        """Remember an answer that may become the client's; the rules of proxy.md §10."""
+        status = reply.status if reply.status >= 400 else 404
+        text = reply.headers.get("x-backend-timestamp")
+        stamp = Timestamp(text) if text else ZERO
+        if stamp > ZERO and status == 404:
+            self._sets.deleted_at(stamp)
+        try:
+            body = b"".join(reply.body)
+        except TransportError:
+            body = b""
+        if not stamp > ZERO:
+            if is_handoff and (status == 404 or status >= 500):
+                return
+            if status == 404 and self._suppressible > 0:
+                self._suppressible -= 1
+                return
+        self._bad.append(Answer(status, reply.reason if status == reply.status else "", reply.headers, body))
+
+    # the end
+
+    def _choose(self) -> Archives | None:
+        """The complete upload with just enough sources open, those that need no computing first."""
+        chosen = self._sets.complete
+        kept: set[int] = set()
+        if chosen is not None:
+            superfluous = sorted(chosen.members)[self._need :]
+            chosen.spares.extend(chosen.members.pop(index) for index in superfluous)
+            close(chosen.spares)
+            kept = {id(holding) for holding in chosen.members.values()}
+        close(holding for holding in self._sets.holdings() if id(holding) not in kept)
+        self._close_late()
+        return chosen
+
+    def _close_late(self) -> None:
+        """Close the sources that arrive after the search is over."""
+        box, flying = self._box, self._flying
+
+        def wait() -> None:
+            for _ in range(flying):
+                _node, reply = box.get()
+                if reply is not None:
+                    reply.body.close()
+
+        if flying:
+            green.spawn_detached(wait)
+
+    def failure(self) -> Response:
+        """The answer when nothing can be read."""
+        best = self._sets.best
+        if best is not None and best.durable:
+            # It is there, and nobody who never heard of it proves the contrary.
+            return error_response(503)
+        bad = [*self._bad]
+        # Archives that were never committed are as good as none.
+        bad += [Answer(404) for holding in self._sets.holdings()]
+        response = best_response(bad, len(bad), quorum_size(len(bad)))
+        return error_response(404) if response.status == 404 and not response.body else response
+
+
+def _forget(group: Archives, source: ArchiveSource) -> None:
+    """An alternate is asked once for each answer that listed it."""
+    group.elsewhere = [pair for pair in group.elsewhere if pair[0] is not source]
+
+
+def close(holdings: Iterable[Holding[ArchiveSource]]) -> None:
+    """Let the connections of these go."""
+    for holding in holdings:
+        holding.source.close()

@@ -1,0 +1,137 @@
+"""One node that takes a fragment archive: open, data, footers, confirmation (spec: proxy.md §13)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from swift.cluster.fanout import Answer
+from swift.cluster.transport import Exchange, TransportError
+from swift.http.headers import HeaderMap
+from swift.proxy.backend import Backends
+from swift.proxy.obj.documents import Documents
+from swift.proxy.obj.target import ObjectTarget
+from swift.ring.device import Node
+
+
+class ArchiveSink:
+    """An archive on its way to one node; a failure of any kind takes it out."""
+
+    __slots__ = ("node", "index", "headers", "alive", "stored", "awaited", "_exchange", "_backends")
+
+    def __init__(self, node: Node, exchange: Exchange, headers: HeaderMap, backends: Backends):
+        self.node = node
+        #: Which archive it is; decided when all nodes are known.
+        self.index = -1
+        self.headers = headers
+        self.alive = True
+        #: The node has the archive on its disk and waits for the confirmation.
+        self.stored = False
+        #: A green thread reads the answer, and ends the exchange however that goes.
+        self.awaited = False
+        self._exchange = exchange
+        self._backends = backends
+
+    def _failed(self, error: TransportError) -> None:
+        self.alive = False
+        self._backends.failed(self.node, str(error), self.headers)
+
+    def send(self, *pieces: bytes) -> None:
+        """Send body bytes."""
+        if not self.alive:
+            return
+        try:
+            for piece in pieces:
+                if piece:
+                    self._exchange.send(piece)
+        except TransportError as error:
+            self._failed(error)
+
+    def finish(self, *pieces: bytes) -> None:
+        """Send the last bytes and the end of a body."""
+        self.send(*pieces)
+        if not self.alive:
+            return
+        try:
+            self._exchange.finish()
+        except TransportError as error:
+            self._failed(error)
+
+    def await_stored(self) -> Answer | None:
+        """Wait until the node has the archive; the answer that it gave instead, None otherwise."""
+        try:
+            early = self._exchange.wait_continue()
+        except TransportError as error:
+            self._failed(error)
+            return None
+        if early is None:
+            self.stored = True
+            return None
+        self.alive = False
+        self._backends.judge(self.node, early.status)
+        return Answer(early.status, early.reason, early.headers, node=self.node, attempt=self.headers)
+
+    def answer(self) -> Answer | None:
+        """The node's final answer, None when it fails."""
+        reply = self._backends.reply(self.node, self._exchange, self.headers)
+        if reply is None:
+            return None
+        try:
+            body = b"".join(reply.body)
+        except TransportError:
+            return None
+        return Answer(reply.status, reply.reason, reply.headers, body, self.node, self.headers)
+
+    def abandon(self) -> None:
+        """Drop the connection unless its answer is read, if late: an archive without end is not stored."""
+        if not self.awaited:
+            self._exchange.abort()
+
+    def __repr__(self) -> str:
+        return f"<ArchiveSink #{self.index} {self.node.key} {'alive' if self.alive else 'failed'}>"
+
+
+def open_sink(
+    backends: Backends,
+    nodes: Iterator[Node],
+    target: ObjectTarget,
+    documents: Documents,
+    headers: HeaderMap,
+) -> ArchiveSink | Answer | None:
+    """The next node that is ready for an archive, or a final answer that came instead."""
+    headers["expect"] = "100-continue"
+    for node in nodes:
+        exchange = backends.open(node, target.part, "PUT", target.path, headers)
+        if exchange is None:
+            continue
+        try:
+            early = exchange.wait_continue()
+        except TransportError as error:
+            backends.failed(node, str(error), headers)
+            continue
+        if early is None:
+            if documents.understood(exchange.continue_headers):
+                return ArchiveSink(node, exchange, headers, backends)
+            exchange.abort()
+            backends.failed(node, "the node does not take uploads in two phases", headers)
+            continue
+        backends.judge(node, early.status)
+        exchange.abort()
+        if early.status < 500:
+            return Answer(early.status, early.reason, early.headers, node=node, attempt=headers)
+    return None
+
+
+def assign_indexes(sinks: Sequence[ArchiveSink], fragments: int, copies: int) -> None:
+    """Give each node its archive: primaries the one of their place, handoffs what is missing most."""
+    missing = Counter(dict.fromkeys(range(fragments), copies))
+    handoffs = []
+    for sink in sinks:
+        if sink.node.index is None:
+            handoffs.append(sink)
+        else:
+            sink.index = sink.node.index % fragments
+            missing[sink.index] -= 1
+    for sink in handoffs:
+        sink.index = max(range(fragments), key=lambda index: (missing[index], -index))
+        missing[sink.index] -= 1
