@@ -8,7 +8,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 from uuid import uuid4
 
 from swift.account import containertable
@@ -23,7 +22,6 @@ from swift.db.database import Dialect
 from swift.db.files import Place
 from swift.db.listing import ListingQuery, PageRow, Source, page
 from swift.db.metadata import Metadata
-from swift.db.schema import max_row
 
 TABLE = "account_stat"
 
@@ -172,14 +170,6 @@ class AccountBroker(Broker):
         """A page of (name, objects, bytes, put, policy, sub-directory or None)."""
         source = Source("container", _LISTED)
         return self.read(lambda connection: page(connection, source, query))
-
-    def changes_since(self, row_id: int, count: int) -> list[dict[str, Any]]:
-        """Up to ``count`` rows after a ROWID, for replication."""
-        return self.read(lambda connection: containertable.items_since(connection, row_id, count))
-
-    def max_row(self) -> int:
-        """The last ROWID given out, -1 when none."""
-        return self.read(lambda connection: max_row(connection, "container"))
 
 
 def info_of(connection: sqlite3.Connection) -> AccountInfo:

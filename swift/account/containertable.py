@@ -73,3 +73,21 @@ def items_since(connection: sqlite3.Connection, row_id: int, count: int) -> list
         f"SELECT ROWID, {_COLUMNS} FROM container WHERE ROWID > ? ORDER BY ROWID LIMIT ?", (row_id, count)
     )
     return [ContainerRow(*row[1:]).as_dict(row[0]) for row in rows]
+
+
+def reclaim_rows(connection: sqlite3.Connection, before: str, *, after_name: str, count: int) -> str | None:
+    """Remove tombstones older than ``before`` among the next ``count`` of them by name (§13).
+
+    Returns the name to go on after, None when all were looked at.
+    """
+    names = connection.execute(
+        "SELECT name FROM container WHERE deleted = 1 AND name > ? ORDER BY name LIMIT 1 OFFSET ?",
+        (after_name, count),
+    ).fetchone()
+    last = None if names is None else names[0]
+    bound = "" if last is None else " AND name <= :last"
+    connection.execute(
+        f"DELETE FROM container WHERE deleted = 1 AND name > :after AND delete_timestamp < :before{bound}",
+        {"after": after_name, "before": before, "last": last},
+    )
+    return last

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from swift.account.broker import AccountBroker, AccountInfo, RecentlyDeleted
 from swift.account.listing import as_rows
+from swift.account.replication import replica_of
 from swift.account.rows import ContainerRow
 from swift.account.settings import AccountSettings
 from swift.base.timestamp import Timestamp
@@ -14,6 +15,7 @@ from swift.compose import backend_context, merged
 from swift.config.common import StorageSettings
 from swift.db import metadata as meta
 from swift.db.stat import as_timestamp
+from swift.dbsync.receiver import Receiver
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.listing import render_account
 from swift.http.negotiate import choose_format
@@ -72,6 +74,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
             "POST": self.post,
             "HEAD": self.head,
             "GET": self.get,
+            "REPLICATE": Receiver(self, replica_of, has_ranges=False).handle,
         }
 
     def put(self, request: Request) -> Response:

@@ -17,6 +17,7 @@ from swift.config.render import Sample, Section, reference_text, sample_text
 from swift.config.schema import Settings
 from swift.container.settings import ContainerSettings
 from swift.container.updater import ContainerUpdaterSettings
+from swift.dbsync.settings import ReplicatorSettings
 from swift.middleware.catch_errors import CatchErrorsSettings
 from swift.middleware.dlo import DloSettings
 from swift.middleware.gatekeeper import GatekeeperSettings
@@ -80,8 +81,13 @@ PROXY = Sample(
 
 SAMPLES = (
     PROXY,
-    _storage("account", AccountSettings),
-    _storage("container", ContainerSettings, Section("container-updater", (ContainerUpdaterSettings,))),
+    _storage("account", AccountSettings, Section("account-replicator", (ReplicatorSettings,))),
+    _storage(
+        "container",
+        ContainerSettings,
+        Section("container-replicator", (ReplicatorSettings,)),
+        Section("container-updater", (ContainerUpdaterSettings,)),
+    ),
     _storage("object", ObjectSettings, Section("object-updater", (ObjectUpdaterSettings,))),
 )
 

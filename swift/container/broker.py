@@ -28,7 +28,6 @@ from swift.db.database import Dialect
 from swift.db.files import Place
 from swift.db.listing import ListingQuery, PageRow, Source, page
 from swift.db.metadata import Metadata
-from swift.db.schema import max_row
 
 TABLE = "container_info"
 #: Metadata that a deletion leaves alone: a deleted shard must still know whose it is (§9).
@@ -213,6 +212,11 @@ class ContainerBroker(Broker):
         own = shardtable.own_range(connection, self.own_name)
         return own is None or not own.deleted
 
+    def is_root(self, connection: sqlite3.Connection) -> bool:
+        """Whether this is no shard of another container (§19.2)."""
+        metadata = meta.parse(connection.execute(f"SELECT metadata FROM {TABLE}").fetchone()[0])
+        return self._is_root(metadata, connection)
+
     # --- changing the container -------------------------------------------------------------------
 
     def put(self, timestamp: Timestamp, policy_index: int | None, default_policy_index: int) -> bool:
@@ -288,8 +292,7 @@ class ContainerBroker(Broker):
         counts = connection.execute("SELECT COALESCE(SUM(object_count), 0) FROM policy_stat").fetchone()
         if counts[0] > 0:
             return False
-        metadata = meta.parse(connection.execute(f"SELECT metadata FROM {TABLE}").fetchone()[0])
-        if not self._is_root(metadata, connection):
+        if not self.is_root(connection):
             return True
         return not shardtable.counted(connection, self.own_name, COUNTED_STATES)[0]
 
@@ -305,14 +308,6 @@ class ContainerBroker(Broker):
             "object", _LISTED, "AND t.storage_policy_index = :policy_index", {"policy_index": policy_index}
         )
         return self.read(lambda connection: page(connection, source, query), database=self.oldest)
-
-    def changes_since(self, row_id: int, count: int) -> list[dict[str, Any]]:
-        """Up to ``count`` rows after a ROWID, for replication."""
-        return self.read(lambda connection: objecttable.items_since(connection, row_id, count))
-
-    def max_row(self) -> int:
-        """The last ROWID given out, -1 when none."""
-        return self.read(lambda connection: max_row(connection, "object"))
 
     # --- shard ranges -----------------------------------------------------------------------------
 

@@ -27,10 +27,12 @@ from swift.container.broker import (
     StaysDeleted,
     WrongPolicy,
 )
+from swift.container.replication import ContainerReplica
 from swift.container.rows import ObjectRow, row_of_mapping, tombstone
 from swift.container.settings import ContainerSettings
 from swift.db import metadata as meta
 from swift.db.stat import as_timestamp
+from swift.dbsync.receiver import Receiver
 from swift.http.headers import HeaderMap, utf8_value
 from swift.http.listing import container_xml
 from swift.http.negotiate import ListingFormat, choose_format
@@ -96,6 +98,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             "HEAD": self.head,
             "GET": self.get,
             "UPDATE": self.update,
+            "REPLICATE": Receiver(self, ContainerReplica, has_ranges=True).handle,
         }
 
     # --- PUT --------------------------------------------------------------------------------------

@@ -129,6 +129,22 @@ def merge_ranges(connection: sqlite3.Connection, ranges: Iterable[ShardRange]) -
     return changed
 
 
+def has_old(connection: sqlite3.Connection, own_name: str, before: str) -> bool:
+    """Whether there is a deleted range, not the own one, older than a timestamp text."""
+    found = connection.execute(
+        "SELECT 1 FROM shard_range WHERE deleted = 1 AND name != ? AND timestamp < ? LIMIT 1",
+        (own_name, before),
+    )
+    return found.fetchone() is not None
+
+
+def reclaim(connection: sqlite3.Connection, own_name: str, before: str) -> None:
+    """Remove those (§13)."""
+    connection.execute(
+        "DELETE FROM shard_range WHERE deleted = 1 AND name != ? AND timestamp < ?", (own_name, before)
+    )
+
+
 def _values(item: ShardRange) -> list[object]:
     values = []
     for name in _NAMES:

@@ -51,11 +51,13 @@ class Engine:
 class _Change:
     """A transaction on its way through the lane."""
 
-    __slots__ = ("work", "result", "error")
+    __slots__ = ("work", "alone", "result", "error")
 
-    def __init__(self, work: Callable[[sqlite3.Connection], Any] | None):
+    def __init__(self, work: Callable[[sqlite3.Connection], Any] | None, *, alone: bool = False):
         #: None: only merge what is pending.
         self.work = work
+        #: Not in a transaction, but with the directory to itself.
+        self.alone = alone
         self.result: Any = None
         self.error: Exception | None = None
 
@@ -191,9 +193,16 @@ class Broker:
     def _run_change(self, change: _Change) -> None:
         """Run one; its failure is its own."""
         try:
-            change.result = self._merge_locked(change.work)
+            change.result = self._work_alone(change.work) if change.alone else self._merge_locked(change.work)
         except Exception as error:
             change.error = error
+
+    def _work_alone(self, work: Callable[[sqlite3.Connection], Any] | None) -> Any:
+        database = self.newest
+        if not database.is_current:
+            raise Replaced(database.path)
+        self._merge_locked(None)
+        return None if work is None else database.ask_locked(work)
 
     def _merge_big(self, path: str) -> None:
         try:
@@ -245,8 +254,16 @@ class Broker:
         """
         return self._repeat(lambda: self._change(change))
 
-    def _change(self, work: Callable[[sqlite3.Connection], Any] | None) -> Any:
-        change = _Change(work)
+    def alone(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run ``work`` in a disk thread while nobody else can change the hash directory.
+
+        Pending rows are merged before. It is no transaction: ``work`` gets a connection to read the newest
+        file and may replace or remove that file; call ``refresh`` afterwards.
+        """
+        return self._repeat(lambda: self._change(work, alone=True))
+
+    def _change(self, work: Callable[[sqlite3.Connection], Any] | None, *, alone: bool = False) -> Any:
+        change = _Change(work, alone=alone)
         self._has_pending = False
         try:
             self._submit([change])

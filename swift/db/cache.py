@@ -38,6 +38,10 @@ class BrokerCache(Generic[B]):
             self._brokers.move_to_end(place)
         return broker
 
+    def peek(self, place: Place) -> B | None:
+        """The broker of a place when there is one already."""
+        return self._brokers.get(place)
+
     def _make_room(self) -> None:
         """Close the least recently used idle broker."""
         newest = next(reversed(self._brokers))

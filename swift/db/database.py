@@ -151,10 +151,14 @@ class Database:
     def read_patiently(self, question: Callable[[sqlite3.Connection], Any]) -> Any:
         """Run a read that found the file locked again, waiting for it; call in a disk thread."""
         with locked(self._disk, self.place):
-            if self._writer is None:
-                raise Replaced(self.path)
-            with Translating(self.path):
-                return question(self._writer)
+            return self.ask_locked(question)
+
+    def ask_locked(self, question: Callable[[sqlite3.Connection], Any]) -> Any:
+        """Run a read in a disk thread whose caller holds the directory's lock."""
+        if self._writer is None:
+            raise Replaced(self.path)
+        with Translating(self.path):
+            return question(self._writer)
 
     def close(self) -> None:
         """Close both connections."""

@@ -132,26 +132,41 @@ def create(
     """
     unsynced = make_directories(disk, place.directory, below=place.device_path)
     temporary = f"{place.directory}/{secrets.token_hex(8)}.tmp"
-    path = place.file(epoch)
     try:
         _build(temporary, build, trace)
-        fd = disk.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            disk.fsync(fd)
-        finally:
-            disk.close(fd)
-        with locked(disk, place):
-            if _exists(disk, path):
-                return False
-            _remove_side_files(disk, path)
-            disk.rename(temporary, path)
-            sync_directory(disk, place.directory)
+        sync_file(disk, temporary)
+        if not install(disk, place, temporary, epoch=epoch):
+            return False
         for parent in unsynced:
             sync_directory(disk, parent)
     finally:
         for name in (temporary, *(temporary + suffix for suffix in SIDE_FILES)):
             remove_if_there(disk, name)
     return True
+
+
+def install(disk: Disk, place: Place, temporary: str, *, epoch: str | None) -> bool:
+    """Give a synced file the name of a database of that epoch; False when there is one.
+
+    The directory must exist. Raises OSError and ``LockTimeout``.
+    """
+    path = place.file(epoch)
+    with locked(disk, place):
+        if _exists(disk, path):
+            return False
+        _remove_side_files(disk, path)
+        disk.rename(temporary, path)
+        sync_directory(disk, place.directory)
+    return True
+
+
+def sync_file(disk: Disk, path: str) -> None:
+    """Make the content of a file durable that other means have written; raises OSError."""
+    fd = disk.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        disk.fsync(fd)
+    finally:
+        disk.close(fd)
 
 
 def _build(temporary: str, build: Callable[[sqlite3.Connection], None], trace: Trace | None) -> None:

@@ -51,6 +51,16 @@ def merge_syncs(
         set_sync(connection, remote_id, point, incoming=incoming)
 
 
+def stale_syncs(connection: sqlite3.Connection, before_s: int) -> bool:
+    """Whether ``reclaim_syncs`` would forget anybody."""
+    return any(
+        connection.execute(
+            f"SELECT 1 FROM {table} WHERE CAST(updated_at AS INTEGER) < ? LIMIT 1", (before_s,)
+        ).fetchone()
+        for table in ("outgoing_sync", "incoming_sync")
+    )
+
+
 def reclaim_syncs(connection: sqlite3.Connection, before_s: int) -> None:
     """Forget remotes not heard of since ``before_s`` (Unix seconds)."""
     for table in ("outgoing_sync", "incoming_sync"):

@@ -5,12 +5,13 @@ import sqlite3
 import pytest
 
 from swift.account.broker import AccountBroker, PolicyStat
+from swift.account.containertable import items_since
 from swift.account.schema import create_tables
 from swift.db.broker import Engine
 from swift.db.connection import chexor
 from swift.db.files import Place
 from swift.db.listing import ListingQuery
-from swift.db.schema import facts_of
+from swift.db.schema import facts_of, max_row
 
 COLUMNS = (
     "ROWID INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, put_timestamp TEXT, delete_timestamp TEXT, "
@@ -63,5 +64,6 @@ def test_databases_of_every_age(tmp_path, age):
     assert (info.container_count, info.object_count, info.bytes_used) == (2, 5, 50)
     assert broker.policy_stats() == [PolicyStat(0, 2, 5, 50)]
     assert [row[0] for row in broker.listing(ListingQuery(10))] == ["c1", "c2"]
-    assert broker.max_row() == 3
-    assert [change["name"] for change in broker.changes_since(1, 10)] == ["c2", "gone"]
+    assert broker.read(lambda c: max_row(c, "container")) == 3
+    changes = broker.read(lambda c: items_since(c, 1, 10))
+    assert [change["name"] for change in changes] == ["c2", "gone"]

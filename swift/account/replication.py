@@ -1,0 +1,104 @@
+"""An account's database as replication sees it (spec: account-container.md §13)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from swift.account import containertable
+from swift.account.broker import TABLE, AccountBroker, info_of
+from swift.account.rows import row_of_mapping
+from swift.base.timestamp import Timestamp
+from swift.db import stat
+from swift.db.broker import Engine
+from swift.db.files import Place
+from swift.db.schema import max_row
+from swift.dbsync.protocol import row_ids
+from swift.dbsync.reclaim import OldThings
+from swift.dbsync.replica import Replica
+
+#: The keys of an answer to ``sync``, in the peer's order.
+_SHOWN = (
+    *("account", "created_at", "put_timestamp", "delete_timestamp", "status_changed_at"),
+    *("object_count", "bytes_used", "hash", "id"),
+)
+
+
+class OldAccountThings(OldThings):
+    """See ``dbsync.reclaim``."""
+
+    stat_table = TABLE
+
+    def is_reclaimable(self, connection: sqlite3.Connection, before: Timestamp) -> bool:
+        """Empty, and deleted after its last put and before that time (§9)."""
+        info = info_of(connection)
+        deleted = stat.as_timestamp(info.delete_timestamp)
+        return not info.container_count and before > deleted > stat.as_timestamp(info.put_timestamp)
+
+    def has_old_rows(self, connection: sqlite3.Connection, before: Timestamp) -> bool:
+        """See ``OldThings.has_old_rows``."""
+        found = connection.execute(
+            "SELECT 1 FROM container WHERE deleted = 1 AND delete_timestamp < ? LIMIT 1", (before.internal,)
+        )
+        return found.fetchone() is not None
+
+    def reclaim_rows(
+        self, connection: sqlite3.Connection, before: Timestamp, after_name: str, count: int
+    ) -> str | None:
+        """See ``OldThings.reclaim_rows``."""
+        return containertable.reclaim_rows(connection, before.internal, after_name=after_name, count=count)
+
+
+class AccountReplica(Replica):
+    """See ``dbsync.replica``."""
+
+    kind = "account"
+    stat_table = TABLE
+    row_table = "container"
+
+    def names(self, connection: sqlite3.Connection) -> tuple[str, ...]:
+        """The account."""
+        return (connection.execute(f"SELECT account FROM {TABLE}").fetchone()[0],)
+
+    def info(self, connection: sqlite3.Connection) -> dict[str, Any]:
+        """See ``Replica.info``."""
+        row = stat.stat_row(connection, TABLE)
+        return {
+            **{name: row[name] for name in _SHOWN},
+            "count": row["container_count"],
+            "metadata": row["metadata"] or "",
+            "max_row": max_row(connection, self.row_table),
+        }
+
+    def items_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, Any]]:
+        """See ``Replica.items_since``."""
+        return containertable.items_since(connection, row_id, count)
+
+    def merge_items(self, connection: sqlite3.Connection, items: Sequence[Any], source: str | None) -> None:
+        """See ``Replica.merge_items``."""
+        rows = [row_of_mapping(item) for item in items]
+        if source is None:
+            containertable.merge_rows(connection, rows)
+        else:
+            containertable.merge_items(connection, list(zip(row_ids(items), rows, strict=True)), source)
+
+    def _is_deleted(self, connection: sqlite3.Connection) -> bool:
+        """See ``Replica``."""
+        return info_of(connection).is_deleted
+
+
+def replica_of(broker: AccountBroker) -> AccountReplica:
+    """What replication does with a broker."""
+    return AccountReplica(broker, OldAccountThings())
+
+
+def replica_at(place: Place, engine: Engine) -> AccountReplica:
+    """The replica of a hash directory whose account is not known yet; call ``broker.refresh`` first."""
+    return replica_of(AccountBroker(place, engine, ""))
+
+
+def identify(replica: Replica, names: tuple[str, ...]) -> None:
+    """Tell the broker what the database said it is of."""
+    assert isinstance(replica.broker, AccountBroker)
+    (replica.broker.account,) = names

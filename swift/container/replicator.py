@@ -1,0 +1,8 @@
+"""The container replicator as a duty: see ``dbsync.daemon``."""
+
+from __future__ import annotations
+
+from swift.container.replication import identify, replica_at
+from swift.dbsync.daemon import Kind
+
+KIND = Kind("container", "containers", replica_at, identify)

@@ -1,0 +1,157 @@
+"""Messages about one database to one node (spec: account-container.md §13), and whole databases.
+
+A node that takes uploads gets the file over the connection that is there anyway; any other gets it by rsync.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from swift.base.entity import quote_path
+from swift.base.errors import SwiftError
+from swift.cluster.transport import Reply, Transport, TransportError
+from swift.dbsync import rsync
+from swift.dbsync.protocol import UPLOAD_HEADER
+from swift.dbsync.settings import ReplicatorSettings
+from swift.platform.disk import Disk
+from swift.ring.device import Node
+
+_PIECE_BYTES = 1 << 20
+#: The slowest pace at which a file is worth waiting for, bytes per second.
+_SLOWEST = 4 << 20
+
+
+class NodeFailed(SwiftError):
+    """A node did not do what it was asked; the sentence says what."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """How a replicator reaches nodes; the same for all of its databases."""
+
+    transport: Transport
+    settings: ReplicatorSettings
+    disk: Disk
+    #: The rsync module template.
+    module: str
+    agent: str
+
+
+class Courier:
+    """Speaks with ``node`` about the database ``name_hash`` in ``part``.
+
+    ``run`` does blocking work of the local device; ``is_remote_region`` tells whether bytes are dear.
+    """
+
+    def __init__(
+        self,
+        means: Means,
+        node: Node,
+        part: int,
+        name_hash: str,
+        *,
+        run: Callable[..., Any],
+        is_remote_region: bool = False,
+    ):
+        self.node = node
+        self._means = means
+        self._run = run
+        self._is_remote_region = is_remote_region
+        self._path = f"/{quote_path(node.device)}/{part}/{name_hash}"
+        self._takes_uploads = False
+
+    def say(self, operation: str, *arguments: Any, more_time_s: float = 0.0) -> Reply:
+        """Send a message; any status is an answer. Raises ``NodeFailed`` when none comes."""
+        body = json.dumps([operation, *arguments]).encode("ascii")
+        headers = {"content-type": "application/json", "user-agent": self._means.agent}
+        settings = self._means.settings
+        try:
+            reply = self._means.transport.request(
+                self.node.replication_ip,
+                self.node.replication_port,
+                "REPLICATE",
+                self._path,
+                headers,
+                body,
+                connect_timeout_s=settings.conn_timeout,
+                timeout_s=settings.node_timeout + more_time_s,
+            )
+        except TransportError as error:
+            raise NodeFailed(str(error))
+        self._takes_uploads = UPLOAD_HEADER in reply.headers
+        return reply
+
+    def tell(self, operation: str, *arguments: Any, more_time_s: float = 0.0) -> Reply:
+        """Like ``say``; raises ``NodeFailed`` unless the answer is a success."""
+        reply = self.say(operation, *arguments, more_time_s=more_time_s)
+        if not reply.is_success:
+            raise NodeFailed(f"{operation} was answered with {reply.status} {reply.reason}")
+        return reply
+
+    def bring(self, path: str, remote_name: str) -> float:
+        """Bring a file into the node's temporary directory; how many seconds its size is worth.
+
+        Say something before, so that it is known whether the node takes uploads. Raises ``NodeFailed``.
+        """
+        size = self._run(os.path.getsize, path)
+        worth_s: float = size / _SLOWEST
+        if self._takes_uploads:
+            self._upload(path, size, remote_name)
+        else:
+            self._rsync(path, remote_name, worth_s)
+        return worth_s
+
+    def _rsync(self, path: str, remote_name: str, worth_s: float) -> None:
+        settings = self._means.settings
+        module = rsync.module_of(self._means.module, self.node)
+        args = rsync.command(
+            path,
+            f"{module}/{self.node.device}/tmp/{remote_name}",
+            conn_timeout_s=settings.conn_timeout,
+            io_timeout_s=settings.node_timeout,
+            compress=settings.rsync_compress and self._is_remote_region,
+        )
+        try:
+            rsync.run(args, settings.node_timeout + worth_s)
+        except rsync.RsyncFailed as error:
+            raise NodeFailed(str(error))
+
+    def _upload(self, path: str, size: int, remote_name: str) -> None:
+        settings, disk = self._means.settings, self._means.disk
+        headers = {
+            "content-type": "application/octet-stream",
+            "content-length": str(size),
+            "user-agent": self._means.agent,
+            UPLOAD_HEADER: remote_name,
+        }
+        fd = self._run(disk.open, path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            exchange = self._means.transport.open(
+                self.node.replication_ip,
+                self.node.replication_port,
+                "REPLICATE",
+                self._path,
+                headers,
+                connect_timeout_s=settings.conn_timeout,
+                timeout_s=settings.node_timeout,
+            )
+            try:
+                while piece := self._run(disk.read, fd, _PIECE_BYTES):
+                    exchange.send(piece)
+                reply = exchange.reply()
+                for _ in reply.body:
+                    # An answer read to its end leaves the connection usable.
+                    pass
+            except BaseException:
+                exchange.abort()
+                raise
+        except TransportError as error:
+            raise NodeFailed(str(error))
+        finally:
+            disk.close(fd)
+        if reply.status != 204:
+            raise NodeFailed(f"an upload was answered with {reply.status} {reply.reason}")

@@ -1,0 +1,228 @@
+"""The database replicator: every database of this node is brought to all nodes that should have it.
+
+Spec: account-container.md §13. One pass walks the devices of this node that are in the ring; what becomes of
+each database is ``visit``'s.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from swift.base.errors import DeviceUnavailable
+from swift.db.broker import Engine
+from swift.db.files import Place
+from swift.dbsync import handoffs
+from swift.dbsync.courier import Means
+from swift.dbsync.replica import Replica
+from swift.dbsync.settings import ReplicatorSettings
+from swift.dbsync.visit import Visits
+from swift.platform.addresses import names_any_of, own_addresses
+from swift.platform.disk import Disk
+from swift.ring.ring import Ring
+from swift.ring.view import RingView
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.daemon import Desk, Sweep
+
+#: Events as they are counted → as the recon file names them.
+RECON_NAMES = {
+    "attempts": "attempted",
+    "successes": "success",
+    "failures": "failure",
+    "diffs": "diff",
+    "diff_caps": "diff_capped",
+    "no_changes": "no_change",
+    "hashmatches": "hashmatch",
+    "rsyncs": "rsync",
+    "remote_merges": "remote_merge",
+    "deferred": "deferred",
+    "removes": "remove",
+}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What account and container replicators differ in."""
+
+    server_type: str
+    #: Of the devices: ``accounts`` or ``containers``.
+    directory: str
+    replica_at: Callable[[Place, Engine], Replica]
+    identify: Callable[[Replica, tuple[str, ...]], None]
+
+    @property
+    def daemon(self) -> str:
+        """E.g. ``account-replicator``."""
+        return f"{self.server_type}-replicator"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a run by hand is limited to; empty is everything."""
+
+    devices: frozenset[str] = frozenset()
+    partitions: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.devices or self.partitions)
+
+
+class DatabaseReplicator:
+    """The duty: every device of this node is a share."""
+
+    def __init__(
+        self,
+        context: BackendContext,
+        ring: Ring,
+        kind: Kind,
+        settings: ReplicatorSettings,
+        *,
+        disk: Disk | None = None,
+        rng: random.Random | None = None,
+        selection: Selection | None = None,
+    ):
+        self.name = kind.daemon
+        self.context = context
+        self.ring = ring
+        self.kind = kind
+        self.settings = settings
+        self.disk = disk or Disk()
+        self.rng = rng or random.Random()
+        self.selection = selection or Selection()
+        self.means = Means(
+            context.transport,
+            settings,
+            self.disk,
+            settings.rsync_module or f"{{replication_ip}}::{kind.server_type}",
+            f"{self.name} {os.getpid()}",
+        )
+        self._own: tuple[RingView, frozenset[int]] | None = None
+
+    def shares(self) -> list[str]:
+        """The devices of this node in the ring, in random order; raises RingError and OSError."""
+        view = self.ring.view()
+        ids = self.own_ids(view)
+        names = sorted({device.device for device in view.devices if device is not None and device.id in ids})
+        if not names:
+            self.context.telemetry.log.error("Can't find itself in the ring, not replicating")
+        if self.selection.devices:
+            names = [name for name in names if name in self.selection.devices]
+        self.rng.shuffle(names)
+        return names
+
+    def own_ids(self, view: RingView) -> frozenset[int]:
+        """The ids of the devices of this node (replication.md §1)."""
+        if self._own is None or self._own[0] is not view:
+            context = self.context
+            addresses = own_addresses(context.ring_ip)
+            ids = frozenset(
+                device.id
+                for device in view.devices
+                if device is not None
+                and device.replication_port == context.ring_port
+                and names_any_of(device.replication_ip, addresses)
+            )
+            self._own = view, ids
+        return self._own[1]
+
+    def begin(self, share: str, desk: Desk) -> DevicePass:
+        """A pass over the device ``share``."""
+        return DevicePass(self, share, desk)
+
+    def report(self, sweep: Sweep) -> dict[str, Any]:
+        """The recon facts of the pass; a limited run has none."""
+        if self.selection:
+            return {}
+        stats: dict[str, Any] = dict.fromkeys(RECON_NAMES.values(), 0)
+        stats.update({"ts_repl": 0, "empty": 0, "start": sweep.ended_s - sweep.seconds})
+        failed: dict[str, dict[str, int]] = {}
+        for result in sweep.results.values():
+            for event, amount in result.counts.items():
+                name = RECON_NAMES.get(event.partition(".")[0])
+                if name is not None:
+                    stats[name] += amount
+            for ip, devices in result.facts.get("failure_nodes", {}).items():
+                counts = failed.setdefault(ip, {})
+                for device, amount in devices.items():
+                    counts[device] = counts.get(device, 0) + amount
+        if failed:
+            stats["failure_nodes"] = failed
+        return {
+            "replication_stats": stats,
+            "replication_time": sweep.seconds,
+            "replication_last": sweep.ended_s,
+        }
+
+
+class DevicePass:
+    """One pass over the databases of a device."""
+
+    def __init__(self, duty: DatabaseReplicator, device: str, desk: Desk):
+        context = duty.context
+        self._duty = duty
+        self._device = device
+        self._desk = desk
+        self._tally = desk.tally
+        self._log = context.telemetry.log
+        self._run = context.pools.run(device)
+        self._visits = Visits(duty, device, desk)
+
+    # --- planning ----------------------------------------------------------------------------------
+
+    def plan(self) -> Iterator[Place]:
+        """The hash directories of all databases, partitions in random order."""
+        duty = self._duty
+        try:
+            device_path = duty.context.devices.path(self._device)
+        except DeviceUnavailable:
+            self._tally.add("failures")
+            self._log.warning(f"Skipping {self._device} as it is not mounted")
+            return
+        before_s = duty.context.clock.time() - duty.settings.reclaim_age
+        self._run(handoffs.clean_temporary, duty.disk, f"{device_path}/tmp", before_s)
+        if duty.settings.handoffs_only:
+            self._log.warning("handoffs_only is on: what belongs here is not replicated; turn it off soon")
+        view = duty.ring.view()
+        root = f"{device_path}/{duty.kind.directory}"
+        partitions = [name for name in self._names(root) if name.isdigit() and self._is_wanted(view, name)]
+        duty.rng.shuffle(partitions)
+        for partition in partitions:
+            yield from self._places(device_path, root, partition)
+
+    def _is_wanted(self, view: RingView, partition: str) -> bool:
+        chosen = self._duty.selection.partitions
+        if chosen and partition not in chosen:
+            return False
+        if not self._duty.settings.handoffs_only or int(partition) >= view.partition_count:
+            return True
+        ids = self._duty.own_ids(view)
+        return not any(node.id in ids for node in view.primaries(int(partition)))
+
+    def _places(self, device_path: str, root: str, partition: str) -> Iterator[Place]:
+        for suffix in self._names(f"{root}/{partition}"):
+            for name_hash in self._names(f"{root}/{partition}/{suffix}"):
+                if len(name_hash) == 32:
+                    yield Place(device_path, self._duty.kind.directory, partition, name_hash)
+
+    def _names(self, directory: str) -> list[str]:
+        try:
+            names: list[str] = self._run(self._duty.disk.listdir, directory)
+        except (FileNotFoundError, NotADirectoryError):
+            # It went away, or is a file that does not belong here.
+            return []
+        if not names:
+            self._run(handoffs.remove_empty, self._duty.disk, directory, self._desk.clock.time())
+        return names
+
+    # --- doing -------------------------------------------------------------------------------------
+
+    def do(self, unit: Place) -> None:
+        """Replicate one database."""
+        self._visits.visit(unit)
+
+    def facts(self) -> dict[str, Any]:
+        """The nodes that failed, by address and device."""
+        return {"failure_nodes": self._visits.failed}

@@ -1,0 +1,139 @@
+"""A database as replication sees it, whatever its rows mean.
+
+``Replica`` wraps a broker. Its methods that take a connection run inside the caller's transaction and serve
+any file of the same kind, also one that has just arrived and has no broker yet. Account and container
+subclass it with what only they know. Merging is by the rules of the tables, so whatever arrives in whatever
+order and how often, replicas converge.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+from uuid import uuid4
+
+from swift.base.timestamp import Timestamp
+from swift.db import metadata as meta
+from swift.db import stat
+from swift.db.broker import Broker
+from swift.db.schema import max_row
+from swift.db.syncpoints import all_syncs, merge_syncs, set_sync
+from swift.dbsync.protocol import RemoteState
+from swift.dbsync.reclaim import OldThings
+
+
+class Replica(ABC):
+    """Subclasses name their tables and fill in the abstract methods."""
+
+    #: ``account`` or ``container``.
+    kind: ClassVar[str]
+    stat_table: ClassVar[str]
+    row_table: ClassVar[str]
+
+    def __init__(self, broker: Broker, old: OldThings):
+        self.broker = broker
+        #: What is too old to be kept.
+        self.old = old
+
+    # --- what subclasses know ----------------------------------------------------------------------
+
+    @abstractmethod
+    def names(self, connection: sqlite3.Connection) -> tuple[str, ...]:
+        """The account, or account and container, that a file says it is of."""
+
+    @abstractmethod
+    def info(self, connection: sqlite3.Connection) -> dict[str, Any]:
+        """The answer to ``sync`` but for ``point``, keys as the peer has them."""
+
+    @abstractmethod
+    def items_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, Any]]:
+        """Up to ``count`` rows after a ROWID, as messages carry them."""
+
+    @abstractmethod
+    def merge_items(self, connection: sqlite3.Connection, items: Sequence[Any], source: str | None) -> None:
+        """Merge rows of a message and remember how far ``source`` came; raises ``InvalidValue``."""
+
+    def sync_arguments(self, info: dict[str, Any], *, many_policies: bool) -> list[Any]:
+        """What ``sync`` says about this database."""
+        names = ("max_row", "hash", "id", "created_at", "put_timestamp", "delete_timestamp", "metadata")
+        return [info[name] for name in names]
+
+    def ranges(self, connection: sqlite3.Connection) -> list[dict[str, Any]]:
+        """Every shard range as messages carry them, deleted and own included."""
+        return []
+
+    def merge_ranges(self, connection: sqlite3.Connection, ranges: Sequence[Any]) -> None:
+        """Merge shard ranges of a message; raises ``InvalidValue``."""
+        return
+
+    def is_being_split(self, connection: sqlite3.Connection) -> bool:
+        """Whether rows are on their way into shards, so that they must not be sent to replicas."""
+        return False
+
+    def holds_unsplit_rows(self, connection: sqlite3.Connection) -> bool:
+        """Whether a sharder must still work here before this copy may be removed."""
+        return False
+
+    def _forget_reports(self, connection: sqlite3.Connection) -> None:
+        """What was reported about another replica was not reported about this one."""
+        return
+
+    # --- learning from a remote --------------------------------------------------------------------
+
+    def lacks(self, connection: sqlite3.Connection, remote: RemoteState) -> bool:
+        """Whether ``adopt`` would change anything."""
+        row = stat.stat_row(connection, self.stat_table)
+        have = meta.parse(row["metadata"])
+        return (
+            remote.created_at < row["created_at"]
+            or remote.put_timestamp > row["put_timestamp"]
+            or remote.delete_timestamp > row["delete_timestamp"]
+            or meta.merge(have, meta.parse(remote.metadata)) is not have
+        )
+
+    def adopt(self, connection: sqlite3.Connection, remote: RemoteState, now: Timestamp) -> None:
+        """Take over the newer facts of a remote: metadata and times (and the policy, for containers)."""
+        new = meta.parse(remote.metadata)
+        stat.update_metadata(connection, self.stat_table, lambda have: meta.merge(have, new))
+        stat.merge_timestamps(
+            connection,
+            self.stat_table,
+            created_at=remote.created_at,
+            put_timestamp=remote.put_timestamp,
+            delete_timestamp=remote.delete_timestamp,
+            now=now,
+            is_deleted=self._is_deleted,
+        )
+
+    @abstractmethod
+    def _is_deleted(self, connection: sqlite3.Connection) -> bool:
+        """Whether the account or container is (§9)."""
+
+    def take_in(self, connection: sqlite3.Connection, source: sqlite3.Connection, now: Timestamp) -> None:
+        """Merge what another file of the same database knows beside its rows."""
+        self.adopt(connection, self.state_of(source), now)
+        merge_syncs(connection, all_syncs(source, incoming=True), incoming=True)
+        self.merge_ranges(connection, self.ranges(source))
+
+    def state_of(self, connection: sqlite3.Connection) -> RemoteState:
+        """What a file would say of itself, as far as ``adopt`` needs it."""
+        return RemoteState.of_mapping({"max_row": -1, **stat.stat_row(connection, self.stat_table)})
+
+    # --- identity ----------------------------------------------------------------------------------
+
+    def renew_identity(self, connection: sqlite3.Connection, old_id: str, device: str) -> None:
+        """Make a copy of a remote's file a database of its own, which has all rows that were in it.
+
+        ``old_id`` names the sender.
+        """
+        row = connection.execute(f"SELECT id FROM {self.stat_table}").fetchone()
+        connection.execute(f"UPDATE {self.stat_table} SET id = ?", (f"{uuid4()}-{device}",))
+        self._forget_reports(connection)
+        last = max_row(connection, self.row_table)
+        for remote_id in {old_id, row[0]}:
+            set_sync(connection, remote_id, last, incoming=True)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.broker!r}>"

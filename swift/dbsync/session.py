@@ -1,0 +1,180 @@
+"""Bringing one node's copy of a database up to date with ours (spec: account-container.md §13 "Sender").
+
+The session asks what the node has, learns what it knows better, and sends what it lacks: nothing, rows in
+batches, or the whole database. What happened is counted under the peer's names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+from swift.base.errors import InvalidValue, SwiftError
+from swift.base.timestamp import Timestamp
+from swift.cluster.transport import Reply
+from swift.db import files
+from swift.db.syncpoints import all_syncs, get_sync, set_sync
+from swift.dbsync import protocol
+from swift.dbsync.arrivals import snapshot
+from swift.dbsync.courier import Courier, NodeFailed
+from swift.dbsync.protocol import RemoteState
+from swift.dbsync.replica import Replica
+from swift.dbsync.settings import ReplicatorSettings
+from swift.platform.disk import Disk
+from swift.runtime.report import Tally
+
+
+class RemoteUnmounted(SwiftError):
+    """The node's device cannot be used; a handoff may take the database meanwhile."""
+
+
+class Session:
+    """One conversation; call ``run`` once."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        courier: Courier,
+        settings: ReplicatorSettings,
+        tally: Tally,
+        *,
+        disk: Disk,
+        run: Callable[..., Any],
+        now: Timestamp,
+        many_policies: bool = False,
+    ):
+        self._replica = replica
+        self._courier = courier
+        self._settings = settings
+        self._tally = tally
+        self._disk = disk
+        self._device_run = run
+        self._now = now
+        self._many_policies = many_policies
+
+    def run(self) -> None:
+        """Make the node's copy equal ours; returns when it is.
+
+        Raises ``NodeFailed`` when that did not succeed (yet), ``RemoteUnmounted``, and the errors of
+        ``db.connection`` about our own database.
+        """
+        replica = self._replica
+        info = replica.broker.read(replica.info)
+        arguments = replica.sync_arguments(info, many_policies=self._many_policies)
+        reply = self._courier.say(protocol.SYNC, *arguments)
+        if reply.status == 507:
+            raise RemoteUnmounted(f"{self._courier.node.replication_key} is not mounted")
+        if reply.status == 404:
+            self._tally.add("rsyncs")
+            self._send_whole(protocol.COMPLETE_RSYNC, info)
+            return
+        remote = _state_of(reply)
+        self._learn(remote)
+        if remote.shard_max_row is not None:
+            self._exchange_ranges(remote, info)
+            if replica.broker.read(replica.is_being_split):
+                self._tally.add("deferred")
+                return
+        self._send_rows(remote, info)
+
+    # --- facts -------------------------------------------------------------------------------------
+
+    def _learn(self, remote: RemoteState) -> None:
+        replica = self._replica
+        if replica.broker.read(lambda connection: replica.lacks(connection, remote)):
+            replica.broker.write(lambda connection: replica.adopt(connection, remote, self._now))
+
+    def _exchange_ranges(self, remote: RemoteState, info: dict[str, Any]) -> None:
+        replica, courier = self._replica, self._courier
+        if remote.shard_max_row is not None and remote.shard_max_row >= 0:
+            theirs = _parsed(courier.tell(protocol.GET_SHARD_RANGES))
+            if not isinstance(theirs, list):
+                raise NodeFailed("shard ranges must come as a list")
+            try:
+                replica.broker.write(lambda connection: replica.merge_ranges(connection, theirs))
+            except InvalidValue as error:
+                raise NodeFailed(f"its shard ranges are of no use: {error}")
+        ours = replica.broker.read(replica.ranges)
+        if ours:
+            courier.tell(protocol.MERGE_SHARD_RANGES, ours, info["id"])
+
+    # --- rows --------------------------------------------------------------------------------------
+
+    def _send_rows(self, remote: RemoteState, info: dict[str, Any]) -> None:
+        replica = self._replica
+        known = replica.broker.read(lambda connection: get_sync(connection, remote.id, incoming=False))
+        point = max(remote.point, known)
+        if point >= info["max_row"]:
+            self._tally.add("no_changes")
+            return
+        if remote.hash == info["hash"]:
+            self._tally.add("hashmatches")
+            if remote.point > known:
+                self._remember(remote.id, remote.point)
+            return
+        if remote.is_much_behind(info["max_row"], self._settings.per_diff) and self._merge_whole(info):
+            return
+        self._tally.add("diffs")
+        self._send_batches(remote, info["id"], point)
+
+    def _merge_whole(self, info: dict[str, Any]) -> bool:
+        """Send the whole database to be merged; whether the node did. If not, rows will do in time."""
+        self._tally.add("remote_merges")
+        try:
+            self._send_whole(protocol.RSYNC_THEN_MERGE, info)
+        except NodeFailed:
+            return False
+        return True
+
+    def _send_batches(self, remote: RemoteState, own_id: str, point: int) -> None:
+        replica, per_diff = self._replica, self._settings.per_diff
+
+        def batch_after(start: int) -> list[dict[str, Any]]:
+            return replica.broker.read(lambda connection: replica.items_since(connection, start, per_diff))
+
+        sent = 0
+        while items := batch_after(point):
+            if sent == self._settings.max_diffs:
+                self._tally.add("diff_caps")
+                raise NodeFailed(f"more than {sent} messages of rows are to be sent; the rest follows later")
+            self._courier.tell(protocol.MERGE_ITEMS, items, own_id)
+            point = items[-1]["ROWID"]
+            sent += 1
+        syncs = replica.broker.read(lambda connection: all_syncs(connection, incoming=True))
+        self._courier.tell(protocol.MERGE_SYNCS, syncs)
+        self._remember(remote.id, point)
+
+    def _remember(self, remote_id: str, point: int) -> None:
+        self._replica.broker.write(lambda connection: set_sync(connection, remote_id, point, incoming=False))
+
+    # --- whole databases ---------------------------------------------------------------------------
+
+    def _send_whole(self, operation: str, info: dict[str, Any]) -> None:
+        broker = self._replica.broker
+        path = broker.newest.path
+        copy = self._device_run(snapshot, self._disk, broker.place, path)
+        try:
+            worth_s = self._courier.bring(copy, info["id"])
+        finally:
+            self._device_run(files.remove_if_there, self._disk, copy)
+        if operation == protocol.RSYNC_THEN_MERGE:
+            worth_s += info["max_row"] / protocol.MERGED_ROWS_PER_SECOND
+        self._courier.tell(operation, info["id"], os.path.basename(path), more_time_s=worth_s)
+
+
+def _parsed(reply: Reply) -> Any:
+    try:
+        return json.loads(reply.body)
+    except (ValueError, RecursionError):
+        raise NodeFailed("its answer is no JSON")
+
+
+def _state_of(reply: Reply) -> RemoteState:
+    if not reply.is_success:
+        raise NodeFailed(f"sync was answered with {reply.status} {reply.reason}")
+    try:
+        return RemoteState.of_mapping(_parsed(reply))
+    except InvalidValue as error:
+        raise NodeFailed(f"its answer is of no use: {error}")

@@ -1,0 +1,215 @@
+"""What a replicator does with one database: clean it, bring it to where it belongs, remove it if it may.
+
+Spec: account-container.md §13. A database is compared with its copies one after another. One that does not
+belong here is brought to where it does and then removed. One that was deleted long ago is removed, one that
+is broken or lies under a wrong name is quarantined. Failures are counted and never end the pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from swift.base.errors import LockTimeout, NoSpace
+from swift.base.timestamp import Timestamp
+from swift.db import files
+from swift.db.broker import Engine
+from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
+from swift.db.files import Place
+from swift.dbsync import handoffs
+from swift.dbsync.courier import Courier, NodeFailed
+from swift.dbsync.reclaim import age, reclaim, remove_leftovers
+from swift.dbsync.replica import Replica
+from swift.dbsync.session import RemoteUnmounted, Session
+from swift.ring.device import Node
+from swift.ring.view import RingView
+from swift.runtime.daemon import Desk
+
+if TYPE_CHECKING:
+    from swift.dbsync.daemon import DatabaseReplicator
+
+
+class Visits:
+    """Visits to the databases of one device during one pass."""
+
+    def __init__(self, duty: DatabaseReplicator, device: str, desk: Desk):
+        context = duty.context
+        self._duty = duty
+        self._device = device
+        self._desk = desk
+        self._tally = desk.tally
+        self._log = context.telemetry.log
+        self._run = context.pools.run(device)
+        self._engine = Engine(disk=duty.disk, run=self._run, warn=self._log.warning)
+        #: Whether a database was seen whose directory fits its names: the hash path settings are right then.
+        self._names_fit = False
+        #: How often each node failed: address → device → count.
+        self.failed: dict[str, dict[str, int]] = {}
+
+    def visit(self, place: Place) -> None:
+        """Replicate one database; whatever goes wrong is counted and logged."""
+        started_s = self._desk.clock.monotonic()
+        replica = self._duty.kind.replica_at(place, self._engine)
+        try:
+            if replica.broker.refresh():
+                self._tally.add("attempts")
+                if self._is_in_its_place(replica):
+                    self._process(replica)
+        except DatabaseMissing:
+            # It was removed or replaced while we looked; the next pass sees what is there.
+            return
+        except DatabaseBroken as error:
+            self._tally.add("failures")
+            self._quarantine(place, str(error))
+        except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
+            self._tally.add("failures")
+            self._log.error(f"ERROR cannot replicate {place.directory}: {error}")
+        finally:
+            replica.broker.close()
+        self._tally.timing("timing", self._desk.clock.monotonic() - started_s)
+
+    # --- is it what it seems -----------------------------------------------------------------------
+
+    def _is_in_its_place(self, replica: Replica) -> bool:
+        """Whether the directory is the one of the names in the database; quarantines it otherwise."""
+        names = replica.broker.read(replica.names, merged=False)
+        place = replica.broker.place
+        if self._duty.context.hasher.hexdigest(*names) == place.name_hash:
+            self._names_fit = True
+            self._duty.kind.identify(replica, names)
+            return True
+        self._tally.add("failures")
+        what = f"{place.directory} holds the database of {'/'.join(names)}"
+        if self._names_fit:
+            self._quarantine(place, what)
+        else:
+            # With wrong hash path settings everything would look misplaced.
+            self._log.error(f"ERROR {what}; are the hash path settings in swift.conf right?")
+        return False
+
+    def _quarantine(self, place: Place, why: str) -> None:
+        try:
+            moved = self._run(files.quarantine, self._duty.disk, place)
+        except OSError as error:
+            self._log.error(f"ERROR {why}; cannot be quarantined: {error}")
+        else:
+            self._log.error(f"ERROR {why}; quarantined to {moved}")
+
+    # --- where does it belong ----------------------------------------------------------------------
+
+    def _process(self, replica: Replica) -> None:
+        duty, broker = self._duty, replica.broker
+        now = Timestamp(duty.context.clock.time())
+        self._clean(replica, now)
+        before = age(now, duty.settings.reclaim_age)
+        if broker.read(lambda connection: replica.old.is_reclaimable(connection, before)):
+            if handoffs.remove(broker, self._run, lambda c: replica.old.is_reclaimable(c, before)):
+                self._tally.add(f"removes.{self._device}")
+            return
+        view = duty.ring.view()
+        part = view.partition_of(bytes.fromhex(broker.place.name_hash))
+        primaries = view.primaries(part)
+        index = self._own_index(view, primaries)
+        if str(part) != broker.place.partition:
+            index = None
+            self._log.error(
+                f"Found {broker.place.directory} when it should be on partition {part}; will replicate out "
+                "and remove."
+            )
+        # A copy here is removed only if nothing has changed since this moment.
+        seen = broker.read(replica.info)
+        others = primaries if index is None else (*primaries[index + 1 :], *primaries[:index])
+        answers = self._tell(replica, view, part, others, now)
+        if index is None:
+            self._leave(replica, seen, answers)
+
+    def _clean(self, replica: Replica, now: Timestamp) -> None:
+        """Forget what is too old."""
+        reclaim_age, place = self._duty.settings.reclaim_age, replica.broker.place
+        reclaim(replica.broker, replica.old, now, reclaim_age)
+        before_s = now.seconds - reclaim_age
+        self._run(remove_leftovers, self._duty.disk, place.directory, ".tmp", before_s)
+
+    def _own_index(self, view: RingView, primaries: Sequence[Node]) -> int | None:
+        """Which of the primaries this device is, None for a handoff."""
+        ids = self._duty.own_ids(view)
+        found = (n for n, node in enumerate(primaries) if node.id in ids and node.device == self._device)
+        return next(found, None)
+
+    # --- telling others ----------------------------------------------------------------------------
+
+    def _tell(
+        self, replica: Replica, view: RingView, part: int, nodes: Sequence[Node], now: Timestamp
+    ) -> list[bool]:
+        """Bring the database to nodes; which of them have it now. Handoffs stand in for unmounted devices."""
+        waiting = list(nodes)
+        handoff_nodes = view.handoffs(part)
+        own_ids = self._duty.own_ids(view)
+        answers = []
+        while waiting:
+            node = waiting.pop(0)
+            try:
+                self._session(replica, part, node, view, now).run()
+            except RemoteUnmounted as error:
+                self._log.error(f"ERROR Remote drive not mounted: {error}")
+                spare = next((n for n in handoff_nodes if not self._is_this_device(n, own_ids)), None)
+                if spare is not None:
+                    waiting.append(spare)
+                self._note(node, False)
+                answers.append(False)
+            except NodeFailed as error:
+                self._log.error(
+                    f"ERROR syncing {replica.broker.place.directory} with {node.replication_key}: {error}"
+                )
+                self._note(node, False)
+                answers.append(False)
+            else:
+                self._note(node, True)
+                answers.append(True)
+        return answers
+
+    def _is_this_device(self, node: Node, own_ids: frozenset[int]) -> bool:
+        return node.id in own_ids and node.device == self._device
+
+    def _session(self, replica: Replica, part: int, node: Node, view: RingView, now: Timestamp) -> Session:
+        duty = self._duty
+        region = next((d.region for d in view.devices if d and d.id in duty.own_ids(view)), node.region)
+        courier = Courier(
+            duty.means,
+            node,
+            part,
+            replica.broker.place.name_hash,
+            run=self._run,
+            is_remote_region=node.region != region,
+        )
+        return Session(
+            replica,
+            courier,
+            duty.settings,
+            self._tally,
+            disk=duty.disk,
+            run=self._run,
+            now=now,
+            many_policies=len(duty.context.policies) > 1,
+        )
+
+    def _note(self, node: Node, came_through: bool) -> None:
+        self._tally.add("successes" if came_through else "failures")
+        if not came_through:
+            devices = self.failed.setdefault(node.replication_ip, {})
+            devices[node.device] = devices.get(node.device, 0) + 1
+
+    # --- leaving -----------------------------------------------------------------------------------
+
+    def _leave(self, replica: Replica, seen: dict[str, Any], answers: Sequence[bool]) -> None:
+        """Remove a database that does not belong here, when enough nodes have all of it."""
+        needed = self._duty.settings.handoff_delete
+        enough = sum(answers) >= min(needed, len(answers)) if needed else all(answers)
+        if not enough or not answers:
+            return
+
+        def is_unchanged(connection: Any) -> bool:
+            return replica.info(connection) == seen and not replica.holds_unsplit_rows(connection)
+
+        if handoffs.remove(replica.broker, self._run, is_unchanged):
+            self._tally.add(f"removes.{self._device}")
