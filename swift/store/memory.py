@@ -33,6 +33,7 @@ from swift.store.api import (
 from swift.store.chooser import choose
 from swift.store.errors import BadFragmentIndex, CorruptBody, Damaged
 from swift.store.filenames import DATA, META, data_name, meta_name, parse_name, tombstone_name
+from swift.store.fragmentwalk import FragmentWalk, archive_walk
 from swift.store.hashes import SuffixFeeds, SuffixHash
 from swift.store.layout import suffix_of
 from swift.store.metadata import Metadata
@@ -374,18 +375,33 @@ class MemoryUpkeep:
     def audit(self, location: Location, *, full: bool, pace: Pace, temporary_age_s: float) -> AuditReport:
         """See ``Upkeep``; there are no partial files here."""
         before = len(self._store.quarantined)
-        found = self.find(location, Viewpoint(self._store.clock.time(), open_expired=True))
+        view = Viewpoint(self._store.clock.time(), open_expired=True)
+        found = self.find(location, view)
         read = 0
-        if found.key is not None and found.state.kind == LIVE and full:
-            stored = self._store.open(found.key, Viewpoint(self._store.clock.time(), open_expired=True))
+        if found.key is not None and found.state.kind == LIVE:
             try:
-                read = sum(map(len, stored.blocks(0, found.state.size)))
-                pace(read)
+                walk = archive_walk(location.policy, found.state)
+                if full:
+                    read = self._read_all(self._store.open(found.key, view), walk, pace)
+            except Damaged as error:
+                self._quarantine(location, str(error))
             except CorruptBody:
-                read = 0
+                # It is quarantined already, which the report below tells.
+                pass
         if len(self._store.quarantined) > before:
             return AuditReport(Found(None, ObjectState()), self._store.quarantined[-1][1])
         return AuditReport(found, None, read)
+
+    def _read_all(self, stored: MemoryObject, walk: FragmentWalk | None, pace: Pace) -> int:
+        read = 0
+        for piece in stored.blocks(0, stored.state.size):
+            if walk is not None:
+                walk.feed(piece)
+            read += len(piece)
+            pace(len(piece))
+        if walk is not None:
+            walk.finish()
+        return read
 
     def purge(self, location: Location, handed: HandedOver) -> bool:
         """See ``Upkeep``."""

@@ -41,6 +41,7 @@ from swift.store.filenames import (
     parse_name,
     tombstone_name,
 )
+from swift.store.fragmentwalk import FragmentWalk, archive_walk
 from swift.store.hashes import HASHES_FILE, JOURNAL_FILE, LOCK_FILE
 from swift.store.layout import is_suffix, partition_dir, suffix_of
 from swift.store.metadata import CHECKSUM_ATTRIBUTE, read_metadata_blob
@@ -55,8 +56,6 @@ if TYPE_CHECKING:
 _TRIES = 5
 READ_BYTES = 1 << 20
 _UNREADABLE = frozenset((errno.EIO, errno.ENODATA, errno.EUCLEAN))
-#: What an erasure coded archive must tell to be of any use (object-disk.md §5).
-_EC_NEEDED = ("Content-Length", "X-Object-Sysmeta-Ec-Frag-Index", "X-Object-Sysmeta-Ec-Etag")
 
 
 def _is_meta_until(name: str, timestamp: Timestamp) -> bool:
@@ -155,11 +154,8 @@ class FileUpkeep:
                 store.invalidate(location.device, location.partition, location.policy, suffixes)
         if loaded.fd is None or found.state.kind != LIVE:
             return AuditReport(found)
-        if location.policy.is_ec:
-            missing = [name for name in _EC_NEEDED if name not in found.state.metadata]
-            if missing:
-                raise Damaged(f"metadata lacks {missing[0]}")
-        read = self._read_all(loaded, pace) if full else 0
+        walk = archive_walk(location.policy, found.state)
+        read = self._read_all(loaded, pace, walk) if full else 0
         return AuditReport(found, None, read, loaded.data_path)
 
     def _add_checksum(self, path: str) -> None:
@@ -173,7 +169,7 @@ class FileUpkeep:
             digest = md5(blob, usedforsecurity=False).hexdigest().encode()
             write_attribute(disk, path, CHECKSUM_ATTRIBUTE, digest)
 
-    def _read_all(self, loaded: Loaded, pace: Pace) -> int:
+    def _read_all(self, loaded: Loaded, pace: Pace, walk: FragmentWalk | None) -> int:
         """Read the body past its checksum; raises ``Damaged`` unless the file was replaced meanwhile."""
         disk, state, fd = self._store.disk, loaded.state, loaded.fd
         assert fd is not None
@@ -188,6 +184,8 @@ class FileUpkeep:
             if not piece:
                 raise Damaged(f"body ends {state.size - offset} bytes early")
             digest.update(piece)
+            if walk is not None:
+                walk.feed(piece)
             # Nobody asked for this object: reading it must not push out of memory what somebody did.
             disk.drop_cache(fd, offset, len(piece))
             offset += len(piece)
@@ -195,6 +193,8 @@ class FileUpkeep:
         if digest.hexdigest() != state.metadata.get("ETag"):
             self._still_there(loaded)
             raise Damaged(f"MD5 of the body is {digest.hexdigest()}, not {state.metadata.get('ETag')}")
+        if walk is not None:
+            walk.finish()
         return offset
 
     def _still_there(self, loaded: Loaded) -> None:

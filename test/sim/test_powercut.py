@@ -21,7 +21,16 @@ from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.platform.space import SpaceGuard
 from swift.policy.policy import ErasureCode, Policy
-from swift.store.api import ABSENT, DELETED, LIVE, AsyncUpdate, ObjectKey, Viewpoint
+from swift.store.api import (
+    ABSENT,
+    DELETED,
+    LIVE,
+    AsyncUpdate,
+    HandedOver,
+    Location,
+    ObjectKey,
+    Viewpoint,
+)
 from swift.store.engine import EngineRules, FileStore
 from swift.store.errors import CorruptBody
 from swift.store.hashes import SuffixHasher
@@ -251,6 +260,19 @@ def commit(store, key, second, fragment):
         edit.commit(at(second), fragment)
 
 
+def purge(world, key, second, *, fragment=None, meta=None):
+    """Forget what another node has; until that is durable it may all be there, or some of it."""
+    location = Location(key.device, key.partition, key.policy, key.hash)
+    handed = HandedOver(at(second), fragment, meta_timestamp=None if meta is None else at(meta))
+    if meta is not None:
+        # The data may be there without what was posted to it, as both were handed over.
+        world.allowed[key].add((LIVE, world.current[key][1], "blue", world.current[key][3]))
+    world.allowed[key].add(ABSENT_OUTCOME)
+    world.store.upkeep.purge(location, handed)
+    world.current[key] = ABSENT_OUTCOME
+    world.cut_power()
+
+
 # --- stories ----------------------------------------------------------------------------------------
 
 A = key_of("a")
@@ -411,6 +433,35 @@ def consolidated(world):
     world.cut_power()
 
 
+def handed_over(world):
+    """What a handoff forgets is either still there or gone; nothing older than it comes back."""
+    world.watch()
+    world.put(A, 1, b"one", "red")
+    world.post(A, 2, "green")
+    world.put(A, 3, b"two", "blue")
+    world.post(A, 4, "white")
+    purge(world, A, 3, meta=4)
+    world.put(A, 5, b"three", "red")
+    world.delete(A, 6)
+    purge(world, A, 6)
+    world.store.upkeep.remove_partition(A.device, A.partition, A.policy)
+    world.cut_power()
+    world.put(A, 7, b"life goes on", "black")
+
+
+def archives_handed_over(world):
+    key = key_of("ec", EC)
+    world.watch()
+    world.archive(key, 1, b"archive one")
+    world.commit(key, 1, b"archive one")
+    world.archive(key, 2, b"archive two")
+    world.archive(key, 2, b"other index", fragment=4)
+    world.commit(key, 2, b"archive two")
+    purge(world, key, 2, fragment=INDEX)
+    world.archive(key, 3, b"archive three")
+    world.commit(key, 3, b"archive three")
+
+
 def updates(world):
     """A container update that was kept is kept."""
     kept = []
@@ -446,6 +497,8 @@ STORIES = [
     damage,
     reclaimed,
     larger_part_power,
+    handed_over,
+    archives_handed_over,
     consolidated,
     updates,
 ]
