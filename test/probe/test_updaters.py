@@ -71,7 +71,7 @@ def run_once(cluster, name, node):
 
 def stop_updaters(cluster, sig=signal.SIGKILL):
     for node in cluster.plan.node_numbers():
-        cluster.kill(f"object-updater-{node}", sig)
+        cluster.kill(f"daemons-{node}", sig)
 
 
 def leave_pendings(cluster, count, container="late"):
@@ -116,13 +116,13 @@ def test_a_killed_updater_loses_nothing_and_a_damaged_update_stops_nothing(own_c
     bad.write_bytes(b"cut off")
     _slow_down(own_cluster)
     for node in own_cluster.plan.node_numbers():
-        own_cluster.restart(f"object-updater-{node}")
+        own_cluster.restart(f"daemons-{node}")
     own_cluster.await_true(lambda: len(pendings(own_cluster)) < before - 5, "some were delivered")
     stop_updaters(own_cluster)
     left = len(pendings(own_cluster))
     assert 0 < left < before
     for node in own_cluster.plan.node_numbers():
-        own_cluster.restart(f"object-updater-{node}")
+        own_cluster.restart(f"daemons-{node}")
     own_cluster.await_true(lambda: not pendings(own_cluster), "the rest was delivered", 60)
     assert set(map(tuple, rows(own_cluster, "late").values())) == {tuple(names)}
     assert (device / "quarantined" / "objects" / bad.name).read_bytes() == b"cut off"
@@ -159,12 +159,16 @@ def test_accounts_know_their_counts_soon_after_uploads(own_cluster):
 
 
 def test_daemons_survive_sighup_and_end_at_sigterm(own_cluster):
-    for name in ("object-updater-1", "container-updater-1"):
-        log = own_cluster.plan.logs / f"{name}.log"
-        own_cluster.await_true(lambda log=log: "Starting" in log.read_text(), f"{name} has started")
-        pid = own_cluster.pid(name)
-        os.kill(pid, signal.SIGHUP)
-        # Its end would be logged by the time that the second signal has arrived.
-        own_cluster.kill(name, signal.SIGTERM)
-        assert f"Exited {pid}" in log.read_text()
-        assert "Traceback" not in log.read_text()
+    log = own_cluster.plan.logs / "daemons-1.log"
+    names = ("object-updater", "container-updater", "container-replicator", "account-replicator")
+    for name in names:
+        own_cluster.await_true(
+            lambda name=name: f"{name}: Starting" in log.read_text(), f"{name} has started"
+        )
+    pid = own_cluster.pid("daemons-1")
+    os.kill(pid, signal.SIGHUP)
+    # Their end would be logged by the time that the second signal has arrived.
+    own_cluster.kill("daemons-1", signal.SIGTERM)
+    for name in names:
+        assert f"{name}: Exited {pid}" in log.read_text()
+    assert "Traceback" not in log.read_text()

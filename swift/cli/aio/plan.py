@@ -20,7 +20,12 @@ PLAN_VERSION = 1
 #: Every node gets this many ports: object, container, account.
 PORTS_PER_NODE = 10
 #: The daemons of a node: name → the server whose configuration file they read.
-DAEMONS = {"object-updater": "object", "container-updater": "container"}
+DAEMONS = {
+    "object-updater": "object",
+    "container-updater": "container",
+    "container-replicator": "container",
+    "account-replicator": "account",
+}
 #: Seconds between their passes, short so that counts are right soon after an upload.
 DAEMON_INTERVAL_S = 5
 
@@ -118,12 +123,12 @@ class Plan:
         yield Process("proxy", ("-m", "swift.cli.proxy_server", str(conf), "-v"), self.proxy_port)
 
     def daemons(self) -> Iterator[Process]:
-        """What works in the background, every daemon of every node."""
+        """What works in the background: all daemons of a node in one process."""
         for node in self.node_numbers():
-            for name, kind in DAEMONS.items():
-                conf = self.etc / f"{kind}-server" / f"{node}.conf"
-                module = f"swift.cli.{name.replace('-', '_')}"
-                yield Process(f"{name}-{node}", ("-m", module, str(conf), "-v"))
+            confs = [
+                f"{name}={self.etc / f'{kind}-server' / f'{node}.conf'}" for name, kind in DAEMONS.items()
+            ]
+            yield Process(f"daemons-{node}", ("-m", "swift.cli.aio.daemons", *confs))
 
     def save(self) -> None:
         """Remember the plan."""
