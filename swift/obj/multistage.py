@@ -150,7 +150,7 @@ def _read_footers(documents: MimeBody, *, more: bool) -> HeaderMap:
         raise HTTPError(422, "footer MD5 mismatch")
     try:
         loaded: Any = json.loads(data)
-        return {str(name).lower(): wire_value(_text(value)) for name, value in loaded.items()}
+        return {str(name).lower(): _text(value) for name, value in loaded.items()}
     except (ValueError, AttributeError, TypeError):
         raise HTTPError(400, "invalid JSON for footer doc")
 
@@ -158,7 +158,8 @@ def _read_footers(documents: MimeBody, *, more: bool) -> HeaderMap:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("a footer is not text")
-    return value
+    # Proxies put Latin-1 views of the wire bytes into the document; anything wider is decoded text.
+    return value if all(letter < "\u0100" for letter in value) else wire_value(value)
 
 
 def add_footers(plan: PutPlan, footers: HeaderMap) -> None:

@@ -21,12 +21,15 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import count, product
 from types import SimpleNamespace
 
+from swift.platform.boot import Boot
 from swift.platform.disk import Disk
 
 ROOT = 1
+#: Every disk that is mounted is another run of the kernel.
+_boots = count()
 
 
 def _error(code: int, path: object = "") -> OSError:
@@ -130,6 +133,7 @@ class SimulatedDisk(Disk):
         self._open: dict[int, list[int]] = {}
         self._locks: dict[int, int] = {}
         self._next_fd = 100
+        self._boot = Boot(f"boot-{next(_boots)}", 1.0)
         if image is not None:
             self._load(image)
 
@@ -372,6 +376,10 @@ class SimulatedDisk(Disk):
 
     def drop_cache(self, fd: int, offset: int, length: int) -> None:
         """Everything is in memory."""
+
+    def boot(self) -> Boot:
+        """See ``Disk``."""
+        return self._boot
 
     # --- Disk: names ---------------------------------------------------------------------------------
 

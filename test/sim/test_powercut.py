@@ -8,6 +8,7 @@ the states of each moment; ``SWIFT_POWER_CUT_STATES=50000`` (about) asks for mor
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import zlib
@@ -34,6 +35,7 @@ from swift.store.api import (
 from swift.store.engine import EngineRules, FileStore
 from swift.store.errors import CorruptBody
 from swift.store.hashes import SuffixHasher
+from swift.store.layout import is_suffix, partition_dir
 from swift.store.reclaim import ReclaimRules
 from swift.store.updates import decode_update
 from test.sim.powercut import ROOT, Killed, SimulatedDisk
@@ -157,6 +159,9 @@ class World:
             )
         for check in self.checks:
             check(disk, store)
+        if number % 3 == 1:
+            for device, partition, policy in {(key.device, key.partition, key.policy) for key in found}:
+                assert_hashes_are_true(disk, store, device, partition, policy)
         for key, outcome in found.items():
             store.hashes(key.device, key.partition, key.policy, list_suffixes=True)
             again = outcome_of(store, key)
@@ -184,6 +189,18 @@ def outcome_of(store, key):
         assert md5(body).hexdigest() == state.metadata["ETag"]
         return live(body, state.metadata.get("X-Object-Meta-Colour"), state.metadata["Content-Type"])
     raise AssertionError("damaged again after quarantine")
+
+
+def assert_hashes_are_true(disk, store, device, partition, policy):
+    """What replication is told, without being asked to look, is what is there."""
+    told = store.hashes(device, partition, policy)
+    path = partition_dir(TOP, policy, partition)
+    hasher = SuffixHasher(disk, store.clock, path, policy, store.rules.reclaim)
+    true = {}
+    for suffix in filter(is_suffix, disk.listdir(path) if told else ()):
+        with contextlib.suppress(FileNotFoundError):
+            true[suffix] = hasher.hash_suffix(suffix)
+    assert told == true, tree(disk)
 
 
 def shown(outcome):
@@ -412,6 +429,20 @@ def larger_part_power(world):
     world.change(A, live(b"both"), put)
 
 
+def changed_after_hashing(world):
+    """The journal that says so may be lost with the power; the hashes are right all the same."""
+    world.put(A, 1, b"body", None)
+    world.put(key_of("b"), 1, b"b", None)
+    world.store.hashes("sda", "7", GOLD)
+    world.settle()
+    world.put(A, 2, b"newer", None)
+    world.store.hashes("sda", "7", GOLD)
+    world.cut_power()
+    world.put(A, 3, b"newest", None)
+    world.delete(key_of("b"), 4)
+    world.put(key_of("new suffix"), 5, b"c", None)
+
+
 def consolidated(world):
     """Folding the journal into the hashes loses no mark that was on the device."""
 
@@ -499,6 +530,7 @@ STORIES = [
     larger_part_power,
     handed_over,
     archives_handed_over,
+    changed_after_hashing,
     consolidated,
     updates,
 ]

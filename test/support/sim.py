@@ -78,6 +78,8 @@ class Faults:
         self.stops_taking_after = {}
         #: port → event that its answers wait for.
         self.waits_for = {}
+        #: Ports whose 100 Continue promises nothing.
+        self.takes_no_footers = set()
 
 
 class _Upload:
@@ -211,7 +213,7 @@ class _Exchange:
         headers = self._upload.signals.get(time.monotonic() + 10)
         if headers is None:
             return self.reply()
-        self.continue_headers = headers
+        self.continue_headers = {} if self._port in self._transport.faults.takes_no_footers else headers
         return None
 
     def reply(self):
@@ -411,6 +413,16 @@ class SimCluster:
             yield
         finally:
             self.faults.refuses -= ports
+
+    @contextlib.contextmanager
+    def without_footers(self, *numbers):
+        """These object servers know no multi-stage PUT for a while."""
+        ports = {node_port("object", n) for n in numbers}
+        self.faults.takes_no_footers |= ports
+        try:
+            yield
+        finally:
+            self.faults.takes_no_footers -= ports
 
     @contextlib.contextmanager
     def answering(self, kind, status, *numbers):

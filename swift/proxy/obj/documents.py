@@ -82,6 +82,8 @@ class Documents:
 
     def __init__(self, *, commit: bool = False, boundary: str | None = None):
         self.commit = commit
+        #: What filters added; known when the body was read.
+        self.footers = Footers()
         self._boundary = boundary or secrets.token_hex(32)
         self._mark = b"--" + self._boundary.encode()
         #: What goes before the object's bytes.

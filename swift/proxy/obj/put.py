@@ -1,8 +1,8 @@
 """Writing a replicated object (spec: proxy.md §11).
 
 A small body is read first and then sent to every primary together with its head, one round trip a node.
-A larger one, and one that must not replace anything (``If-None-Match: *``: every node is asked before any
-stores), streams in step: nodes are opened with ``Expect: 100-continue``, every piece goes to all of
+A larger one, one that must not replace anything (``If-None-Match: *``: every node is asked before any
+stores), and one to which a filter adds footers at its end, streams in step: nodes are opened with ``Expect: 100-continue``, every piece goes to all of
 them, a failing node is dropped, and below a quorum the upload ends with 503.
 """
 
@@ -25,6 +25,7 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Controller
+from swift.proxy.obj.documents import Documents, footers_of, wants_footers
 from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
 from swift.proxy.obj.target import ObjectTarget
 from swift.proxy.results import best_response
@@ -43,15 +44,18 @@ class Uploader:
         """Store the request's body; the client's response."""
         length = request.body.length
         try:
+            documents = Documents() if wants_footers(request) else None
             small = length is not None and length <= self._context.settings.client_chunk_size
-            if small and "if-none-match" not in request.headers:
+            if small and documents is None and "if-none-match" not in request.headers:
                 size = length or 0
                 answers, need = self._put_small(request, target, attempts)
             else:
                 # An empty body goes chunked too: its end is what tells a node to store it.
                 framing = {"content-length": str(length)} if length else {"transfer-encoding": "chunked"}
+                if documents is not None:
+                    framing = documents.headers(length)
                 attempts = [{**headers, **framing} for headers in attempts]
-                answers, need, size = self._put_stream(request, target, attempts)
+                answers, need, size = self._put_stream(request, target, attempts, documents)
         except ClientDisconnected:
             self._count("client_disconnects")
             return error_response(499)
@@ -63,7 +67,8 @@ class Uploader:
         response = self._conclude(request, answers, len(attempts), need)
         if response.status == 201:
             orphans = orphans_of(attempts, answers)
-            row = row_of_put(request, size, response.headers.get("etag", ""))
+            footers = documents.footers if documents is not None else None
+            row = row_of_put(request, size, response.headers.get("etag", ""), footers)
             tell_containers(self._context, request, target, orphans, "PUT", row)
         return response
 
@@ -112,25 +117,31 @@ class Uploader:
     # a streamed body
 
     def _put_stream(
-        self, request: Request, target: ObjectTarget, attempts: list[HeaderMap]
+        self,
+        request: Request,
+        target: ObjectTarget,
+        attempts: list[HeaderMap],
+        documents: Documents | None,
     ) -> tuple[Sequence[Answer], int, int]:
         """The answers, how many must agree, and the bytes that were sent."""
         need = quorum_size(len(attempts))
         nodes = self._nodes(target)
-        opened = green.gather([partial(self._open, nodes, target, headers) for headers in attempts])
+        opened = green.gather([partial(self._open, nodes, target, documents, h) for h in attempts])
         sinks = [sink for sink in opened if isinstance(sink, _Sink)]
         answers = [answer for answer in opened if isinstance(answer, Answer)]
         try:
             if _ends_early(request, answers) or len(sinks) < need:
                 return answers, need, 0
-            size = self._pump(request, sinks, need)
+            size = self._pump(request, sinks, need, documents)
             answers += self._collect(sinks, need)
             return answers, need, size
         finally:
             for sink in sinks:
                 sink.abandon()
 
-    def _open(self, nodes: Iterator[Node], target: ObjectTarget, headers: HeaderMap) -> _Sink | Answer | None:
+    def _open(
+        self, nodes: Iterator[Node], target: ObjectTarget, documents: Documents | None, headers: HeaderMap
+    ) -> _Sink | Answer | None:
         """A node that is ready for the body, or its early final answer."""
         headers["expect"] = "100-continue"
         for node in nodes:
@@ -143,17 +154,25 @@ class Uploader:
                 self._backends.failed(node, str(error), headers)
                 continue
             if early is None:
-                return _Sink(node, exchange, headers)
+                if documents is None or documents.understood(exchange.continue_headers):
+                    return _Sink(node, exchange, headers)
+                exchange.abort()
+                self._backends.failed(node, "the node takes no footers", headers)
+                continue
             self._backends.judge(node, early.status)
             exchange.abort()
             if early.status < 500:
                 return Answer(early.status, early.reason, early.headers, node=node, attempt=headers)
         return None
 
-    def _pump(self, request: Request, sinks: list[_Sink], need: int) -> int:
+    def _pump(
+        self, request: Request, sinks: list[_Sink], need: int, documents: Documents | None = None
+    ) -> int:
         """Move the body to all sinks; its size. Raises ``HTTPError`` 413 or 503 and body errors."""
         settings, limit = self._context.settings, self._context.limits.max_file_size
         body, received = request.body, 0
+        if documents is not None:
+            self._send(sinks, documents.opening, need)
         while True:
             piece = body.read(settings.client_chunk_size)
             if not piece:
@@ -161,13 +180,19 @@ class Uploader:
             received += len(piece)
             if received > limit:
                 raise HTTPError(413, "Your request is too large.", content_type=TEXT)
-            for sink in sinks:
-                sink.send(piece, self._backends)
-            if sum(sink.alive for sink in sinks) < need:
-                raise HTTPError(503)
+            self._send(sinks, piece, need)
+        if documents is not None:
+            documents.footers = footers_of(request)
+            self._send(sinks, documents.closing(documents.footers), need)
         for sink in sinks:
             sink.finish(self._backends)
         return received
+
+    def _send(self, sinks: list[_Sink], piece: bytes, need: int) -> None:
+        for sink in sinks:
+            sink.send(piece, self._backends)
+        if sum(sink.alive for sink in sinks) < need:
+            raise HTTPError(503)
 
     def _collect(self, sinks: list[_Sink], need: int) -> list[Answer]:
         box = green.Mailbox()
