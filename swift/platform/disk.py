@@ -11,11 +11,15 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
+import functools
 import os
 from collections.abc import Callable
 from typing import Any
 
+from swift.platform.boot import Boot, read_boot
+
 _KEEP_SIZE = 1
+_this_boot = functools.cache(read_boot)
 #: What filesystems answer that do not know O_TMPFILE, fallocate or RWF_NOWAIT.
 UNSUPPORTED = frozenset((errno.EOPNOTSUPP, errno.ENOSYS, errno.EISDIR, errno.EINVAL))
 
@@ -106,6 +110,10 @@ class Disk:
                 return None
             raise
         return bytes(buffer) if got == size_bytes else None
+
+    def boot(self) -> Boot:
+        """The run of the kernel whose page cache the files are in."""
+        return _this_boot()
 
     def drop_cache(self, fd: int, offset: int, length: int) -> None:
         """Tell the kernel that these bytes will not be read again soon."""

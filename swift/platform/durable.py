@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import secrets
 import string
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from swift.platform.disk import Disk
 
@@ -156,10 +156,12 @@ def replace_file(
     temporary_directory: str | None = None,
     unsynced: Sequence[str] = (),
     mode: int | None = None,
+    attributes: Mapping[str, bytes] | None = None,
 ) -> None:
     """Set the whole content of ``path`` atomically and durably; raises OSError and leaves the old one.
 
     ``unsynced`` are the directories from ``make_directories`` of its directory; ``mode`` are its permissions.
+    ``attributes`` come with the content.
     """
     directory = os.path.dirname(path)
     file = open_temporary(disk, temporary_directory or directory)
@@ -167,6 +169,8 @@ def replace_file(
         write_all(disk, file.fd, data)
         if mode is not None:
             disk.fchmod(file.fd, mode)
+        for name, value in (attributes or {}).items():
+            disk.setxattr(file.fd, name, value)
         disk.fsync(file.fd)
         for parent in unsynced:
             sync_directory(disk, parent)

@@ -3,6 +3,10 @@
 ``hashes.pkl`` holds the last known hash of every suffix, ``hashes.invalid`` is a journal of suffixes that
 changed since. Writers append to the journal before a file becomes visible; whoever asks for hashes folds
 the journal into the pickle and computes the dirty ones afresh. Both files change only under ``.lock``.
+
+The journal is not synced with every change, so a power cut may lose its end. Therefore the pickle carries
+the id of the kernel's run in an attribute, and one of an earlier run is not believed: the partition is
+hashed anew once (doc/decisions/0005-hashes-after-a-crash.md).
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from swift.base.pickles import PickleRefused, restricted_loads
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories, replace_file, write_all
 from swift.platform.locks import file_lock, lock_directory
+from swift.platform.xattrs import read_attribute
 from swift.policy.policy import Policy
 from swift.store.chooser import Choice, choose
 from swift.store.layout import is_suffix
@@ -26,6 +31,8 @@ from swift.store.reclaim import ReclaimRules, clean_up, files_to_remove, remove_
 HASHES_FILE = "hashes.pkl"
 JOURNAL_FILE = "hashes.invalid"
 LOCK_FILE = ".lock"
+#: On ``hashes.pkl``: the run of the kernel in which it was written.
+BOOT_ATTRIBUTE = "user.swift.boot"
 _RESERVED = frozenset(("valid", "updated"))
 
 #: A digest (replicated) or key → digest (erasure coding); None means dirty.
@@ -73,7 +80,7 @@ def _read_file(disk: Disk, path: str) -> bytes | None:
 
 
 def read_hashes(disk: Disk, partition_path: str) -> dict[str, Any]:
-    """``hashes.pkl``; ``{"valid": False}`` when it is missing or unreadable. Raises OSError."""
+    """``hashes.pkl``; ``{"valid": False}`` when it is missing, unreadable or outdated. Raises OSError."""
     data = _read_file(disk, f"{partition_path}/{HASHES_FILE}")
     invalid: dict[str, Any] = {"valid": False}
     if data is None:
@@ -89,14 +96,32 @@ def read_hashes(disk: Disk, partition_path: str) -> dict[str, Any]:
             return invalid
     hashes.setdefault("valid", True)
     hashes.setdefault("updated", -1)
-    return hashes
+    return hashes if _is_of_this_boot(disk, f"{partition_path}/{HASHES_FILE}", hashes) else invalid
+
+
+def _is_of_this_boot(disk: Disk, path: str, hashes: dict[str, Any]) -> bool:
+    """Whether no change that should be in these hashes can have been lost by a crash of the machine."""
+    boot = disk.boot()
+    if not boot.id:
+        return True
+    try:
+        mark = read_attribute(disk, path, BOOT_ATTRIBUTE)
+    except FileNotFoundError:
+        return False
+    if mark is None:
+        # Written by a server of another kind, which is believed as far as it believes itself.
+        updated = hashes["updated"]
+        return isinstance(updated, int | float) and updated >= boot.began_s
+    return mark == boot.id.encode()
 
 
 def write_hashes(disk: Disk, partition_path: str, hashes: dict[str, Any], now_s: float) -> None:
     """Replace ``hashes.pkl``; the caller holds ``.lock``. Raises OSError."""
     hashes["updated"] = now_s
     hashes.setdefault("valid", True)
-    replace_file(disk, f"{partition_path}/{HASHES_FILE}", pickle.dumps(hashes, 2))
+    boot = disk.boot()
+    attributes = {BOOT_ATTRIBUTE: boot.id.encode()} if boot.id else None
+    replace_file(disk, f"{partition_path}/{HASHES_FILE}", pickle.dumps(hashes, 2), attributes=attributes)
 
 
 def consolidate(disk: Disk, partition_path: str, now_s: float) -> dict[str, Any]:

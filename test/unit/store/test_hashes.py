@@ -8,6 +8,7 @@ import pickle
 import pytest
 
 from swift.base.clock import ManualClock
+from swift.platform.boot import Boot
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy
 from swift.store.hashes import SuffixHasher, consolidate, mark_dirty, read_hashes, write_hashes
@@ -71,7 +72,49 @@ def test_an_unreadable_cache_is_invalid(part, content):
 def test_a_missing_cache_is_invalid_and_old_ones_are_completed(part):
     assert read_hashes(Disk(), str(part)) == {"valid": False}
     (part / "hashes.pkl").write_bytes(pickle.dumps({"abc": "1"}, 2))
-    assert read_hashes(Disk(), str(part)) == {"abc": "1", "valid": True, "updated": -1}
+    assert read_hashes(Kernel(Boot()), str(part)) == {"abc": "1", "valid": True, "updated": -1}
+
+
+class Kernel(Disk):
+    """A disk below another run of the kernel."""
+
+    def __init__(self, boot):
+        self._boot = boot
+
+    def boot(self):
+        return self._boot
+
+
+def test_hashes_of_an_earlier_run_of_the_kernel_are_computed_once_more(part):
+    """The journal of changes just before a power cut may be lost."""
+    add(part, "5000000000.00000.data")
+    before, after = Kernel(Boot("before", 1.0)), Kernel(Boot("after", 2.0))
+
+    def get(disk):
+        return SuffixHasher(disk, ManualClock(NOW_S), str(part), GOLD, ReclaimRules()).get()
+
+    first = get(before)
+    add(part, "5000000001.00000.data")
+    assert get(before) == first
+    second = get(after)
+    assert second != first
+    add(part, "5000000002.00000.data")
+    assert get(after) == second
+
+
+def test_folding_the_journal_does_not_make_an_earlier_run_s_hashes_believed(part):
+    write_hashes(Kernel(Boot("before", 1.0)), str(part), {"abc": "1"}, 5.0)
+    dirty(part, "def")
+    after = Kernel(Boot("after", 2.0))
+    assert consolidate(after, str(part), 6.0) == {"def": None, "valid": False, "updated": 6.0}
+    assert read_hashes(after, str(part))["valid"] is False
+
+
+def test_hashes_of_a_server_that_leaves_no_mark_are_believed_when_they_are_of_this_run(part):
+    (part / "hashes.pkl").write_bytes(pickle.dumps({"abc": "1", "valid": True, "updated": 5.0}, 2))
+    assert read_hashes(Kernel(Boot("this", 4.0)), str(part))["abc"] == "1"
+    assert read_hashes(Kernel(Boot("this", 6.0)), str(part)) == {"valid": False}
+    assert read_hashes(Kernel(Boot()), str(part))["abc"] == "1"
 
 
 def test_an_invalid_cache_is_rebuilt_by_listing(part):

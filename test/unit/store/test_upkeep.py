@@ -10,7 +10,7 @@ import pytest
 from swift.platform.disk import Disk
 from swift.store.api import ABSENT, HandedOver, Location
 from swift.store.metadata import CHECKSUM_ATTRIBUTE
-from test.contract.test_store import GOLD, NOW, NOW_S, FileBench, delete, key_of, post, put, ts
+from test.contract.test_store import NOW, NOW_S, FileBench, delete, key_of, post, put, ts
 
 KEY = key_of()
 AT = Location(KEY.device, KEY.partition, KEY.policy, KEY.hash)
