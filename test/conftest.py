@@ -11,7 +11,7 @@ from test.support.cluster import LiveCluster
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
     """A live cluster that no test of the session damages."""
-    live = LiveCluster(tmp_path_factory.mktemp("cluster") / "data")
+    live = LiveCluster(tmp_path_factory.mktemp("cluster") / "data", ec="2+1")
     live.start()
     yield live
     live.stop()

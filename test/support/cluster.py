@@ -55,7 +55,7 @@ def login(host, user):
 class LiveCluster:
     """Real processes; ``request`` speaks HTTP to the proxy with the test user's token."""
 
-    def __init__(self, root, *, nodes=4, replicas=3, proxy_workers=2):
+    def __init__(self, root, *, nodes=4, replicas=3, proxy_workers=2, ec=""):
         proxy_port, cache_port = free_ports(2)
         start = 20000 + secrets.randbelow(20000)
         self.plan = new_plan(
@@ -65,6 +65,7 @@ class LiveCluster:
             cache_port=cache_port,
             nodes=nodes,
             replicas=replicas,
+            ec=ec,
             proxy_workers=proxy_workers,
             part_power=6,
         )

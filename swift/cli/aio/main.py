@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import shutil
@@ -13,9 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from swift.base.errors import ConfigError, SwiftError
-from swift.cli.aio.make import make_cluster, mount_devices, unmount_devices
-from swift.cli.aio.plan import Plan, new_plan, saved_plan
+from swift.cli.aio.make import check_ec, make_cluster, mount_devices, unmount_devices
+from swift.cli.aio.plan import Plan, default_ec, new_plan, saved_plan
 from swift.cli.aio.supervisor import AlreadyRunning, RunLock, Supervisor, processes_of
+from swift.ec.codec import available_types
 
 EXAMPLES = """examples:
   swift-aio start ~/swift-data                 create (if new) and start a cluster in the background
@@ -44,6 +46,9 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--cache-port", type=_port, help="port of the cache (11311)")
     start.add_argument("--nodes", type=int, help="storage nodes, one device each (4)")
     start.add_argument("--replicas", type=int, help="copies of everything (3)")
+    start.add_argument(
+        "--ec", metavar="K+M|none", help="code of the second policy, named ec (2+1; 4+2 from 7 nodes on)"
+    )
     start.add_argument("--workers", type=int, help="proxy worker processes (2)")
     start.add_argument("--xfs", action="store_true", default=None, help="devices are XFS images; needs root")
     status = commands.add_parser("status", help="show its processes")
@@ -91,6 +96,7 @@ def _plan_of(args: argparse.Namespace) -> Plan:
         "cache_port": args.cache_port,
         "nodes": args.nodes,
         "replicas": args.replicas,
+        "ec": "" if args.ec == "none" else args.ec,
         "proxy_workers": args.workers,
         "xfs": args.xfs,
     }
@@ -101,6 +107,9 @@ def _plan_of(args: argparse.Namespace) -> Plan:
         plan = new_plan(args.data, **choices)
         if plan.nodes < plan.replicas:
             raise ConfigError(f"{plan.replicas} replicas need at least as many nodes, not {plan.nodes}")
+        if args.ec is None and available_types():
+            plan = dataclasses.replace(plan, ec=default_ec(plan.nodes))
+        check_ec(plan)
         return plan
     different = [n for n, v in choices.items() if v is not None and v != getattr(plan, n)]
     if different:
@@ -226,7 +235,12 @@ def _command(name: str) -> str:
 def _welcome(plan: Plan) -> str:
     swift, own = _command("swift"), _command("swift-aio")
     auth = f"-A {plan.auth_url} -U {plan.user} -K {plan.key}"
-    return f"""The cluster in {plan.root} is up: {plan.nodes} devices, {plan.replicas} replicas.
+    policies = f"{plan.replicas} replicas"
+    coded = ""
+    if plan.ec:
+        policies += f", or {plan.ec} erasure coded"
+        coded = f"\n  {swift} {auth} post -H 'X-Storage-Policy: ec' archive"
+    return f"""The cluster in {plan.root} is up: {plan.nodes} devices, {policies}.
 
   endpoint  {plan.storage_url}
   auth      {plan.auth_url}
@@ -236,7 +250,7 @@ def _welcome(plan: Plan) -> str:
 
 Try next:
   {swift} {auth} stat
-  {swift} {auth} upload photos /etc/hostname
+  {swift} {auth} upload photos /etc/hostname{coded}
   curl -i -H 'X-Auth-User: {plan.user}' -H 'X-Auth-Key: {plan.key}' {plan.auth_url}
   curl http://{plan.ip}:{plan.proxy_port}/info
   {own} stop {plan.root}

@@ -10,7 +10,8 @@ import tempfile
 from pathlib import Path
 
 from swift.base.errors import ConfigError
-from swift.cli.aio.plan import DAEMON_INTERVAL_S, DAEMONS, Plan
+from swift.cli.aio.plan import DAEMON_INTERVAL_S, DAEMONS, Plan, parse_ec
+from swift.ec.codec import DEFAULT_EC_TYPE, Codec, CodecError, available_types
 from swift.ring.builder import RingBuilder
 
 _XATTR = "user.swift.probe"
@@ -49,11 +50,36 @@ def make_cluster(plan: Plan) -> None:
 def _write_configs(plan: Plan) -> None:
     swift_conf = f"[swift-hash]\nswift_hash_path_suffix = {plan.hash_suffix}\n"
     policy = "\n[storage-policy:0]\nname = gold\ndefault = yes\n"
-    _write(plan.etc / "swift.conf", swift_conf + policy, mode=0o600)
+    _write(plan.etc / "swift.conf", swift_conf + policy + _ec_policy(plan), mode=0o600)
     _write(plan.etc / "proxy-server.conf", _proxy_conf(plan), mode=0o600)
     for kind in ("account", "container", "object"):
         for node in plan.node_numbers():
             _write(plan.etc / f"{kind}-server" / f"{node}.conf", _storage_conf(plan, kind, node))
+
+
+def _ec_policy(plan: Plan) -> str:
+    if not plan.ec:
+        return ""
+    data, parity = parse_ec(plan.ec)
+    return (
+        "\n[storage-policy:1]\nname = ec\npolicy_type = erasure_coding\n"
+        f"ec_type = {available_types()[0]}\n"
+        f"ec_num_data_fragments = {data}\nec_num_parity_fragments = {parity}\n"
+    )
+
+
+def check_ec(plan: Plan) -> None:
+    """Raise ``ConfigError`` when the plan's erasure code cannot work here."""
+    if not plan.ec:
+        return
+    data, parity = parse_ec(plan.ec)
+    if plan.fragments > plan.nodes:
+        raise ConfigError(f"{plan.ec} needs at least {plan.fragments} nodes, not {plan.nodes}")
+    types = available_types()
+    try:
+        Codec(types[0] if types else DEFAULT_EC_TYPE, data, parity)
+    except CodecError as error:
+        raise ConfigError(f"--ec {plan.ec}: {error}")
 
 
 def _write(path: Path, text: str, *, mode: int = 0o644) -> None:
@@ -144,8 +170,11 @@ use = egg:swift#recon
 
 
 def _make_rings(plan: Plan) -> None:
-    for kind in ("account", "container", "object"):
-        builder = RingBuilder(plan.part_power, plan.replicas, 1)
+    rings = {kind: (kind, plan.replicas) for kind in ("account", "container", "object")}
+    if plan.ec:
+        rings["object-1"] = ("object", plan.fragments)
+    for name, (kind, replicas) in rings.items():
+        builder = RingBuilder(plan.part_power, replicas, 1)
         for node in plan.node_numbers():
             builder.add_device(
                 region=1,
@@ -156,8 +185,8 @@ def _make_rings(plan: Plan) -> None:
                 weight=100.0,
             )
         builder.rebalance(seed=1)
-        builder.save(str(plan.etc / f"{kind}.builder"))
-        builder.write_ring(str(plan.etc / f"{kind}.ring.gz"))
+        builder.save(str(plan.etc / f"{name}.builder"))
+        builder.write_ring(str(plan.etc / f"{name}.ring.gz"))
 
 
 # --- XFS on loop devices ----------------------------------------------------------------------------

@@ -53,6 +53,8 @@ class Plan:
     cache_port: int = 11311
     nodes: int = 4
     replicas: int = 3
+    #: The code of the second policy as ``K+M``; empty when there is only the replicated one.
+    ec: str = ""
     part_power: int = 10
     proxy_workers: int = 2
     xfs: bool = False
@@ -99,6 +101,11 @@ class Plan:
         return self.base_port + PORTS_PER_NODE * node + offset
 
     @property
+    def fragments(self) -> int:
+        """Devices that an erasure coded object is spread over; 0 without such a policy."""
+        return sum(parse_ec(self.ec)) if self.ec else 0
+
+    @property
     def auth_url(self) -> str:
         """Where tokens are given out."""
         return f"http://{self.ip}:{self.proxy_port}/auth/v1.0"
@@ -135,6 +142,21 @@ class Plan:
         values = {k: v for k, v in dataclasses.asdict(self).items() if k != "root"}
         text = json.dumps({"version": PLAN_VERSION, **values}, indent=1)
         (self.root / PLAN_FILE).write_text(text + "\n")
+
+
+def parse_ec(text: str) -> tuple[int, int]:
+    """``K+M`` as data and parity; raises ``ConfigError``."""
+    data, plus, parity = text.partition("+")
+    if not (plus and data.isascii() and data.isdigit() and parity.isascii() and parity.isdigit()):
+        raise ConfigError(f"an erasure code is K+M, for example 4+2, not {text!r}")
+    return int(data), int(parity)
+
+
+def default_ec(nodes: int) -> str:
+    """A code for so many devices that leaves one of them to stand in; empty when there are too few."""
+    if nodes >= 7:
+        return "4+2"
+    return "2+1" if nodes >= 4 else ""
 
 
 def new_plan(root: Path, **choices: object) -> Plan:

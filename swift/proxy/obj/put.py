@@ -2,8 +2,9 @@
 
 A small body is read first and then sent to every primary together with its head, one round trip a node.
 A larger one, one that must not replace anything (``If-None-Match: *``: every node is asked before any
-stores), and one to which a filter adds footers at its end, streams in step: nodes are opened with ``Expect: 100-continue``, every piece goes to all of
-them, a failing node is dropped, and below a quorum the upload ends with 503.
+stores), and one to which a filter adds footers at its end, streams in step: nodes are opened with
+``Expect: 100-continue``, every piece goes to all of them, a failing node is dropped, and below a quorum the
+upload ends with 503.
 """
 
 from __future__ import annotations
