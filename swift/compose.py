@@ -108,7 +108,9 @@ def backend_context(
     storage = StorageSettings.parse(conf)
     known = settings_class.known_names() | StorageSettings.known_names() | LogSettings.known_names()
     for key in sorted(set(local_conf) - known - {"swift_dir", "log_requests", "set log_name"}):
-        telemetry.log.warning(f"[app:{name}]: unknown option {key}")
+        reason = settings_class.without_effect.get(key)
+        told = f"unknown option {key}" if reason is None else f"option {key} has no effect: {reason}"
+        telemetry.log.warning(f"[app:{name}]: {told}")
     settings = settings_class.parse(conf, source=f"[app:{name}]")
     context = BackendContext(
         devices=Devices(storage.devices, mount_check=storage.mount_check),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from swift.base.errors import ConfigError
 from swift.config.kinds import INTEGER, LIST, NUMBER, TEXT_KIND, TRUTH, Kind
@@ -74,6 +74,9 @@ def option(
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """Base of all sections; subclasses only declare ``option`` fields."""
+
+    #: Names that other releases read and this one does not need, each with the reason.
+    without_effect: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def options(cls) -> Iterator[Option]:

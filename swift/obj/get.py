@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from swift.base.etag import unquote_etag
 from swift.base.ranges import ByteRanges, Span
+from swift.base.truth import is_true
 from swift.green import Task, spawn
 from swift.http.body import BodyError
 from swift.http.conditional import failed_condition, is_conditional
@@ -19,6 +20,7 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.http.status import default_body
+from swift.obj.settings import ObjectSettings
 from swift.runtime.diskcalls import Run
 from swift.store.api import ObjectState, StoredObject
 from swift.store.errors import CorruptBody
@@ -52,6 +54,16 @@ def object_headers(state: ObjectState, stored: frozenset[str]) -> HeaderMap:
     if state.fragments:
         headers["x-backend-fragments"] = json.dumps({t.internal: found for t, found in state.fragments})
     return headers
+
+
+def keeps_cache(request: Request, state: ObjectState, settings: ObjectSettings) -> bool:
+    """Whether the kernel should keep the object in memory after it was read."""
+    if state.size > settings.keep_cache_size:
+        return False
+    headers = request.headers
+    if settings.keep_cache_private or ("x-auth-token" not in headers and "x-storage-token" not in headers):
+        return True
+    return settings.keep_cache_slo_manifest and is_true(state.metadata.get("X-Static-Large-Object"))
 
 
 def not_found(request: Request, state: ObjectState) -> Response:

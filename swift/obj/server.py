@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import errno
 import pickle
+import random
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from swift import green
 from swift.base.errors import DeviceUnavailable, NoSpace
 from swift.base.timestamp import Timestamp
 from swift.compose import backend_context, merged
@@ -76,8 +78,9 @@ class ObjectServer(BackendApp):
     replication_verbs = frozenset(("REPLICATE", "SSYNC"))
 
     def __init__(self, context: BackendContext, settings: ObjectSettings, stores: StoreRegistry):
-        super().__init__(context)
+        # The table of verbs, which is made next, depends on them.
         self.settings = settings
+        super().__init__(context)
         self._stores = stores
         self._stored = settings.stored_headers
         self._updater = Updater(context, settings, self._save_update, f"object-server {self.pid}")
@@ -90,13 +93,32 @@ class ObjectServer(BackendApp):
         table: dict[str, Callable[[Request], Response]] = {
             "GET": self.get,
             "HEAD": self.head,
-            "PUT": self.put,
+            "PUT": self._slowed(self.put) if self.settings.slow else self.put,
             "POST": self.post,
-            "DELETE": self.delete,
+            "DELETE": self._slowed(self.delete),
             "REPLICATE": self.replicate,
             "SSYNC": self.ssync,
         }
         return {verb: _translated(handler) for verb, handler in table.items()}
+
+    def _slowed(self, handler: Handler) -> Handler:
+        """A handler that takes as long as the operator wants at least, and tells of slow DELETEs."""
+        least_s = self.settings.slow
+        told_s = self.settings.slow_delete_log_threshold_seconds
+
+        def handle(request: Request) -> Response:
+            started = time.monotonic()
+            try:
+                return handler(request)
+            finally:
+                took_s = time.monotonic() - started
+                if request.method == "DELETE" and 0 < told_s < took_s:
+                    text = f"slow DELETE {request.raw_path}: {took_s:.1f} s"
+                    self.context.telemetry.log.warning(text, txid=request.headers.get("x-trans-id"))
+                if took_s < least_s:
+                    green.sleep(least_s - took_s)
+
+        return handle
 
     def _run(self, device: str) -> Run:
         """Runs short calls for a device; raises ``DeviceUnavailable`` before threads are made for it."""
@@ -127,6 +149,10 @@ class ObjectServer(BackendApp):
         run = self._run(key.device)
         stored = self._hot.call(key, run, self._stores.of(key.policy).open, key, view)
         state = stored.state
+        settings = self.settings
+        stored.keep_cache = get.keeps_cache(request, state, settings)
+        if settings.etag_validate_pct < 100.0:
+            stored.check_md5 = random.random() * 100.0 < settings.etag_validate_pct
         if state.kind != LIVE:
             stored.close()
             return get.not_found(request, state)
@@ -403,6 +429,7 @@ def make_stores(
             reclaim_age_s=settings.reclaim_age,
             commit_window_s=settings.commit_window,
             sync_every_bytes=settings.mb_per_sync << 20,
+            read_bytes=settings.disk_chunk_size,
             notice=context.telemetry.log.warning,
         )
     )

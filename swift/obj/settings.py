@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from swift.cluster.expiry import EXPIRING_ACCOUNT, SLICE_S
-from swift.config.kinds import COUNT, SECONDS, integer
+from swift.config.kinds import COUNT, SECONDS, integer, number
 from swift.config.schema import Settings, option
 
 #: Headers stored with an object besides its metadata.
@@ -28,10 +30,37 @@ NEVER_STORED = frozenset(("content-length", "etag", "deleted", "x-timestamp", "c
 class ObjectSettings(Settings):
     """How the object server stores, reads and reports."""
 
+    #: Options of the peer that a take-over may bring along, and why they change nothing here.
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "splice": "bodies are verified before they are sent",
+        "cooperative_period": "other requests go on after every block",
+        "eventlet_tpool_num_threads": "every device has its own threads, see threads_per_disk",
+        "auto_create_account_prefix": "it is read from swift.conf",
+    }
+
     conn_timeout: float = option(0.5, "Seconds to wait for a container server's connection.", kind=SECONDS)
     node_timeout: float = option(3.0, "Seconds to wait for a container server's answer.", kind=SECONDS)
     container_update_timeout: float = option(
         1.0, "Seconds a client waits for container updates before they go on without it.", kind=SECONDS
+    )
+    disk_chunk_size: int = option(
+        1 << 20, "Bytes to read from a disk at a time where no checksums say otherwise.", kind=integer(4096)
+    )
+    keep_cache_size: int = option(
+        5242880, "Objects up to this many bytes stay in the page cache when they are read.", kind=COUNT
+    )
+    keep_cache_private: bool = option(
+        True, "Whether objects that were asked for with a token may stay in the page cache as well."
+    )
+    keep_cache_slo_manifest: bool = option(
+        False, "Whether manifests of static large objects stay in the page cache whoever asks."
+    )
+    etag_validate_pct: float = option(
+        100.0, "Percentage of reads that compare the MD5 of the whole body.", kind=number(0, 100)
+    )
+    slow: float = option(0.0, "Seconds that a PUT or DELETE takes at least.", kind=SECONDS)
+    slow_delete_log_threshold_seconds: float = option(
+        120.0, "A DELETE that takes longer is logged; 0: never.", kind=SECONDS
     )
     max_upload_time: int = option(86400, "Seconds after which an upload is ended with 408.", kind=COUNT)
     network_chunk_size: int = option(65536, "Bytes to read from a client at a time.", kind=integer(1))

@@ -107,6 +107,10 @@ class StoredObject(Protocol):
     """An object opened for reading; close it."""
 
     state: ObjectState
+    #: Whether the kernel should keep what is read in memory; set it before reading.
+    keep_cache: bool
+    #: Whether the body's MD5 is compared; checksums of our own always are. Set it before reading.
+    check_md5: bool
 
     def read_quickly(self, size_max: int) -> bytes | None:
         """The whole verified body when it is at most ``size_max`` bytes and in memory; else None.

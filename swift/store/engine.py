@@ -29,6 +29,7 @@ from swift.store.place import Place
 from swift.store.quarantine import quarantine_object
 from swift.store.reader import Loaded, load
 from swift.store.reclaim import ReclaimRules, remove_made
+from swift.store.sidecar import CHUNK_BYTES
 from swift.store.updates import write_update
 from swift.store.upkeep import FileUpkeep
 from swift.store.verified import FileObject
@@ -46,6 +47,8 @@ class EngineRules:
 
     reclaim: ReclaimRules = ReclaimRules()
     sync_every_bytes: int = 512 << 20
+    #: What bodies without checksums of ours are read in.
+    read_bytes: int = CHUNK_BYTES
 
 
 class FileStore:
@@ -83,7 +86,11 @@ class FileStore:
         """See ``ObjectStore``."""
         place, loaded = self.loaded(key, view, open_data=True)
         return FileObject(
-            self.disk, loaded.state, loaded.fd, lambda reason: self._quarantine_body(place, loaded, reason)
+            self.disk,
+            loaded.state,
+            loaded.fd,
+            lambda reason: self._quarantine_body(place, loaded, reason),
+            self.rules.read_bytes,
         )
 
     def loaded(

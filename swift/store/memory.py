@@ -214,6 +214,7 @@ class MemoryObject:
 
     def __init__(self, state: ObjectState, body: bytes, quarantine: Callable[[str], None]) -> None:
         self.state = state
+        self.keep_cache = self.check_md5 = True
         self._body = body
         self._quarantine = quarantine
 

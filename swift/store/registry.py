@@ -21,6 +21,7 @@ from swift.policy.policy import Policy
 from swift.store.api import ObjectStore
 from swift.store.engine import EngineRules, FileStore
 from swift.store.reclaim import ReclaimRules
+from swift.store.sidecar import CHUNK_BYTES
 
 ENTRY_POINT_GROUP = "swift.diskfile"
 #: Names of the peer's own engines; ours stands in for them.
@@ -40,6 +41,7 @@ class EngineParts:
     reclaim_age_s: float = 604800.0
     commit_window_s: float = 60.0
     sync_every_bytes: int = 512 << 20
+    read_bytes: int = CHUNK_BYTES
     notice: Callable[[str], None] = lambda _text: None
 
 
@@ -54,7 +56,9 @@ def file_store(parts: EngineParts, _policy: Policy | None = None) -> FileStore:
         hasher=parts.hasher,
         clock=parts.clock,
         space=SpaceGuard(parts.disk, parts.reserve, enabled=parts.preallocate),
-        rules=EngineRules(ReclaimRules(parts.reclaim_age_s, parts.commit_window_s), parts.sync_every_bytes),
+        rules=EngineRules(
+            ReclaimRules(parts.reclaim_age_s, parts.commit_window_s), parts.sync_every_bytes, parts.read_bytes
+        ),
         notice=parts.notice,
     )
 

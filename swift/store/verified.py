@@ -21,12 +21,29 @@ from swift.store.sidecar import CHUNK_BYTES, SIDECAR_ATTRIBUTE, SMALL_BYTES, Sid
 class FileObject:
     """An opened object of the filesystem engine; owns its descriptor."""
 
-    __slots__ = ("state", "_disk", "_fd", "_quarantine", "_sidecar")
+    __slots__ = (
+        "state",
+        "keep_cache",
+        "check_md5",
+        "_disk",
+        "_fd",
+        "_quarantine",
+        "_sidecar",
+        "_chunk_bytes",
+    )
 
     def __init__(
-        self, disk: Disk, state: ObjectState, fd: int | None, quarantine: Callable[[str], None]
+        self,
+        disk: Disk,
+        state: ObjectState,
+        fd: int | None,
+        quarantine: Callable[[str], None],
+        chunk_bytes: int = CHUNK_BYTES,
     ) -> None:
         self.state = state
+        self.keep_cache = True
+        self.check_md5 = True
+        self._chunk_bytes = chunk_bytes
         self._disk = disk
         self._fd = fd
         self._quarantine = quarantine
@@ -50,6 +67,8 @@ class FileObject:
         data = self._disk.read_cached(self._fd, size) if size else b""
         if data is not None:
             self._verify(data)
+            if not self.keep_cache and size:
+                self._disk.drop_cache(self._fd, 0, size)
         return data
 
     def blocks(self, start: int, stop: int) -> Iterator[bytes]:
@@ -63,14 +82,14 @@ class FileObject:
         self._sidecar = Sidecar.decode(read_attribute(self._disk, self._fd, SIDECAR_ATTRIBUTE), size)
         if self._sidecar is not None:
             return self._checked(self._sidecar, start, stop)
-        if start == 0 and stop == size:
+        if start == 0 and stop == size and self.check_md5:
             return self._hashed()
         return self._unchecked(start, stop)
 
     def _read(self, offset: int, length: int) -> bytes:
         """Exactly ``length`` bytes; fewer or an I/O error mean damage."""
         assert self._fd is not None
-        pieces, left = [], length
+        pieces, left, begin = [], length, offset
         while left:
             try:
                 piece = self._disk.pread(self._fd, left, offset)
@@ -81,6 +100,8 @@ class FileObject:
             pieces.append(piece)
             offset += len(piece)
             left -= len(piece)
+        if not self.keep_cache:
+            self._disk.drop_cache(self._fd, begin, length)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _small(self, start: int, stop: int) -> Iterator[bytes]:
@@ -104,22 +125,24 @@ class FileObject:
     def _hashed(self) -> Iterator[bytes]:
         digest = md5(usedforsecurity=False)
         size = self.state.size
-        for begin in range(0, size, CHUNK_BYTES):
-            data = self._read(begin, min(CHUNK_BYTES, size - begin))
+        for begin in range(0, size, self._chunk_bytes):
+            data = self._read(begin, min(self._chunk_bytes, size - begin))
             digest.update(data)
             if begin + len(data) == size:
                 self._compare(digest.hexdigest())
             yield data
 
     def _unchecked(self, start: int, stop: int) -> Iterator[bytes]:
-        for begin in range(start, stop, CHUNK_BYTES):
-            yield self._read(begin, min(CHUNK_BYTES, stop - begin))
+        for begin in range(start, stop, self._chunk_bytes):
+            yield self._read(begin, min(self._chunk_bytes, stop - begin))
 
     def _verify_whole(self) -> None:
         for _ in self._hashed():
             pass
 
     def _verify(self, data: bytes) -> None:
+        if not self.check_md5:
+            return
         self._compare(md5(data, usedforsecurity=False).hexdigest())
 
     def _compare(self, digest: str) -> None:
