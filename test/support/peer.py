@@ -29,8 +29,8 @@ def environment():
     return {**kept, "PYTHONWARNINGS": "ignore"}
 
 
-def run_peer(command, *words, swift_dir, timeout_s=120):
-    """Run a command with ``swift_dir`` as /etc/swift; its output. Needs ``can_hide_etc``.
+def peer_command(command, *words, swift_dir):
+    """The command line that runs a command with ``swift_dir`` as /etc/swift. Needs ``can_hide_etc``.
 
     The peer looks for policies in /etc/swift/swift.conf whatever its options say.
     """
@@ -47,8 +47,14 @@ def run_peer(command, *words, swift_dir, timeout_s=120):
             if path.is_file():
                 shutil.copy(path, inside / path.name)
     script = 'mount --bind "$1" /etc && shift && exec "$@"'
+    program = f"{PEER_BIN}/{command}"
+    return ["unshare", "--mount", "sh", "-c", script, "sh", str(etc), program, *map(str, words)]
+
+
+def run_peer(command, *words, swift_dir, timeout_s=120):
+    """Run a command to its end; its output."""
     done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", script, "sh", str(etc), f"{PEER_BIN}/{command}", *map(str, words)],
+        peer_command(command, *words, swift_dir=swift_dir),
         capture_output=True,
         text=True,
         timeout=timeout_s,
