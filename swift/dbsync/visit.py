@@ -209,7 +209,10 @@ class Visits:
             return
 
         def is_unchanged(connection: Any) -> bool:
-            return replica.info(connection) == seen and not replica.holds_unsplit_rows(connection)
+            have = replica.info(connection)
+            # The time of creation is only ever learned from the nodes just told.
+            changed = {name for name in have if have[name] != seen[name]} - {"created_at"}
+            return not changed and not replica.holds_unsplit_rows(connection)
 
         if handoffs.remove(replica.broker, self._run, is_unchanged):
             self._tally.add(f"removes.{self._device}")
