@@ -39,8 +39,8 @@ class Mixed(LiveCluster):
 
     def _run_peer(self, command, conf, port):
         words = peer_command(command, conf, "-v", swift_dir=self.plan.etc)
-        log = open(self.plan.logs / f"peer-{port}.txt", "ab")
-        child = subprocess.Popen(words, stdout=log, stderr=log, env=environment(), start_new_session=True)
+        with open(self.plan.logs / f"peer-{port}.txt", "ab") as log:
+            child = subprocess.Popen(words, stdout=log, stderr=log, env=environment(), start_new_session=True)
         self._peers.append(child)
         self.await_true(
             lambda: answers(self.plan.ip, port) or child.poll() is not None, f"{command} answers", 60

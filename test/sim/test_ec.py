@@ -490,6 +490,16 @@ def test_posted_metadata_is_seen_though_a_node_missed_it(sim):
     assert (headers.get("x-object-meta-a"), headers.get("x-object-meta-b")) == (None, "2")
 
 
+def test_posts_and_deletions_are_agreed_by_a_majority(sim):
+    put(sim)
+    nodes = nodes_of(sim)
+    with sim.refusing("object", *nodes[:2], *sim.handoffs("a", "c", "o", policy=EC)):
+        assert sim("POST", "/a/c/o", {"x-object-meta-b": "2"}).status == 202
+        assert sim("DELETE", "/a/c/o").status == 204
+    forgive(sim)
+    assert sim("GET", "/a/c/o").status == 404
+
+
 def test_internal_facts_do_not_reach_filters(sim):
     put(sim)
     for method in ("GET", "HEAD"):

@@ -131,9 +131,7 @@ class ObjectController(Controller):
         target = locate(self.context, request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
         attempts = write_attempts(self.context, headers, target)
-        answers, need = self.write_answers(
-            target.view, target.part, "POST", path, attempts, quorum=target.quorum, request=request
-        )
+        answers, need = self.write_answers(target.view, target.part, "POST", path, attempts, request=request)
         return _with_policy(self._post_response(request, target, answers, attempts, need), target)
 
     def _post_response(
@@ -188,7 +186,6 @@ class ObjectController(Controller):
             path,
             attempts,
             nodes=planner.for_write(target.view, target.part, self.kind),
-            quorum=target.quorum,
             request=request,
         )
         response = best_response(answers, len(attempts), need, {404: 204})

@@ -18,7 +18,7 @@ from swift.http.body import BodyError
 from swift.http.conditional import failed_condition
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
-from swift.http.response import Response, error_response
+from swift.http.response import HTML, Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.controller import Controller
 from swift.proxy.obj.checks import without_swift_bytes
@@ -139,7 +139,8 @@ class _Get:
             self._request.headers, etag=self._condition_etag(facts), last_modified_s=_modified_s(facts)
         )
         if unmet is not None:
-            return Response(unmet, {**headers, "content-type": kind, "content-length": "0"})
+            headers["content-type"] = kind if unmet == 304 else HTML
+            return Response(unmet, {**headers, "content-length": "0"})
         spans = [Span(0, length)]
         status = 200
         if ranges is not None and not self._ignores_ranges(facts):
