@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from swift.account.settings import AccountSettings
+from swift.cli.listeners import PortSettings
 from swift.config.common import LogSettings, ServerSettings, StorageSettings
 from swift.config.render import Sample, Section, reference_text, sample_text
 from swift.config.schema import Settings
@@ -40,12 +41,14 @@ def _filter(name: str, entry: str, settings: type[Settings] | None = None, *line
     return Section(f"filter:{name}", (settings,) if settings else (), (f"use = egg:swift#{entry}", *lines))
 
 
-def _storage(kind: str, settings: type[Settings], *daemons: Section) -> Sample:
+def _storage(
+    kind: str, settings: type[Settings], *daemons: Section, more: tuple[type[Settings], ...] = ()
+) -> Sample:
     return Sample(
         f"{kind}-server.conf",
         f"Configuration of the {kind} server of a storage node.",
         (
-            Section("DEFAULT", (ServerSettings, LogSettings, StorageSettings)),
+            Section("DEFAULT", (ServerSettings, LogSettings, StorageSettings, *more)),
             Section("pipeline:main", lines=(f"pipeline = healthcheck recon {kind}-server",)),
             Section(f"app:{kind}-server", (settings,), (f"use = egg:swift#{kind}",)),
             _filter("healthcheck", "healthcheck", HealthcheckSettings),
@@ -88,7 +91,12 @@ SAMPLES = (
         Section("container-replicator", (ReplicatorSettings,)),
         Section("container-updater", (ContainerUpdaterSettings,)),
     ),
-    _storage("object", ObjectSettings, Section("object-updater", (ObjectUpdaterSettings,))),
+    _storage(
+        "object",
+        ObjectSettings,
+        Section("object-updater", (ObjectUpdaterSettings,)),
+        more=(PortSettings,),
+    ),
 )
 
 

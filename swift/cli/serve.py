@@ -19,6 +19,7 @@ from typing import Any
 
 from swift import __version__, green
 from swift.base.errors import ConfigError, SwiftError
+from swift.cli.listeners import Listeners, OnePort, PortFinder, PortSettings, RingPorts
 from swift.compose import CONSOLE_KEY, PROCESS_KEY, Process, cluster_of, telemetry_of
 from swift.config.common import ServerSettings
 from swift.config.files import read_section
@@ -95,7 +96,9 @@ class ServerProcess:
         self.conf_path = conf_path
         raw = read_section(conf_path, f"app:{section}")
         self.settings = ServerSettings.parse(raw, source=f"{conf_path} [DEFAULT]")
-        if not self.settings.bind_port:
+        self._ports = PortSettings.parse(raw, source=f"{conf_path} [DEFAULT]")
+        self._by_ports = section == "object-server" and self._ports.servers_per_port > 0
+        if not self.settings.bind_port and not self._by_ports:
             raise ConfigError(f"{conf_path}: option bind_port is required in [DEFAULT]")
         self.process = Process()
         self._extra: dict[str, Any] = {PROCESS_KEY: self.process}
@@ -104,7 +107,7 @@ class ServerProcess:
         self.telemetry: Telemetry = telemetry_of({**raw, **self._extra}, name=section)
         self._raw = raw
         self.app: Any = None
-        self._board = MetricsBoard(max(1, self.settings.workers))
+        self._board = MetricsBoard(1)
 
     def load(self) -> None:
         """Build the pipeline once, before forking, so that errors show at the start."""
@@ -112,17 +115,38 @@ class ServerProcess:
 
     def serve(self) -> int:
         """Bind, fork and serve until told to stop; the exit code."""
-        listener = bind(self.settings)
+        listeners = self._listen()
+        self._board = MetricsBoard(listeners.slots_max)
         drop_privileges(self.settings.user)
         os.umask(0o022)
         self.telemetry.log.notice(f"Starting {os.getpid()}")
         notify_systemd("READY=1")
-        if self.settings.workers == 0:
-            self._work(listener, 0)
+        if self.settings.workers == 0 and not self._by_ports:
+            self._work(listeners.take(0), 0)
             return 0
         return Master(
-            self.settings.workers, lambda index: self._work(listener, index), self.telemetry.log
+            listeners.slots, lambda slot: self._work(listeners.take(slot), slot), self.telemetry.log
         ).run()
+
+    def _listen(self) -> Listeners:
+        """Bind what can be bound while still privileged; raises ``ConfigError``."""
+        settings, ports = self.settings, self._ports
+        if not self._by_ports:
+            return OnePort(bind(settings), settings.workers)
+        finder = PortFinder(
+            settings.swift_dir, cluster_of(self._raw).policies, ports.ring_ip or settings.bind_ip
+        )
+        listeners = RingPorts(
+            finder,
+            lambda port: green.listen(
+                settings.bind_ip, port, settings.backlog, keep_idle_s=settings.keep_idle
+            ),
+            self.telemetry.log,
+            per_port=ports.servers_per_port,
+            interval_s=ports.ring_check_interval,
+        )
+        listeners.slots()
+        return listeners
 
     def _work(self, listener: Any, index: int) -> None:
         green.use_hub()

@@ -1,9 +1,9 @@
 """Prefork workers: a master that only forks, watches and passes signals on (spec: cli-and-config.md §8).
 
 SIGTERM and SIGINT end everything: workers stop accepting, finish what they serve, and are killed after the
-grace. SIGHUP does the same without
-the kill. A worker that dies is replaced, slowly when it dies young. When
-the master is killed the kernel tells the workers, so none is ever left behind.
+grace. SIGHUP does the same without the kill. A worker that dies is replaced, slowly when it dies young.
+Workers sit in numbered slots; a slot that is not wanted any more has its worker told to end. When the master
+is killed the kernel tells the workers, so none is ever left behind.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from swift.telemetry.log import Log
 
@@ -35,14 +35,17 @@ def die_with_parent(sig: int = signal.SIGTERM) -> None:
 
 
 class Master:
-    """Keeps ``count`` workers running until a signal says otherwise."""
+    """Keeps a worker in every slot that ``slots`` tells, until a signal says otherwise."""
 
-    def __init__(self, count: int, main: WorkerMain, log: Log, *, grace_s: float = GRACE_S):
-        self._count = count
+    def __init__(
+        self, slots: Callable[[], Sequence[int]], main: WorkerMain, log: Log, *, grace_s: float = GRACE_S
+    ):
+        self._slots = slots
         self._main = main
         self._log = log
         self._grace_s = grace_s
         self._workers: dict[int, tuple[int, float]] = {}
+        self._dismissed: set[int] = set()
         self._stop_signal = 0
         self._pause_until = 0.0
         self._mask: set[signal.Signals] | set[int] = set()
@@ -71,8 +74,10 @@ class Master:
             continue
 
     def _fill(self) -> None:
+        wanted = self._slots()
+        self._dismiss(set(wanted))
         busy = {index for index, _ in self._workers.values()}
-        for index in range(self._count):
+        for index in wanted:
             if index in busy or self._stop_signal:
                 continue
             if time.monotonic() < self._pause_until:
@@ -81,6 +86,14 @@ class Master:
             if pid == 0:
                 self._become_worker(index)
             self._workers[pid] = (index, time.monotonic())
+
+    def _dismiss(self, wanted: set[int]) -> None:
+        """Tell the workers of slots that are not wanted any more to end."""
+        for pid, (index, _) in self._workers.items():
+            if index not in wanted and pid not in self._dismissed:
+                self._dismissed.add(pid)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
 
     def _become_worker(self, index: int) -> None:
         status = 1
@@ -105,7 +118,9 @@ class Master:
         if not pid:
             return False
         index, born = self._workers.pop(pid, (-1, 0.0))
-        if index >= 0 and not self._stop_signal:
+        if pid in self._dismissed:
+            self._dismissed.discard(pid)
+        elif index >= 0 and not self._stop_signal:
             self._log.error(f"worker {index} (pid {pid}) ended with status {status}; starting another")
             if time.monotonic() - born < YOUNG_S:
                 self._pause_until = time.monotonic() + YOUNG_S

@@ -1,0 +1,99 @@
+"""An object server with workers of its own for every port that the rings give it."""
+
+import contextlib
+import http.client
+import os
+import pwd
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from swift.cli.aio.supervisor import answers
+from swift.ring.builder import RingBuilder
+from test.support.ports import free_ports
+
+
+class Node:
+    """The files of a node and its server process."""
+
+    def __init__(self, root):
+        self.root = root
+        self.ports = free_ports(4)
+        (root / "swift.conf").write_text("[swift-hash]\nswift_hash_path_suffix = s\n")
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        self.conf = root / "object-server.conf"
+        self.conf.write_text(
+            f"[DEFAULT]\nbind_ip = 127.0.0.1\nbind_port = {self.ports[3]}\nuser = {user}\n"
+            f"swift_dir = {root}\ndevices = {root}/dev\nmount_check = false\n"
+            "servers_per_port = 2\nring_check_interval = 0.2\n"
+            "[pipeline:main]\npipeline = object-server\n[app:object-server]\nuse = egg:swift#object\n"
+        )
+        for name in "abc":
+            (root / "dev" / name).mkdir(parents=True)
+        self.write_ring(2)
+        with open(root / "log", "wb") as log:
+            command = [sys.executable, "-m", "swift.cli.object_server", str(self.conf), "-v"]
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def write_ring(self, count):
+        builder = RingBuilder(2, 1, 1)
+        for name, port in list(zip("abc", self.ports, strict=False))[:count]:
+            builder.add_device(region=1, zone=1, ip="127.0.0.1", port=port, device=name, weight=1.0)
+        builder.rebalance(seed=1)
+        builder.write_ring(str(self.root / "object.ring.gz"))
+
+    def workers(self):
+        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return [int(word) for word in path.read_text().split()]
+
+    def await_true(self, condition, what):
+        deadline = time.monotonic() + 20
+        while not condition():
+            assert time.monotonic() < deadline, f"{what}: {(self.root / 'log').read_text()}"
+            time.sleep(0.05)
+
+    def serves(self, number):
+        return answers("127.0.0.1", self.ports[number])
+
+    def stop(self):
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGTERM)
+        self.process.wait(15)
+
+
+@pytest.fixture
+def node(tmp_path):
+    made = Node(tmp_path)
+    yield made
+    made.stop()
+
+
+def test_every_port_of_the_rings_is_served_by_its_own_workers(node):
+    node.await_true(lambda: node.serves(0) and node.serves(1), "both ports answer")
+    node.await_true(lambda: len(node.workers()) == 4, "two workers a port")
+    assert not node.serves(3), "bind_port counts for nothing"
+    connection = http.client.HTTPConnection("127.0.0.1", node.ports[0], timeout=10)
+    headers = {"X-Timestamp": "1.0", "Content-Type": "t/p"}
+    connection.request("PUT", "/a/1/AUTH_a/c/o", b"x", headers)
+    assert connection.getresponse().status == 201
+    connection.close()
+
+    node.write_ring(3)
+    node.await_true(lambda: node.serves(2), "a new port answers")
+    assert len(node.workers()) == 6
+
+    victims = node.workers()
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    node.await_true(
+        lambda: len(set(node.workers()) - set(victims)) == 6 and node.serves(0), "workers are replaced"
+    )
+
+    node.write_ring(1)
+    node.await_true(lambda: not node.serves(1) and not node.serves(2), "ports that are gone are closed")
+    node.await_true(lambda: len(node.workers()) == 2, "their workers have ended")
+    assert node.serves(0)
