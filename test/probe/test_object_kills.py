@@ -1,0 +1,284 @@
+"""An object server that is killed again and again under load, on a real XFS filesystem.
+
+Every SIGKILL hits the server and its workers at a random point of many requests. What was acknowledged
+must be there afterwards with the right bytes, what was not may be there or not, and nothing half-made stays
+behind. ``SWIFT_KILLS`` asks for more kills than the default (the proof of record is 500).
+"""
+
+import contextlib
+import http.client
+import os
+import pwd
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from swift.base.clock import SystemClock
+from swift.base.hashing import PathHasher
+from swift.cli.aio.supervisor import answers
+from swift.platform.disk import Disk
+from swift.platform.mounts import Devices
+from swift.policy.policy import ErasureCode, Policy
+from swift.store.api import Location
+from swift.store.filenames import parse_name
+from swift.store.hashes import SuffixHasher
+from swift.store.layout import is_suffix, partition_dir
+from swift.store.registry import EngineParts, file_store
+from test.support.ledger import Ledger
+from test.support.ports import free_ports
+
+KILLS = int(os.environ.get("SWIFT_KILLS", "5"))
+THREADS = 4
+NAMES = 12
+GOLD = Policy(0, "gold", is_default=True)
+EC = Policy(1, "ec", ec=ErasureCode("liberasurecode_rs_vand", 4, 2))
+SWIFT_CONF = """[swift-hash]
+swift_hash_path_suffix = s
+[storage-policy:0]
+name = gold
+default = yes
+[storage-policy:1]
+name = ec
+policy_type = erasure_coding
+ec_type = liberasurecode_rs_vand
+ec_num_data_fragments = 4
+ec_num_parity_fragments = 2
+"""
+
+
+class Answer:
+    """Status, headers with an unquoted ETag, body."""
+
+    def __init__(self, response):
+        self.status = response.status
+        self.headers = {name.lower(): value.strip('"') for name, value in response.getheaders()}
+        self.body = response.read()
+
+
+class Server:
+    """An object server of two workers on one device."""
+
+    def __init__(self, root):
+        self.root = root
+        self.port = free_ports(1)[0]
+        (root / "swift.conf").write_text(SWIFT_CONF)
+        self.device = root / "dev" / "sda"
+        self.device.mkdir(parents=True)
+        self.conf = root / "object-server.conf"
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        self.conf.write_text(
+            f"[DEFAULT]\nbind_ip = 127.0.0.1\nbind_port = {self.port}\nworkers = 2\nuser = {user}\n"
+            f"swift_dir = {root}\ndevices = {root}/dev\nmount_check = false\nlog_requests = false\n"
+            "[pipeline:main]\npipeline = object-server\n[app:object-server]\nuse = egg:swift#object\n"
+        )
+        self.process = None
+
+    def start(self):
+        with open(self.root / "log", "ab") as log:
+            command = [sys.executable, "-m", "swift.cli.object_server", str(self.conf), "-v"]
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        deadline = time.monotonic() + 30
+        while not answers("127.0.0.1", self.port):
+            assert time.monotonic() < deadline, (self.root / "log").read_text()[-2000:]
+            time.sleep(0.01)
+
+    def kill(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        # The last of the workers lets go of the port a moment later.
+        deadline = time.monotonic() + 10
+        while answers("127.0.0.1", self.port):
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+    def ask(self, method, name, headers=None, body=None):
+        """An answer; raises OSError or HTTPException when the server dies meanwhile."""
+        policy = "1" if name.startswith("ec") else "0"
+        merged = {"X-Timestamp": f"{time.time():.5f}", "X-Backend-Storage-Policy-Index": policy}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            path = f"/sda/{partition_of(name)}/AUTH_a/c/{name}"
+            connection.request(method, path, body, {**merged, **(headers or {})})
+            return Answer(connection.getresponse())
+        finally:
+            connection.close()
+
+
+def partition_of(name):
+    return sum(name.encode()) % 3
+
+
+class Writer(threading.Thread):
+    """Changes its own objects as fast as it can while ``go`` is set."""
+
+    def __init__(self, server, number, go):
+        super().__init__(daemon=True)
+        self.server = server
+        self.go = go
+        self.ended = False
+        self.idle = threading.Event()
+        self.ledger = Ledger()
+        self.random = random.Random(number)
+        kinds = ("o", "o", "o", "ec")
+        self.names = [f"{kinds[i % 4]}{number}-{i}" for i in range(NAMES)]
+        self.changes = 0
+        self.failure = None
+
+    def run(self):
+        try:
+            while not self.ended:
+                if not self.go.is_set():
+                    self.idle.set()
+                    self.go.wait(0.05)
+                    continue
+                self.idle.clear()
+                self.change(self.random.choice(self.names))
+        except AssertionError as error:
+            self.failure = error
+            self.idle.set()
+
+    def change(self, name):
+        chance, entry = self.random.random(), self.ledger[name]
+        colour = f"colour{self.changes}"
+        self.changes += 1
+        if chance < 0.6:
+            size = self.random.choice([10, 5000, 100_000, 700_000])
+            body = f"{name} {self.changes} ".encode().ljust(size, b".")
+            headers = {"Content-Type": "text/plain", "X-Object-Meta-Colour": colour}
+            if name.startswith("ec"):
+                headers |= {"X-Object-Sysmeta-Ec-Frag-Index": "2", "X-Object-Sysmeta-Ec-Etag": "e"}
+            entry.put(body, colour, self.send(201, "PUT", name, headers, body))
+        elif chance < 0.8:
+            answer = self.send(202, "POST", name, {"X-Object-Meta-Colour": colour}, allowed=(404,))
+            if answer is not None:
+                entry.post(colour, answer)
+        else:
+            entry.delete(self.send(204, "DELETE", name, allowed=(404,)) is not False)
+
+    def send(self, wanted, method, name, headers=None, body=None, allowed=()):
+        """True when acknowledged, False when the server died, None for an allowed refusal."""
+        try:
+            status = self.server.ask(method, name, headers, body).status
+        except (OSError, http.client.HTTPException):
+            return False
+        assert status == wanted or status in allowed, (method, name, status)
+        return True if status == wanted else None
+
+    def check(self):
+        for name in self.names:
+            self.ledger.check(name, self.server.ask("GET", name))
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A server whose device is an XFS image of its own."""
+    if os.geteuid() != 0 or shutil.which("mkfs.xfs") is None:
+        pytest.skip("needs root and mkfs.xfs, for a filesystem of its own")
+    made = Server(tmp_path)
+    image = tmp_path / "sda.img"
+    with open(image, "wb") as file:
+        file.truncate(1 << 30)
+    subprocess.run(["mkfs.xfs", "-q", "-f", image], check=True)
+    done = subprocess.run(["mount", "-o", "loop", image, made.device], capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip(f"cannot mount a loop device here: {done.stderr.decode().strip()}")
+    try:
+        yield made
+    finally:
+        if made.process is not None:
+            made.kill()
+        subprocess.run(["umount", made.device], check=True)
+
+
+@pytest.mark.xfs
+@pytest.mark.timeout(60 + 5 * KILLS)
+def test_killed_at_any_moment_an_object_server_keeps_what_it_acknowledged(server):
+    chooser, go = random.Random(KILLS), threading.Event()
+    server.start()
+    writers = [Writer(server, number, go) for number in range(THREADS)]
+    for writer in writers:
+        writer.start()
+    for _ in range(KILLS):
+        go.set()
+        time.sleep(chooser.uniform(0.02, 0.4))
+        server.kill()
+        go.clear()
+        for writer in writers:
+            assert writer.idle.wait(60)
+            assert writer.failure is None, writer.failure
+        server.start()
+        for writer in writers:
+            writer.check()
+    for writer in writers:
+        writer.ended = True
+        writer.join(10)
+    changes = sum(writer.changes for writer in writers)
+    print(f"{KILLS} kills during {changes} changes")
+    assert changes > KILLS
+    assert "Traceback" not in (server.root / "log").read_text()
+    server.kill()
+    assert_sound(server)
+
+
+def assert_sound(server):
+    """No damaged, half-made or left-over file, and hashes that are true."""
+    devices = Devices(str(server.root / "dev"), mount_check=False)
+    parts = EngineParts(devices=devices, hasher=PathHasher(b"", b"s"), clock=SystemClock())
+    store = file_store(parts)
+    seen = 0
+    for policy in (GOLD, EC):
+        for partition in store.partitions("sda", policy):
+            for object_hash in store.inventory("sda", partition, policy):
+                location = Location("sda", partition, policy, object_hash)
+                # Archives of this test are no real fragments: their bytes are checked by reading them.
+                full = not policy.is_ec
+                report = store.upkeep.audit(
+                    location, full=full, pace=lambda _bytes: None, temporary_age_s=1e9
+                )
+                assert report.quarantined is None, report
+                seen += 1
+            assert_true_hashes(store, partition, policy)
+    assert seen >= NAMES
+    for path in server.device.glob("objects*/*/*/*/*"):
+        parse_name(path.name, 6 if "#" in path.name else None)
+    assert list(server.device.glob("tmp*/*")) == []
+
+
+def assert_true_hashes(store, partition, policy):
+    told = dict(store.hashes("sda", partition, policy))
+    path = partition_dir(store.devices.path("sda"), policy, partition)
+    hasher = SuffixHasher(Disk(), store.clock, path, policy, store.rules.reclaim)
+    true = {}
+    for suffix in filter(is_suffix, os.listdir(path)):
+        with contextlib.suppress(FileNotFoundError):
+            true[suffix] = hasher.hash_suffix(suffix)
+    assert told == true
+
+
+def test_of_two_creators_on_two_workers_exactly_one_is_told_that_it_won(tmp_path):
+    server = Server(tmp_path)
+    server.start()
+    try:
+        for number in range(40):
+            gate, statuses = threading.Barrier(2), []
+
+            def create(name=f"race{number}", gate=gate, statuses=statuses):
+                gate.wait(10)
+                headers = {"If-None-Match": "*", "Content-Type": "t/p"}
+                statuses.append(server.ask("PUT", name, headers, b"x" * 20).status)
+
+            threads = [threading.Thread(target=create) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(30)
+            assert sorted(statuses) == [201, 412]
+    finally:
+        server.kill()
