@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from swift import green
 from swift.cluster.pool import ConnectionPool
@@ -18,7 +18,7 @@ from swift.cluster.transport import BrokenOff, Reply, StreamReply, TransportErro
 from swift.http.body import BadFraming
 from swift.http.headers import HeaderMap
 from swift.telemetry.metrics import Registry
-from swift.wire.chunked import LAST_CHUNK, ChunkDecoder, chunk_head
+from swift.wire.chunked import LAST_CHUNK, ChunkDecoder, chunk_head, last_chunk
 from swift.wire.http1 import BadHead, ResponseHead, parse_response_head, request_head
 
 RECV_BYTES = 65536
@@ -67,6 +67,24 @@ class _Link:
                 rest = rest[self.sock.send(rest) :]
             except BlockingIOError:
                 continue
+
+    def send_chunk(self, data: bytes | memoryview, deadline: float) -> None:
+        """Like ``send_all``, framed as a chunk, without copying it together."""
+        head = chunk_head(len(data))
+        try:
+            sent = self.sock.sendmsg((head, data, b"\r\n"))
+        except BlockingIOError:
+            sent = 0
+        if sent == len(head) + len(data) + 2:
+            return
+        if sent < len(head):
+            self.send_all(head[sent:], deadline)
+            sent = len(head)
+        sent -= len(head)
+        if sent < len(data):
+            self.send_all(memoryview(data)[sent:], deadline)
+            sent = len(data)
+        self.send_all(b"\r\n"[sent - len(data) :], deadline)
 
     def recv(self, deadline: float) -> bytes:
         """Some bytes, empty at the end; raises OSError / ``DeadlineExceeded``."""
@@ -242,11 +260,16 @@ class HttpExchange:
         self._send(self._opening)
 
     def _send(self, data: bytes | memoryview) -> None:
+        self._guarded(_Link.send_all, data)
+
+    def _guarded(
+        self, send: Callable[[_Link, bytes | memoryview, float], None], data: bytes | memoryview
+    ) -> None:
         link = self._link
         if link is None:
             raise TransportError("the exchange was aborted")
         try:
-            link.send_all(data, time.monotonic() + self._timeout_s)
+            send(link, data, time.monotonic() + self._timeout_s)
         except (OSError, green.DeadlineExceeded) as error:
             raise self._failure("sending", error)
 
@@ -262,17 +285,16 @@ class HttpExchange:
     def send(self, data: bytes | memoryview) -> None:
         """Send body bytes; see ``Exchange.send``."""
         self.replayable = False
-        if self.chunked:
-            if data:
-                self._send(chunk_head(len(data)) + bytes(data) + b"\r\n")
-        else:
+        if not self.chunked:
             self._send(data)
+        elif data:
+            self._guarded(_Link.send_chunk, data)
 
-    def finish(self) -> None:
-        """End a chunked body."""
+    def finish(self, trailers: HeaderMap | None = None) -> None:
+        """End a chunked body; see ``Exchange.finish``."""
         self.replayable = False
         if self.chunked:
-            self._send(LAST_CHUNK)
+            self._send(last_chunk(trailers) if trailers else LAST_CHUNK)
 
     def wait_continue(self) -> StreamReply | None:
         """See ``Exchange.wait_continue``."""

@@ -72,8 +72,8 @@ class Exchange(Protocol):
     def send(self, data: bytes | memoryview) -> None:
         """Send body bytes (framed when the request is chunked)."""
 
-    def finish(self) -> None:
-        """End a chunked body; nothing for a counted one."""
+    def finish(self, trailers: HeaderMap | None = None) -> None:
+        """End a chunked body, with trailers for a server that reads them; nothing for a counted one."""
 
     def wait_continue(self) -> StreamReply | None:
         """Wait for ``100 Continue``; None when it came, or the final answer that came instead.

@@ -56,6 +56,26 @@ class RequestBody(Protocol):
         """Begin to read another chunked body of the same request (object-server.md §10)."""
 
 
+def read_into(body: RequestBody, view: memoryview) -> int:
+    """Read at least a byte into ``view``; 0 at the end. Raises like ``RequestBody.read``.
+
+    A body that can fill a buffer itself, as one that comes from a socket can, has a method of this name;
+    others are read and copied.
+    """
+    direct = getattr(body, "read_into", None)
+    if direct is not None:
+        return int(direct(view))
+    data = body.read(len(view))
+    view[: len(data)] = data
+    return len(data)
+
+
+def trailers_of(body: RequestBody) -> dict[str, str]:
+    """The trailers of a chunked body that was read to its end; none of bodies that know of none."""
+    trailers: dict[str, str] = getattr(body, "trailers", {})
+    return trailers
+
+
 class BytesBody:
     """A request body that is already in memory."""
 

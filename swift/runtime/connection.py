@@ -106,6 +106,47 @@ class Connection:
             raise ClientDisconnected("the client closed the connection inside the body")
         return data
 
+    def receive_into(self, view: memoryview) -> int:
+        """Fill ``view`` with what is there, waiting for the first byte; raises like ``read_some``.
+
+        Only for an empty ``buffer``.
+        """
+        filled = self._receive_once(view)
+        while filled < len(view):
+            try:
+                more = self.sock.recv_into(view[filled:])
+            except _WOULD_BLOCK:
+                break
+            except OSError as error:
+                raise ClientDisconnected(str(error))
+            if not more:
+                # What came before the end is worth reporting; the next call meets the end again.
+                break
+            filled += more
+        return filled
+
+    def _receive_once(self, view: memoryview) -> int:
+        deadline = time.monotonic() + self.client_timeout_s
+        while True:
+            try:
+                filled: int = self.sock.recv_into(view)
+                break
+            except ssl.SSLWantWriteError:
+                wait = wait_writable
+            except _WOULD_BLOCK:
+                wait = wait_readable
+            except OSError as error:
+                raise ClientDisconnected(str(error))
+            try:
+                wait(self.fd, deadline)
+            except DeadlineExceeded:
+                raise BodyTimeout(f"no data from the client for {self.client_timeout_s:g} s")
+            except OSError as error:
+                raise ClientDisconnected(str(error))
+        if not filled:
+            raise ClientDisconnected("the client closed the connection inside the body")
+        return filled
+
     # writing
 
     def send_all(self, data: bytes | memoryview) -> None:
@@ -251,6 +292,27 @@ class ConnectionBody:
                 pieces.append(piece)
             return b"".join(pieces)
         return self._read_counted(size) if self._decoder is None else self._read_chunked(size)
+
+    @property
+    def trailers(self) -> dict[str, str]:
+        """What came after the last chunk, once that is read."""
+        return {} if self._decoder is None else self._decoder.trailers
+
+    def read_into(self, view: memoryview) -> int:
+        """See ``http.body.read_into``."""
+        decoder = self._decoder
+        room = self._left if decoder is None else decoder.room
+        if self._connection.buffer or self._ready or self._must_continue or not room:
+            data = self.read(len(view))
+            view[: len(data)] = data
+            return len(data)
+        size = self._connection.receive_into(view[:room])
+        if decoder is None:
+            self._left -= size
+        else:
+            decoder.took(size)
+        self.received += size
+        return size
 
     def _read_counted(self, size: int) -> bytes:
         want = min(size, self._left)

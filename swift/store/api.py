@@ -142,6 +142,13 @@ class Draft(Protocol):
     def etag(self) -> str:
         """MD5 hex of what was written."""
 
+    def settle(self, etag: str, sums: str) -> bool:
+        """Take the MD5 that the sender computed, of a draft made with ``etag_follows``.
+
+        False, and the draft is worthless, unless ``sums`` is the ``base.checksum.ChunkSums.digest`` of
+        what was written.
+        """
+
     def discard(self) -> None:
         """Throw it away; after it was published this does nothing."""
 
@@ -275,8 +282,11 @@ class ObjectStore(Protocol):
         ``next_part_power`` has every change made in the future partition as well.
         """
 
-    def draft(self, key: ObjectKey, size: int | None) -> Draft:
-        """A new body before the object is held; hand it to ``Edit.put``. Raises ``NoSpace``."""
+    def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> Draft:
+        """A new body before the object is held; hand it to ``Edit.put``. Raises ``NoSpace``.
+
+        With ``etag_follows`` the MD5 is not computed but comes from the sender: ``Draft.settle``.
+        """
 
     def hashes(
         self,

@@ -10,6 +10,7 @@ import errno
 from collections.abc import Sequence
 from hashlib import md5
 
+from swift.base.checksum import ChunkSums, chunk_size_for
 from swift.platform.disk import Disk
 from swift.platform.durable import UnnamedFile, write_all
 from swift.platform.space import FULL
@@ -17,7 +18,7 @@ from swift.platform.xattrs import write_attribute
 from swift.store.metadata import Metadata, write_metadata
 from swift.store.place import Place
 from swift.store.reclaim import remove_made
-from swift.store.sidecar import SIDECAR_ATTRIBUTE, SMALL_BYTES, ChunkSums, chunk_size_for
+from swift.store.sidecar import SIDECAR_ATTRIBUTE, SMALL_BYTES, encode_sums
 
 #: The sidecar is a convenience: where attributes are full, the body goes without.
 _SIDECAR_REFUSED = FULL | {errno.E2BIG, errno.ERANGE}
@@ -35,21 +36,25 @@ class FileDraft:
         size: int | None,
         made: Sequence[str],
         sync_every_bytes: int,
+        etag_follows: bool,
     ):
         self._disk = disk
         self.file = file
         self._place = place
         self._made = made
         self.size = 0
-        self._md5 = md5(usedforsecurity=False)
-        self._sums = None if size is not None and size <= SMALL_BYTES else ChunkSums(chunk_size_for(size))
+        self._md5 = None if etag_follows else md5(usedforsecurity=False)
+        self._etag = ""
+        needs_sums = etag_follows or size is None or size > SMALL_BYTES
+        self._sums = ChunkSums(chunk_size_for(size)) if needs_sums else None
         self._sync_every = sync_every_bytes
         self._synced = 0
 
     def write(self, data: bytes | memoryview) -> None:
         """Append bytes; raises OSError."""
         write_all(self._disk, self.file.fd, data)
-        self._md5.update(data)
+        if self._md5 is not None:
+            self._md5.update(data)
         if self._sums is not None:
             self._sums.update(data)
         self.size += len(data)
@@ -61,13 +66,21 @@ class FileDraft:
 
     @property
     def etag(self) -> str:
-        """MD5 hex of the bytes so far."""
-        return self._md5.hexdigest()
+        """MD5 hex of the bytes so far, or what ``settle`` took."""
+        return self._etag if self._md5 is None else self._md5.hexdigest()
+
+    def settle(self, etag: str, sums: str) -> bool:
+        """See ``Draft``."""
+        assert self._md5 is None and self._sums is not None
+        if self._sums.digest() != sums:
+            return False
+        self._etag = etag
+        return True
 
     def finish(self, metadata: Metadata) -> None:
         """Store metadata and checksums with the file; raises OSError."""
         write_metadata(self._disk, self.file.fd, metadata)
-        value = self._sums.encode() if self._sums is not None and self.size > SMALL_BYTES else None
+        value = encode_sums(self._sums) if self._sums is not None and self.size > SMALL_BYTES else None
         if value is None:
             return
         try:

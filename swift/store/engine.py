@@ -162,18 +162,20 @@ class FileStore:
         place = Place(key, self.devices.path(key.device))
         return FileEdit(self, place, view, create=create, next_part_power=next_part_power)
 
-    def draft(self, key: ObjectKey, size: int | None) -> FileDraft:
+    def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> FileDraft:
         """See ``ObjectStore``."""
         place = Place(key, self.devices.path(key.device))
         self._space.check(place.device, size)
         made = make_directories(self.disk, place.directory, below=place.device)
         try:
-            return self.draft_at(place, size, made=made)
+            return self.draft_at(place, size, made=made, etag_follows=etag_follows)
         except BaseException:
             remove_made(self.disk, place.directory, made, keep=place.partition)
             raise
 
-    def draft_at(self, place: Place, size: int | None, *, made: Sequence[str] = ()) -> FileDraft:
+    def draft_at(
+        self, place: Place, size: int | None, *, made: Sequence[str] = (), etag_follows: bool = False
+    ) -> FileDraft:
         """A draft in an existing hash directory; with ``made`` it removes what was made for it."""
         self._space.check(place.device, size)
         file = self.unnamed_file(place)
@@ -183,7 +185,13 @@ class FileStore:
             file.discard()
             raise
         return FileDraft(
-            self.disk, file, place=place, size=size, made=made, sync_every_bytes=self.rules.sync_every_bytes
+            self.disk,
+            file,
+            place=place,
+            size=size,
+            made=made,
+            sync_every_bytes=self.rules.sync_every_bytes,
+            etag_follows=etag_follows,
         )
 
     def unnamed_file(self, place: Place) -> UnnamedFile:

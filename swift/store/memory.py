@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import md5
 
+from swift.base.checksum import ChunkSums, chunk_size_for
 from swift.base.clock import Clock
 from swift.base.entity import EntityPath
 from swift.base.errors import DeviceUnavailable, NoSpace
@@ -146,13 +147,13 @@ class MemoryStore:
         self._where(key)
         return MemoryEdit(self, key, view, next_part_power)
 
-    def draft(self, key: ObjectKey, size: int | None) -> MemoryDraft:
+    def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> MemoryDraft:
         """See ``ObjectStore``."""
         self._where(key)
         free = self._free_bytes(key.device)
         if free is not None and (size or 0) > free:
             raise NoSpace(f"{free} bytes free")
-        return MemoryDraft(free)
+        return MemoryDraft(free, chunk_size_for(size) if etag_follows else None)
 
     def hashes(
         self,
@@ -245,10 +246,13 @@ class MemoryObject:
 class MemoryDraft:
     """``Draft`` in memory."""
 
-    def __init__(self, room: int | None) -> None:
+    def __init__(self, room: int | None, sums_chunk: int | None) -> None:
         self.size = 0
         self._room = room
         self._pieces: list[bytes] = []
+        #: The chunk of the sender's sums, None when the MD5 is computed here.
+        self._sums_chunk = sums_chunk
+        self._etag = ""
 
     def write(self, data: bytes | memoryview) -> None:
         """See ``Draft``."""
@@ -265,7 +269,19 @@ class MemoryDraft:
     @property
     def etag(self) -> str:
         """See ``Draft``."""
+        if self._sums_chunk is not None:
+            return self._etag
         return md5(self.body, usedforsecurity=False).hexdigest()
+
+    def settle(self, etag: str, sums: str) -> bool:
+        """See ``Draft``."""
+        assert self._sums_chunk is not None
+        mine = ChunkSums(self._sums_chunk)
+        mine.update(self.body)
+        if mine.digest() != sums:
+            return False
+        self._etag = etag
+        return True
 
     def discard(self) -> None:
         """See ``Draft``."""

@@ -12,58 +12,20 @@ from __future__ import annotations
 import struct
 import zlib
 
+from swift.base.checksum import CHUNKS_MAX, ChunkSums
+
 SIDECAR_ATTRIBUTE = "user.swift.crc32"
 #: Bodies up to this size are always read whole and checked by MD5.
 SMALL_BYTES = 65536
-CHUNK_BYTES = 1 << 20
-CHUNK_BYTES_MAX = 8 << 20
-#: Attributes of a file share 4 KiB on some filesystems.
-CHUNKS_MAX = 640
-#: The chunk of bodies whose length is not known in advance.
-CHUNK_BYTES_UNKNOWN = 4 << 20
 _HEAD = b"1:"
 
 
-def chunk_size_for(size: int | None) -> int:
-    """The chunk size of a body of this many bytes; a power of two."""
-    if size is None:
-        return CHUNK_BYTES_UNKNOWN
-    chunk = CHUNK_BYTES
-    while chunk < CHUNK_BYTES_MAX and size > chunk * CHUNKS_MAX:
-        chunk *= 2
-    return chunk
-
-
-class ChunkSums:
-    """Computes the checksums while a body is written."""
-
-    __slots__ = ("_chunk", "_sums", "_current", "_filled")
-
-    def __init__(self, chunk_size: int):
-        self._chunk = chunk_size
-        self._sums: list[int] = []
-        self._current = 0
-        self._filled = 0
-
-    def update(self, data: bytes | memoryview) -> None:
-        """Take the next bytes."""
-        view = memoryview(data)
-        while view:
-            piece = view[: self._chunk - self._filled]
-            self._current = zlib.crc32(piece, self._current)
-            self._filled += len(piece)
-            if self._filled == self._chunk:
-                self._sums.append(self._current)
-                self._current = self._filled = 0
-            view = view[len(piece) :]
-
-    def encode(self) -> bytes | None:
-        """The attribute's value; None when there are too many chunks to keep."""
-        sums = [*self._sums, self._current] if self._filled else self._sums
-        if not sums or len(sums) > CHUNKS_MAX:
-            return None
-        head = b"%b%d:" % (_HEAD, self._chunk.bit_length() - 1)
-        return head + struct.pack(f">{len(sums)}I", *sums)
+def encode_sums(sums: ChunkSums) -> bytes | None:
+    """The attribute's value; None when there are too many chunks to keep."""
+    packed = sums.packed()
+    if not packed or len(packed) > CHUNKS_MAX * 4:
+        return None
+    return b"%b%d:" % (_HEAD, sums.chunk.bit_length() - 1) + packed
 
 
 class Sidecar:

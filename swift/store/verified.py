@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from hashlib import md5
 
+from swift.base.checksum import CHUNK_BYTES
 from swift.platform.disk import Disk
 from swift.platform.xattrs import read_attribute
 from swift.store.api import ObjectState
 from swift.store.errors import CorruptBody
-from swift.store.sidecar import CHUNK_BYTES, SIDECAR_ATTRIBUTE, SMALL_BYTES, Sidecar
+from swift.store.sidecar import SIDECAR_ATTRIBUTE, SMALL_BYTES, Sidecar
 
 
 class FileObject:

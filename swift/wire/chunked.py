@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from swift.http.body import BadFraming
+from swift.http.headers import HeaderMap, title_case
 
 #: A chunk size line (with extensions) longer than this is refused.
 SIZE_LINE_MAX = 256
@@ -16,6 +18,15 @@ LAST_CHUNK = b"0\r\n\r\n"
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n\0]*)?\Z")
 
 
+def last_chunk(trailers: Mapping[str, str]) -> bytes:
+    """The end of a body with trailers; raises ValueError when one would smuggle in another line."""
+    lines = [f"{title_case(name)}: {value}\r\n" for name, value in trailers.items()]
+    block = "".join(lines)
+    if block.count("\n") != len(lines) or block.count("\r") != len(lines):
+        raise ValueError("a trailer contains a line break")
+    return f"0\r\n{block}\r\n".encode("latin-1")
+
+
 def chunk_head(size: int) -> bytes:
     """The line before ``size`` bytes of data, which CRLF must follow."""
     return b"%x\r\n" % size
@@ -25,17 +36,31 @@ class ChunkDecoder:
     """Decodes a chunked body piece by piece.
 
     ``feed`` returns the data found and how much of the input was used; ``finished`` is set once the
-    last chunk and its trailers are consumed, leaving what follows (a pipelined request) alone.
+    last chunk and its ``trailers`` are consumed, leaving what follows (a pipelined request) alone.
+    Data of a chunk may bypass ``feed``: up to ``room`` bytes, reported by ``took``.
     """
 
-    __slots__ = ("finished", "_left", "_state", "_line", "_trailer_bytes")
+    __slots__ = ("finished", "trailers", "_left", "_state", "_line", "_trailer_bytes")
 
     def __init__(self) -> None:
         self.finished = False
+        #: By lower-case name, once finished; of repeated ones the last.
+        self.trailers: HeaderMap = {}
         self._left = 0
         self._state = "size"
         self._line = b""
         self._trailer_bytes = 0
+
+    @property
+    def room(self) -> int:
+        """How many of the next bytes are data of the current chunk for sure."""
+        return self._left if self._state == "data" else 0
+
+    def took(self, size: int) -> None:
+        """``size`` bytes of data, at most ``room``, were received without ``feed``."""
+        self._left -= size
+        if not self._left:
+            self._state = "data-end"
 
     def feed(self, data: bytes) -> tuple[list[bytes], int]:
         """Decode ``data``; (pieces, bytes consumed). Raises ``BadFraming``."""
@@ -46,9 +71,7 @@ class ChunkDecoder:
                 take = min(self._left, size - position)
                 pieces.append(data[position : position + take])
                 position += take
-                self._left -= take
-                if not self._left:
-                    self._state = "data-end"
+                self.took(take)
                 continue
             position = self._read_line(data, position)
         return pieces, position
@@ -82,5 +105,8 @@ class ChunkDecoder:
             self._trailer_bytes += len(line)
             if self._trailer_bytes > TRAILERS_MAX:
                 raise BadFraming("trailers too long")
+            name, colon, value = line.decode("latin-1").partition(":")
+            if colon:
+                self.trailers[name.lower()] = value.strip(" \t")
         else:
             self.finished = True
