@@ -21,7 +21,8 @@ from swift.http.body import BodyTimeout, ClientDisconnected, RequestBody
 from swift.http.headers import HeaderMap, title_case, wire_value
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.obj.put import BATCH_BYTES, USER_PREFIXES, DraftWriter, PutPlan
+from swift.obj.intake import BATCH_BYTES, DraftWriter
+from swift.obj.put import USER_PREFIXES, PutPlan
 from swift.wire.mime import BadMime, DocumentBegins, DocumentData, DocumentEnds, Event, MimeParser
 
 FOOTER_BYTES_MAX = 1 << 20

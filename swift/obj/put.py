@@ -8,8 +8,6 @@ decided upon again when the object is held.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import md5
 from typing import NoReturn
@@ -18,22 +16,15 @@ from swift.base.etag import EtagList, unquote_etag
 from swift.base.limits import Limits
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
-from swift.green import Task, spawn
-from swift.http.body import BodyTimeout, ClientDisconnected, RequestBody
 from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
 from swift.obj.expiry import parse_delete_at
 from swift.obj.target import PLAIN, next_part_power_of
-from swift.runtime.diskcalls import Run
 from swift.store.api import Draft, Edit, ObjectKey, ObjectState, ObjectStore, Viewpoint
 from swift.store.metadata import Metadata
 
-#: Bodies up to this size are held in memory and written in one go.
-SMALL_BYTES = 256 << 10
-#: What a large body is handed to the disk in.
-BATCH_BYTES = 1 << 20
 #: Headers stored as metadata.
 USER_PREFIXES = ("x-object-meta-", "x-object-sysmeta-", "x-object-transient-sysmeta-")
 
@@ -257,72 +248,3 @@ def commit_archive(store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: Pu
         return
     with store.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
         edit.commit(plan.timestamp, fragment)
-
-
-def read_small(body: RequestBody, size: int) -> bytes:
-    """All ``size`` bytes of a body; raises ``ClientDisconnected`` when there are fewer or more."""
-    data = body.read(size) if size else b""
-    if len(data) != size:
-        pieces = [data]
-        got = len(data)
-        while got < size:
-            piece = body.read(size - got)
-            if not piece:
-                raise ClientDisconnected(f"{got} of {size} bytes came")
-            pieces.append(piece)
-            got += len(piece)
-        data = b"".join(pieces)
-    if body.length != size and body.read(1):
-        raise ClientDisconnected(f"more than the announced {size} bytes came")
-    return data
-
-
-def read_batches(read: Callable[[int], bytes], *, chunk_bytes: int, deadline: float) -> Iterator[bytes]:
-    """A body in batches of about ``BATCH_BYTES``; raises ``BodyTimeout`` after ``deadline``."""
-    waiting: list[bytes] = []
-    size = 0
-    while piece := read(chunk_bytes):
-        waiting.append(piece)
-        size += len(piece)
-        if size >= BATCH_BYTES:
-            yield b"".join(waiting)
-            waiting, size = [], 0
-        if time.monotonic() > deadline:
-            raise BodyTimeout("the upload takes too long")
-    if waiting:
-        yield b"".join(waiting)
-
-
-class DraftWriter:
-    """Feeds a draft from the event loop: one batch is written and hashed while the next one arrives.
-
-    Writes run in tasks of their own, so that a killed request cannot close a file that a thread is
-    still writing to.
-    """
-
-    def __init__(self, draft: Draft, run: Run):
-        self.draft = draft
-        self.size = 0
-        self._run = run
-        self._task: Task | None = None
-
-    def write(self, batch: bytes) -> None:
-        """Hand over a batch; raises the error of an earlier one."""
-        self.size += len(batch)
-        self.wait()
-        self._task = spawn(self._run, self.draft.write, batch)
-
-    def wait(self) -> None:
-        """Wait until everything is written; raises the error of the last write."""
-        task = self._task
-        if task is not None:
-            task.wait()
-            self._task = None
-
-    def abandon(self) -> None:
-        """Discard the draft, after a write that is still going on."""
-        task, self._task = self._task, None
-        if task is not None and not task.done:
-            task.on_exit(self.draft.discard)
-        else:
-            self.draft.discard()

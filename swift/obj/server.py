@@ -12,6 +12,7 @@ import pickle
 import random
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from swift import green
@@ -19,24 +20,21 @@ from swift.base.errors import DeviceUnavailable, NoSpace
 from swift.base.timestamp import Timestamp
 from swift.compose import backend_context, merged
 from swift.config.common import StorageSettings
-from swift.http.body import ClientDisconnected
+from swift.http.body import trailers_of
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.obj import get
 from swift.obj.delete import parse_delete, store_delete
 from swift.obj.hot import HotObjects
+from swift.obj.intake import SMALL_BYTES, DraftWriter, read_small, receive_all, settle
 from swift.obj.multistage import MimeBody, Stages, await_commit, receive, stages_of
 from swift.obj.post import parse_post, store_post
 from swift.obj.put import (
-    SMALL_BYTES,
-    DraftWriter,
     PutPlan,
     PutResult,
     commit_archive,
     parse_put,
-    read_batches,
-    read_small,
     refusal,
     store_draft,
     store_small,
@@ -53,6 +51,7 @@ from swift.store.api import EXPIRED, LIVE, AsyncUpdate, ObjectKey, ObjectState, 
 from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision
 from swift.store.partitionlock import ReplicationLocks
 from swift.store.registry import EngineParts, StoreRegistry
+from swift.wire import etagtrailer
 
 #: What a device answers that is lost, read-only or failing: the proxy goes elsewhere.
 _DEVICE_LOST = frozenset(
@@ -216,9 +215,23 @@ class ObjectServer(BackendApp):
         return result
 
     def _put_large(self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan) -> PutResult:
-        writer = self._begin(key, view, plan)
+        body = request.body
+        etag_follows = (
+            body.length is None and request.expects_continue and etagtrailer.is_offered(request.headers)
+        )
+        writer = self._begin(key, view, plan, etag_follows=etag_follows)
         try:
-            self._receive(request, plan, writer)
+            if etag_follows:
+                body.send_continue({etagtrailer.OFFER: etagtrailer.CRC32})
+            receive_all(
+                body,
+                writer,
+                size=plan.size,
+                size_max=self.context.limits.max_file_size,
+                deadline=time.monotonic() + self.settings.max_upload_time,
+            )
+            if etag_follows:
+                settle(writer.draft, trailers_of(body))
         except BaseException:
             writer.abandon()
             raise
@@ -248,28 +261,17 @@ class ObjectServer(BackendApp):
             run(commit_archive, store, key, view, plan)
         return result
 
-    def _begin(self, key: ObjectKey, view: Viewpoint, plan: PutPlan) -> DraftWriter:
+    def _begin(
+        self, key: ObjectKey, view: Viewpoint, plan: PutPlan, *, etag_follows: bool = False
+    ) -> DraftWriter:
         """Check the object before its body is read, and make a draft for it."""
         run = self._run(key.device)
         store = self._stores.of(key.policy)
         refused = refusal(run(store.look, key, view), plan)
         if refused is not None:
             raise refused
-        return DraftWriter(run(store.draft, key, plan.size), self._threads(key.device))
-
-    def _receive(self, request: Request, plan: PutPlan, writer: DraftWriter) -> None:
-        deadline = time.monotonic() + self.settings.max_upload_time
-        limit = self.context.limits.max_file_size if plan.size is None else plan.size
-        chunk_bytes = self.settings.network_chunk_size
-        for batch in read_batches(request.body.read, chunk_bytes=chunk_bytes, deadline=deadline):
-            if writer.size + len(batch) > limit:
-                if plan.size is None:
-                    raise HTTPError(413, "Your request is too large.", content_type="text/plain")
-                raise ClientDisconnected(f"more than the announced {limit} bytes came")
-            writer.write(batch)
-        writer.wait()
-        if plan.size is not None and writer.size != plan.size:
-            raise ClientDisconnected(f"{writer.size} of {plan.size} bytes came")
+        draft = run(partial(store.draft, key, plan.size, etag_follows=etag_follows))
+        return DraftWriter(draft, self._threads(key.device))
 
     def post(self, request: Request) -> Response:
         """POST (§5)."""

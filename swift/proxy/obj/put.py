@@ -18,16 +18,17 @@ from swift.base.etag import unquote_etag
 from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import quorum_size
-from swift.cluster.transport import Exchange, TransportError
+from swift.cluster.transport import TransportError
 from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
-from swift.http.response import TEXT, HTTPError, Response, error_response
+from swift.http.response import Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Controller
 from swift.proxy.obj.documents import Documents, footers_of, wants_footers
 from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
+from swift.proxy.obj.sinks import Pump, Sink, stream_headers
 from swift.proxy.obj.target import ObjectTarget
 from swift.proxy.results import best_response
 from swift.ring.device import Node
@@ -40,6 +41,7 @@ class Uploader:
         self._controller = controller
         self._context: ProxyContext = controller.context
         self._backends: Backends = controller.backends
+        self._pump = Pump(self._backends, self._context.limits.max_file_size)
 
     def put(self, request: Request, target: ObjectTarget, attempts: list[HeaderMap]) -> Response:
         """Store the request's body; the client's response."""
@@ -51,10 +53,7 @@ class Uploader:
                 size = length or 0
                 answers, need = self._put_small(request, target, attempts)
             else:
-                # An empty body goes chunked too: its end is what tells a node to store it.
-                framing = {"content-length": str(length)} if length else {"transfer-encoding": "chunked"}
-                if documents is not None:
-                    framing = documents.headers(length)
+                framing = stream_headers(length) if documents is None else documents.headers(length)
                 attempts = [{**headers, **framing} for headers in attempts]
                 answers, need, size = self._put_stream(request, target, attempts, documents)
         except ClientDisconnected:
@@ -128,12 +127,12 @@ class Uploader:
         need = quorum_size(len(attempts))
         nodes = self._nodes(target)
         opened = green.gather([partial(self._open, nodes, target, documents, h) for h in attempts])
-        sinks = [sink for sink in opened if isinstance(sink, _Sink)]
+        sinks = [sink for sink in opened if isinstance(sink, Sink)]
         answers = [answer for answer in opened if isinstance(answer, Answer)]
         try:
             if _ends_early(request, answers) or len(sinks) < need:
                 return answers, need, 0
-            size = self._pump(request, sinks, need, documents)
+            size = self._send_body(request, sinks, need, documents)
             answers += self._collect(sinks, need)
             return answers, need, size
         finally:
@@ -142,7 +141,7 @@ class Uploader:
 
     def _open(
         self, nodes: Iterator[Node], target: ObjectTarget, documents: Documents | None, headers: HeaderMap
-    ) -> _Sink | Answer | None:
+    ) -> Sink | Answer | None:
         """A node that is ready for the body, or its early final answer."""
         headers["expect"] = "100-continue"
         for node in nodes:
@@ -156,7 +155,7 @@ class Uploader:
                 continue
             if early is None:
                 if documents is None or documents.understood(exchange.continue_headers):
-                    return _Sink(node, exchange, headers)
+                    return Sink(node, exchange, headers)
                 exchange.abort()
                 self._backends.failed(node, "the node takes no footers", headers)
                 continue
@@ -166,40 +165,24 @@ class Uploader:
                 return Answer(early.status, early.reason, early.headers, node=node, attempt=headers)
         return None
 
-    def _pump(
-        self, request: Request, sinks: list[_Sink], need: int, documents: Documents | None = None
-    ) -> int:
-        """Move the body to all sinks; its size. Raises ``HTTPError`` 413 or 503 and body errors."""
-        settings, limit = self._context.settings, self._context.limits.max_file_size
-        body, received = request.body, 0
+    def _send_body(self, request: Request, sinks: list[Sink], need: int, documents: Documents | None) -> int:
+        """Move the body, and footers if there are any, to all sinks; the body's size."""
+        pump = self._pump
         if documents is not None:
-            self._send(sinks, documents.opening, need)
-        while True:
-            piece = body.read(settings.client_chunk_size)
-            if not piece:
-                break
-            received += len(piece)
-            if received > limit:
-                raise HTTPError(413, "Your request is too large.", content_type=TEXT)
-            self._send(sinks, piece, need)
+            pump.send(documents.opening, sinks, need)
+        size, trailers = pump.move(request.body, sinks, need)
         if documents is not None:
             documents.footers = footers_of(request)
-            self._send(sinks, documents.closing(documents.footers), need)
+            pump.send(documents.closing(documents.footers), sinks, need)
         for sink in sinks:
-            sink.finish(self._backends)
-        return received
+            sink.finish(trailers, self._backends)
+        return size
 
-    def _send(self, sinks: list[_Sink], piece: bytes, need: int) -> None:
-        for sink in sinks:
-            sink.send(piece, self._backends)
-        if sum(sink.alive for sink in sinks) < need:
-            raise HTTPError(503)
-
-    def _collect(self, sinks: list[_Sink], need: int) -> list[Answer]:
+    def _collect(self, sinks: list[Sink], need: int) -> list[Answer]:
         box = green.Mailbox()
         waiting = 0
 
-        def wait_for(sink: _Sink) -> None:
+        def wait_for(sink: Sink) -> None:
             answer = None
             try:
                 answer = sink.answer(self._backends)
@@ -226,56 +209,6 @@ class Uploader:
             if deadline is None and agreeing >= need:
                 deadline = time.monotonic() + self._context.settings.post_quorum_timeout
         return answers
-
-
-class _Sink:
-    """One node that takes the body."""
-
-    __slots__ = ("node", "exchange", "headers", "alive", "awaited")
-
-    def __init__(self, node: Node, exchange: Exchange, headers: HeaderMap):
-        self.node = node
-        self.exchange = exchange
-        self.headers = headers
-        self.alive = True
-        #: A green thread reads the answer, and ends the exchange however that goes.
-        self.awaited = False
-
-    def send(self, piece: bytes, backends: Backends) -> None:
-        """Send a piece; a failure takes this node out."""
-        if not self.alive:
-            return
-        try:
-            self.exchange.send(piece)
-        except TransportError as error:
-            self.alive = False
-            backends.failed(self.node, str(error), self.headers)
-
-    def finish(self, backends: Backends) -> None:
-        """End the body."""
-        if not self.alive:
-            return
-        try:
-            self.exchange.finish()
-        except TransportError as error:
-            self.alive = False
-            backends.failed(self.node, str(error), self.headers)
-
-    def answer(self, backends: Backends) -> Answer | None:
-        """The node's final answer, None when it fails."""
-        reply = backends.reply(self.node, self.exchange, self.headers)
-        if reply is None:
-            return None
-        try:
-            body = b"".join(reply.body)
-        except TransportError:
-            return None
-        return Answer(reply.status, reply.reason, reply.headers, body, self.node, self.headers)
-
-    def abandon(self) -> None:
-        """Drop the connection unless its answer is read, if late."""
-        if not self.awaited:
-            self.exchange.abort()
 
 
 def _ends_early(request: Request, answers: Sequence[Answer]) -> bool:

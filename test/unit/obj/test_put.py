@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from swift.green import Task, spawn
 from swift.http.body import BadFraming, BodyTimeout, BytesBody, ClientDisconnected
-from swift.obj.put import SMALL_BYTES, DraftWriter
+from swift.obj.intake import SMALL_BYTES, DraftWriter
 
 
 class Broken:

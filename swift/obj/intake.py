@@ -1,0 +1,125 @@
+"""How a body gets from the network into a draft.
+
+A small body is read whole. A large one is received into two buffers in turn: while a thread writes and
+checksums one, the other fills from the socket, so no byte is copied on its way and memory stays bounded.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+
+from swift.green import Task, spawn
+from swift.http.body import BodyTimeout, ClientDisconnected, RequestBody, read_into
+from swift.http.headers import HeaderMap
+from swift.http.response import HTTPError
+from swift.runtime.diskcalls import Run
+from swift.store.api import Draft
+from swift.wire import etagtrailer
+
+#: Bodies up to this size are held in memory and written in one go.
+SMALL_BYTES = 256 << 10
+#: What a large body is handed to the disk in.
+BATCH_BYTES = 1 << 20
+
+_MD5 = re.compile(r"[0-9a-f]{32}\Z")
+
+
+def read_small(body: RequestBody, size: int) -> bytes:
+    """All ``size`` bytes of a body; raises ``ClientDisconnected`` when there are fewer or more."""
+    data = body.read(size) if size else b""
+    if len(data) != size:
+        pieces = [data]
+        got = len(data)
+        while got < size:
+            piece = body.read(size - got)
+            if not piece:
+                raise ClientDisconnected(f"{got} of {size} bytes came")
+            pieces.append(piece)
+            got += len(piece)
+        data = b"".join(pieces)
+    if body.length != size and body.read(1):
+        raise ClientDisconnected(f"more than the announced {size} bytes came")
+    return data
+
+
+class DraftWriter:
+    """Feeds a draft from the event loop: one batch is written and hashed while the next one arrives.
+
+    Writes run in tasks of their own, so that a killed request cannot close a file that a thread is
+    still writing to.
+    """
+
+    def __init__(self, draft: Draft, run: Run):
+        self.draft = draft
+        self.size = 0
+        self._run = run
+        self._task: Task | None = None
+
+    def write(self, batch: bytes | memoryview) -> None:
+        """Hand over a batch, left alone until the next call returns; raises an earlier one's error."""
+        self.size += len(batch)
+        self.wait()
+        self._task = spawn(self._run, self.draft.write, batch)
+
+    def wait(self) -> None:
+        """Wait until everything is written; raises the error of the last write."""
+        task = self._task
+        if task is not None:
+            task.wait()
+            self._task = None
+
+    def abandon(self) -> None:
+        """Discard the draft, after a write that is still going on."""
+        task, self._task = self._task, None
+        if task is not None and not task.done:
+            task.on_exit(self.draft.discard)
+        else:
+            self.draft.discard()
+
+
+def receive_all(
+    body: RequestBody, writer: DraftWriter, *, size: int | None, size_max: int, deadline: float
+) -> None:
+    """Receive and write a body of ``size`` bytes, or of at most ``size_max`` when nobody knows.
+
+    Raises ``HTTPError`` 413, ``ClientDisconnected`` for another size than announced, ``BodyTimeout`` after
+    ``deadline`` (monotonic seconds), and what the draft raises.
+    """
+    batch_bytes = BATCH_BYTES if size is None else min(BATCH_BYTES, size + 1)
+    buffers = memoryview(bytearray(batch_bytes)), memoryview(bytearray(batch_bytes))
+    limit = size_max if size is None else size
+    number = 0
+    while batch := _fill(body, buffers[number % 2], deadline):
+        if writer.size + len(batch) > limit:
+            if size is None:
+                raise HTTPError(413, "Your request is too large.", content_type="text/plain")
+            raise ClientDisconnected(f"more than the announced {limit} bytes came")
+        # Waits for the batch before, whose buffer is the next to be filled.
+        writer.write(batch)
+        number += 1
+    writer.wait()
+    if size is not None and writer.size != size:
+        raise ClientDisconnected(f"{writer.size} of {size} bytes came")
+
+
+def _fill(body: RequestBody, buffer: memoryview, deadline: float) -> memoryview:
+    """The part of the buffer that was filled: all of it, but at the end of the body."""
+    filled = 0
+    while filled < len(buffer) and (got := read_into(body, buffer[filled:])):
+        filled += got
+        if time.monotonic() > deadline:
+            raise BodyTimeout("the upload takes too long")
+    return buffer[:filled]
+
+
+def settle(draft: Draft, trailers: HeaderMap) -> None:
+    """Take the sender's MD5 from the trailers (``wire.etagtrailer``).
+
+    Raises ``ClientDisconnected`` when it sent none, ``HTTPError`` 422 when other bytes arrived than it sent.
+    """
+    etag, sums = trailers.get(etagtrailer.ETAG), trailers.get(etagtrailer.SUMS)
+    if not etag or not sums:
+        raise ClientDisconnected("the promised trailers did not come")
+    if not _MD5.match(etag) or not draft.settle(etag, sums):
+        raise HTTPError(422)
