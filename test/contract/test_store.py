@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from swift.base.checksum import ChunkSums, chunk_size_for
 from swift.base.clock import ManualClock
 from swift.base.entity import EntityPath
 from swift.base.errors import DeviceUnavailable, NoSpace
@@ -529,3 +530,35 @@ def test_engines_agree_on_every_sequence_of_changes(tmp_path_factory, steps):
         state = bench.store.look(key_of(), NOW)
         pictures.append((state, bench.names(key_of()), dict(bench.store.hashes("sda", "7", GOLD))))
     assert pictures[0] == pictures[1]
+
+
+@pytest.mark.parametrize("size", [5, 70_000, None])
+def test_a_draft_may_take_the_md5_of_a_sender_whose_sums_are_the_same(store, size):
+    body = os.urandom(size or 300_000)
+    draft = store.draft(key_of(), size, etag_follows=True)
+    draft.write(body[:3])
+    draft.write(memoryview(body)[3:])
+    sums = ChunkSums(chunk_size_for(size))
+    sums.update(body)
+    etag = md5(body).hexdigest()
+    assert draft.settle(etag, sums.digest())
+    assert draft.etag == etag
+    metadata = {
+        "X-Timestamp": ts(10).internal,
+        "Content-Length": str(draft.size),
+        "ETag": draft.etag,
+        "name": str(key_of().path),
+    }
+    with store.edit(key_of(), NOW, create=True) as edit:
+        edit.put(draft, ts(10), metadata)
+    assert read(store, key_of()) == body
+
+
+def test_a_draft_takes_no_md5_of_other_bytes(bench, store):
+    draft = store.draft(key_of(), 5, etag_follows=True)
+    draft.write(b"hallo")
+    sums = ChunkSums(chunk_size_for(5))
+    sums.update(b"hello")
+    assert not draft.settle(md5(b"hello").hexdigest(), sums.digest())
+    draft.discard()
+    assert bench.names(key_of()) == []

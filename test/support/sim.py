@@ -87,6 +87,7 @@ class _Upload:
 
     def __init__(self, length):
         self.length = length
+        self.trailers = {}
         #: Headers of every 100 Continue, None after the answer.
         self.signals = green.Mailbox()
         self.continued = False
@@ -204,9 +205,12 @@ class _Exchange:
         if limit is not None and self._sent > limit:
             self._upload.put(ClientDisconnected("cut"))
             raise TransportError("the node stopped taking")
+        if self._port in self._transport.faults.garbles and self._sent == len(data):
+            data = bytes([data[0] ^ 1, *data[1:]])
         self._upload.put(bytes(data))
 
-    def finish(self):
+    def finish(self, trailers=None):
+        self._upload.trailers = trailers or {}
         self._upload.put(None)
 
     def wait_continue(self):

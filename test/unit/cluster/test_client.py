@@ -5,6 +5,7 @@ import time
 import pytest
 
 from swift import green
+from swift.wire.chunked import ChunkDecoder
 from swift.cluster.client import HttpTransport
 from swift.cluster.transport import BrokenOff, TransportError
 from swift.http.body import BodyError
@@ -266,3 +267,27 @@ def test_an_exchange_that_was_aborted_while_another_waits_for_it_ends_quietly(tr
     task.wait()
     assert len(errors) == 1
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_chunks_larger_than_any_socket_buffer_arrive_whole_and_trailers_follow(transport, make_server):
+    body = bytes(range(256)) * 40_000
+    received = []
+
+    def answer(wire, head, number):
+        while not wire.buffer.endswith(b"X-Sum: 7\r\n\r\n"):
+            wire._more()
+        received.append(wire.buffer)
+        wire.buffer = b""
+        wire.send(OK)
+        return True
+
+    server = make_server(answer)
+    exchange = begin(transport, server, {"transfer-encoding": "chunked"}, timeout_s=20)
+    exchange.send(body)
+    exchange.send(b"")
+    exchange.send(memoryview(b"tail"))
+    exchange.finish({"x-sum": "7"})
+    assert exchange.reply().status == 200
+    decoder = ChunkDecoder()
+    pieces, used = decoder.feed(received[0])
+    assert (b"".join(pieces), used, decoder.finished) == (body + b"tail", len(received[0]), True)

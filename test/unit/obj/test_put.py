@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from hashlib import md5
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from swift.base.checksum import ChunkSums, chunk_size_for
 from swift.green import Task, spawn
 from swift.http.body import BadFraming, BodyTimeout, BytesBody, ClientDisconnected
 from swift.obj.intake import SMALL_BYTES, DraftWriter
+from swift.wire import etagtrailer
 
 
 class Broken:
@@ -280,3 +283,68 @@ def test_a_writer_abandoned_during_a_write_waits_before_it_lets_go():
     task.wait()
     spawn(lambda: None).wait()
     assert events == ["written", "discarded"]
+
+
+# --- the sender's MD5 (wire.etagtrailer) -----------------------------------------------------------------
+
+
+class Trailing(BytesBody):
+    """A chunked body whose trailers bring the MD5; remembers what it was promised."""
+
+    def __init__(self, data, trailers):
+        super().__init__(data, chunked=True)
+        self.trailers = trailers
+        self.promised = None
+
+    def send_continue(self, headers):
+        self.promised = headers
+
+
+OFFER = {"transfer-encoding": "chunked", etagtrailer.OFFER: "crc32"}
+
+
+def told(body, size=None, etag=None):
+    sums = ChunkSums(chunk_size_for(size))
+    sums.update(body)
+    return etagtrailer.trailers(etag or md5(body).hexdigest(), sums.digest())
+
+
+@pytest.mark.parametrize("size", [0, 5, LARGE, (2 << 20) + 1])
+@pytest.mark.parametrize("announced", [True, False])
+def test_the_md5_of_a_sender_is_taken_when_the_same_bytes_arrived(bench, size, announced):
+    data = os.urandom(size)
+    headers = {**OFFER, "x-backend-obj-content-length": str(size)} if announced else OFFER
+    body = Trailing(data, told(data, size if announced else None))
+    answer = bench.ask("PUT", headers=headers, stream=body, expects_continue=True)
+    assert answer.status == 201
+    assert answer.headers["etag"] == f'"{md5(data).hexdigest()}"'
+    assert body.promised == {etagtrailer.OFFER: "crc32"}
+    assert bench.ask("HEAD").headers["content-length"] == str(size)
+
+
+@pytest.mark.parametrize(
+    ("trailers", "status"),
+    [
+        (told(b"other bytes"), 422),
+        (told(b"body", etag="not an md5"), 422),
+        ({}, 499),
+        ({etagtrailer.ETAG: md5(b"body").hexdigest()}, 499),
+    ],
+)
+def test_nothing_is_stored_unless_the_trailers_vouch_for_what_arrived(bench, trailers, status):
+    body = Trailing(b"body", trailers)
+    assert bench.ask("PUT", headers=OFFER, stream=body, expects_continue=True).status == status
+    assert bench.files() == []
+
+
+def test_a_client_etag_that_differs_from_the_sender_md5_is_422(bench):
+    body = Trailing(b"body", told(b"body"))
+    headers = {**OFFER, "etag": "0" * 32}
+    assert bench.ask("PUT", headers=headers, stream=body, expects_continue=True).status == 422
+    assert bench.files() == []
+
+
+def test_an_offer_without_waiting_for_the_answer_is_not_taken(bench):
+    body = Trailing(b"body", {})
+    assert bench.ask("PUT", headers=OFFER, stream=body).status == 201
+    assert body.promised is None

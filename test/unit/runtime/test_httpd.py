@@ -583,3 +583,57 @@ def test_a_client_that_talks_plain_http_to_tls_is_dropped(make_bench, certificat
     wire.send(HEAD + b"\r\n")
     assert b"HTTP/1.1 200" not in wire.rest()
     assert tls_wire(bench).ask("GET").status == 200
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("room", [1, 1000, 1 << 20])
+def test_a_handler_may_receive_a_body_into_its_own_buffer(bench, chunked, room):
+    sent = bytes(range(256)) * (10 if room == 1 else 2000)
+
+    def answer(request):
+        buffer, got = memoryview(bytearray(room)), b""
+        while size := read_into(request.body, buffer):
+            got += buffer[:size]
+        return Response(200, {}, b"same" if got == sent else b"other")
+
+    def answer_and_tell(request):
+        response = answer(request)
+        response.headers["x-told"] = trailers_of(request.body).get("x-sum", "nothing")
+        return response
+
+    bench.answer = answer_and_tell
+    wire = bench.wire()
+    head = b"PUT / HTTP/1.1\r\nHost: x\r\n"
+    if chunked:
+        cut = len(sent) // 3
+        wire.send(head + b"Transfer-Encoding: chunked\r\n\r\n")
+        for piece in (sent[:cut], sent[cut:]):
+            wire.send(b"%x\r\n%b\r\n" % (len(piece), piece))
+        wire.send(b"0\r\nX-Sum: 7\r\n\r\n")
+    else:
+        wire.send(head + b"Content-Length: %d\r\n\r\n" % len(sent) + sent)
+    reply = wire.reply()
+    assert (reply.body, reply.headers["x-told"]) == (b"same", "7" if chunked else "nothing")
+    assert wire.ask("PUT", body=b"x").status == 200
+
+
+def test_a_client_that_vanishes_while_its_body_is_received_into_a_buffer_is_noticed(bench):
+    seen = green.Event()
+    errors = []
+
+    def answer(request):
+        buffer = memoryview(bytearray(1 << 16))
+        try:
+            while read_into(request.body, buffer):
+                continue
+        except ClientDisconnected as error:
+            errors.append(error)
+        seen.set()
+        return Response(499)
+
+    bench.answer = answer
+    wire = bench.wire()
+    wire.send(b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n" + b"x" * 50000)
+    wire.close()
+    assert seen.wait(time.monotonic() + 5)
+    assert len(errors) == 1

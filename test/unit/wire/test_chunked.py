@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swift.http.body import BadFraming
-from swift.wire.chunked import LAST_CHUNK, SIZE_LINE_MAX, TRAILERS_MAX, ChunkDecoder, chunk_head
+from swift.wire.chunked import LAST_CHUNK, SIZE_LINE_MAX, TRAILERS_MAX, ChunkDecoder, chunk_head, last_chunk
 
 
 def encode(pieces, extension=b"", trailers=b""):
@@ -83,3 +83,41 @@ def test_arbitrary_bytes_decode_or_are_bad_framing(data):
 def test_malformed_framing_is_refused(wire):
     with pytest.raises(BadFraming):
         decode([wire])
+
+
+def test_trailers_are_known_once_the_body_is_finished():
+    decoder = ChunkDecoder()
+    for piece in (b"3\r\nabc\r\n0\r\nX-Bo", b"dy-Etag:  e1 \r\nBroken\r\n", b"B: 2\r\n\r\n"):
+        assert not decoder.finished
+        decoder.feed(piece)
+    assert decoder.finished
+    assert decoder.trailers == {"x-body-etag": "e1", "b": "2"}
+
+
+def test_trailers_written_are_read_back():
+    decoder = ChunkDecoder()
+    decoder.feed(last_chunk({"x-a": "1", "x-b": "two words"}))
+    assert (decoder.finished, decoder.trailers) == (True, {"x-a": "1", "x-b": "two words"})
+
+
+@pytest.mark.parametrize("value", ["1\r\nx-c: 2", "1\n", "\r"])
+def test_a_trailer_cannot_smuggle_in_another_line(value):
+    with pytest.raises(ValueError, match="line break"):
+        last_chunk({"x-a": value})
+
+
+@given(st.lists(st.binary(min_size=1, max_size=300), max_size=5), st.data())
+def test_data_received_past_the_decoder_is_counted_like_data_that_was_fed(pieces, data):
+    wire, position, body = encode(pieces), 0, b""
+    decoder = ChunkDecoder()
+    while not decoder.finished:
+        if decoder.room:
+            size = data.draw(st.integers(1, decoder.room))
+            body += wire[position : position + size]
+            decoder.took(size)
+        else:
+            size = data.draw(st.integers(1, 9))
+            found, size = decoder.feed(wire[position : position + size])
+            body += b"".join(found)
+        position += size
+    assert (body, position) == (b"".join(pieces), len(wire))
