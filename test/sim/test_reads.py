@@ -158,7 +158,7 @@ def test_data_newer_than_a_tombstone_is_served(sim):
 
 
 def test_an_expired_object_is_gone(sim):
-    put(sim, b"x", **{"x-delete-after": "1"})
+    put(sim, b"x", **{"x-delete-after": "100"})
     assert sim("GET", "/a/c/o").status == 200
     for path in sim.root.glob("node*/sdb*/objects/*/*/*/*.data"):
         path.unlink()

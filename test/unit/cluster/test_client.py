@@ -5,11 +5,11 @@ import time
 import pytest
 
 from swift import green
-from swift.wire.chunked import ChunkDecoder
 from swift.cluster.client import HttpTransport
 from swift.cluster.transport import BrokenOff, TransportError
 from swift.http.body import BodyError
 from swift.telemetry.metrics import Registry
+from swift.wire.chunked import ChunkDecoder
 from test.support.wire import Wire
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from swift import green
-from swift.http.body import BodyError, FileBody
+from swift.http.body import BodyError, ClientDisconnected, FileBody, read_into, trailers_of
 from swift.http.response import HTTPError, Response
 from swift.wire.http1 import HeadLimits
 from test.support.wire import Wire
