@@ -11,6 +11,7 @@ import errno
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from swift.base.checksum import CHUNK_BYTES
 from swift.base.clock import Clock
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
@@ -29,7 +30,6 @@ from swift.store.place import Place
 from swift.store.quarantine import quarantine_object
 from swift.store.reader import Loaded, load
 from swift.store.reclaim import ReclaimRules, remove_made
-from swift.store.sidecar import CHUNK_BYTES
 from swift.store.updates import write_update
 from swift.store.upkeep import FileUpkeep
 from swift.store.verified import FileObject

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 
+from swift.base.checksum import CHUNK_BYTES
 from swift.base.clock import Clock
 from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
@@ -21,7 +22,6 @@ from swift.policy.policy import Policy
 from swift.store.api import ObjectStore
 from swift.store.engine import EngineRules, FileStore
 from swift.store.reclaim import ReclaimRules
-from swift.store.sidecar import CHUNK_BYTES
 
 ENTRY_POINT_GROUP = "swift.diskfile"
 #: Names of the peer's own engines; ours stands in for them.
