@@ -7,6 +7,7 @@ cache; readers tolerate missing keys.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -219,10 +220,13 @@ def forget(request: Request, key: str) -> None:
         cache.delete(key)
 
 
-def _cached(request: Request, key: str) -> dict[str, Any] | None:
+def _cached(request: Request, key: str, skip_pct: float) -> dict[str, Any] | None:
     record = request.env.setdefault("swift.infocache", {}).get(key)
     if record is not None:
         return record  # type: ignore[no-any-return]
+    if skip_pct and random.random() * 100 < skip_pct:
+        # So that a busy entry is renewed by one request before it expires for all of them at once.
+        return None
     cache = request.env.get("swift.cache")
     record = cache.get(key) if cache is not None else None
     if isinstance(record, dict):
@@ -243,10 +247,13 @@ def _head(request: Request, forward: Forward, path: EntityPath, source: str) -> 
     return drained(forward(preauthorise(sub)))
 
 
-def account_info(request: Request, forward: Forward, account: str) -> AccountInfo:
-    """What is known of an account, asking ``forward`` when no cache knows it."""
+def account_info(request: Request, forward: Forward, account: str, *, skip_pct: float = 0.0) -> AccountInfo:
+    """What is known of an account, asking ``forward`` when no cache knows it.
+
+    ``skip_pct`` percent of the look-ups do not ask memcached, so that it is refreshed.
+    """
     key = account_key(account)
-    record = _cached(request, key)
+    record = _cached(request, key, skip_pct)
     if record is None:
         response = _head(request, forward, EntityPath(account), "GET_ACCOUNT_INFO")
         record = request.env["swift.infocache"].get(key)
@@ -257,14 +264,20 @@ def account_info(request: Request, forward: Forward, account: str) -> AccountInf
 
 
 def container_info(
-    request: Request, forward: Forward, account: str, container: str, *, internal_prefix: str = "."
+    request: Request,
+    forward: Forward,
+    account: str,
+    container: str,
+    *,
+    internal_prefix: str = ".",
+    skip_pct: float = 0.0,
 ) -> ContainerInfo:
     """What is known of a container; status 0 when its account does not exist.
 
-    Accounts that begin with ``internal_prefix`` need not exist.
+    Accounts that begin with ``internal_prefix`` need not exist. ``skip_pct`` as in ``account_info``.
     """
     key = container_key(account, container)
-    record = _cached(request, key)
+    record = _cached(request, key, skip_pct)
     if record is None:
         if not account.startswith(internal_prefix) and not account_info(request, forward, account).exists:
             return ContainerInfo(status=0)

@@ -56,7 +56,8 @@ class ContainerController(Controller):
         return view, view.partition_of(self.context.hasher.digest(path.account, path.container))
 
     def _account(self, request: Request, account: str) -> AccountInfo:
-        return account_info(request, self._forward, account)
+        skip_pct = self.context.settings.account_existence_skip_cache_pct
+        return account_info(request, self._forward, account, skip_pct=skip_pct)
 
     def _is_internal(self, account: str) -> bool:
         return account.startswith(self.context.limits.auto_create_account_prefix)

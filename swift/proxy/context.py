@@ -84,6 +84,8 @@ class Planner:
         self._node_count = parse_node_count(settings.request_node_count)
         self._is_local = parse_write_affinity(settings.write_affinity)
         self._local_count = parse_node_count(settings.write_affinity_node_count)
+        #: Local handoffs that deletions go to; None for as many as there are remote primaries.
+        self._delete_count = settings.write_affinity_handoff_delete_count
 
     def for_read(self, view: RingView, part: int, kind: str) -> NodeIterator:
         """Sorted primaries, then handoffs in ring order."""
@@ -114,8 +116,33 @@ class Planner:
         ordered = local_first(view, part, self._is_local, self._local_count(replicas))
         return self._iterator(view, self._sort(ordered[:replicas]), iter(ordered[replicas:]), kind)
 
+    def for_delete(self, view: RingView, part: int, kind: str) -> tuple[NodeIterator, int]:
+        """The nodes of a deletion and how many of them it needs.
+
+        With write affinity, objects may still wait on local handoffs for their way to remote primaries:
+        the first of those are asked too.
+        """
+        if self._is_local is None:
+            return self.for_read(view, part, kind), len(view.primaries(part))
+        primaries = view.primaries(part)
+        extra = self._delete_count
+        if extra is None:
+            extra = sum(1 for node in primaries if not self._is_local(node))
+        handoffs = list(view.handoffs(part))
+        local = [node for node in handoffs if self._is_local(node)][:extra]
+        chosen = {node.id for node in local}
+        rest = [node for node in handoffs if node.id not in chosen]
+        asked = [*self._sort(primaries), *local]
+        return self._iterator(view, asked, iter(rest), kind, more=len(local)), len(asked)
+
     def _iterator(
-        self, view: RingView, primaries: Sequence[Node], handoffs: Iterator[Node], kind: str
+        self,
+        view: RingView,
+        primaries: Sequence[Node],
+        handoffs: Iterator[Node],
+        kind: str,
+        *,
+        more: int = 0,
     ) -> NodeIterator:
         context = self._context
 
@@ -126,6 +153,5 @@ class Planner:
             if number == len(primaries):
                 context.telemetry.statsd.increment(f"{kind}.handoff_all_count")
 
-        return NodeIterator(
-            primaries, handoffs, context.limiter, self._node_count(len(primaries)), on_handoff
-        )
+        count = self._node_count(len(primaries) - more) + more
+        return NodeIterator(primaries, handoffs, context.limiter, count, on_handoff)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -11,10 +12,15 @@ from swift.cluster.client import make_transport
 from swift.cluster.rings import Rings
 from swift.compose import cluster_of, merged, process_of, telemetry_of
 from swift.config.files import read_sections
+from swift.ec.codec import Codec, CodecError
+from swift.policy.policies import Policies
 from swift.proxy.app import ProxyApp
 from swift.proxy.context import ProxyContext
 from swift.proxy.settings import ProxySettings
+from swift.telemetry.telemetry import Telemetry
 
+#: The library reads it whenever it writes a fragment.
+_LEGACY_CRC = "LIBERASURECODE_WRITE_LEGACY_CRC"
 _POLICY_SECTION = re.compile(r"proxy-server:policy:(\d+)\Z")
 #: Options that a policy section may override (proxy.md §5).
 _PER_POLICY = frozenset(
@@ -23,6 +29,7 @@ _PER_POLICY = frozenset(
         "read_affinity",
         "write_affinity",
         "write_affinity_node_count",
+        "write_affinity_handoff_delete_count",
         "rebalance_missing_suppression_count",
         "concurrent_gets",
         "concurrency_timeout",
@@ -40,6 +47,9 @@ def app_factory(global_conf: Mapping[str, Any], **local_conf: Any) -> ProxyApp:
     own = {key: value for key, value in local_conf.items() if key != "log_name"}
     settings = ProxySettings.parse(texts, source="[app:proxy-server]")
     ProxySettings.parse(own, source="[app:proxy-server]", warn=telemetry.log.warning)
+    if settings.write_legacy_ec_crc is not None:
+        os.environ[_LEGACY_CRC] = "1" if settings.write_legacy_ec_crc else ""
+    _check_codes(cluster.policies, telemetry)
     swift_dir = conf.get("swift_dir", "/etc/swift")
     context = ProxyContext(
         settings=settings,
@@ -55,6 +65,16 @@ def app_factory(global_conf: Mapping[str, Any], **local_conf: Any) -> ProxyApp:
         if cluster.policies.get(index) is None:
             raise ConfigError(f"[proxy-server:policy:{index}] is for a policy that does not exist")
     return ProxyApp(context, process_of(conf).info, swift_dir=swift_dir)
+
+
+def _check_codes(policies: Policies, telemetry: Telemetry) -> None:
+    """Say at the start which policies this machine cannot serve, and serve the others."""
+    for policy in policies:
+        if policy.ec is not None:
+            try:
+                Codec(policy.ec.ec_type, policy.ec.data, policy.ec.parity)
+            except CodecError as error:
+                telemetry.log.error(f"policy {policy.name} is out of order on this proxy: {error}")
 
 
 def _policy_settings(conf: Mapping[str, Any], texts: dict[str, str]) -> dict[int, ProxySettings]:

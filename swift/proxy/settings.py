@@ -4,8 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swift.config.kinds import COUNT, SECONDS, choice, integer
+from swift.base.truth import is_true
+from swift.config.kinds import COUNT, SECONDS, Kind, choice, integer, number
 from swift.config.schema import Settings, option
+
+PERCENT = number(0, 100)
+#: ``auto`` or a number of nodes.
+AUTO_OR_COUNT = Kind(
+    "auto or count",
+    lambda text: None if text.strip().lower() == "auto" else COUNT.parse(text),
+    lambda value: "auto" if value is None else str(value),
+)
+#: A boolean that may be left open.
+MAYBE = Kind(
+    "boolean or empty",
+    lambda text: is_true(text) if text.strip() else None,
+    lambda value: "" if value is None else str(value).lower(),
+)
 
 OWNER_HEADERS = (
     "x-container-read",
@@ -29,6 +44,12 @@ class ProxySettings(Settings):
     allow_open_expired: bool = option(False, "Let X-Open-Expired read expired objects.")
     recheck_account_existence: float = option(60.0, "Seconds to cache account facts.", kind=SECONDS)
     recheck_container_existence: float = option(60.0, "Seconds to cache container facts.", kind=SECONDS)
+    account_existence_skip_cache_pct: float = option(
+        0.0, "Percent of account look-ups that ask the servers though memcached may know.", kind=PERCENT
+    )
+    container_existence_skip_cache_pct: float = option(
+        0.0, "Percent of container look-ups that ask the servers though memcached may know.", kind=PERCENT
+    )
     client_chunk_size: int = option(65536, "Bytes read from a client at a time.", kind=integer(1024))
     node_timeout: float = option(10.0, "Seconds to wait for a backend's answer or bytes.", kind=SECONDS)
     recoverable_node_timeout: float = option(
@@ -50,6 +71,11 @@ class ProxySettings(Settings):
     read_affinity: str = option("", "Priorities like r1z1=100, r1=200 for sorting_method affinity.")
     write_affinity: str = option("", "Regions and zones like r1, r2z3 that take writes first.")
     write_affinity_node_count: str = option("2 * replicas", "Local nodes tried first by writes.")
+    write_affinity_handoff_delete_count: int | None = option(
+        None,
+        "Local handoffs that deletions also go to; auto is one for each remote primary.",
+        kind=AUTO_OR_COUNT,
+    )
     request_node_count: str = option("2 * replicas", "Nodes tried by one request.")
     rebalance_missing_suppression_count: int = option(
         1, "404s without a timestamp that a read ignores.", kind=COUNT
@@ -69,6 +95,11 @@ class ProxySettings(Settings):
     cors_allow_origin: tuple[str, ...] = option((), "Origins allowed besides the container's.")
     cors_expose_headers: tuple[str, ...] = option((), "Headers exposed besides the container's.")
     strict_cors_mode: bool = option(True, "Add CORS headers only for allowed origins.")
+    write_legacy_ec_crc: bool | None = option(
+        None,
+        "Let erasure coded fragments be read by liberasurecode before 1.6.0; unset leaves the environment.",
+        kind=MAYBE,
+    )
     expiring_objects_container_divisor: int = option(
         86400, "Seconds of expiry that share a queue container.", kind=integer(1)
     )

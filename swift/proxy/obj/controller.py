@@ -56,8 +56,14 @@ class ObjectController(Controller):
 
     def _container(self, request: Request, path: EntityPath) -> ContainerInfo:
         prefix = self.context.limits.auto_create_account_prefix
+        skip_pct = self.context.settings.container_existence_skip_cache_pct
         return container_info(
-            request, self._forward, path.account, str(path.container), internal_prefix=prefix
+            request,
+            self._forward,
+            path.account,
+            str(path.container),
+            internal_prefix=prefix,
+            skip_pct=skip_pct,
         )
 
     # reading
@@ -177,15 +183,17 @@ class ObjectController(Controller):
             return error_response(404)
         target = locate(self.context, request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
-        attempts = write_attempts(self.context, headers, target)
-        planner = self.context.planner(target.policy.index)
+        nodes, count = self.context.planner(target.policy.index).for_delete(
+            target.view, target.part, self.kind
+        )
+        attempts = write_attempts(self.context, headers, target, count)
         answers, need = self.write_answers(
             target.view,
             target.part,
             "DELETE",
             path,
             attempts,
-            nodes=planner.for_write(target.view, target.part, self.kind),
+            nodes=nodes,
             request=request,
         )
         response = best_response(answers, len(attempts), need, {404: 204})

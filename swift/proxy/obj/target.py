@@ -45,8 +45,13 @@ def locate(context: ProxyContext, request: Request, path: EntityPath, info: Cont
     return ObjectTarget(path, info, policy, view, part)
 
 
-def write_attempts(context: ProxyContext, headers: HeaderMap, target: ObjectTarget) -> list[HeaderMap]:
-    """One set of headers per primary of the object, with its share of container and queue updates."""
+def write_attempts(
+    context: ProxyContext, headers: HeaderMap, target: ObjectTarget, count: int | None = None
+) -> list[HeaderMap]:
+    """One set of headers per primary of the object, with its share of container and queue updates.
+
+    ``count`` is the number of nodes when it is not that of the primaries.
+    """
     path = target.path
     containers = context.rings.container.view()
     part = containers.partition_of(context.hasher.digest(path.account, path.container))
@@ -55,7 +60,7 @@ def write_attempts(context: ProxyContext, headers: HeaderMap, target: ObjectTarg
         headers["x-backend-next-part-power"] = str(target.view.next_part_power)
     attempts = spread_updates(
         headers,
-        object_count=len(target.view.primaries(target.part)),
+        object_count=count or len(target.view.primaries(target.part)),
         object_quorum=target.quorum,
         container_part=part,
         container_nodes=containers.primaries(part),

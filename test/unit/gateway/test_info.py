@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from swift.gateway.info import (
     account_from_record,
     account_info,
@@ -185,3 +187,26 @@ def test_sub_requests_inherit_what_they_must_and_nothing_else():
     assert sub.body.read() == b""
     assert preauthorise(sub).env["swift.authorize"](sub) is None
     assert "swift.authorize" not in parent.env
+
+
+@pytest.mark.parametrize(("percent", "asked"), [(0, 0), (100, 1)])
+def test_some_look_ups_can_be_made_to_ask_the_servers_though_the_cache_knows(percent, asked):
+    class Cache:
+        def get(self, _key):
+            return {"status": 200}
+
+        def set(self, *_args, **_more):
+            pass
+
+    seen = []
+
+    def forward(request):
+        seen.append(request.method)
+        return Response(204, {})
+
+    request = Request("GET", "/v1/a/c/o", {}, env={"swift.cache": Cache()})
+    assert container_info(request, forward, ".internal", "c", skip_pct=percent).exists
+    assert len(seen) == asked
+    # What this request knows already is never asked for again.
+    assert container_info(request, forward, ".internal", "c", skip_pct=100).exists
+    assert len(seen) == asked
