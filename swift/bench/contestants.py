@@ -118,8 +118,8 @@ class Contestant:
         totals: dict[str, tuple[float, int]] = {}
         for name, child in self._children.items():
             kind = name.partition("-")[0]
-            for pid in _family(child.pid):
-                cpu, peak = _process_usage(pid)
+            for pid in family_of(child.pid):
+                cpu, peak = usage_of(pid)
                 before = totals.get(kind, (0.0, 0))
                 totals[kind] = (before[0] + cpu, max(before[1], peak))
         return totals
@@ -133,13 +133,13 @@ class Contestant:
         for child in self._children.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(max(0.1, deadline - time.monotonic()))
-            for pid in _family(child.pid):
+            for pid in family_of(child.pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             child.wait()
 
 
-def _family(pid: int) -> list[int]:
+def family_of(pid: int) -> list[int]:
     """A process and its living children."""
     try:
         text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
@@ -148,7 +148,8 @@ def _family(pid: int) -> list[int]:
     return [pid, *(int(word) for word in text.split())]
 
 
-def _process_usage(pid: int) -> tuple[float, int]:
+def usage_of(pid: int) -> tuple[float, int]:
+    """CPU seconds and peak memory in bytes of a process; zeros when it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
         status = Path(f"/proc/{pid}/status").read_text()

@@ -34,6 +34,7 @@ function init(args)
   began, ended = now(), now()
   headers = {["X-Auth-Token"] = token}
   if method == "PUT" then headers["Content-Type"] = "application/octet-stream" end
+  for name, value in pairs(%(headers)s) do headers[name] = value end
 end
 function request()
   local n
@@ -74,6 +75,8 @@ class Load:
     #: random: 0…count-1; counting: ever new numbers, ending at a count over 1; fixed: the same URL.
     order: str = "random"
     count: int = 1
+    #: Further headers of every request.
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,8 @@ def run_wrk(host: str, token: str, load: Load) -> Measured:
         for value in (load.method, token, load.base, load.body_bytes, load.count, load.order)
     )
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
-        script.write(_SCRIPT % {"fields": fields})
+        headers = ", ".join(f"[{json.dumps(name)}]={json.dumps(value)}" for name, value in load.headers)
+        script.write(_SCRIPT % {"fields": fields, "headers": f"{{{headers}}}"})
         script.flush()
         command = [
             "wrk",

@@ -47,7 +47,7 @@ class ObjectSettings(Settings):
         1 << 20, "Bytes to read from a disk at a time where no checksums say otherwise.", kind=integer(4096)
     )
     keep_cache_size: int = option(
-        5242880, "Objects up to this many bytes stay in the page cache when they are read.", kind=COUNT
+        256 << 20, "Objects up to this many bytes stay in the page cache when they are read.", kind=COUNT
     )
     keep_cache_private: bool = option(
         True, "Whether objects that were asked for with a token may stay in the page cache as well."
