@@ -50,6 +50,7 @@ from swift.runtime.databaseapp import (
     listing_query,
     metadata_headers,
     metadata_of,
+    whole_body,
 )
 
 _SAVED = frozenset(("x-container-read", "x-container-write", "x-container-sync-key", "x-container-sync-to"))
@@ -57,8 +58,6 @@ _LEGACY_SAVED = _SAVED | {"x-versions-location"}
 _PREFIXES = ("x-container-meta-", "x-container-sysmeta-")
 _POLICY = "x-backend-storage-policy-index"
 _SHARDS_PREFIX = "shards_"
-#: A body of JSON rows larger than this is refused, bytes.
-BODY_BYTES_MAX = 64 << 20
 
 
 class ContainerServer(DatabaseApp[ContainerBroker]):
@@ -153,7 +152,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
     def _put_shards(
         self, request: Request, target: Target, broker: ContainerBroker, timestamp: Timestamp
     ) -> Response:
-        ranges = records.ranges_of_body(request.body.read(BODY_BYTES_MAX))
+        ranges = records.ranges_of_body(whole_body(request))
         metadata = self._metadata(request, timestamp)
         self._check_metadata(metadata)
         created = False
@@ -294,7 +293,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         broker = self._broker(target)
         self.check_space(target)
         try:
-            body = json.loads(request.body.read(BODY_BYTES_MAX))
+            body = json.loads(whole_body(request))
             rows = [row_of_mapping(item) for item in (body or ())]
         except (ValueError, TypeError, RecursionError) as error:
             return error_response(400, str(error), content_type=TEXT)

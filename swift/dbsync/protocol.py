@@ -27,8 +27,6 @@ MERGE_SHARD_RANGES = "merge_shard_ranges"
 GET_SHARD_RANGES = "get_shard_ranges"
 
 UPLOAD_HEADER = "x-backend-database-upload"
-#: A message larger than this is refused, bytes.
-MESSAGE_BYTES_MAX = 64 << 20
 
 #: A remote that has less than this part of our rows, and lacks more than a batch, gets the whole database.
 MUCH_BEHIND = 0.5

@@ -23,7 +23,7 @@ from swift.dbsync.replica import Replica
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.runtime.backendapp import split_backend_path
-from swift.runtime.databaseapp import DatabaseApp
+from swift.runtime.databaseapp import DatabaseApp, whole_body
 
 _HEX = frozenset("0123456789abcdef")
 _PIECE_BYTES = 1 << 20
@@ -233,13 +233,8 @@ class Receiver:
 
 def _message(request: Request) -> tuple[str, list[Any]]:
     """Operation and arguments; raises ``InvalidValue``."""
-    body = bytearray()
-    while piece := request.body.read(_PIECE_BYTES):
-        body += piece
-        if len(body) > protocol.MESSAGE_BYTES_MAX:
-            raise HTTPError(413)
     try:
-        message = json.loads(body)
+        message = json.loads(whole_body(request))
     except (ValueError, RecursionError):
         raise InvalidValue("Invalid JSON")
     if not isinstance(message, list) or not message or not isinstance(message[0], str):

@@ -163,6 +163,21 @@ class _Answering:
             return error_response(507, drive=request.raw_path.split("/", 2)[1])
 
 
+#: JSON messages larger than this are refused, bytes.
+MESSAGE_BYTES_MAX = 64 << 20
+_PIECE_BYTES = 1 << 20
+
+
+def whole_body(request: Request, limit: int = MESSAGE_BYTES_MAX) -> bytes:
+    """The body of a request in memory; raises ``HTTPError`` 413 beyond ``limit`` and the body's errors."""
+    data = bytearray()
+    while piece := request.body.read(_PIECE_BYTES):
+        data += piece
+        if len(data) > limit:
+            raise HTTPError(413)
+    return bytes(data)
+
+
 def listing_query(request: Request, default_limit: int, *, path: bool = True) -> ListingQuery:
     """The listing parameters of a GET (public-api.md §7.3); ``path`` is not known to accounts.
 

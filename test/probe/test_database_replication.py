@@ -1,0 +1,131 @@
+"""Replicators and servers are killed at random moments while databases come together; all end equal."""
+
+import json
+import random
+import shutil
+import sqlite3
+import time
+
+from swift.base.hashing import PathHasher
+from swift.config.cluster import read_cluster_config
+from swift.ring.ring import Ring
+
+ACCOUNT, CONTAINER = "AUTH_test", "torn"
+NAMES = (ACCOUNT, CONTAINER)
+ROWS = 3000
+UNREST_S = 8.0
+
+
+class Replicas:
+    """The three databases of the container."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        ring = Ring(str(cluster.plan.etc / "container.ring.gz"))
+        hasher: PathHasher = read_cluster_config(str(cluster.plan.etc / "swift.conf")).hasher
+        self.part, nodes = ring.nodes(hasher.digest(*NAMES))
+        self.ports = {node.zone: node.port for node in nodes}
+        self.name_hash = hasher.hexdigest(*NAMES)
+
+    @property
+    def numbers(self):
+        return list(self.ports)
+
+    def folder(self, number):
+        device = self.cluster.device_path(number)
+        return device / "containers" / str(self.part) / self.name_hash[-3:] / self.name_hash
+
+    def put_rows(self, number, numbers, tick):
+        """Give many rows to one replica only."""
+        rows = [
+            {
+                "name": f"o{n:05}",
+                "created_at": f"{1_795_000_000 + tick:010d}.{n:05d}",
+                "size": n,
+                "content_type": "t/p",
+                "etag": f"e{n}",
+                "deleted": n % 7 == 0,
+                "storage_policy_index": 0,
+            }
+            for n in numbers
+        ]
+        device = self.cluster.plan.device(number)
+        answer = self.cluster.raw(
+            "UPDATE",
+            f"/{device}/{self.part}/{ACCOUNT}/{CONTAINER}",
+            {"x-timestamp": "1795000000.00000"},
+            json.dumps(rows),
+            port=self.ports[number],
+        )
+        assert answer.status == 202, answer
+
+    def states(self):
+        """Rows and hash of each replica, by what is in its file; None where there is none."""
+        return [self._state(number) for number in self.numbers]
+
+    def _state(self, number):
+        paths = list(self.folder(number).glob("*.db"))
+        if not paths:
+            return None
+        connection = sqlite3.connect(f"file:{paths[0]}?mode=ro", uri=True, timeout=10)
+        try:
+            rows = connection.execute(
+                "SELECT name, created_at, size, etag, deleted FROM object ORDER BY name"
+            )
+            return (rows.fetchall(), connection.execute("SELECT hash FROM container_info").fetchone()[0])
+        except sqlite3.OperationalError:
+            return None
+        finally:
+            connection.close()
+
+    def are_equal(self):
+        states = self.states()
+        return states[0] is not None and all(state == states[0] for state in states)
+
+
+def quicken(cluster):
+    """Passes follow each other and take many steps."""
+    for number in cluster.plan.node_numbers():
+        conf = cluster.plan.etc / "container-server" / f"{number}.conf"
+        head, section, tail = conf.read_text().partition("[container-replicator]\n")
+        assert section
+        conf.write_text(f"{head}{section}per_diff = 40\nmax_diffs = 1000\n{tail.replace('= 5', '= 1')}")
+        cluster.kill(f"daemons-{number}")
+        cluster.restart(f"daemons-{number}")
+
+
+def test_replicas_end_equal_though_everybody_is_killed_now_and_then(own_cluster):
+    assert own_cluster.request("PUT", CONTAINER).status == 201
+    quicken(own_cluster)
+    replicas = Replicas(own_cluster)
+    first, second, third = replicas.numbers
+    rng = random.Random(5)
+    replicas.put_rows(first, range(ROWS), 10)
+    replicas.put_rows(second, range(ROWS // 2, 2 * ROWS, 3), 20)
+    end = time.monotonic() + UNREST_S
+    while time.monotonic() < end:
+        number = rng.choice(replicas.numbers)
+        name = rng.choice((f"daemons-{number}", f"daemons-{number}", f"container-{number}"))
+        time.sleep(rng.uniform(0, 0.4))
+        own_cluster.kill(name)
+        own_cluster.restart(name)
+    own_cluster.await_true(replicas.are_equal, "the replicas are equal", 60)
+    rows, _hash = replicas.states()[0]
+    assert len(rows) == len(set(range(ROWS)) | set(range(ROWS // 2, 2 * ROWS, 3)))
+    # A device that was exchanged gets everything back, again amid kills.
+    own_cluster.kill(f"container-{third}")
+    shutil.rmtree(replicas.folder(third))
+    own_cluster.restart(f"container-{third}")
+    for _ in range(6):
+        time.sleep(rng.uniform(0, 0.5))
+        name = rng.choice((f"daemons-{first}", f"daemons-{second}", f"container-{third}"))
+        own_cluster.kill(name)
+        own_cluster.restart(name)
+    own_cluster.await_true(replicas.are_equal, "the replicas are equal again", 60)
+    assert replicas.states()[0][0] == rows
+    for number in replicas.numbers:
+        folder = replicas.folder(number)
+        connection = sqlite3.connect(next(folder.glob("*.db")))
+        assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+        connection.close()
+    assert "Traceback" not in own_cluster.log_text()
