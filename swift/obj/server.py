@@ -18,6 +18,7 @@ from typing import Any
 from swift import green
 from swift.base.errors import DeviceUnavailable, NoSpace
 from swift.base.timestamp import Timestamp
+from swift.base.truth import is_true
 from swift.compose import backend_context, merged
 from swift.config.common import StorageSettings
 from swift.http.body import trailers_of
@@ -131,6 +132,13 @@ class ObjectServer(BackendApp):
         """Runs long calls for a device, e.g. the batches of a large body; raises like ``_run``."""
         self._run(device)
         return self.context.pools.threads(device, purpose)
+
+    def _is_logged(self, request: Request) -> bool:
+        """Replication makes far more requests than clients; its lines are for developers (§1)."""
+        is_replication = request.method in self.replication_verbs or is_true(
+            request.headers.get("x-backend-replication")
+        )
+        return not is_replication or self.context.telemetry.log.shows_debug
 
     # --- reading -------------------------------------------------------------------------------------
 

@@ -305,8 +305,13 @@ class ObjectStore(Protocol):
     def partitions(self, device: str, policy: Policy) -> list[str]:
         """The partitions that a device holds, unsorted."""
 
-    def inventory(self, device: str, partition: str, policy: Policy) -> Iterator[str]:
-        """The hashes of the objects and tombstones of a partition."""
+    def inventory(
+        self, device: str, partition: str, policy: Policy, suffixes: Iterable[str] | None = None
+    ) -> Iterator[str]:
+        """The hashes of the objects and tombstones of a partition, or of some of its suffixes.
+
+        In ascending order within ascending suffixes, listed as the walk goes on. Some may be empty by then.
+        """
 
     def save_update(self, device: str, policy: Policy, update: AsyncUpdate, timestamp: Timestamp) -> None:
         """Keep a container update for later, durably."""

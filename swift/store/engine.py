@@ -240,10 +240,12 @@ class FileStore:
             return []
         return [name for name in names if name.isascii() and name.isdigit()]
 
-    def inventory(self, device: str, partition: str, policy: Policy) -> Iterator[str]:
+    def inventory(
+        self, device: str, partition: str, policy: Policy, suffixes: Iterable[str] | None = None
+    ) -> Iterator[str]:
         """See ``ObjectStore``."""
         path = partition_dir(self.devices.path(device), policy, partition)
-        for suffix in sorted(filter(is_suffix, self._names(path))):
+        for suffix in sorted(filter(is_suffix, self._names(path) if suffixes is None else suffixes)):
             for name in sorted(self._names(f"{path}/{suffix}")):
                 if len(name) == 32 and name.endswith(suffix):
                     yield name

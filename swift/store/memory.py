@@ -193,11 +193,16 @@ class MemoryStore:
         self._check_device(device)
         return list({w[2] for w in list(self._directories) if w[:2] == (device, policy.index)})
 
-    def inventory(self, device: str, partition: str, policy: Policy) -> Iterator[str]:
+    def inventory(
+        self, device: str, partition: str, policy: Policy, suffixes: Iterable[str] | None = None
+    ) -> Iterator[str]:
         """See ``ObjectStore``."""
         self._check_device(device)
         prefix = (device, policy.index, partition)
         found = [w[3] for w, directory in self._directories.items() if w[:3] == prefix and directory]
+        if suffixes is not None:
+            wanted = set(suffixes)
+            found = [name for name in found if suffix_of(name) in wanted]
         return iter(sorted(found, key=lambda name: (suffix_of(name), name)))
 
     def save_update(self, device: str, policy: Policy, update: AsyncUpdate, timestamp: Timestamp) -> None:

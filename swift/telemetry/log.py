@@ -47,6 +47,11 @@ class Log:
     def __init__(self, logger: logging.Logger):
         self._logger = logger
 
+    @property
+    def shows_debug(self) -> bool:
+        """Whether lines for developers are written at all."""
+        return self._logger.isEnabledFor(logging.DEBUG)
+
     def debug(self, message: str, *, txid: str | None = None) -> None:
         """For developers."""
         self._emit(logging.DEBUG, message, txid)

@@ -482,6 +482,15 @@ def test_partitions_and_inventory_list_what_is_there(store):
     assert sorted(store.inventory("sda", "7", GOLD)) == sorted([key_of("a").hash, key_of("b").hash])
 
 
+def test_an_inventory_can_be_of_some_suffixes_only(store):
+    for name in "abcdef":
+        put(store, key_of(name), ts(10))
+    first, second = key_of("a").hash, key_of("b").hash
+    found = list(store.inventory("sda", "7", GOLD, [first[-3:], "000", "nonsense", second[-3:]]))
+    assert found == sorted([first, second], key=lambda name: (name[-3:], name))
+    assert list(store.inventory("sda", "7", GOLD, [])) == []
+
+
 def test_a_change_during_a_part_power_increase_is_made_in_both_partitions(store):
     key = key_of()
     future = str(int(key.hash[:8], 16) >> (32 - 9))

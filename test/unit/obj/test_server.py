@@ -74,3 +74,12 @@ def test_the_paste_factory_reads_its_configuration(tmp_path):
     assert app.settings.reclaim_age == 5
     assert app.settings.stored_headers == {"x-static"}
     assert "REPLICATE" not in app._allow
+
+
+def test_requests_of_replication_are_logged_for_developers_only(bench):
+    lines = []
+    bench.context.access_log = type("Lines", (), {"write": lambda _self, line: lines.append(line)})()
+    bench.ask("PUT", body=b"x")
+    bench.ask("REPLICATE", "/sda/1")
+    bench.ask("GET", headers={"x-backend-replication": "true"})
+    assert [line.split('"')[1].split()[0] for line in lines] == ["PUT"]
