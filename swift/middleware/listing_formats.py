@@ -1,7 +1,8 @@
 """Listings in the format the client wants (spec: public-api.md §7.1, §7.2).
 
 Below this filter a listing is JSON, so that filters and the proxy can work on rows. A client that wants
-JSON gets the container server's bytes as they are.
+JSON gets the container server's bytes as they are, and so does one that wants text when the proxy was able
+to ask for text.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 from swift.base.entity import BadPath, NotUTF8
 from swift.base.truth import is_true
-from swift.http.listing import render_account, render_container
+from swift.http.listing import TEXT_IS_ENOUGH, render_account, render_container
 from swift.http.negotiate import ListingFormat, add_vary, choose_format
 from swift.http.request import Request
 from swift.http.response import Response
@@ -38,7 +39,10 @@ class ListingFormats(Filter):
         params = [p for p in request.query.split("&") if p and not p.startswith("format=")]
         asked = request.query
         request.set_query("&".join([*params, "format=json"]))
+        if shape is ListingFormat.PLAIN:
+            request.env[TEXT_IS_ENOUGH] = True
         response = self.forward(request)
+        request.env.pop(TEXT_IS_ENOUGH, None)
         request.set_query(asked)
         return self._convert(request, response, shape, account, container)
 
@@ -47,9 +51,12 @@ class ListingFormats(Filter):
     ) -> Response:
         headers = response.headers
         kind = headers.get("content-type", "").partition(";")[0].strip()
-        if not response.is_success or kind != "application/json":
+        if not response.is_success or kind not in ("application/json", shape.value):
             return response
         add_vary(request, headers)
+        if kind == shape.value == ListingFormat.PLAIN.value:
+            headers["content-type"] = shape.content_type
+            return response
         if request.method == "HEAD":
             headers["content-type"] = shape.content_type
             headers["content-length"] = "0"

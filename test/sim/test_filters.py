@@ -7,7 +7,7 @@ import time
 import pytest
 
 from swift.http.request import Request
-from swift.http.response import HTTPError
+from swift.http.response import HTTPError, Response
 from swift.middleware.dlo import Dlo, DloSettings, Segment, cut
 from swift.middleware.listing_formats import ListingFormats
 from test.support.sim import Answer, node_port
@@ -234,3 +234,29 @@ def test_reserved_names_are_hidden_from_listings(listing, sim):
     assert sim("PUT", "/a/%00hidden", headers).status == 201
     assert b"hidden" not in listing("GET", "/a?format=json").body
     assert b"hidden" not in listing("GET", "/a").body
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"), [("", "plain"), ("?format=json", "json"), ("?format=xml", "json")]
+)
+def test_only_a_client_of_text_makes_the_container_server_write_text(listing, sim, query, asked):
+    sim.transport.requests.clear()
+    assert listing("GET", f"/a/c{query}").status == 200
+    (path,) = [
+        path
+        for kind, _n, method, path, _h in sim.transport.requests
+        if (kind, method) == ("container", "GET")
+    ]
+    assert path.endswith(f"?format={asked}")
+
+
+def test_json_is_converted_for_a_client_of_text_when_something_below_makes_it(sim):
+    class Json:
+        """An app that answers with JSON whatever is enough."""
+
+        def handle(self, request):
+            assert request.query == "format=json"
+            return Response(200, {"content-type": "application/json"}, b'[{"name": "x"}, {"subdir": "y/"}]')
+
+    answer = Front(sim, ListingFormats(Json()))("GET", "/a/c")
+    assert (answer.body, answer.headers["content-length"]) == (b"x\ny/\n", "5")
