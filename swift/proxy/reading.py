@@ -8,13 +8,14 @@ next node after a break. Neither knows what is read.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from swift import green
 from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
-from swift.base.ranges import remaining_range
+from swift.base.ranges import ByteRanges, Span, remaining_range
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
 from swift.cluster.fanout import Answer
@@ -28,7 +29,10 @@ from swift.proxy.backend import Backends
 from swift.proxy.results import best_response, client_headers
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
+from swift.wire.byteranges import layout_of
 
+#: So much of a body of several parts is kept: the head of the first part.
+BEGINNING_BYTES = 1024
 _TIMESTAMP_HEADERS = ("x-backend-data-timestamp", "x-backend-timestamp", "x-put-timestamp", "x-timestamp")
 
 
@@ -223,8 +227,8 @@ def _abandon(box: green.Mailbox, flying: int) -> None:
 class ResumableBody:
     """An object's bytes from the first source and, after a break, from the next ones.
 
-    A break while several ranges are sent cannot be mended: the parts already sent carry the first
-    source's boundary.
+    When several ranges were asked for, the rest of them is fetched one by one, and framed as the first
+    source would have done.
     """
 
     def __init__(
@@ -246,18 +250,34 @@ class ResumableBody:
         self._timeout_s = timeout_s
         self.length = reply.body.length
         self._sent = 0
+        #: The beginning of several parts, which tells how the whole is laid out.
+        self._beginning = b""
+        self._rest: Iterator[bytes | Span] | None = None
+        self._framing = b""
 
     def read_into(self, buffer: memoryview) -> int:
         """Fill the buffer with what is there; 0 at the end; raises ``BodyError``."""
         while True:
+            if self._framing:
+                size = min(len(buffer), len(self._framing))
+                buffer[:size] = self._framing[:size]
+                self._framing = self._framing[size:]
+                self._sent += size
+                return size
             try:
                 size = self._body.read_into(buffer)
                 self._sent += size
-                return size
+                if self._is_multipart and len(self._beginning) < BEGINNING_BYTES and self._rest is None:
+                    self._beginning += bytes(buffer[: min(size, BEGINNING_BYTES)])
             except TransportError as error:
                 self._backends.failed(self._node, str(error), self._plan.headers)
                 if not self._resume():
                     raise BodyError(f"no other source after {self._sent} bytes")
+                continue
+            if size or self._rest is None:
+                return size
+            if not self._next_part(chain((self._node,), self._nodes)):
+                return 0
 
     def __iter__(self) -> Iterator[bytes]:
         buffer = memoryview(bytearray(65536))
@@ -265,10 +285,36 @@ class ResumableBody:
             yield bytes(buffer[:size])
 
     def _resume(self) -> bool:
-        if self._is_multipart or self._plan.newest:
+        if self._plan.newest:
             return False
-        headers = self._rest_headers()
-        for node in self._nodes:
+        if not self._is_multipart:
+            return self._open(remaining_range(self._content_range, self._sent), self._nodes)
+        ranges = ByteRanges.parse(self._plan.headers.get("range", "")) or ByteRanges()
+        layout = layout_of(self._beginning, ranges)
+        if layout is None or layout.length != self.length:
+            return False
+        self._rest = layout.rest(self._sent)
+        return self._next_part(self._nodes)
+
+    def _next_part(self, nodes: Iterable[Node]) -> bool:
+        """Go on with the next piece of several parts; False at the end. Raises ``BodyError``."""
+        assert self._rest is not None
+        piece = next(self._rest, None)
+        while isinstance(piece, bytes):
+            self._framing += piece
+            piece = next(self._rest, None)
+        if piece is None:
+            self._body = _Nothing()
+            return bool(self._framing)
+        wanted = f"bytes={piece.start}-{piece.stop - 1}"
+        if not self._open(wanted, nodes):
+            raise BodyError(f"no other source for {wanted}")
+        return True
+
+    def _open(self, byte_range: str, nodes: Iterable[Node]) -> bool:
+        """Read these bytes from the first of the nodes that has the same object."""
+        headers = self._rest_headers(byte_range)
+        for node in nodes:
             exchange = self._backends.open(
                 node,
                 self._plan.part,
@@ -287,18 +333,38 @@ class ResumableBody:
             reply.body.close()
         return False
 
-    def _rest_headers(self) -> HeaderMap:
+    def _rest_headers(self, byte_range: str) -> HeaderMap:
         headers = {
             name: value
             for name, value in self._plan.headers.items()
             if name != "x-backend-ignore-range-if-metadata-present" and not name.startswith("if-")
         }
-        headers["range"] = remaining_range(self._content_range, self._sent)
+        headers["range"] = byte_range
         return headers
 
     def close(self) -> None:
         """Let the source go."""
         self._body.close()
+
+
+class _Nothing:
+    """The end of a body that was put together."""
+
+    length: int | None = 0
+
+    def read(self, size: int) -> bytes:
+        """Nothing."""
+        return b""
+
+    def read_into(self, buffer: memoryview) -> int:
+        """Nothing."""
+        return 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(())
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def is_newest(headers: HeaderMap) -> bool:

@@ -6,10 +6,11 @@ without a line break. Only framing is known here; where the bytes come from is t
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 
-from swift.base.ranges import Span
+from swift.base.ranges import ByteRanges, Span
 
 
 def new_boundary() -> str:
@@ -47,10 +48,47 @@ class Multipart:
         """The value of the response's Content-Type."""
         return f"multipart/byteranges;boundary={self.boundary}"
 
-    def body(self, read: Callable[[Span], Iterable[bytes]]) -> Iterator[bytes]:
-        """The body; ``read`` gives the bytes of one span."""
+    def pieces(self) -> Iterator[bytes | Span]:
+        """The body's framing, and spans where their bytes belong."""
         for head, span in self._parts:
             yield head
-            yield from read(span)
+            yield span
             yield b"\r\n"
         yield self._end
+
+    def rest(self, sent: int) -> Iterator[bytes | Span]:
+        """``pieces`` of what is left of the body after ``sent`` bytes of it."""
+        for piece in self.pieces():
+            size = piece.length if isinstance(piece, Span) else len(piece)
+            skipped = min(sent, size)
+            sent -= skipped
+            if skipped == size:
+                continue
+            yield Span(piece.start + skipped, piece.stop) if isinstance(piece, Span) else piece[skipped:]
+
+    def body(self, read: Callable[[Span], Iterable[bytes]]) -> Iterator[bytes]:
+        """The body; ``read`` gives the bytes of one span."""
+        for piece in self.pieces():
+            if isinstance(piece, Span):
+                yield from read(piece)
+            else:
+                yield piece
+
+
+_FIRST_HEAD = re.compile(
+    rb"--([0-9A-Za-z'()+_,./:=?-]{1,70})\r\nContent-Type: ([^\r\n]*)\r\n"
+    rb"Content-Range: bytes \d{1,20}-\d{1,20}/(\d{1,20})\r\n\r\n"
+)
+
+
+def layout_of(beginning: bytes, ranges: ByteRanges) -> Multipart | None:
+    """The layout of a body that begins like this and answers ``ranges``.
+
+    None when the beginning is too short, or the ranges do not lead to several parts.
+    """
+    match = _FIRST_HEAD.match(beginning)
+    if match is None:
+        return None
+    boundary, content_type, total = match[1].decode(), match[2].decode("latin-1"), int(match[3])
+    spans = ranges.resolve(total)
+    return Multipart(spans, total, content_type, boundary) if len(spans) > 1 else None

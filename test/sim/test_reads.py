@@ -86,7 +86,6 @@ def test_a_read_goes_on_at_another_replica_when_one_dies(sim, after):
         ("bytes=-200000", len(BODY) - 200_000, None),
         ("bytes=-9999999", 0, None),
         ("bytes=0-9999999", 0, None),
-        ("bytes=100-200,300-", None, None),
     ],
 )
 def test_a_ranged_read_goes_on_with_exactly_the_rest(sim, asked, first, stop):
@@ -98,13 +97,52 @@ def test_a_ranged_read_goes_on_with_exactly_the_rest(sim, asked, first, stop):
     for _ in range(4):
         answer = sim("GET", "/a/c/o", {"range": asked})
         statuses.add(answer.status)
-        if first is None:
-            # Parts already sent carry the first source's boundary: such a read is cut.
-            continue
         assert answer.broke_off is None
         assert answer.body == BODY[first:stop]
         assert answer.headers["content-range"] == whole.headers["content-range"]
     assert statuses == {206}
+
+
+SPANS = [(0, 99_999), (150_000, 150_009), (290_000, 299_999)]
+
+
+def parts(boundary, spans=SPANS):
+    """The body of several ranges as every node writes it."""
+    body = b""
+    for start, stop in spans:
+        body += f"--{boundary}\r\nContent-Type: text/plain\r\n".encode()
+        body += f"Content-Range: bytes {start}-{stop}/{len(BODY)}\r\n\r\n".encode()
+        body += BODY[start : stop + 1] + b"\r\n"
+    return body + f"--{boundary}--".encode()
+
+
+def get_parts(sim):
+    found = sim("GET", "/a/c/o", {"range": "bytes=" + ",".join(f"{a}-{b}" for a, b in SPANS)})
+    return found, parts(found.headers["content-type"].partition("boundary=")[2])
+
+
+@pytest.mark.parametrize(
+    "after", [200, 50_000, 100_115, 100_117, 100_118, 100_150, 100_230, 100_240, 110_370, 110_400]
+)
+@pytest.mark.parametrize("dying", [1, 2])
+def test_several_ranges_go_on_at_another_replica_when_one_dies(sim, after, dying):
+    put(sim)
+    dies(sim, after, *primaries(sim)[:dying])
+    for _ in range(3):
+        found, wanted = get_parts(sim)
+        assert (found.status, found.broke_off) == (206, None)
+        assert found.headers["content-length"] == str(len(wanted))
+        assert found.body == wanted
+        sim.context.limiter._errors.clear()
+
+
+@pytest.mark.parametrize("after", [10, 20_000])
+def test_several_ranges_that_nobody_can_go_on_with_are_cut(sim, after):
+    put(sim)
+    dies(sim, after, *primaries(sim))
+    found, wanted = get_parts(sim)
+    assert found.broke_off is not None
+    assert wanted.startswith(found.body)
 
 
 def test_a_read_that_every_replica_breaks_is_cut_not_completed_wrongly(sim):
