@@ -70,6 +70,18 @@ def _parse_fragment(name: str, stem: str, fragments: int) -> FileName:
     return FileName(name, Timestamp(parts[0]), DATA, None, index, durable)
 
 
+def is_plain_data(name: str) -> bool:
+    """Whether a name is replicated data in exactly the printed form, without an offset."""
+    return (
+        len(name) == 21
+        and name.isascii()
+        and name[10] == "."
+        and name[16:] == DATA
+        and name[:10].isdigit()
+        and name[11:16].isdigit()
+    )
+
+
 def is_rsync_temporary(name: str) -> bool:
     """Whether rsync (or our own replacing of a name) left this partial file."""
     return _RSYNC_TEMPORARY.match(name) is not None

@@ -25,6 +25,7 @@ from swift.platform.locks import file_lock, lock_directory
 from swift.platform.xattrs import read_attribute
 from swift.policy.policy import Policy
 from swift.store.chooser import Choice, choose
+from swift.store.filenames import is_plain_data
 from swift.store.layout import is_suffix
 from swift.store.reclaim import ReclaimRules, clean_up, files_to_remove, remove_if_empty
 
@@ -208,19 +209,31 @@ class SuffixHasher:
     def hash_suffix(self, suffix: str) -> SuffixHash:
         """Clean up and hash one suffix directory. FileNotFoundError when it is (now) gone."""
         directory = f"{self._path}/{suffix}"
+        listdir, is_ec = self._disk.listdir, self._policy.is_ec
         feeds = SuffixFeeds()
-        for name in sorted(self._disk.listdir(directory)):
-            choice = self._cleaned(f"{directory}/{name}")
+        is_empty = True
+        for name in sorted(listdir(directory)):
+            path = f"{directory}/{name}"
+            try:
+                files = listdir(path)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            if len(files) == 1 and not is_ec and is_plain_data(files[0]):
+                # By far the most frequent directory: one object that was never touched again.
+                feeds.add_plain(files[0])
+                is_empty = False
+                continue
+            choice = self._cleaned(path, files)
             if choice is not None:
-                feeds.add(choice, is_ec=self._policy.is_ec)
-        if remove_if_empty(self._disk, directory):
+                feeds.add(choice, is_ec=is_ec)
+                is_empty = False
+        if is_empty and remove_if_empty(self._disk, directory):
             raise FileNotFoundError(directory)
-        return feeds.result(is_ec=self._policy.is_ec)
+        return feeds.result(is_ec=is_ec)
 
-    def _cleaned(self, directory: str) -> Choice | None:
+    def _cleaned(self, directory: str, names: list[str]) -> Choice | None:
         """The choice of a hash directory after cleanup; None when nothing is left of it."""
         try:
-            names = self._disk.listdir(directory)
             choice = choose(names, self._policy.ec)
             now_s = self._clock.time()
             if names and not files_to_remove(choice, self._rules, now_s, lambda _name: 0.0):
@@ -260,6 +273,10 @@ class SuffixFeeds:
                     self._feed(index, timestamp.internal)
         if choice.ctype is not None and choice.ctype.ctype_timestamp is not None:
             self._feed(None, f"{choice.ctype.ctype_timestamp.internal}_ctype")
+
+    def add_plain(self, name: str) -> None:
+        """Add an object that is one replicated data file; its name is what is hashed of it."""
+        self._feed(None, name)
 
     def _feed(self, key: int | None, text: str) -> None:
         self._texts.setdefault(key, []).append(text)

@@ -10,6 +10,7 @@ from swift.base.timestamp import RAW_MAX, Timestamp
 from swift.store.filenames import (
     UnexpectedName,
     data_name,
+    is_plain_data,
     is_rsync_temporary,
     meta_name,
     parse_name,
@@ -58,3 +59,16 @@ def test_archives_without_a_proper_index_are_unexpected(name):
 def test_rsync_s_partial_files_are_known():
     assert is_rsync_temporary(".5000000018.00000.data.aB3xY9")
     assert not is_rsync_temporary("5000000018.00000.data")
+
+
+@given(st.one_of(st.builds(data_name, _TIMES), st.text(max_size=22), st.from_regex(r"[0-9.]{16}\.data")))
+def test_a_plain_name_is_its_own_printed_form(name):
+    if is_plain_data(name):
+        assert data_name(parse_name(name).timestamp) == name
+        assert parse_name(name).timestamp.offset == 0
+
+
+def test_only_replicated_data_without_offset_is_plain():
+    assert is_plain_data("1700000000.00000.data")
+    for name in ("1700000000.00000_1.data", "1700000000.00000#1.data", "1700000000.00000.meta", "17.0.data"):
+        assert not is_plain_data(name)
