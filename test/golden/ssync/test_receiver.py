@@ -155,3 +155,22 @@ def recorded_answer(text, receiver):
         ours = f":ERROR: 0 '0 seconds: {receiver.root}/sdb/objects/8/.lock-replication'\n".encode()
         data = data[: data.index(b"48\r\n" + told)] + b"%x\r\n%b\r\n" % (len(ours), ours)
     return data
+
+
+def test_rebuilt_archives_pushed_to_an_empty_node_are_durable_there(receiver):
+    """The recording's reconstructor rebuilt archive 3 of every object for a node that had nothing.
+
+    It shows the GETs of the rebuilding between the bursts of the conversation.
+    """
+    records = [
+        burst for number in (5, 7, 9, 11) for burst in bursts("ssync-ec-sync.jsonl", connection=number)
+    ]
+    asked = [burst for burst in records if burst[1].startswith(b"GET ")]
+    replies = [burst for burst in records if burst[1].startswith(b"HTTP/1.1 200") and burst != records[1]]
+    got, wanted = converse(receiver, [b for b in records if b not in asked and b not in replies])
+    assert got == wanted
+    arrived = [path for path in receiver.files() if path.endswith("#3#d.data")]
+    assert len(arrived) == 3
+    for name in arrived:
+        # Every fragment carries its index first.
+        assert (receiver.root / name).read_bytes()[:4] == (3).to_bytes(4, "little")
