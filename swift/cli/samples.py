@@ -75,6 +75,7 @@ PROXY = Sample(
             "tempauth",
             "tempauth",
             TempauthSettings,
+            "# fernet_key_<id> = <32 bytes in URL-safe base64>",
             "# user_<account>_<user> = <key> [group] [group] [...] [storage_url]",
             "user_test_tester = testing .admin",
         ),

@@ -25,6 +25,7 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.tempauth.fernet import fernet_tokens
 from swift.middleware.tempauth.users import (
     RESELLER_ADMIN,
     RESELLER_READER,
@@ -57,6 +58,7 @@ class Tempauth(Filter):
         self._users = users
         self._prefixes = normalise_prefixes(settings.reseller_prefix)
         self._required = required_groups(conf, self._prefixes)
+        self._fernet = fernet_tokens(conf, settings.active_fernet_key_id, life_s=settings.token_life)
         path = settings.auth_prefix.strip("/")
         self._auth_path = f"/{path or 'auth'}/"
         self._log = telemetry.log
@@ -116,10 +118,17 @@ class Tempauth(Filter):
         return response
 
     def _groups_of(self, request: Request, token: str) -> str | None:
+        prefix = self._prefixes[0]
+        if self._fernet is not None and token.startswith(prefix):
+            sealed = self._fernet.open(token[len(prefix) :])
+            if sealed is not None:
+                return sealed
         cache = request.env.get("swift.cache")
+        if cache is None and self._fernet is not None:
+            return None
         if cache is None:
             raise ConfigError("tempauth needs the cache filter before it in the pipeline")
-        entry = cache.get(f"{self._prefixes[0]}/token/{token}")
+        entry = cache.get(f"{prefix}/token/{token}")
         if not entry:
             return None
         expires, groups = entry
@@ -253,8 +262,25 @@ class Tempauth(Filter):
 
     def _token_response(self, request: Request, user: User) -> Response:
         cache = request.env.get("swift.cache")
-        if cache is None:
+        if self._fernet is not None and self._fernet.makes_tokens:
+            token = self._prefixes[0] + self._fernet.seal(self._groups_string(user))
+            life = self._settings.token_life
+        elif cache is None:
             return error_response(500, "tempauth needs the cache filter before it in the pipeline")
+        else:
+            token, life = self._remembered_token(cache, user)
+        request.env["swift.access_logging"] = {"user_id": f"{user.account}:{user.name}"}
+        headers = {
+            "x-auth-token": token,
+            "x-storage-token": token,
+            "x-auth-token-expires": str(life),
+            "x-storage-url": self._storage_url(request, user),
+            "content-type": HTML,
+        }
+        return Response(200, headers)
+
+    def _remembered_token(self, cache: Any, user: User) -> tuple[str, int]:
+        """A token in memcached, the user's running one if there is; it and its seconds left."""
         prefix = self._prefixes[0]
         user_key = f"{prefix}/user/{user.account}:{user.name}"
         groups = self._groups_string(user)
@@ -272,15 +298,7 @@ class Tempauth(Filter):
             life = self._settings.token_life
             cache.set(f"{prefix}/token/{token}", [expires, groups], ttl_s=life, raise_on_error=True)
             cache.set(user_key, token, ttl_s=life, raise_on_error=True)
-        request.env["swift.access_logging"] = {"user_id": f"{user.account}:{user.name}"}
-        headers = {
-            "x-auth-token": token,
-            "x-storage-token": token,
-            "x-auth-token-expires": str(int(expires - now)),
-            "x-storage-url": self._storage_url(request, user),
-            "content-type": HTML,
-        }
-        return Response(200, headers)
+        return token, int(expires - now)
 
     def _groups_string(self, user: User) -> str:
         named = (

@@ -24,6 +24,9 @@ class TempauthSettings(Settings):
     auth_prefix: str = option("/auth/", "Path below which tokens are given out.")
     token_life: int = option(86400, "Seconds a token is valid.", kind=integer(1))
     allow_overrides: bool = option(True, "Let swift.authorize_override of other filters pass.")
+    active_fernet_key_id: str = option(
+        "", "Key for tokens that no cache has to remember: the <id> of an option fernet_key_<id>."
+    )
     storage_url_scheme: str = option("default", "Scheme of storage URLs: default, http or https.")
 
 
