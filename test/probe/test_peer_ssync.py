@@ -54,8 +54,9 @@ pytestmark = [
 class Nodes:
     """Our object servers on directories of devices, and what tells the peer about them."""
 
-    def __init__(self, root):
+    def __init__(self, root, *, pipeline="object-server"):
         self.root = root
+        self.pipeline = pipeline
         self.etc = root / "etc"
         self.etc.mkdir()
         (self.etc / "swift.conf").write_text(SWIFT_CONF)
@@ -103,8 +104,8 @@ class Nodes:
             f"[DEFAULT]\nbind_ip = 127.0.0.1\nbind_port = {self.ports[node]}\nworkers = 0\nuser = {user}\n"
             f"swift_dir = {self.etc}\ndevices = {self.root}/node{node}\nmount_check = false\n"
             f"recon_cache_path = {self.root}\nreclaim_age = 604800\n"
-            "[pipeline:main]\npipeline = object-server\n"
-            "[app:object-server]\nuse = egg:swift#object\n"
+            f"[pipeline:main]\npipeline = {self.pipeline}\n"
+            "[app:object-server]\nuse = egg:swift#object\n[filter:recon]\nuse = egg:swift#recon\n"
             f"[object-replicator]\nsync_method = ssync\ninterval = 1\nrecon_cache_path = {self.root}\n"
             f"[object-reconstructor]\ninterval = 1\nrecon_cache_path = {self.root}\n"
         )
