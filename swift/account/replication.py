@@ -75,6 +75,10 @@ class AccountReplica(Replica):
         """See ``Replica.items_since``."""
         return containertable.items_since(connection, row_id, count)
 
+    def message_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> tuple[str, int]:
+        """See ``Replica.message_since``."""
+        return containertable.message_since(connection, row_id, count)
+
     def merge_items(self, connection: sqlite3.Connection, items: Sequence[Any], source: str | None) -> None:
         """See ``Replica.merge_items``."""
         rows = [row_of_mapping(item) for item in items]

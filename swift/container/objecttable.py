@@ -7,11 +7,18 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from swift.container.rows import ObjectRow, merge
+from swift.container.schema import COUNTING_TRIGGERS
+from swift.db.connection import chexor_all
 from swift.db.syncpoints import set_sync
+from swift.db.triggers import without_triggers
 
+_KEYS = (*("ROWID", "name", "created_at", "size", "content_type", "etag", "deleted", "storage_policy_index"),)
 _COLUMNS = "name, created_at, size, content_type, etag, deleted, storage_policy_index"
-#: Rows looked up by one statement.
-_CHUNK = 500
+_JSON = ", ".join(f"'{name}', {name}" for name in f"ROWID, {_COLUMNS}".split(", "))
+#: Rows looked up by one statement, and written together.
+_CHUNK = 1000
+#: From so many rows on it pays to do without triggers.
+BULK = 64
 
 
 def merge_rows(connection: sqlite3.Connection, rows: Sequence[ObjectRow]) -> None:
@@ -33,25 +40,74 @@ def _merge_chunk(connection: sqlite3.Connection, rows: Sequence[ObjectRow]) -> N
             merged[key] = after
     if not merged:
         return
+    gone = [have[key] for key in merged if key in have]
+    _replace_rows(connection, gone, list(merged.values()))
+
+
+def _replace_rows(
+    connection: sqlite3.Connection, gone: Sequence[tuple[int, ObjectRow]], new: Sequence[ObjectRow]
+) -> None:
+    if len(new) < BULK:
+        _write_rows(connection, gone, new)
+        return
+    with without_triggers(connection, COUNTING_TRIGGERS):
+        _write_rows(connection, gone, new)
+    _count(connection, [row for _, row in gone], new)
+
+
+def _write_rows(
+    connection: sqlite3.Connection, gone: Sequence[tuple[int, ObjectRow]], new: Sequence[ObjectRow]
+) -> None:
+    connection.executemany("DELETE FROM object WHERE ROWID = ?", [(row_id,) for row_id, _ in gone])
     connection.executemany(
-        "DELETE FROM object WHERE ROWID = ?", [(have[key][0],) for key in merged if key in have]
+        f"INSERT INTO object ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", [row[:7] for row in new]
     )
-    connection.executemany(
-        f"INSERT INTO object ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", [row[:7] for row in merged.values()]
-    )
+
+
+def _count(connection: sqlite3.Connection, gone: Sequence[ObjectRow], new: Sequence[ObjectRow]) -> None:
+    """What the triggers would have done row by row: totals of every policy, and the hash."""
+    totals: dict[int, list[int]] = {}
+    for sign, rows in ((-1, gone), (1, new)):
+        for row in rows:
+            total = totals.get(row[6])
+            if total is None:
+                total = totals[row[6]] = [0, 0]
+            total[0] += sign * (1 - (row[5] or 0))
+            total[1] += sign * (row[2] or 0)
+    for policy_index, (count, size) in totals.items():
+        connection.execute(
+            "INSERT INTO policy_stat (storage_policy_index, object_count, bytes_used) VALUES (?, ?, ?) "
+            "ON CONFLICT (storage_policy_index) DO UPDATE SET "
+            "object_count = object_count + excluded.object_count, "
+            "bytes_used = bytes_used + excluded.bytes_used",
+            (policy_index, count, size),
+        )
+    (old,) = connection.execute("SELECT hash FROM container_info").fetchone()
+    pairs = [(row[0], row[1]) for rows in (gone, new) for row in rows]
+    connection.execute("UPDATE container_info SET hash = ?", (chexor_all(old, pairs),))
 
 
 def _existing(
     connection: sqlite3.Connection, names: Iterable[str]
 ) -> dict[tuple[str, int], tuple[int, ObjectRow]]:
     """The rows of these names in every policy, with their ROWIDs."""
-    wanted = list(names)
+    wanted = sorted(names)
+    if not _any_between(connection, wanted[0], wanted[-1]):
+        return {}
     found = connection.execute(
         f"SELECT ROWID, {_COLUMNS} FROM object WHERE deleted IN (0, 1) "
         f"AND name IN ({', '.join('?' * len(wanted))})",
         wanted,
     )
     return {(row[1], row[7]): (row[0], ObjectRow(*row[1:])) for row in found}
+
+
+def _any_between(connection: sqlite3.Connection, first: str, last: str) -> bool:
+    """Whether any name lies there; names often come in order, and then all of a batch are new."""
+    found = connection.execute(
+        "SELECT 1 FROM object WHERE deleted IN (0, 1) AND name BETWEEN ? AND ? LIMIT 1", (first, last)
+    )
+    return found.fetchone() is not None
 
 
 def merge_items(connection: sqlite3.Connection, items: Sequence[tuple[int, ObjectRow]], source: str) -> None:
@@ -66,7 +122,7 @@ def items_since(connection: sqlite3.Connection, row_id: int, count: int) -> list
     rows = connection.execute(
         f"SELECT ROWID, {_COLUMNS} FROM object WHERE ROWID > ? ORDER BY ROWID LIMIT ?", (row_id, count)
     )
-    return [ObjectRow(*row[1:]).as_dict(row[0]) for row in rows]
+    return [dict(zip(_KEYS, row, strict=True)) for row in rows]
 
 
 def reclaim_rows(connection: sqlite3.Connection, before: str, *, after_name: str, count: int) -> str | None:
@@ -85,3 +141,13 @@ def reclaim_rows(connection: sqlite3.Connection, before: str, *, after_name: str
         {"after": after_name, "before": before, "last": last},
     )
     return last
+
+
+def message_since(connection: sqlite3.Connection, row_id: int, count: int) -> tuple[str, int]:
+    """The same as JSON text, and the last ROWID in it; made by SQLite in a third of the time."""
+    text, last = connection.execute(
+        f"SELECT json_group_array(json_object({_JSON})), max(ROWID) FROM "
+        f"(SELECT ROWID, {_COLUMNS} FROM object WHERE ROWID > ? ORDER BY ROWID LIMIT ?)",
+        (row_id, count),
+    ).fetchone()
+    return text, row_id if last is None else last

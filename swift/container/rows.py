@@ -8,12 +8,16 @@ idempotent: replicas converge whatever order the rows arrive in.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from swift.base.errors import InvalidValue
 from swift.base.timestamp import Timestamp, decode_timestamps, encode_timestamps
 
 _SWIFT_BYTES = "swift_bytes="
+_PLAIN = itemgetter(
+    *("name", "created_at", "size", "content_type", "etag", "deleted", "storage_policy_index")
+)
 _SIZE_MAX = (1 << 63) - 1
 
 
@@ -79,7 +83,7 @@ def row_of_mapping(values: Any) -> ObjectRow:
     """A row from a JSON object (UPDATE, merge_items); raises ``InvalidValue``."""
     if not isinstance(values, Mapping):
         raise InvalidValue("an object row must be an object")
-    return _checked(
+    return _plain(values) or _checked(
         values.get("name"),
         values.get("created_at"),
         values.get("size", 0),
@@ -90,6 +94,31 @@ def row_of_mapping(values: Any) -> ObjectRow:
         values.get("ctype_timestamp"),
         values.get("meta_timestamp"),
     )
+
+
+def _plain(values: Mapping[str, Any]) -> ObjectRow | None:
+    """The row of a message as nodes send them, in a fraction of the time; None for what must be looked at."""
+    try:
+        name, created_at, size, content_type, etag, deleted, policy_index = _PLAIN(values)
+        if (
+            (deleted == 0 or deleted == 1)
+            and type(deleted) is type(size) is type(policy_index) is int
+            and f"{name}{content_type}{etag}".isascii()
+            and type(name) is type(content_type) is type(etag) is type(created_at) is str
+            and name
+            and len(created_at) == 16
+            and created_at[10] == "."
+            and f"{created_at[:10]}{created_at[11:]}".isdecimal()
+            and created_at.isascii()
+            and -_SIZE_MAX <= size <= _SIZE_MAX
+            and 0 <= policy_index <= _SIZE_MAX
+            and "ctype_timestamp" not in values
+            and "meta_timestamp" not in values
+        ):
+            return ObjectRow(name, created_at, size, content_type, etag, deleted, policy_index)
+    except (KeyError, TypeError):
+        pass
+    return None
 
 
 def row_of_pending(entry: tuple[Any, ...]) -> ObjectRow:

@@ -70,6 +70,8 @@ END
 """,
 )
 
+COUNTING_TRIGGERS = ("object_insert_policy_stat", "object_delete_policy_stat")
+
 #: Column → declaration, in the order of the table.
 INFO_COLUMNS = {
     "account": "TEXT",
@@ -172,7 +174,7 @@ def _adopt_policies(connection: sqlite3.Connection, facts: Facts) -> None:
     shared = ", ".join(name for name in INFO_COLUMNS if name in facts.tables["container_stat"])
     connection.execute(f"INSERT INTO container_info ({shared}) SELECT {shared} FROM container_stat")
     connection.execute("DROP TABLE container_stat")
-    for name in ("object_insert_policy_stat", "object_delete_policy_stat"):
+    for name in COUNTING_TRIGGERS:
         connection.execute(f"DROP TRIGGER IF EXISTS {name}")
     run_statements(connection, (*POLICY_TRIGGERS, *STAT_VIEW))
 

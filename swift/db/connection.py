@@ -9,7 +9,7 @@ texts are never matched.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import md5
 from types import TracebackType
 from urllib.parse import quote
@@ -89,6 +89,15 @@ def chexor(old: str, name: str, text: str) -> str:
         raise ValueError("a row without name has no checksum")
     digest = md5(f"{name}-{text}".encode("utf-8", "surrogateescape"), usedforsecurity=False).digest()
     return f"{int(old, 16) ^ int.from_bytes(digest):032x}"
+
+
+def chexor_all(old: str, pairs: Iterable[tuple[str, str]]) -> str:
+    """``chexor`` over many (name, text) pairs, of rows that come or go alike."""
+    total = int(old, 16)
+    for name, text in pairs:
+        data = f"{name}-{text}".encode("utf-8", "surrogateescape")
+        total ^= int.from_bytes(md5(data, usedforsecurity=False).digest())
+    return f"{total:032x}"
 
 
 def connect(

@@ -15,7 +15,7 @@ from swift.base.entity import quote_path
 from swift.base.errors import SwiftError
 from swift.cluster.transport import Reply, Transport, TransportError
 from swift.dbsync import rsync
-from swift.dbsync.protocol import UPLOAD_HEADER
+from swift.dbsync.protocol import MERGE_ITEMS, UPLOAD_HEADER
 from swift.dbsync.settings import ReplicatorSettings
 from swift.platform.disk import Disk
 from swift.ring.device import Node
@@ -66,7 +66,9 @@ class Courier:
 
     def say(self, operation: str, *arguments: Any, more_time_s: float = 0.0) -> Reply:
         """Send a message; any status is an answer. Raises ``NodeFailed`` when none comes."""
-        body = json.dumps([operation, *arguments]).encode("ascii")
+        return self._ask(json.dumps([operation, *arguments]).encode("ascii"), more_time_s)
+
+    def _ask(self, body: bytes, more_time_s: float = 0.0) -> Reply:
         headers = {"content-type": "application/json", "user-agent": self._means.agent}
         settings = self._means.settings
         try:
@@ -87,10 +89,12 @@ class Courier:
 
     def tell(self, operation: str, *arguments: Any, more_time_s: float = 0.0) -> Reply:
         """Like ``say``; raises ``NodeFailed`` unless the answer is a success."""
-        reply = self.say(operation, *arguments, more_time_s=more_time_s)
-        if not reply.is_success:
-            raise NodeFailed(f"{operation} was answered with {reply.status} {reply.reason}")
-        return reply
+        return _success(operation, self.say(operation, *arguments, more_time_s=more_time_s))
+
+    def tell_items(self, items: str, own_id: str) -> None:
+        """Send rows that are JSON text already; raises ``NodeFailed`` unless the node took them."""
+        text = f'["{MERGE_ITEMS}", {items}, {json.dumps(own_id)}]'
+        _success(MERGE_ITEMS, self._ask(text.encode("utf-8", "surrogatepass")))
 
     def bring(self, path: str, remote_name: str) -> float:
         """Bring a file into the node's temporary directory; how many seconds its size is worth.
@@ -155,3 +159,9 @@ class Courier:
             disk.close(fd)
         if reply.status != 204:
             raise NodeFailed(f"an upload was answered with {reply.status} {reply.reason}")
+
+
+def _success(operation: str, reply: Reply) -> Reply:
+    if not reply.is_success:
+        raise NodeFailed(f"{operation} was answered with {reply.status} {reply.reason}")
+    return reply

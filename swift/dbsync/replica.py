@@ -52,6 +52,10 @@ class Replica(ABC):
         """Up to ``count`` rows after a ROWID, as messages carry them."""
 
     @abstractmethod
+    def message_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> tuple[str, int]:
+        """The same as JSON text, and the last ROWID in it (``row_id`` when there is none)."""
+
+    @abstractmethod
     def merge_items(self, connection: sqlite3.Connection, items: Sequence[Any], source: str | None) -> None:
         """Merge rows of a message and remember how far ``source`` came; raises ``InvalidValue``."""
 

@@ -131,16 +131,16 @@ class Session:
     def _send_batches(self, remote: RemoteState, own_id: str, point: int) -> None:
         replica, per_diff = self._replica, self._settings.per_diff
 
-        def batch_after(start: int) -> list[dict[str, Any]]:
-            return replica.broker.read(lambda connection: replica.items_since(connection, start, per_diff))
+        def batch_after(start: int) -> tuple[str, int]:
+            return replica.broker.read(lambda connection: replica.message_since(connection, start, per_diff))
 
         sent = 0
-        while items := batch_after(point):
+        while (batch := batch_after(point))[1] > point:
             if sent == self._settings.max_diffs:
                 self._tally.add("diff_caps")
                 raise NodeFailed(f"more than {sent} messages of rows are to be sent; the rest follows later")
-            self._courier.tell(protocol.MERGE_ITEMS, items, own_id)
-            point = items[-1]["ROWID"]
+            text, point = batch
+            self._courier.tell_items(text, own_id)
             sent += 1
         syncs = replica.broker.read(lambda connection: all_syncs(connection, incoming=True))
         self._courier.tell(protocol.MERGE_SYNCS, syncs)

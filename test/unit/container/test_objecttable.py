@@ -1,5 +1,6 @@
 """The object table: batches merge like single rows, changes come out in order."""
 
+import json
 import sqlite3
 
 import pytest
@@ -49,6 +50,33 @@ history = st.lists(
     ),
     max_size=12,
 )
+
+
+@settings(deadline=None)
+@given(history)
+def test_messages_hold_the_same_rows(rows):
+    connection = database()
+    objecttable.merge_rows(connection, rows)
+    for count in (1, 3, 100):
+        text, last = objecttable.message_since(connection, 0, count)
+        items = objecttable.items_since(connection, 0, count)
+        assert json.loads(text) == items
+        assert last == (items[-1]["ROWID"] if items else 0)
+
+
+@settings(deadline=None)
+@given(history, st.lists(st.integers(1, 400), min_size=objecttable.BULK, max_size=3 * objecttable.BULK))
+def test_many_rows_at_once_count_as_one_by_one(before, numbers):
+    at_once, one_by_one = database(), database()
+    rows = [row(f"n{n % 150}", n, storage_policy_index=n % 3, deleted=n % 2) for n in numbers]
+    for connection in (at_once, one_by_one):
+        objecttable.merge_rows(connection, before)
+    objecttable.merge_rows(at_once, rows)
+    for item in rows:
+        objecttable.merge_rows(one_by_one, [item])
+    assert content(at_once) == content(one_by_one)
+    triggers = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY name"
+    assert at_once.execute(triggers).fetchall() == one_by_one.execute(triggers).fetchall()
 
 
 @settings(deadline=None)
