@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
+from random import getrandbits
 from urllib.parse import quote
-from uuid import uuid4
 
 
 def new_transaction_id(suffix: str = "", extra: str | None = None, *, now_s: float | None = None) -> str:
     """``tx`` + 21 hex + ``-`` + 10 hex of Unix seconds + quoted suffix [+ ``-`` + quoted extra[:32]]."""
     seconds = int(time.time() if now_s is None else now_s)
-    text = f"tx{uuid4().hex[:21]}-{seconds:010x}"
+    text = f"tx{getrandbits(84):021x}-{seconds:010x}"
     if suffix:
         text += quote(suffix)
     if extra:

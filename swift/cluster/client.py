@@ -329,6 +329,9 @@ class HttpExchange:
         data = link.buffer
         deadline = time.monotonic() + self._timeout_s
         try:
+            if not data:
+                # No node answers before it was asked and the loop was given back.
+                green.wait_readable(link.fd, deadline)
             while (end := data.find(b"\r\n\r\n")) < 0:
                 more = link.recv(deadline)
                 if not more:

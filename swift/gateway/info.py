@@ -172,7 +172,23 @@ def account_from_record(record: dict[str, Any]) -> AccountInfo:
 
 
 def container_from_record(record: dict[str, Any]) -> ContainerInfo:
-    """The value of a JSON form."""
+    """The value of a JSON form, made once for a form that is believed for some requests."""
+    known = _containers.get(id(record))
+    if known is not None and known[0] is record:
+        return known[1]
+    if len(_containers) >= _CONTAINERS_MAX:
+        _containers.clear()
+    info = _container_from_record(record)
+    _containers[id(record)] = record, info
+    return info
+
+
+#: ``id`` of a form → the form (kept, so that the number stays its own) and its value.
+_containers: dict[int, tuple[dict[str, Any], ContainerInfo]] = {}
+_CONTAINERS_MAX = 1000
+
+
+def _container_from_record(record: dict[str, Any]) -> ContainerInfo:
     return ContainerInfo(
         status=_count(record.get("status")),
         policy_index=_count(record.get("storage_policy")),

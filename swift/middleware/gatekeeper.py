@@ -69,8 +69,22 @@ class Gatekeeper(Filter):
         return response
 
 
+class _Verdicts(dict[str, bool]):
+    """Header name → whether it is internal; every request asks about the same few names."""
+
+    def __missing__(self, name: str) -> bool:
+        if len(self) >= _VERDICTS_MAX:
+            self.clear()
+        verdict = self[name] = name.startswith(PREFIXES) or name in NAMES
+        return verdict
+
+
+_VERDICTS_MAX = 1000
+_verdicts = _Verdicts()
+
+
 def _internal(headers: dict[str, str]) -> list[str]:
-    return [name for name in headers if name.startswith(PREFIXES) or name in NAMES]
+    return [name for name in headers if _verdicts[name]]
 
 
 filter_factory = factory_of(

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from swift.base.clock import Clock, SystemClock
 from swift.base.hashing import PathHasher
@@ -66,9 +67,9 @@ class ProxyContext:
             return self._planner
         return self._special_planners.get(policy_index, self._planner)
 
-    @property
+    @cached_property
     def agent(self) -> str:
-        """The User-Agent that backends see."""
+        """The User-Agent that backends see; first asked for by a worker, when it is forked."""
         return f"proxy-server {os.getpid()}"
 
 

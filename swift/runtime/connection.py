@@ -64,6 +64,8 @@ class Connection:
         deadline = time.monotonic() + (self.client_timeout_s if data else idle_timeout_s)
         self.idle = not data
         searched = 0
+        # After an answer the next request is hardly ever here already: look first only at a new connection.
+        await_first = self.sent_bytes > 0 and not data
         while True:
             end = data.find(b"\r\n\r\n", searched)
             if end >= 0:
@@ -73,6 +75,9 @@ class Connection:
             check_unfinished(data, limits)
             searched = max(0, len(data) - 3)
             try:
+                if await_first and not self.is_tls:
+                    await_first = False
+                    wait_readable(self.fd, deadline)
                 more = self._recv(deadline)
             except DeadlineExceeded:
                 if not data:

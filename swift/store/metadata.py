@@ -9,6 +9,7 @@ bytes, because that is how every reader tells Python 3 content from Python 2's. 
 from __future__ import annotations
 
 import pickle
+from functools import lru_cache
 from hashlib import md5
 from typing import Any
 
@@ -23,6 +24,8 @@ METADATA_ATTRIBUTE = "user.swift.metadata"
 CHECKSUM_ATTRIBUTE = "user.swift.metadata_checksum"
 _PYTHON3_MARK = b"_codecs\nencode"
 _MARK_WITHIN = 32
+#: Objects that are read again and again need not be unpickled each time.
+DECODED_MAX = 4096
 
 
 class BadMetadata(Damaged):
@@ -42,6 +45,11 @@ def encode_metadata(metadata: Metadata) -> bytes:
 
 def decode_metadata(blob: bytes) -> Metadata:
     """Unpickle what a Python 3 or a Python 2 server stored; raises ``BadMetadata``."""
+    return dict(_decoded(blob))
+
+
+@lru_cache(maxsize=DECODED_MAX)
+def _decoded(blob: bytes) -> Metadata:
     python3 = _PYTHON3_MARK in blob[:_MARK_WITHIN]
     try:
         loaded = restricted_loads(blob, encoding="utf-8" if python3 else "bytes")
