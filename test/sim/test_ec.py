@@ -7,6 +7,7 @@ from hashlib import md5
 
 import pytest
 
+from swift import green
 from swift.http.body import BodyError, ClientDisconnected
 from test.support.sim import POLICIES, SimCluster, node_port
 
@@ -21,7 +22,7 @@ NUMBERS = itertools.count()
 @pytest.fixture
 def sim(make_sim):
     """A cluster with container c of the erasure coded policy."""
-    cluster = make_sim(rebalance_missing_suppression_count=0)
+    cluster = make_sim()
     assert cluster("PUT", "/a/c", {"x-storage-policy": "ec32"}).status == 201
     return cluster
 
@@ -200,6 +201,95 @@ def test_an_etag_in_the_footers_is_what_the_body_must_have(sim):
     env = {"swift.callback.update_footers": lambda footers: footers.update({"Etag": "0" * 32})}
     assert sim("PUT", "/a/c/o", {}, BODY, env=env).status == 422
     assert sim.holders(policy=EC) == []
+
+
+# --- the two phases -----------------------------------------------------------------------------------
+
+
+def gone_after_first_phase(sim, *numbers):
+    sim.faults.gone_after_stage |= {node_port("object", n) for n in numbers}
+
+
+def test_a_node_that_is_gone_before_the_confirmation_keeps_an_uncommitted_archive(sim):
+    nodes = nodes_of(sim)
+    gone_after_first_phase(sim, nodes[1])
+    assert put(sim).status == 201
+    states = {n: names[0].endswith("#d.data") for n, names in sim.files(EC).items()}
+    assert states == {n: n != nodes[1] for n in nodes}
+    forgive(sim)
+    with sim.refusing("object", nodes[0], nodes[2]):
+        # Two confirmed archives and the other one are three.
+        assert sim("GET", "/a/c/o").body == BODY
+
+
+def test_when_too_few_confirm_the_client_is_told(sim):
+    gone_after_first_phase(sim, *nodes_of(sim)[:2])
+    assert put(sim).status == 503
+
+
+def test_when_too_few_store_their_archives_none_is_confirmed(sim):
+    nodes = nodes_of(sim)
+    put(sim, b"before")
+    for n in nodes[:2]:
+        # Enough for the opening and the data, too little for the footers.
+        sim.faults.stops_taking_after[node_port("object", n)] = archive_length(sim, 5500) + 300
+    assert put(sim).status == 503
+    sim.faults.stops_taking_after.clear()
+    forgive(sim)
+    assert sim("GET", "/a/c/o").body == b"before"
+    assert sim("GET", "/a/c/o", {"x-newest": "true"}).body == b"before"
+
+
+def test_a_node_that_is_late_confirms_all_the_same(sim, make_sim):
+    nodes = nodes_of(sim)
+    event = sim.faults.waits_for[node_port("object", nodes[0])] = green.Event()
+    green.spawn_after(0.1, event.set)
+    assert put(sim).status == 201
+    for _ in range(100):
+        if all(names[0].endswith("#d.data") for names in sim.files(EC).values()):
+            break
+        green.sleep(0.01)
+    assert sim.holders(policy=EC) == sorted(nodes)
+
+
+# --- nothing is left open -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("headers", "read_bytes"),
+    [
+        ({}, None),
+        ({}, 0),
+        ({}, 1500),
+        ({"x-newest": "true"}, None),
+        ({"range": "bytes=0-9"}, None),
+        ({"range": "bytes=0-4000"}, 10),
+        ({"range": "bytes=0-9,3000-5000"}, None),
+        ({"range": "bytes=0-9,3000-5000"}, 500),
+        ({"range": "bytes=0-9,3000-5000"}, 0),
+        ({"range": "bytes=9999-"}, None),
+        ({"if-none-match": "*"}, None),
+        ({"if-unmodified-since": "Wed, 01 Jan 2020 00:00:00 GMT"}, None),
+    ],
+)
+@pytest.mark.parametrize("dying", [0, 2])
+def test_every_answer_is_read_or_closed(sim, headers, read_bytes, dying):
+    put(sim)
+    for n in nodes_of(sim)[:dying]:
+        sim.faults.dies_after[node_port("object", n)] = 700
+    sim.transport.downloads.clear()
+    response = sim.open("/a/c/o", headers)
+    if not isinstance(response.body, bytes):
+        left = 1 << 20 if read_bytes is None else read_bytes
+        for piece in response.body if left else ():
+            left -= len(piece)
+            if left <= 0:
+                break
+    response.discard()
+    for _ in range(50):
+        green.sleep(0)
+    assert sim.transport.downloads
+    assert [d for d in sim.transport.downloads if not d.closed and d.length] == []
 
 
 # --- reading through losses ---------------------------------------------------------------------------
@@ -512,7 +602,7 @@ def test_internal_facts_do_not_reach_filters(sim):
 
 
 def test_every_archive_is_kept_twice_and_any_copies_will_do(make_sim):
-    sim = make_sim(rebalance_missing_suppression_count=0)
+    sim = make_sim()
     sim("PUT", "/a/d", {"x-storage-policy": "twice"})
     assert sim("PUT", "/a/d/o", {}, BODY).status == 201
     nodes = sim.primaries("object", "a", "d", "o", policy=2)

@@ -81,6 +81,8 @@ class Faults:
         self.waits_for = {}
         #: Ports whose 100 Continue promises nothing: neither footers nor trailers are understood.
         self.takes_no_footers = set()
+        #: Ports that are gone once the first stage of an upload was sent.
+        self.gone_after_stage = set()
         #: Ports on whose way a byte of every upload is damaged.
         self.garbles = set()
 
@@ -186,6 +188,7 @@ class _Exchange:
         self._method = request.method
         self._final = None
         self._sent = 0
+        self._finished = 0
         self.continue_headers = {}
         self._done = green.Event()
         self._response = None
@@ -204,8 +207,10 @@ class _Exchange:
 
     def send(self, data):
         self._sent += len(data)
-        limit = self._transport.faults.stops_taking_after.get(self._port)
-        if limit is not None and self._sent > limit:
+        faults = self._transport.faults
+        limit = faults.stops_taking_after.get(self._port)
+        gone = self._finished and self._port in faults.gone_after_stage
+        if gone or (limit is not None and self._sent > limit):
             self._upload.put(ClientDisconnected("cut"))
             raise TransportError("the node stopped taking")
         if self._port in self._transport.faults.garbles and self._sent == len(data):
@@ -213,6 +218,7 @@ class _Exchange:
         self._upload.put(bytes(data))
 
     def finish(self, trailers=None):
+        self._finished += 1
         self._upload.trailers = trailers or {}
         self._upload.put(None)
 
@@ -245,7 +251,9 @@ class _Exchange:
         if self._method == "HEAD" or response.status in (204, 304):
             response.discard()
         dies = faults.dies_after.get(self._port) if self._method == "GET" else None
-        return StreamReply(response.status, headers, _Download(response, dies), response.reason)
+        download = _Download(response, dies)
+        self._transport.downloads.append(download)
+        return StreamReply(response.status, headers, download, response.reason)
 
     def abort(self):
         self._upload.put(ClientDisconnected("aborted"))
@@ -258,6 +266,8 @@ class MemoryTransport:
         self.apps = {}
         self.faults = Faults()
         self.requests = []
+        #: Every answer's body, to see that none is left open.
+        self.downloads = []
 
     def open(self, ip, port, method, path, headers, body=b"", *, connect_timeout_s, timeout_s):
         if port in self.faults.refuses:
@@ -375,6 +385,11 @@ class SimCluster:
         self.transport.requests.clear()
         request = Request(method, f"/v1{target}", sent, body, query=query, env=env)
         return Answer(self.handle(request))
+
+    def open(self, path, headers=None):
+        """A GET whose body is not read yet; its response."""
+        env = {"swift.cache": self.cache, "swift_owner": True}
+        return self.handle(Request("GET", f"/v1{path}", dict(headers or {}), env=env))
 
     # where things are
 
