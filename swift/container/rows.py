@@ -81,7 +81,7 @@ def tombstone(name: str, timestamp: Timestamp, policy_index: int) -> ObjectRow:
 
 def row_of_mapping(values: Any) -> ObjectRow:
     """A row from a JSON object (UPDATE, merge_items); raises ``InvalidValue``."""
-    if not isinstance(values, Mapping):
+    if type(values) is not dict and not isinstance(values, Mapping):
         raise InvalidValue("an object row must be an object")
     return _plain(values) or _checked(
         values.get("name"),

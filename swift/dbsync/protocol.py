@@ -93,6 +93,9 @@ class RemoteState:
 
 def row_ids(items: Sequence[Mapping[str, Any]]) -> list[int]:
     """The senders' ROWIDs of rows in a message; raises ``InvalidValue``."""
+    numbers = [item.get("ROWID") for item in items]
+    if all(type(number) is int for number in numbers):
+        return numbers
     return [_number(item, "ROWID") for item in items]
 
 

@@ -1,4 +1,4 @@
-"""All daemons of a node in one process: ``python -m swift.cli.aio.daemons <daemon>=<configuration file> ...``.
+"""All daemons of a node in one process: ``python -m swift.cli.aio.daemons <daemon>=<conf file> ...``.
 
 Most of the memory of a daemon is Python itself, and a cluster on one machine has dozens of them; here they
 are green threads of one process with one event loop. Each has its own section, log name, recon file and pace,
