@@ -93,10 +93,10 @@ class RemoteState:
 
 def row_ids(items: Sequence[Mapping[str, Any]]) -> list[int]:
     """The senders' ROWIDs of rows in a message; raises ``InvalidValue``."""
-    numbers = [item.get("ROWID") for item in items]
-    if all(type(number) is int for number in numbers):
-        return numbers
-    return [_number(item, "ROWID") for item in items]
+    numbers: list[Any] = [item.get("ROWID") for item in items]
+    if not all(type(number) is int for number in numbers):
+        return [_number(item, "ROWID") for item in items]
+    return numbers
 
 
 def _number(values: Mapping[str, Any], name: str) -> int:
