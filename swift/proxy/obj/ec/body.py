@@ -29,7 +29,14 @@ from swift.ring.device import Node
 class Finder:
     """Opens archives of one upload at any place."""
 
-    def __init__(self, backends: Backends, asked: ArchiveRequest, nodes: NodeIterator, chosen: Archives):
+    def __init__(
+        self,
+        backends: Backends,
+        asked: ArchiveRequest,
+        nodes: NodeIterator,
+        chosen: Archives,
+        unheard: Iterable[Node] = (),
+    ):
         self.backends = backends
         self.headers = asked.headers
         self.timestamp = chosen.timestamp
@@ -39,13 +46,17 @@ class Finder:
         known = [*chosen.members.values(), *chosen.spares]
         #: Nodes that are known to have an archive of this upload.
         self._holders = [holding.source.node for holding in known]
+        #: Nodes that were asked once and were too late to answer.
+        self._unheard = list(unheard)
         self._richer = [source.node for source, _ in chosen.elsewhere]
 
     def candidates(self, busy: Iterable[Node]) -> Iterator[Node]:
-        """Nodes to ask, the best first: holders, nodes not asked yet, then those with several archives."""
+        """Nodes to ask, the best first: holders, those never heard of, then those with several archives."""
         taken = {node.id for node in busy}
         for node in [node for node in self._holders if node.id not in taken]:
             yield node
+        while self._unheard:
+            yield self._unheard.pop(0)
         for node in self._nodes:
             if node.id not in taken:
                 yield node

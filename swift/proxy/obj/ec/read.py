@@ -30,6 +30,7 @@ from swift.proxy.obj.target import ObjectTarget
 from swift.proxy.reading import ReadPlan, SourceSearch, is_newest, source_response
 from swift.proxy.results import client_headers
 from swift.proxy.settings import ProxySettings
+from swift.ring.device import Node
 from swift.wire.byteranges import Multipart
 
 _ETAG_IS_AT = "x-backend-etag-is-at"
@@ -95,6 +96,7 @@ class _Get:
         sent = {name: value for name, value in headers.items() if name not in _OUR_CONDITIONS}
         self._asked = ArchiveRequest(target.path, target.part, sent, request.query, settings.read_timeout_s)
         self._open: SpanReader | None = None
+        self._unheard: list[Node] = []
 
     def respond(self) -> Response:
         """The client's response."""
@@ -111,6 +113,7 @@ class _Get:
             newest=is_newest(self._request.headers),
         )
         chosen = search.find()
+        self._unheard = search.unheard
         if chosen is None:
             response = search.failure()
             object_headers(response.headers)
@@ -154,7 +157,7 @@ class _Get:
     def _ranged(self, chosen: Archives, response: Response, spans: list[Span], length: int) -> Response:
         headers = response.headers
         geometry = self._scheme.geometry_for(next(iter(chosen.members.values())).headers)
-        finder = Finder(self._backends, self._asked, self._nodes, chosen)
+        finder = Finder(self._backends, self._asked, self._nodes, chosen, self._unheard)
         sources = {index: holding.source for index, holding in chosen.members.items()}
 
         def body_of(span: Span, opened: dict[int, ArchiveSource]) -> SpanBody:

@@ -50,7 +50,8 @@ class FragmentSearch:
         self._need = need
         self._sets: FragmentSets[ArchiveSource] = FragmentSets(need)
         self._box = green.Mailbox()
-        self._flying = 0
+        #: Nodes that were asked and have not answered.
+        self.unheard: list[Node] = []
         self._asked = 0
         self._alternates_left = 2 * nodes.primary_count - need
         self._suppressible = min(settings.rebalance_missing_suppression_count, nodes.primary_count - 1)
@@ -64,7 +65,7 @@ class FragmentSearch:
         extra = settings.concurrent_ec_extra_requests if settings.concurrent_gets else 0
         for _ in range(self._nodes.primary_count if self._newest else self._need + extra):
             self._launch()
-        while self._flying or (self._sets.complete is None and self._launch()):
+        while self.unheard or (self._sets.complete is None and self._launch()):
             if self._sets.complete is not None and not self._newest:
                 break
             wait_s = settings.concurrency_timeout if settings.concurrent_gets else None
@@ -73,10 +74,10 @@ class FragmentSearch:
             except green.DeadlineExceeded:
                 self._launch()
                 continue
-            self._flying -= 1
+            self.unheard.remove(node)
             useful = self._take(node, reply)
             if self._sets.complete is None:
-                wanted = max(self._sets.shortfall - self._flying, 0 if useful else 1)
+                wanted = max(self._sets.shortfall - len(self.unheard), 0 if useful else 1)
                 for _ in range(wanted):
                     self._launch()
         return self._choose()
@@ -87,7 +88,7 @@ class FragmentSearch:
         if node is None:
             return False
         self._asked += 1
-        self._flying += 1
+        self.unheard.append(node)
         preferences = self._sets.preferences()
 
         def ask() -> None:
@@ -164,7 +165,7 @@ class FragmentSearch:
 
     def _close_late(self) -> None:
         """Close the sources that arrive after the search is over."""
-        box, flying = self._box, self._flying
+        box, flying = self._box, len(self.unheard)
 
         def wait() -> None:
             for _ in range(flying):
