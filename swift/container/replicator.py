@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from swift.container.misplaced import queue_misplaced
 from swift.container.replication import identify, replica_at
 from swift.dbsync.daemon import Kind
 
-KIND = Kind("container", "containers", replica_at, identify)
+KIND = Kind("container", "containers", replica_at, identify, queue_misplaced)

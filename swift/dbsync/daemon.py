@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from swift.base.errors import DeviceUnavailable
+from swift.base.hashing import PathHasher
 from swift.db.broker import Engine
 from swift.db.files import Place
 from swift.dbsync import handoffs
@@ -52,6 +53,8 @@ class Kind:
     directory: str
     replica_at: Callable[[Place, Engine], Replica]
     identify: Callable[[Replica, tuple[str, ...]], None]
+    #: Called when the copies of a database were told; with the ring, and which of them have it now.
+    afterwards: Callable[[Replica, RingView, PathHasher, Sequence[bool]], Any] | None = None
 
     @property
     def daemon(self) -> str:

@@ -120,6 +120,8 @@ class Visits:
         seen = broker.read(replica.info)
         others = primaries if index is None else (*primaries[index + 1 :], *primaries[:index])
         answers = self._tell(replica, view, part, others, now)
+        if duty.kind.afterwards is not None:
+            duty.kind.afterwards(replica, view, duty.context.hasher, answers)
         if index is None:
             self._leave(replica, seen, answers)
 
@@ -173,14 +175,14 @@ class Visits:
 
     def _session(self, replica: Replica, part: int, node: Node, view: RingView, now: Timestamp) -> Session:
         duty = self._duty
-        region = next((d.region for d in view.devices if d and d.id in duty.own_ids(view)), node.region)
+        here = next((view.devices[n] for n in duty.own_ids(view)), None)
         courier = Courier(
             duty.means,
             node,
             part,
             replica.broker.place.name_hash,
             run=self._run,
-            is_remote_region=node.region != region,
+            is_remote_region=here is not None and node.region != here.region,
         )
         return Session(
             replica,

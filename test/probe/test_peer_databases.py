@@ -323,6 +323,13 @@ def test_a_policy_conflict_ends_the_same_everywhere(mixed, source, target):
     _name, rows, facts, *_ = mixed.assert_equal("container", "a", "c")
     assert facts[0][7] == 1
     assert len(rows) == 1
+    # Both put the row on the reconciler's queue, each in its own copy of the same container.
+    for node in (source, target, source, target):
+        mixed.replicate("container", node)
+    hour = str(1_795_000_012 // 3600 * 3600)
+    for node in (PEER, OURS):
+        (item,) = mixed.state("container", node, ".misplaced_objects", hour)[1]
+        assert item[:5] == ("0:/a/c/o012", stamp(12), 0, "application/x-put", stamp(12))
 
 
 @BOTH
