@@ -10,6 +10,7 @@ import pytest
 from swift.base.clock import ManualClock
 from swift.base.hashing import PathHasher
 from swift.dbsync.daemon import Selection
+from test.support import ages
 from test.support.replicators import Replicators
 from test.support.sharded import add_ranges, shard
 from test.support.sim import NODES, node_port
@@ -452,3 +453,36 @@ def test_an_idle_pass_writes_nothing(sim, replicators):
     before = [path.read_bytes() for path in paths]
     replicators.run("container", *nodes)
     assert [path.read_bytes() for path in paths] == before
+
+
+@pytest.mark.parametrize("age", ages.CONTAINER)
+def test_container_databases_of_every_age_are_replicated(sim, replicators, age):
+    first, second, third = nodes = sim.primaries("container", "a", "c")
+    for number in nodes:
+        lose_database(replicators, number, "a", "c")
+    folder = replicators.folder("container", first, "a", "c")
+    folder.mkdir(parents=True)
+    ages.make_container(folder / f"{folder.name}.db", age)
+    replicators.run("container", first)
+    put_row(sim, second, "new", 1)
+    replicators.run("container", second)
+    rows = [replicators.rows(number, "a", "c") for number in nodes]
+    assert rows[0] == rows[1] == rows[2]
+    assert [row[0] for row in rows[0]] == ["new", "o1", "o2"]
+
+
+@pytest.mark.parametrize("age", ages.ACCOUNT)
+def test_account_databases_of_every_age_are_replicated(sim, replicators, age):
+    first, second, _third = nodes = sim.primaries("account", "a")
+    for number in nodes:
+        shutil.rmtree(replicators.folder("account", number, "a"))
+    folder = replicators.folder("account", first, "a")
+    folder.mkdir(parents=True)
+    ages.make_account(folder / f"{folder.name}.db", age)
+    replicators.run("account", first)
+    row = {"x-put-timestamp": stamp(1), "x-object-count": "3", "x-bytes-used": "9"}
+    assert ask(sim, "account", second, "PUT", ("a", "new"), row).status == 201
+    replicators.run("account", second)
+    rows = [replicators.rows(number, "a") for number in nodes]
+    assert rows[0] == rows[1] == rows[2]
+    assert [row[0] for row in rows[0]] == ["c1", "c2", "new"]
