@@ -644,6 +644,16 @@ def test_every_archive_is_kept_twice_and_any_copies_will_do(make_sim):
         assert sim("GET", "/a/d/o").body == BODY
 
 
+@pytest.mark.parametrize("lost", [c for n in range(3) for c in itertools.combinations(range(6), n)])
+def test_codes_that_want_more_than_k_fragments_get_them(make_sim, lost):
+    sim = make_sim()
+    sim("PUT", "/a/x", {"x-storage-policy": "xor"})
+    assert sim("PUT", "/a/x/o", {}, BODY).status == 201
+    nodes = sim.primaries("object", "a", "x", "o", policy=3)
+    with sim.refusing("object", *(nodes[i] for i in lost)):
+        assert sim("GET", "/a/x/o").body == BODY
+
+
 # --- the library --------------------------------------------------------------------------------------
 
 

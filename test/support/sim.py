@@ -44,11 +44,12 @@ def node_port(kind, number):
     return 6200 + 10 * number + PORTS[kind]
 
 
-#: Policy 0 is replicated; 1 and 2 code objects in small segments, the latter keeps every archive twice.
+#: Policy 0 is replicated; the others code objects in small segments, one of them keeps every archive twice.
 POLICIES = (
     Policy(0, "gold", is_default=True),
     Policy(1, "ec32", ec=ErasureCode("liberasurecode_rs_vand", 3, 2, 1000)),
     Policy(2, "twice", ec=ErasureCode("liberasurecode_rs_vand", 2, 1, 1000, 2)),
+    Policy(3, "xor", ec=ErasureCode("flat_xor_hd_3", 3, 3, 1000)),
 )
 
 

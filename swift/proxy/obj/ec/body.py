@@ -107,6 +107,8 @@ class SpanReader:
         self._geometry = geometry
         self._finder = finder
         self._length = length
+        #: Fragments that give a segment: k, but codes of exclusive ors want more when some are lost.
+        self._need = codec.data
         self._sources: dict[int, ArchiveSource] = {}
         wanted = geometry.archive_span(self.segments)
         for index, source in sources.items():
@@ -125,12 +127,15 @@ class SpanReader:
             wanted = [index for index in self._sources if index not in fragments]
             found = green.gather([partial(self._read, index, offset, size) for index in wanted])
             fragments.update({i: piece for i, piece in zip(wanted, found, strict=True) if piece is not None})
-            if len(fragments) < self._codec.data:
+            if len(fragments) < self._need:
                 continue
             try:
                 segment = self._codec.decode(list(fragments.values()))
             except NotEnoughFragments as error:
-                self._drop_invalid(fragments, str(error))
+                if not self._drop_invalid(fragments):
+                    self._need += 1
+                if self._need > self._codec.fragments:
+                    raise BodyError(str(error))
                 continue
             return segment[self._geometry.within(number, self.span)]
 
@@ -152,18 +157,17 @@ class SpanReader:
             source.close()
             self._finder.failed(source.node, reason)
 
-    def _drop_invalid(self, fragments: dict[int, bytes], reason: str) -> None:
-        """Let the sources go whose fragments the library does not accept; all of them if it cannot tell."""
+    def _drop_invalid(self, fragments: dict[int, bytes]) -> bool:
+        """Let the sources go whose fragments the library does not accept; whether there were any."""
         invalid = [index for index, piece in fragments.items() if not self._codec.is_valid(piece)]
-        if not invalid:
-            raise BodyError(reason)
         for index in invalid:
             del fragments[index]
             self._drop(index, "sent a damaged fragment")
+        return bool(invalid)
 
     def _fill(self, number: int) -> None:
-        """Open further archives until there are k; raises ``BodyError``."""
-        missing = self._codec.data - len(self._sources)
+        """Open further archives until there are enough; raises ``BodyError``."""
+        missing = self._need - len(self._sources)
         if missing <= 0:
             return
         wanted = self._geometry.archive_span(range(number, self.segments.stop))
@@ -180,7 +184,7 @@ class SpanReader:
                     holding.source.close()
                 else:
                     self._sources[holding.index] = holding.source
-            missing = self._codec.data - len(self._sources)
+            missing = self._need - len(self._sources)
 
     def close(self) -> None:
         """Let all sources go."""
