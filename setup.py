@@ -8,7 +8,14 @@ from setuptools import find_packages, setup
 HERE = Path(__file__).parent
 VERSION = re.search(r'^__version__ = "([^"]+)"', (HERE / "swift/__init__.py").read_text(), re.M)[1]
 
-DAEMONS = ("object_updater", "container_updater", "account_replicator", "container_replicator")
+DAEMONS = (
+    "object_updater",
+    "container_updater",
+    "container_auditor",
+    "account_auditor",
+    "account_replicator",
+    "container_replicator",
+)
 SERVERS = ("proxy", "account", "container", "object")
 FILTERS = {
     "catch_errors": "catch_errors",

@@ -189,3 +189,21 @@ def info_of(connection: sqlite3.Connection) -> AccountInfo:
         id=row["id"],
         metadata=meta.parse(row["metadata"]),
     )
+
+
+def open_found(place: Place, engine: Engine) -> AccountBroker | None:
+    """The refreshed broker of a database on disk, None when there is none; close it.
+
+    For daemons that do not know whose a database is. Raises OSError and the errors of ``db.connection``.
+    """
+    broker = AccountBroker(place, engine, "")
+    if not broker.refresh():
+        return None
+    try:
+        broker.account = broker.read(
+            lambda connection: connection.execute(f"SELECT account FROM {TABLE}").fetchone()[0], merged=False
+        )
+    except BaseException:
+        broker.close()
+        raise
+    return broker

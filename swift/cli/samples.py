@@ -11,11 +11,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from swift.account.auditor import AccountAuditorSettings
 from swift.account.settings import AccountSettings
 from swift.cli.listeners import PortSettings
 from swift.config.common import LogSettings, ServerSettings, StorageSettings
 from swift.config.render import Sample, Section, reference_text, sample_text
 from swift.config.schema import Settings
+from swift.container.auditor import ContainerAuditorSettings
 from swift.container.settings import ContainerSettings
 from swift.container.updater import ContainerUpdaterSettings
 from swift.dbsync.settings import ReplicatorSettings
@@ -85,12 +87,18 @@ PROXY = Sample(
 
 SAMPLES = (
     PROXY,
-    _storage("account", AccountSettings, Section("account-replicator", (ReplicatorSettings,))),
+    _storage(
+        "account",
+        AccountSettings,
+        Section("account-replicator", (ReplicatorSettings,)),
+        Section("account-auditor", (AccountAuditorSettings,)),
+    ),
     _storage(
         "container",
         ContainerSettings,
         Section("container-replicator", (ReplicatorSettings,)),
         Section("container-updater", (ContainerUpdaterSettings,)),
+        Section("container-auditor", (ContainerAuditorSettings,)),
     ),
     _storage(
         "object",

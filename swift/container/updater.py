@@ -23,6 +23,7 @@ from swift.config.kinds import SECONDS, integer, number
 from swift.config.schema import Settings, option
 from swift.container.broker import ContainerBroker, ContainerInfo
 from swift.container.reported import Report, mark_reported, open_found, report_of
+from swift.db import walk
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseError, DatabaseMissing
 from swift.db.files import Place, quarantine
@@ -132,21 +133,9 @@ class DevicePass:
             return
         # Without a ring nothing can be told; better one error now than one for each container.
         self._duty.ring.view()
-        root = f"{device_path}/{DIRECTORY}"
-        partitions = [name for name in self._names(root) if name.isdigit()]
-        self._duty.rng.shuffle(partitions)
-        for partition in partitions:
-            for suffix in self._names(f"{root}/{partition}"):
-                for name_hash in self._names(f"{root}/{partition}/{suffix}"):
-                    yield Place(device_path, DIRECTORY, partition, name_hash)
-
-    def _names(self, directory: str) -> list[str]:
-        try:
-            names: list[str] = self._run(self._duty.disk.listdir, directory)
-        except (FileNotFoundError, NotADirectoryError):
-            # It went away, or is a file that does not belong here.
-            return []
-        return names
+        disk, rng = self._duty.disk, self._duty.rng
+        for partition in walk.partitions(disk, self._run, device_path, DIRECTORY, rng):
+            yield from walk.places(disk, self._run, device_path, DIRECTORY, partition)
 
     # --- doing ----------------------------------------------------------------------------------------
 

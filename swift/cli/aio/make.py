@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from swift.base.errors import ConfigError
-from swift.cli.aio.plan import DAEMON_INTERVAL_S, DAEMONS, Plan, parse_ec
+from swift.cli.aio.plan import DAEMONS, Plan, daemon_interval_s, parse_ec
 from swift.ec.codec import DEFAULT_EC_TYPE, Codec, CodecError, available_types
 from swift.ring.builder import RingBuilder
 
@@ -165,7 +165,7 @@ use = egg:swift#healthcheck
 [filter:recon]
 use = egg:swift#recon
 """
-        + "".join(f"\n[{name}]\ninterval = {DAEMON_INTERVAL_S}\n" for name in daemons)
+        + "".join(f"\n[{name}]\ninterval = {daemon_interval_s(name)}\n" for name in daemons)
     )
 
 

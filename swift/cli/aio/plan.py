@@ -25,9 +25,18 @@ DAEMONS = {
     "container-updater": "container",
     "container-replicator": "container",
     "account-replicator": "account",
+    "container-auditor": "container",
+    "account-auditor": "account",
 }
 #: Seconds between their passes, short so that counts are right soon after an upload.
 DAEMON_INTERVAL_S = 5
+#: Of those that nobody waits for.
+AUDITOR_INTERVAL_S = 60
+
+
+def daemon_interval_s(name: str) -> int:
+    """Seconds between the passes of a daemon."""
+    return AUDITOR_INTERVAL_S if name.endswith("-auditor") else DAEMON_INTERVAL_S
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,91 @@
+"""Whether a database file is sound: its pages can be read, and its totals are those of its rows.
+
+A small file is checked in one go. A large one would keep writers waiting for too long, since a reader of a
+rollback-journal database locks them out: its table and index are read to the end in pieces, between which
+anybody can write. What the tables mean is the caller's; it names the main table and asks for totals itself.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+from swift.db.connection import DatabaseBroken, Translating, connect
+from swift.db.transaction import Run
+
+#: Files up to this size are checked in one go: about a tenth of a second.
+WHOLE_BYTES_MAX = 32 << 20
+#: Rows (or index entries) read at once of larger ones.
+PIECE_ROWS = 5000
+
+#: Asks for sentences about totals that are not what the rows say, in one transaction for reading.
+Totals = Callable[[sqlite3.Connection], list[str]]
+
+
+def verify(
+    path: str, table: str, totals: Totals, run: Run, *, whole_bytes_max: int = WHOLE_BYTES_MAX
+) -> list[str]:
+    """Read a database file to the end through ``run``; the sentences of ``totals`` about a small one.
+
+    Raises ``DatabaseBroken`` when it is damaged, and the other errors of ``db.connection``.
+    """
+    connection = run(connect, path)
+    try:
+        if os.path.getsize(path) <= whole_bytes_max:
+            return run(_whole, connection, path, totals)
+        _in_pieces(connection, path, table, run)
+        return []
+    except FileNotFoundError:
+        # Removed meanwhile: nothing is left that could be damaged.
+        return []
+    finally:
+        connection.close()
+
+
+def _whole(connection: sqlite3.Connection, path: str, totals: Totals) -> list[str]:
+    with Translating(path):
+        connection.execute("BEGIN")
+        verdict = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
+        if verdict != ["ok"]:
+            raise DatabaseBroken(path, "; ".join(verdict))
+        found = totals(connection)
+        connection.execute("COMMIT")
+        return found
+
+
+def _in_pieces(connection: sqlite3.Connection, path: str, table: str, run: Run) -> None:
+    """Visit every row and every index entry; SQLite notices damaged pages on the way."""
+    last_row, key = 0, (-1, "")
+    # Every column is asked for, so that pages that only hold the end of a long row are read too.
+    rows = (
+        f"SELECT max(ROWID), total(length(name) + ifnull(storage_policy_index, 0)) FROM "
+        f"(SELECT ROWID, * FROM {table} WHERE ROWID > ? ORDER BY ROWID LIMIT {PIECE_ROWS})"
+    )
+    while last_row is not None:
+        last_row = run(_ask, connection, path, rows, (last_row,))[0]
+    entries = (
+        f"SELECT deleted, name FROM {table} WHERE (deleted, name) > (?, ?) "
+        f"ORDER BY deleted, name LIMIT 1 OFFSET {PIECE_ROWS - 1}"
+    )
+    while key is not None:
+        key = run(_ask, connection, path, entries, key)
+
+
+def _ask(connection: sqlite3.Connection, path: str, sql: str, parameters: tuple[Any, ...]) -> Any:
+    with Translating(path):
+        return connection.execute(sql, parameters).fetchone()
+
+
+def differences(
+    what: str, stored: dict[Any, tuple[Any, ...]], counted: dict[Any, tuple[Any, ...]]
+) -> list[str]:
+    """A sentence for every key whose stored totals are not the counted ones; absent is all zero."""
+    found = []
+    for key in sorted({*stored, *counted}, key=str):
+        width = len(stored.get(key) or counted[key])
+        have, true = stored.get(key, (0,) * width), counted.get(key, (0,) * width)
+        if tuple(value or 0 for value in have) != tuple(value or 0 for value in true):
+            found.append(f"{what} {key} counts {have}, its rows say {true}")
+    return found

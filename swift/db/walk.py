@@ -1,0 +1,43 @@
+"""Finding all databases of a device, as daemons do that look at each of them.
+
+It lists directories only; whether there is a database in one is for whoever opens it to find out.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from swift.db.files import Place
+from swift.db.transaction import Run
+from swift.platform.disk import Disk
+
+HASH_DIGITS = 32
+
+
+def partitions(disk: Disk, run: Run, device_path: str, kind: str, rng: random.Random) -> list[str]:
+    """The partitions of ``accounts`` or ``containers`` on a device, in random order.
+
+    So that daemons on several nodes do not all begin with the same. Raises OSError.
+    """
+    found = [name for name in names_in(disk, run, f"{device_path}/{kind}") if name.isdigit()]
+    rng.shuffle(found)
+    return found
+
+
+def places(disk: Disk, run: Run, device_path: str, kind: str, partition: str) -> Iterator[Place]:
+    """The hash directories of a partition, one by one; raises OSError."""
+    root = f"{device_path}/{kind}/{partition}"
+    for suffix in names_in(disk, run, root):
+        for name_hash in names_in(disk, run, f"{root}/{suffix}"):
+            if len(name_hash) == HASH_DIGITS:
+                yield Place(device_path, kind, partition, name_hash)
+
+
+def names_in(disk: Disk, run: Run, directory: str) -> list[str]:
+    """The names in a directory; none when it went away, or is a file that does not belong there."""
+    try:
+        names: list[str] = run(disk.listdir, directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return names

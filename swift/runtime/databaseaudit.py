@@ -1,0 +1,184 @@
+"""The database auditors: every database of this node is opened and read, broken ones are moved away.
+
+Spec: account-container.md §15. What only accounts or only containers have is the ``AuditKind``'s. Reading
+finds damage while other replicas are still whole; replication then brings the database back from them.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from swift.base.errors import DeviceUnavailable, SwiftError
+from swift.db import files, walk
+from swift.db.broker import Broker, Engine
+from swift.db.connection import DatabaseBroken, DatabaseMissing
+from swift.db.files import Place
+from swift.db.verify import WHOLE_BYTES_MAX, verify
+from swift.platform.disk import Disk
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.daemon import Desk, Sweep
+
+
+@dataclass(frozen=True)
+class AuditKind:
+    """What account and container auditors differ in."""
+
+    #: ``account`` or ``container``.
+    server_type: str
+    #: Of the devices: ``accounts`` or ``containers``.
+    directory: str
+    #: Of the database, the one with many rows.
+    table: str
+    #: The refreshed broker of a database on disk, None when there is none.
+    open_found: Callable[[Place, Engine], Broker | None]
+    #: The names whose hash the database lies under, read through the broker as servers read it.
+    names: Callable[[Any], tuple[str, ...]]
+    #: Sentences about totals that are not what rows say.
+    totals: Callable[[sqlite3.Connection], list[str]]
+
+    @property
+    def daemon(self) -> str:
+        """E.g. ``account-auditor``."""
+        return f"{self.server_type}-auditor"
+
+
+class DatabaseAuditor:
+    """The duty: every device is a share."""
+
+    def __init__(
+        self,
+        context: BackendContext,
+        kind: AuditKind,
+        *,
+        disk: Disk | None = None,
+        rng: random.Random | None = None,
+        whole_bytes_max: int = WHOLE_BYTES_MAX,
+    ):
+        self.name = kind.daemon
+        self.context = context
+        self.kind = kind
+        self.disk = disk or Disk()
+        self.rng = rng or random.Random()
+        self.whole_bytes_max = whole_bytes_max
+
+    def shares(self) -> list[str]:
+        """The names of the devices, in random order."""
+        names = self.context.devices.names()
+        self.rng.shuffle(names)
+        return names
+
+    def begin(self, share: str, desk: Desk) -> DevicePass:
+        """A pass over the device ``share``."""
+        return DevicePass(self, share, desk)
+
+    def report(self, sweep: Sweep) -> dict[str, Any]:
+        """The recon facts of the pass (middleware.md, ``/recon/auditor``)."""
+        kind = self.kind.server_type
+        counts = [result.counts for result in sweep.results.values()]
+        return {
+            f"{kind}_audits_since": sweep.ended_s - sweep.seconds,
+            f"{kind}_audits_passed": sum(each.get("passes", 0) for each in counts),
+            f"{kind}_audits_failed": sum(each.get("failures", 0) + each.get("errors", 0) for each in counts),
+            f"{kind}_auditor_pass_completed": sweep.seconds,
+        }
+
+
+class DevicePass:
+    """One pass over the databases of a device."""
+
+    def __init__(self, duty: DatabaseAuditor, device: str, desk: Desk):
+        context = duty.context
+        self._duty = duty
+        self._device = device
+        self._desk = desk
+        self._tally = desk.tally
+        self._log = context.telemetry.log
+        self._run = context.pools.run(device)
+        self._engine = Engine(disk=duty.disk, run=self._run, warn=self._log.warning)
+
+    def plan(self) -> Iterator[Place]:
+        """The hash directories of all databases, partitions in random order."""
+        duty = self._duty
+        try:
+            path = duty.context.devices.path(self._device)
+        except DeviceUnavailable:
+            self._tally.add("errors")
+            self._log.warning(f"skipping {self._device} as it is not mounted")
+            return
+        directory = duty.kind.directory
+        for partition in walk.partitions(duty.disk, self._run, path, directory, duty.rng):
+            yield from walk.places(duty.disk, self._run, path, directory, partition)
+
+    def do(self, unit: Place) -> None:
+        """Audit one database."""
+        started_s = self._desk.clock.monotonic()
+        try:
+            found = self._run(self._inodes, unit)
+            try:
+                problems = self._problems(unit)
+            except DatabaseBroken as error:
+                self._run(self._quarantine, unit, found, error)
+                return
+        except (DatabaseMissing, FileNotFoundError):
+            # It was removed or replaced while we looked; the next pass sees what is there.
+            return
+        except (SwiftError, OSError) as error:
+            self._tally.add("errors")
+            self._log.error(f"ERROR cannot audit {unit.directory}: {error}")
+            return
+        finally:
+            self._tally.timing("timing", self._desk.clock.monotonic() - started_s)
+        if problems is None:
+            return
+        for problem in problems:
+            self._log.error(f"ERROR {self._duty.kind.server_type} database {unit.directory}: {problem}")
+        self._tally.add("failures" if problems else "passes")
+
+    def _problems(self, place: Place) -> list[str] | None:
+        """What is wrong with the content of a sound database; None when there is no database."""
+        kind = self._duty.kind
+        broker = kind.open_found(place, self._engine)
+        if broker is None:
+            return None
+        try:
+            problems = []
+            names = kind.names(broker)
+            if self._duty.context.hasher.hexdigest(*names) != place.name_hash:
+                problems.append(f"that of {'/'.join(names)} does not belong there")
+            for database in broker.databases:
+                problems += verify(
+                    database.path,
+                    kind.table,
+                    kind.totals,
+                    self._run,
+                    whole_bytes_max=self._duty.whole_bytes_max,
+                )
+            return problems
+        finally:
+            broker.close()
+
+    def _inodes(self, place: Place) -> list[tuple[str, int]]:
+        """Which database files there are; raises OSError."""
+        disk = self._duty.disk
+        return [(path, disk.stat(path).st_ino) for path in files.look(disk, place).databases]
+
+    def _quarantine(self, place: Place, found: list[tuple[str, int]], error: DatabaseBroken) -> None:
+        """Move a broken database away, if it still is the one that was read; in a disk thread.
+
+        A server may have done so already, and replication brought a sound one.
+        """
+        with files.locked(self._duty.disk, place):
+            if self._inodes(place) != found:
+                raise DatabaseMissing(error.path, "was replaced")
+            moved = files.quarantine(self._duty.disk, place)
+        self._tally.add("failures")
+        self._tally.add("quarantines")
+        self._log.error(f"{error}; quarantined to {moved}")
+
+    def facts(self) -> dict[str, Any]:
+        """Nothing beyond the counts."""
+        return {}
