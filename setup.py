@@ -13,6 +13,7 @@ DAEMONS = (
     "container_updater",
     "container_auditor",
     "account_auditor",
+    "account_reaper",
     "account_replicator",
     "container_replicator",
 )

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from swift.account.auditor import AccountAuditorSettings
+from swift.account.reaper import AccountReaperSettings
 from swift.account.settings import AccountSettings
 from swift.cli.listeners import PortSettings
 from swift.config.common import LogSettings, ServerSettings, StorageSettings
@@ -92,6 +93,7 @@ SAMPLES = (
         AccountSettings,
         Section("account-replicator", (ReplicatorSettings,)),
         Section("account-auditor", (AccountAuditorSettings,)),
+        Section("account-reaper", (AccountReaperSettings,)),
     ),
     _storage(
         "container",

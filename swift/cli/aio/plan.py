@@ -27,6 +27,7 @@ DAEMONS = {
     "account-replicator": "account",
     "container-auditor": "container",
     "account-auditor": "account",
+    "account-reaper": "account",
 }
 #: Seconds between their passes, short so that counts are right soon after an upload.
 DAEMON_INTERVAL_S = 5

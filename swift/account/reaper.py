@@ -1,0 +1,290 @@
+"""The account reaper: what a deleted account still holds is removed (spec: account-container.md §16).
+
+A deletion only marks the account. Some time later every primary of it removes its share of the containers:
+those whose name's MD5 falls to its place among the replicas, so that nodes do not do each other's work. The
+account's database itself goes later, when replication finds it empty and old enough.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from swift.account.broker import AccountBroker, AccountInfo, open_found
+from swift.account.reaping import ContainerReaper, Placed, Timeouts
+from swift.base.entity import EntityPath
+from swift.base.errors import DeviceUnavailable, SwiftError
+from swift.cluster.rings import Rings
+from swift.config.kinds import SECONDS, integer
+from swift.config.schema import Settings, option
+from swift.db import walk
+from swift.db.broker import Engine
+from swift.db.connection import DatabaseMissing
+from swift.db.files import Place
+from swift.db.listing import ListingQuery
+from swift.db.stat import as_timestamp
+from swift.platform.addresses import names_any_of, own_addresses
+from swift.platform.disk import Disk
+from swift.ring.device import Node
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.daemon import Desk, Rhythm, Sweep
+
+NAME = "account-reaper"
+DIRECTORY = "accounts"
+#: Containers listed at once, for each replica.
+PAGE_ROWS = 1000
+EVENTS = (
+    "errors",
+    *(f"{kind}_{what}" for kind in ("containers", "objects") for what in ("deleted", "failures")),
+    *(f"{kind}_{what}" for kind in ("containers", "objects") for what in ("remaining", "possibly_remaining")),
+)
+
+
+@dataclass(frozen=True)
+class AccountReaperSettings(Settings):
+    """``[account-reaper]`` (spec: cli-and-config.md §3)."""
+
+    interval: float = option(3600.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
+    concurrency: int = option(
+        25,
+        "Requests under way at the same time: its square root in containers, and as many in each of them.",
+        kind=integer(1),
+    )
+    delay_reaping: float = option(
+        0.0, "Seconds from an account's deletion until its content is removed.", kind=SECONDS
+    )
+    reap_warn_after: float = option(
+        2592000.0,
+        "Seconds beyond delay_reaping after which a warning says that an account is still there.",
+        kind=SECONDS,
+    )
+    node_timeout: float = option(10.0, "Seconds to wait for a node's answer.", kind=SECONDS)
+    conn_timeout: float = option(0.5, "Seconds to wait for a connection to one.", kind=SECONDS)
+    report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
+
+    @property
+    def width(self) -> int:
+        """Containers in work, and objects in each."""
+        return math.isqrt(self.concurrency)
+
+    @property
+    def rhythm(self) -> Rhythm:
+        """The same for the runner."""
+        return Rhythm(self.interval, concurrency=self.width, report_interval_s=self.report_interval)
+
+
+@dataclass
+class Work:
+    """An account that is being emptied by this node."""
+
+    account: str
+    placed: Placed
+    own_index: int
+    begun_s: float
+    containers: int = 0
+    done: int = 0
+    is_planned: bool = False
+
+    def is_mine(self, container: str) -> bool:
+        """Whether the container is this node's share."""
+        digest = hashlib.md5(container.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
+        return int(digest, 16) % len(self.placed.nodes) == self.own_index
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A container to remove."""
+
+    work: Work = field(repr=False)
+    path: EntityPath
+
+    def __str__(self) -> str:
+        return f"reaping {self.path}"
+
+
+class AccountReaper:
+    """The duty: every device is a share."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        context: BackendContext,
+        rings: Rings,
+        settings: AccountReaperSettings,
+        *,
+        disk: Disk | None = None,
+        rng: random.Random | None = None,
+    ):
+        self.context = context
+        self.rings = rings
+        self.settings = settings
+        self.disk = disk or Disk()
+        self.rng = rng or random.Random()
+
+    def shares(self) -> list[str]:
+        """The names of the devices, in random order."""
+        names = self.context.devices.names()
+        self.rng.shuffle(names)
+        return names
+
+    def begin(self, share: str, desk: Desk) -> DevicePass:
+        """A pass over the device ``share``."""
+        return DevicePass(self, share, desk)
+
+    def report(self, sweep: Sweep) -> dict[str, Any]:
+        """The recon facts of the pass."""
+        counts = [result.counts for result in sweep.results.values()]
+        return {
+            "account_reaper_stats": {
+                event: sum(each.get(event, 0) for each in counts) for event in (*EVENTS, "accounts")
+            },
+            "account_reaper_sweep": sweep.seconds,
+            "account_reaper_last": sweep.ended_s,
+        }
+
+
+class DevicePass:
+    """One pass over the accounts of a device."""
+
+    def __init__(self, duty: AccountReaper, device: str, desk: Desk):
+        context = duty.context
+        self._duty = duty
+        self._device = device
+        self._desk = desk
+        self._tally = desk.tally
+        self._log = context.telemetry.log
+        self._run = context.pools.run(device)
+        self._engine = Engine(disk=duty.disk, run=self._run, warn=self._log.warning)
+        self._addresses = own_addresses(context.ring_ip)
+        settings = duty.settings
+        self._timeouts = Timeouts(settings.conn_timeout, settings.node_timeout, settings.width)
+
+    # --- planning -------------------------------------------------------------------------------------
+
+    def plan(self) -> Iterator[Unit]:
+        """The containers to remove, account by account."""
+        duty = self._duty
+        try:
+            path = duty.context.devices.path(self._device)
+        except DeviceUnavailable:
+            self._tally.add("errors")
+            self._log.warning(f"skipping {self._device} as it is not mounted")
+            return
+        count = duty.rings.account.view().partition_count
+        for partition in walk.partitions(duty.disk, self._run, path, DIRECTORY, duty.rng):
+            own = self._own_node(int(partition)) if int(partition) < count else None
+            if own is None:
+                # A copy on its way somewhere else; the primaries reap.
+                continue
+            for place in walk.places(duty.disk, self._run, path, DIRECTORY, partition):
+                if self._desk.stop.requested:
+                    return
+                yield from self._containers(place, own)
+
+    def _own_node(self, partition: int) -> tuple[int, tuple[Node, ...]] | None:
+        """Which of a partition's primaries this device is, None when it is none."""
+        nodes = self._duty.rings.account.primaries(partition)
+        port = self._duty.context.ring_port
+        for index, node in enumerate(nodes):
+            addresses = ((node.ip, node.port), (node.replication_ip, node.replication_port))
+            if node.device == self._device and any(
+                port == at and names_any_of(ip, self._addresses) for ip, at in addresses
+            ):
+                return index, nodes
+        return None
+
+    def _containers(self, place: Place, own: tuple[int, tuple[Node, ...]]) -> Iterator[Unit]:
+        """This node's share of an account's containers; an account that cannot be read stops nothing."""
+        try:
+            broker = open_found(place, self._engine)
+            if broker is None:
+                return
+            try:
+                yield from self._share(broker, place, own)
+            finally:
+                broker.close()
+        except (DatabaseMissing, FileNotFoundError):
+            # It was removed or replaced while we looked; the next pass sees what is there.
+            return
+        except (SwiftError, OSError) as error:
+            self._tally.add("errors")
+            self._log.error(f"ERROR cannot reap account database {place.directory}: {error}")
+
+    def _share(
+        self, broker: AccountBroker, place: Place, own: tuple[int, tuple[Node, ...]]
+    ) -> Iterator[Unit]:
+        info = broker.info()
+        if not self._is_due(info, place):
+            return
+        index, nodes = own
+        now_s = self._desk.clock.monotonic()
+        work = Work(info.account, Placed(int(place.partition), nodes), index, now_s)
+        self._log.info(f"Beginning pass on account {info.account}")
+        self._tally.add("accounts")
+        marker, limit = "", PAGE_ROWS * len(nodes)
+        while rows := broker.listing(ListingQuery(limit, marker=marker, reserved=True)):
+            for row in rows:
+                if work.is_mine(row[0]):
+                    work.containers += 1
+                    yield Unit(work, EntityPath(info.account, row[0]))
+            marker = rows[-1][0]
+        work.is_planned = True
+        self._end_of(work)
+
+    def _is_due(self, info: AccountInfo, place: Place) -> bool:
+        """Whether the account was deleted long enough ago and still holds something; warns about old ones."""
+        if not info.is_status_deleted or not info.container_count:
+            return False
+        ring, hasher = self._duty.rings.account, self._duty.context.hasher
+        if ring.partition_of(hasher.digest(info.account)) != int(place.partition):
+            # Whoever put it there, this node is not the account's primary.
+            return False
+        settings = self._duty.settings
+        over_s = (
+            self._desk.clock.time() - as_timestamp(info.delete_timestamp).seconds - settings.delay_reaping
+        )
+        if over_s < 0:
+            return False
+        if over_s >= settings.reap_warn_after:
+            since = as_timestamp(info.delete_timestamp).isoformat
+            self._log.warning(f"Account {info.account} has not been reaped since {since}")
+        return True
+
+    # --- doing ----------------------------------------------------------------------------------------
+
+    def do(self, unit: Unit) -> None:
+        """Remove a container and all that it holds."""
+        work = unit.work
+        reaper = ContainerReaper(
+            self._duty.context,
+            self._duty.rings,
+            self._timeouts,
+            unit.path,
+            work.placed,
+            tally=self._tally,
+            stop=self._desk.stop,
+        )
+        try:
+            reaper.reap()
+        finally:
+            work.done += 1
+            self._end_of(work)
+
+    def _end_of(self, work: Work) -> None:
+        """Say so when an account's share is through."""
+        if not work.is_planned or work.done < work.containers:
+            return
+        seconds = self._desk.clock.monotonic() - work.begun_s
+        self._tally.timing("timing", seconds)
+        self._log.info(
+            f"Completed pass on account {work.account}: {work.containers} containers, {seconds:.1f}s"
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """Nothing beyond the counts."""
+        return {}

@@ -1,0 +1,301 @@
+"""Emptying and removing one container of a deleted account, by direct requests (account-container.md §16).
+
+Objects are listed at one replica of the container, a page at a time, and deleted at every node that should
+have them; then the container is deleted at every replica. What fails stays for the next pass: the container
+servers refuse to delete what is not empty. A sharded container is emptied through its shards, each of which
+hears of its own rows. It knows nothing of account databases; a decision that something may go is made
+before it is called.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from swift import green
+from swift.base.entity import EntityPath, quote_path
+from swift.base.errors import SwiftError
+from swift.base.timestamp import Timestamp
+from swift.cluster.rings import Rings
+from swift.cluster.transport import Reply, TransportError
+from swift.http.headers import HeaderMap
+from swift.policy.policy import Policy
+from swift.ring.device import Node, address
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.report import Tally
+from swift.runtime.stop import Stop
+
+#: A shard may be sharded itself; nobody needs more levels than this.
+DEPTH_MAX = 8
+
+
+class CannotList(SwiftError):
+    """No replica of a container could be listed."""
+
+
+class Placed(NamedTuple):
+    """A container's or account's partition and its nodes."""
+
+    part: int
+    nodes: tuple[Node, ...]
+
+
+class ObjectPage(NamedTuple):
+    """Names listed by a container (or a shard of it), in one policy."""
+
+    listed_by: EntityPath
+    policy_index: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """How long nodes are waited for, seconds."""
+
+    conn_timeout_s: float
+    node_timeout_s: float
+    #: Objects deleted at the same time in one container.
+    object_concurrency: int
+
+
+class ContainerReaper:
+    """Removes one container; ``reap`` does it."""
+
+    def __init__(
+        self,
+        context: BackendContext,
+        rings: Rings,
+        timeouts: Timeouts,
+        path: EntityPath,
+        account: Placed,
+        *,
+        tally: Tally,
+        stop: Stop,
+    ):
+        self._context = context
+        self._rings = rings
+        self._timeouts = timeouts
+        self._path = path
+        self._account = account
+        self._tally = tally
+        self._stop = stop
+        self._agent = f"account-reaper {os.getpid()}"
+
+    def reap(self) -> None:
+        """Delete all objects that are listed, then the container.
+
+        Raises ``CannotList``, ring errors and OSError; failures of single nodes are counted and logged.
+        """
+        try:
+            for page in self._pages(self._path, "", "", 0):
+                self._delete_objects(page)
+                if self._stop.requested:
+                    return
+        except CannotList:
+            self._tally.add("containers_failures")
+            self._tally.add("containers_remaining")
+            raise
+        self._delete_container()
+
+    # --- listing --------------------------------------------------------------------------------------
+
+    def _pages(self, path: EntityPath, lower: str, upper: str, depth: int) -> Iterator[ObjectPage]:
+        """What ``path`` lists between two bounds, through its shards where it has some."""
+        record_type = "auto" if depth < DEPTH_MAX else "object"
+        marker = lower
+        while True:
+            reply = self._list(path, marker, upper, record_type)
+            if reply is None:
+                return
+            rows = _rows(reply)
+            if reply.headers.get("x-backend-record-type") == "shard":
+                yield from self._pages_of_shards(path, rows, lower, upper, depth)
+                return
+            names = tuple(str(row["name"]) for row in rows if "name" in row)
+            if not names:
+                return
+            yield ObjectPage(path, reply.headers.get("x-backend-storage-policy-index", "0"), names)
+            marker = names[-1]
+
+    def _pages_of_shards(
+        self, path: EntityPath, rows: Sequence[dict[str, Any]], lower: str, upper: str, depth: int
+    ) -> Iterator[ObjectPage]:
+        for row in rows:
+            account, _, container = str(row.get("name", "")).partition("/")
+            shard = EntityPath(account, container)
+            low, high = max(lower, str(row.get("lower", ""))), str(row.get("upper", ""))
+            if upper and (not high or upper < high):
+                high = upper
+            # What was not split off yet is still listed by the container itself.
+            yield from self._pages(shard, low, high, DEPTH_MAX if shard == path else depth + 1)
+
+    def _list(self, path: EntityPath, marker: str, upper: str, record_type: str) -> Reply | None:
+        """A page from the last replica that can give one, None when the container does not exist."""
+        limit = self._context.limits.container_listing_limit
+        query = f"format=json&limit={limit}&marker={quote(marker)}"
+        if upper:
+            # A shard has the name that is its upper bound; the end of a listing is exclusive.
+            query += f"&end_marker={quote(upper)}%00"
+        if record_type == "auto":
+            query += "&states=listing"
+        headers = {
+            "x-backend-record-type": record_type,
+            "x-backend-allow-reserved-names": "true",
+            "user-agent": self._agent,
+        }
+        part, nodes = self._container(path)
+        missing = False
+        for node in reversed(nodes):
+            reply = self._ask(node, part, "GET", path, headers, query)
+            if reply is not None and reply.is_success:
+                return reply
+            missing = missing or (reply is not None and reply.status == 404)
+        if missing:
+            return None
+        raise CannotList(f"no replica of {path} can be listed")
+
+    # --- deleting -------------------------------------------------------------------------------------
+
+    def _delete_objects(self, page: ObjectPage) -> None:
+        """Delete all objects of a page, some at the same time."""
+        policy = self._context.policies.of_header(page.policy_index)
+        if policy is None:
+            self._tally.add("errors")
+            self._tally.add("objects_remaining", len(page.names))
+            self._log_error(f"{page.listed_by} has the unknown policy {page.policy_index}")
+            return
+        names = iter(page.names)
+
+        def work() -> None:
+            for name in names:
+                if self._stop.requested:
+                    return
+                self._delete_object(page.listed_by, policy, name)
+
+        green.gather([work] * min(self._timeouts.object_concurrency, len(page.names)))
+
+    def _delete_object(self, listed_by: EntityPath, policy: Policy, name: str) -> None:
+        path = EntityPath(self._path.account, self._path.container, name)
+        placed = Placed(*self._rings.object(policy).nodes(self._context.hasher.digest(*path)))
+        common = {**self._headers(), "x-backend-storage-policy-index": str(policy.index)}
+        if listed_by != self._path:
+            common["x-backend-quoted-container-path"] = quote_path(
+                f"{listed_by.account}/{listed_by.container}"
+            )
+            common["x-container-root-db-state"] = "sharded"
+        told = _naming("x-container", self._container(listed_by), len(placed.nodes))
+        self._delete("objects", path, placed, [{**common, **names} for names in told])
+
+    def _delete_container(self) -> None:
+        placed = self._container(self._path)
+        common = {**self._headers(), "x-account-override-deleted": "yes"}
+        told = _naming("x-account", self._account, len(placed.nodes))
+        statuses = self._delete("containers", self._path, placed, [{**common, **names} for names in told])
+        if all(status == 404 for status in statuses):
+            self._forget_container()
+
+    def _forget_container(self) -> None:
+        """No replica has the container, so none tells the account: its row would stay for ever.
+
+        Should the container turn up again, it tells the account that it lives.
+        """
+        headers = {
+            **self._headers(),
+            "x-put-timestamp": Timestamp(0).internal,
+            "x-delete-timestamp": Timestamp(self._context.clock.time()).internal,
+            "x-object-count": "0",
+            "x-bytes-used": "0",
+            "x-account-override-deleted": "yes",
+        }
+        part, nodes = self._account
+        green.gather([partial(self._ask, node, part, "PUT", self._path, headers) for node in nodes])
+
+    def _delete(
+        self, kind: str, path: EntityPath, placed: Placed, headers: Sequence[HeaderMap]
+    ) -> list[int | None]:
+        """Ask all nodes and count what came of it: gone when most nodes have it no more."""
+        replies: list[Reply | None] = green.gather(
+            [
+                partial(self._ask, node, placed.part, "DELETE", path, own)
+                for node, own in zip(placed.nodes, headers, strict=True)
+            ]
+        )
+        gone = sum(1 for reply in replies if reply is not None and (reply.is_success or reply.status == 404))
+        if gone < len(replies):
+            self._tally.add(f"{kind}_failures")
+        if 2 * gone > len(replies):
+            self._tally.add(f"{kind}_deleted")
+        else:
+            self._tally.add(f"{kind}_possibly_remaining" if gone else f"{kind}_remaining")
+        return [None if reply is None else reply.status for reply in replies]
+
+    # --- asking ---------------------------------------------------------------------------------------
+
+    def _container(self, path: EntityPath) -> Placed:
+        return Placed(*self._rings.container.nodes(self._context.hasher.digest(path.account, path.container)))
+
+    def _headers(self) -> HeaderMap:
+        return {
+            "x-timestamp": Timestamp(self._context.clock.time()).internal,
+            "user-agent": self._agent,
+            "content-length": "0",
+        }
+
+    def _ask(
+        self, node: Node, part: int, method: str, path: EntityPath, headers: HeaderMap, query: str = ""
+    ) -> Reply | None:
+        """A node's answer over the replication network, None when there was none."""
+        target = f"/{quote_path(node.device)}/{part}{path.quoted}" + (f"?{query}" if query else "")
+        try:
+            reply = self._context.transport.request(
+                node.replication_ip,
+                node.replication_port,
+                method,
+                target,
+                headers,
+                connect_timeout_s=self._timeouts.conn_timeout_s,
+                timeout_s=self._timeouts.node_timeout_s,
+            )
+        except TransportError as error:
+            self._log_error(f"{method} {path} at {node.replication_key}: {error}")
+            return None
+        self._tally.add(f"return_codes.{reply.status // 100}")
+        if reply.status >= 500:
+            self._log_error(f"{method} {path} at {node.replication_key}: status {reply.status}")
+        return reply
+
+    def _log_error(self, what: str) -> None:
+        self._context.telemetry.log.error(f"ERROR {what}")
+
+
+def _rows(reply: Reply) -> list[dict[str, Any]]:
+    """The rows of a JSON listing; raises ``CannotList``."""
+    if not reply.body:
+        return []
+    try:
+        rows = json.loads(reply.body)
+    except ValueError:
+        raise CannotList("a listing is not JSON")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise CannotList("a listing is not a list of objects")
+    return rows
+
+
+def _naming(prefix: str, placed: Placed, count: int) -> list[HeaderMap]:
+    """Headers for ``count`` servers that name whom each of them tells, so that everybody is told."""
+    shares: list[list[Node]] = [[] for _ in range(count)]
+    for number in range(max(count, len(placed.nodes))):
+        shares[number % count].append(placed.nodes[number % len(placed.nodes)])
+    return [
+        {
+            f"{prefix}-host": ",".join(address(node.ip, node.port) for node in share),
+            f"{prefix}-partition": str(placed.part),
+            f"{prefix}-device": ",".join(node.device for node in share),
+        }
+        for share in shares
+    ]
