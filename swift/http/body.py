@@ -2,19 +2,22 @@
 
 A response body is one of four kinds, so that the server can send each the cheapest way: ``bytes`` (one
 write together with the head), ``FileBody`` (sendfile), ``RelayBody`` (a backend's socket, moved in
-large pieces), or any iterable of bytes. Whoever wants to know when a body ends subscribes to the
-response's ``on_end``; nobody wraps iterators for that.
+large pieces), or any iterable of bytes and file ranges. Whoever wants to know when a body ends subscribes
+to the response's ``on_end``; nobody wraps iterators for that.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 from swift.base.errors import SwiftError
 
 #: How much is read at once where no option says otherwise, bytes.
 CHUNK_BYTES = 65536
+#: How much of a file is held in memory when it cannot be sent as one.
+FILE_CHUNK_BYTES = 1 << 20
 
 
 class BodyError(SwiftError):
@@ -119,6 +122,21 @@ class FileBody:
         on_close, self._on_close = self._on_close, None
         if on_close is not None:
             on_close()
+
+
+def chunks_of(body: Any) -> Iterator[bytes]:
+    """The bytes of any response body, its file ranges read; for those who cannot send files."""
+    for piece in (body,) if isinstance(body, bytes | FileBody) else body:
+        if not isinstance(piece, FileBody):
+            yield piece
+            continue
+        offset, end = piece.offset, piece.offset + piece.length
+        while offset < end:
+            data = os.pread(piece.fd, min(end - offset, FILE_CHUNK_BYTES), offset)
+            if not data:
+                raise BodyError(f"the file ended {end - offset} bytes early")
+            offset += len(data)
+            yield data
 
 
 class RelayBody(Protocol):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from swift.base.errors import SwiftError
+from swift.http.body import chunks_of
 from swift.http.headers import HeaderMap
 from swift.http.status import default_body, reason_of
 
@@ -71,7 +72,7 @@ class Response:
         if not isinstance(body, bytes):
             pieces, size = [], 0
             try:
-                for piece in _chunks(body):
+                for piece in chunks_of(body):
                     size += len(piece)
                     if size > limit_bytes:
                         raise ValueError(f"body larger than {limit_bytes} bytes")
@@ -83,27 +84,6 @@ class Response:
 
     def __repr__(self) -> str:
         return f"<Response {self.status} {self.reason}>"
-
-
-def _chunks(body: Any) -> Iterable[bytes]:
-    from swift.http.body import FileBody
-
-    if isinstance(body, FileBody):
-        return _file_chunks(body)
-    return body
-
-
-def _file_chunks(body: Any) -> Iterable[bytes]:
-    import os
-
-    offset, left = body.offset, body.length
-    while left > 0:
-        piece = os.pread(body.fd, min(left, 1 << 20), offset)
-        if not piece:
-            return
-        offset += len(piece)
-        left -= len(piece)
-        yield piece
 
 
 def error_response(

@@ -14,7 +14,7 @@ from swift.base.etag import unquote_etag
 from swift.base.ranges import ByteRanges, Span
 from swift.base.truth import is_true
 from swift.green import Task, spawn
-from swift.http.body import BodyError
+from swift.http.body import BodyError, FileBody
 from swift.http.conditional import failed_condition, is_conditional
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -29,6 +29,8 @@ from swift.wire.byteranges import Multipart
 #: Objects up to this size are read whole, and on the event loop when they are in memory.
 SMALL_BYTES = 65536
 GATHER_BYTES = 1 << 20
+#: What a body is sent in: bytes, or a range of the open file.
+Piece = bytes | FileBody
 _METADATA = ("X-Object-Meta-", "X-Object-Sysmeta-", "X-Object-Transient-Sysmeta-")
 
 
@@ -142,11 +144,11 @@ def respond(request: Request, stored: StoredObject, headers: HeaderMap, run: Run
     if size <= SMALL_BYTES:
         data = read_small(stored, run)
         return Response(status, headers, data if span.length == size else data[span.start : span.stop])
-    return _blocks(Response(status, headers), stored.blocks(span.start, span.stop), span.length, stored, run)
+    return _blocks(Response(status, headers), stored.pieces(span.start, span.stop), span.length, stored, run)
 
 
 def _blocks(
-    response: Response, source: Iterator[bytes], length: int, stored: StoredObject, run: Run
+    response: Response, source: Iterator[Piece], length: int, stored: StoredObject, run: Run
 ) -> Response:
     body = BlockBody(source, length, stored, run)
     whole = body.only_block()
@@ -197,27 +199,27 @@ def gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
 class BlockBody:
     """A body whose blocks are read in the device's pool, one ahead of what is being sent."""
 
-    def __init__(self, source: Iterator[bytes], length: int, stored: StoredObject, run: Run):
+    def __init__(self, source: Iterator[Piece], length: int, stored: StoredObject, run: Run):
         self._source = source
         self._left = length
         self._stored = stored
         self._run = run
         self._ahead: Task | None = None
-        self._first = b""
+        self._first: Piece = b""
 
-    def _read(self) -> bytes:
+    def _read(self) -> Piece:
         """Blocking: the next block."""
         return next(self._source, b"")
 
-    def _take(self) -> bytes:
+    def _take(self) -> Piece:
         """The block that is being read, reading it first if need be."""
         task = self._ahead
         if task is None:
             # In a task of its own, because the file must stay open when this green thread is killed.
             task = self._ahead = spawn(self._run, self._read)
-        block: bytes = task.wait()
+        block: Piece = task.wait()
         self._ahead = None
-        self._left -= len(block)
+        self._left -= block.length if isinstance(block, FileBody) else len(block)
         return block
 
     def only_block(self) -> bytes | None:
@@ -230,12 +232,12 @@ class BlockBody:
         except BaseException:
             self.close()
             raise
-        if self._left:
+        if self._left or isinstance(self._first, FileBody):
             return None
         self.close()
         return self._first
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Iterator[Piece]:
         block, self._first = self._first, b""
         try:
             while block:

@@ -98,11 +98,11 @@ class Disk:
         """Reserve blocks without changing the length of the file."""
         _library.fallocate(fd, size_bytes)
 
-    def read_cached(self, fd: int, size_bytes: int) -> bytes | None:
-        """The first ``size_bytes`` of a file when they are in memory, else None; never waits for a device."""
+    def read_cached(self, fd: int, size_bytes: int, offset: int = 0) -> bytes | None:
+        """``size_bytes`` of a file when they are in memory, else None; never waits for a device."""
         buffer = bytearray(size_bytes)
         try:
-            got = os.preadv(fd, (buffer,), 0, os.RWF_NOWAIT)
+            got = os.preadv(fd, (buffer,), offset, os.RWF_NOWAIT)
         except BlockingIOError:
             return None
         except OSError as error:

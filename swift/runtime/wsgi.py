@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
-from swift.http.body import FileBody, RequestBody
+from swift.http.body import RequestBody, chunks_of
 from swift.http.headers import HeaderMap, from_pairs, title_case
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
@@ -191,17 +191,10 @@ class _Served:
         self._complete = False
 
     def __iter__(self) -> Iterator[bytes]:
-        body = self._response.body
-        chunks: Iterable[bytes]
-        if isinstance(body, bytes):
-            chunks = (body,) if body else ()
-        elif isinstance(body, FileBody):
-            chunks = (self._response.read_body(),)
-        else:
-            chunks = body
-        for chunk in chunks:
-            self._sent += len(chunk)
-            yield chunk
+        for chunk in chunks_of(self._response.body):
+            if chunk:
+                self._sent += len(chunk)
+                yield chunk
         self._complete = True
 
     def close(self) -> None:

@@ -23,6 +23,7 @@ from typing import NamedTuple, Protocol
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import ZERO, Timestamp
+from swift.http.body import FileBody
 from swift.policy.policy import Policy
 from swift.store.chooser import FragmentPreference
 from swift.store.metadata import Metadata
@@ -123,6 +124,12 @@ class StoredObject(Protocol):
 
         A full read is always verified: its last piece comes only when everything before it was right.
         Raises ``CorruptBody`` after quarantining.
+        """
+
+    def pieces(self, start: int, stop: int) -> Iterator[bytes | FileBody]:
+        """Like ``blocks``; what was verified a moment ago and is in memory may come as a range of the file.
+
+        Such a range may be sent until the object is closed.
         """
 
     def close(self) -> None:

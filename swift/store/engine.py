@@ -29,6 +29,7 @@ from swift.store.layout import is_suffix, objects_dir, partition_dir, suffix_of,
 from swift.store.place import Place
 from swift.store.quarantine import quarantine_object
 from swift.store.reader import Loaded, load
+from swift.store.recent import RecentChecks
 from swift.store.reclaim import ReclaimRules, remove_made
 from swift.store.updates import write_update
 from swift.store.upkeep import FileUpkeep
@@ -75,6 +76,7 @@ class FileStore:
         self.hasher = hasher
         self._space = space
         self._unnamed_unsupported: set[str] = set()
+        self._recent_checks = RecentChecks(clock)
 
     # --- reading -------------------------------------------------------------------------------------
 
@@ -90,6 +92,7 @@ class FileStore:
             loaded.state,
             loaded.fd,
             lambda reason: self._quarantine_body(place, loaded, reason),
+            self._recent_checks,
             self.rules.read_bytes,
         )
 

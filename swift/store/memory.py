@@ -17,6 +17,7 @@ from swift.base.entity import EntityPath
 from swift.base.errors import DeviceUnavailable, NoSpace
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
+from swift.http.body import FileBody
 from swift.policy.policy import Policy
 from swift.store.api import (
     LIVE,
@@ -243,6 +244,10 @@ class MemoryObject:
         self._verify()
         for begin in range(start, stop, BLOCK_BYTES):
             yield self._body[begin : min(stop, begin + BLOCK_BYTES)]
+
+    def pieces(self, start: int, stop: int) -> Iterator[bytes | FileBody]:
+        """See ``StoredObject``."""
+        return iter(self.blocks(start, stop))
 
     def close(self) -> None:
         """Nothing is held."""

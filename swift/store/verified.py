@@ -12,11 +12,22 @@ from collections.abc import Callable, Iterator
 from hashlib import md5
 
 from swift.base.checksum import CHUNK_BYTES
+from swift.http.body import FileBody
 from swift.platform.disk import Disk
 from swift.platform.xattrs import read_attribute
 from swift.store.api import ObjectState
 from swift.store.errors import CorruptBody
+from swift.store.recent import Identity, RecentChecks
 from swift.store.sidecar import SIDECAR_ATTRIBUTE, SMALL_BYTES, Sidecar
+
+#: A run of verified chunks is sent in ranges of this size, so that no other request waits long.
+RANGE_BYTES_MAX = 8 << 20
+#: How far apart the pages are that tell whether a chunk is in memory.
+PROBE_EVERY_BYTES = 256 << 10
+
+
+def _nothing_to_close() -> None:
+    """The file belongs to the object."""
 
 
 class FileObject:
@@ -29,7 +40,7 @@ class FileObject:
         "_disk",
         "_fd",
         "_quarantine",
-        "_sidecar",
+        "_recent",
         "_chunk_bytes",
     )
 
@@ -39,6 +50,7 @@ class FileObject:
         state: ObjectState,
         fd: int | None,
         quarantine: Callable[[str], None],
+        recent: RecentChecks,
         chunk_bytes: int = CHUNK_BYTES,
     ) -> None:
         self.state = state
@@ -48,7 +60,7 @@ class FileObject:
         self._disk = disk
         self._fd = fd
         self._quarantine = quarantine
-        self._sidecar: Sidecar | None = None
+        self._recent = recent
 
     def close(self) -> None:
         """Close the file once."""
@@ -79,13 +91,53 @@ class FileObject:
             return iter(())
         if size <= SMALL_BYTES:
             return self._small(start, stop)
-        assert self._fd is not None
-        self._sidecar = Sidecar.decode(read_attribute(self._disk, self._fd, SIDECAR_ATTRIBUTE), size)
-        if self._sidecar is not None:
-            return self._checked(self._sidecar, start, stop)
+        sidecar = self._read_sidecar()
+        if sidecar is not None:
+            return (piece for _number, piece in self._checked(sidecar, start, stop))
         if start == 0 and stop == size and self.check_md5:
             return self._hashed()
         return self._unchecked(start, stop)
+
+    def pieces(self, start: int, stop: int) -> Iterator[bytes | FileBody]:
+        """See ``StoredObject``."""
+        sidecar = self._read_sidecar() if self.keep_cache and self.state.size > SMALL_BYTES else None
+        if sidecar is None:
+            return iter(self.blocks(start, stop))
+        return self._sendable(sidecar, start, stop)
+
+    def _read_sidecar(self) -> Sidecar | None:
+        assert self._fd is not None
+        return Sidecar.decode(read_attribute(self._disk, self._fd, SIDECAR_ATTRIBUTE), self.state.size)
+
+    def _sendable(self, sidecar: Sidecar, start: int, stop: int) -> Iterator[bytes | FileBody]:
+        """Runs of chunks that need no check as ranges of the file, the others checked."""
+        assert self._fd is not None
+        status = self._disk.fstat(self._fd)
+        file = status.st_dev, status.st_ino, status.st_ctime_ns
+        chunk, position = sidecar.chunk, start
+        while position < stop:
+            end = position
+            while end < stop and end - position < RANGE_BYTES_MAX and self._is_at_hand(file, chunk, end):
+                end = min(stop, (end // chunk + 1) * chunk)
+            if end > position:
+                yield FileBody(self._fd, position, end - position, _nothing_to_close)
+                position = end
+                continue
+            end = min(stop, (position // chunk + 1) * chunk)
+            for number, data in self._checked(sidecar, position, end):
+                self._recent.add(file, number)
+                yield data
+            position = end
+
+    def _is_at_hand(self, file: Identity, chunk: int, position: int) -> bool:
+        """Whether the chunk at ``position`` was checked and, by a sample of its pages, stayed in memory."""
+        if not self._recent.knows(file, position // chunk):
+            return False
+        assert self._fd is not None
+        begin = position // chunk * chunk
+        end = min(begin + chunk, self.state.size)
+        probes = range(end - 1, begin, -PROBE_EVERY_BYTES)
+        return all(self._disk.read_cached(self._fd, 1, place) is not None for place in probes)
 
     def _read(self, offset: int, length: int) -> bytes:
         """Exactly ``length`` bytes; fewer or an I/O error mean damage."""
@@ -110,7 +162,8 @@ class FileObject:
         self._verify(data)
         yield data if stop - start == len(data) else data[start:stop]
 
-    def _checked(self, sidecar: Sidecar, start: int, stop: int) -> Iterator[bytes]:
+    def _checked(self, sidecar: Sidecar, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
+        """The numbers of the chunks and what is wanted of each."""
         size, chunk = self.state.size, sidecar.chunk
         trusted = False
         for number in range(start // chunk, -(-stop // chunk)):
@@ -121,7 +174,7 @@ class FileObject:
                 self._verify_whole()
                 trusted = True
             first, last = max(start - begin, 0), min(stop - begin, len(data))
-            yield data if last - first == len(data) else data[first:last]
+            yield number, data if last - first == len(data) else data[first:last]
 
     def _hashed(self) -> Iterator[bytes]:
         digest = md5(usedforsecurity=False)

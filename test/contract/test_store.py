@@ -16,6 +16,7 @@ from swift.base.entity import EntityPath
 from swift.base.errors import DeviceUnavailable, NoSpace
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
+from swift.http.body import chunks_of
 from swift.platform.disk import Disk
 from swift.platform.mounts import Devices
 from swift.platform.space import SpaceGuard
@@ -571,3 +572,15 @@ def test_a_draft_takes_no_md5_of_other_bytes(bench, store):
     assert not draft.settle(md5(b"hello").hexdigest(), sums.digest())
     draft.discard()
     assert bench.names(key_of()) == []
+
+
+@pytest.mark.parametrize("size", [5, 65537, (3 << 20) + 5])
+def test_pieces_are_the_same_bytes_as_blocks_however_often_they_are_asked_for(store, size):
+    body = os.urandom(size)
+    put(store, key_of(), ts(10), body)
+    for start, stop in [(0, size), (0, size), (size // 3, size), (0, size // 2)]:
+        stored = store.open(key_of(), NOW)
+        try:
+            assert b"".join(chunks_of(stored.pieces(start, stop))) == body[start:stop]
+        finally:
+            stored.close()

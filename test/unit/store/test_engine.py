@@ -13,11 +13,13 @@ from swift.base.clock import ManualClock
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
+from swift.http.body import FileBody
 from swift.platform.disk import Disk
 from swift.platform.mounts import Devices
 from swift.policy.policy import Policy
 from swift.store.api import ABSENT, LIVE, ObjectKey, Viewpoint
 from swift.store.errors import CorruptBody, FilesChanged
+from swift.store.recent import BELIEVED_S, FILES_MAX, RecentChecks
 from swift.store.registry import EngineParts, file_store
 from swift.store.sidecar import SIDECAR_ATTRIBUTE
 
@@ -331,3 +333,88 @@ def test_of_creators_in_several_processes_exactly_one_wins(tmp_path):
         assert worker.exitcode == 0
     assert results.empty()
     assert sorted(turn for turn, _ in winners) == list(range(20))
+
+
+# --- what was checked a moment ago --------------------------------------------------------------------
+
+
+class Resident(Disk):
+    """A disk whose page cache holds what the test says."""
+
+    holds = True
+
+    def read_cached(self, fd, size_bytes, offset=0):
+        return os.pread(fd, size_bytes, offset) if self.holds else None
+
+
+def kinds(store, start=0, stop=None):
+    """What the pieces of a read are: ``bytes``, or the length of a range of the file."""
+    stored = store.open(KEY, NOW)
+    try:
+        return [
+            piece.length if isinstance(piece, FileBody) else "bytes"
+            for piece in stored.pieces(start, stop or len(LARGE))
+        ]
+    finally:
+        stored.close()
+
+
+@pytest.fixture
+def resident(tmp_path):
+    disk = Resident()
+    store = make_store(tmp_path, disk)
+    put(store, LARGE)
+    return store, disk
+
+
+def test_what_was_verified_a_moment_ago_is_sent_from_the_file(resident):
+    store, _disk = resident
+    assert set(kinds(store)) == {"bytes"}
+    assert kinds(store) == [len(LARGE)]
+
+
+def test_only_the_chunks_that_were_verified_are_sent_from_the_file(resident):
+    store, _disk = resident
+    kinds(store, 0, 10)
+    assert kinds(store, 5, len(LARGE))[0] == (1 << 20) - 5
+    assert "bytes" not in kinds(store)
+
+
+def test_what_left_the_memory_is_verified_again(resident):
+    store, disk = resident
+    kinds(store)
+    disk.holds = False
+    assert set(kinds(store)) == {"bytes"}
+
+
+def test_a_check_is_believed_for_a_minute(resident):
+    store, _disk = resident
+    kinds(store)
+    store.clock.advance(BELIEVED_S)
+    assert set(kinds(store)) == {"bytes"}
+
+
+def test_a_file_that_was_changed_is_verified_again_and_found_damaged(resident, tmp_path):
+    store, _disk = resident
+    kinds(store)
+    flip(data_file(tmp_path), 5)
+    with pytest.raises(CorruptBody):
+        kinds(store)
+
+
+def test_an_object_that_is_not_to_stay_in_memory_is_never_sent_from_the_file(resident):
+    store, _disk = resident
+    kinds(store)
+    stored = store.open(KEY, NOW)
+    stored.keep_cache = False
+    assert all(isinstance(piece, bytes) for piece in stored.pieces(0, len(LARGE)))
+    stored.close()
+
+
+def test_only_so_many_files_are_remembered():
+    checks = RecentChecks(ManualClock(NOW_S))
+    for number in range(FILES_MAX + 1):
+        checks.add((1, number, 1), 0)
+    assert not checks.knows((1, 0, 1), 0)
+    assert checks.knows((1, FILES_MAX, 1), 0)
+    assert not checks.knows((1, FILES_MAX, 1), 1)
