@@ -102,6 +102,14 @@ class _Link:
             except BlockingIOError:
                 green.wait_readable(self.fd, deadline)
 
+    def splice(self, pipe: int, size: int, deadline: float) -> int:
+        """Like ``recv_into`` into an empty pipe."""
+        while True:
+            try:
+                return os.splice(self.fd, pipe, size, flags=os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE)
+            except BlockingIOError:
+                green.wait_readable(self.fd, deadline)
+
     def close(self) -> None:
         """Close the socket."""
         self.sock.close()
@@ -471,6 +479,19 @@ class LinkBody:
             size = link.recv_into(buffer[: self._left], time.monotonic() + self._timeout_s)
             self._count(size)
             return size
+        except (OSError, green.DeadlineExceeded) as error:
+            self.close()
+            raise BrokenOff(f"body from {link.address[0]}:{link.address[1]} broke off: {error}")
+
+    def splice_into(self, pipe: int, size: int) -> int:
+        """See ``http.body.RelayBody``; raises ``TransportError``."""
+        link, left = self._link, self._left
+        if self.whole is not None or link is None or link.buffer or self._decoder or not left:
+            return 0
+        try:
+            moved = link.splice(pipe, min(size, left), time.monotonic() + self._timeout_s)
+            self._count(moved)
+            return moved
         except (OSError, green.DeadlineExceeded) as error:
             self.close()
             raise BrokenOff(f"body from {link.address[0]}:{link.address[1]} broke off: {error}")

@@ -140,7 +140,11 @@ def chunks_of(body: Any) -> Iterator[bytes]:
 
 
 class RelayBody(Protocol):
-    """A backend response body that can be moved to a client socket in large pieces."""
+    """A backend response body that can be moved to a client socket in large pieces.
+
+    It may have a method ``splice_into(pipe, size)`` that waits for bytes, moves up to ``size`` into an empty
+    pipe and returns how many; 0 when the next bytes must be had by ``read_into``.
+    """
 
     #: Bytes left, or None when unknown.
     length: int | None

@@ -270,14 +270,31 @@ class ResumableBody:
                 if self._is_multipart and len(self._beginning) < BEGINNING_BYTES and self._rest is None:
                     self._beginning += bytes(buffer[: min(size, BEGINNING_BYTES)])
             except TransportError as error:
-                self._backends.failed(self._node, str(error), self._plan.headers)
-                if not self._resume():
-                    raise BodyError(f"no other source after {self._sent} bytes")
+                self._change_source(error)
                 continue
             if size or self._rest is None:
                 return size
             if not self._next_part(chain((self._node,), self._nodes)):
                 return 0
+
+    def splice_into(self, pipe: int, size: int) -> int:
+        """See ``http.body.RelayBody``; raises ``BodyError``. Parts of several ranges are looked at."""
+        splice = None if self._is_multipart else getattr(self._body, "splice_into", None)
+        if splice is None:
+            return 0
+        try:
+            moved = int(splice(pipe, size))
+        except TransportError as error:
+            self._change_source(error)
+            return self.splice_into(pipe, size)
+        self._sent += moved
+        return moved
+
+    def _change_source(self, error: TransportError) -> None:
+        """Go on at another node; raises ``BodyError`` when there is none."""
+        self._backends.failed(self._node, str(error), self._plan.headers)
+        if not self._resume():
+            raise BodyError(f"no other source after {self._sent} bytes")
 
     def __iter__(self) -> Iterator[bytes]:
         buffer = memoryview(bytearray(65536))

@@ -30,7 +30,17 @@ class ConnectionClosed(Exception):
 class Connection:
     """A non-blocking client socket with what was read too much."""
 
-    __slots__ = ("sock", "fd", "peer", "is_tls", "buffer", "client_timeout_s", "idle", "sent_bytes")
+    __slots__ = (
+        "sock",
+        "fd",
+        "peer",
+        "is_tls",
+        "buffer",
+        "client_timeout_s",
+        "idle",
+        "sent_bytes",
+        "framing_bytes",
+    )
 
     def __init__(self, sock: Any, peer: tuple[Any, ...], client_timeout_s: float):
         self.sock = sock
@@ -42,6 +52,8 @@ class Connection:
         #: Waiting for the next request; such connections may be closed at any time.
         self.idle = True
         self.sent_bytes = 0
+        #: How many bytes of the response that is being sent are not body.
+        self.framing_bytes = 0
 
     # reading
 
@@ -212,6 +224,19 @@ class Connection:
                 raise ConnectionClosed(str(error))
             self.sent_bytes += sent
             return sent
+
+    def send_pipe(self, pipe: int, length: int) -> None:
+        """Send what a pipe holds, ``length`` bytes, without copying it; raises ``ConnectionClosed``."""
+        while length:
+            try:
+                sent = os.splice(pipe, self.fd, length, flags=os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE)
+            except BlockingIOError:
+                self._wait_writable()
+                continue
+            except OSError as error:
+                raise ConnectionClosed(str(error))
+            self.sent_bytes += sent
+            length -= sent
 
     def hang_up(self) -> None:
         """End the conversation in both directions; whoever waits for the client sees its end."""

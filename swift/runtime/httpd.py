@@ -17,6 +17,7 @@ from swift.http.body import BodyError, FileBody
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response, error_response
 from swift.runtime.connection import Connection, ConnectionBody, ConnectionClosed
+from swift.runtime.relay import relay
 from swift.telemetry.telemetry import Telemetry
 from swift.wire.chunked import LAST_CHUNK, chunk_head
 from swift.wire.http1 import BadHead, HeadLimits, RequestHead, date_line, parse_request_head, response_head
@@ -25,8 +26,6 @@ Handle = Callable[[Request], Response]
 
 #: A response body up to this size is joined with its head into one send.
 JOIN_BYTES_MAX = 65536
-#: Relayed bodies move in pieces of this size.
-RELAY_BYTES = 262144
 #: Ending a connection after an error, unread bytes are taken for this long so that the answer arrives.
 LINGER_S = 1.0
 
@@ -183,10 +182,10 @@ class HttpServer:
 
     def _send(self, connection: Connection, head: RequestHead, response: Response, *, keep: bool) -> None:
         before = connection.sent_bytes
-        sent_head = 0
+        connection.framing_bytes = 0
         complete = False
         try:
-            sent_head = self._send_parts(connection, head, response, keep)
+            self._send_parts(connection, head, response, keep)
             complete = True
         except BodyError as error:
             # What was sent before it broke off may be the reason, and must arrive.
@@ -200,10 +199,9 @@ class HttpServer:
         finally:
             response.discard()
             if response.on_end is not None:
-                response.ended(max(0, connection.sent_bytes - before - sent_head), complete)
+                response.ended(max(0, connection.sent_bytes - before - connection.framing_bytes), complete)
 
-    def _send_parts(self, connection: Connection, head: RequestHead, response: Response, keep: bool) -> int:
-        """Send everything; returns how many bytes were not body."""
+    def _send_parts(self, connection: Connection, head: RequestHead, response: Response, keep: bool) -> None:
         headers, body = response.headers, response.body
         extra = date_line()
         if "content-length" not in headers:
@@ -221,22 +219,24 @@ class HttpServer:
         elif head.minor == 0:
             extra += "Connection: keep-alive\r\n"
         text = response_head(response.status, response.reason, headers, extra)
+        connection.framing_bytes += len(text)
         if head.method == "HEAD" or response.status in (204, 304):
             connection.send_all(text)
-            return len(text)
+            return
         if isinstance(body, bytes):
             if len(body) <= JOIN_BYTES_MAX:
                 connection.send_all(text + body)
             else:
                 connection.send_all(text)
                 connection.send_all(body)
-            return len(text)
+            return
         connection.send_all(text)
         if chunked:
-            return len(text) + _send_chunked(connection, body)
+            _send_chunked(connection, body)
+            return
         announced = headers.get("content-length")
-        _send_plain(connection, body, None if announced is None else int(announced))
-        return len(text)
+        send = relay if hasattr(body, "read_into") else _send_plain
+        send(connection, body, None if announced is None else int(announced))
 
     def _refuse(self, connection: Connection, error: BadHead) -> None:
         self._refused.inc()
@@ -281,7 +281,7 @@ def _send_plain(connection: Connection, body: Any, announced: int | None) -> Non
     for something else.
     """
     left = (1 << 63) if announced is None else announced
-    for piece in _pieces(body):
+    for piece in (body,) if isinstance(body, FileBody) else body:
         size = piece.length if isinstance(piece, FileBody) else len(piece)
         if size > left:
             connection.send_all(b"" if isinstance(piece, FileBody) else piece[:left])
@@ -295,34 +295,19 @@ def _send_plain(connection: Connection, body: Any, announced: int | None) -> Non
         raise BodyError(f"the body ended {left} bytes early")
 
 
-def _pieces(body: Any) -> Any:
-    """Bytes, views and file ranges of a body, in the largest pieces it can give."""
-    if isinstance(body, FileBody):
-        yield body
-        return
-    read_into = getattr(body, "read_into", None)
-    if read_into is None:
-        yield from body
-        return
-    buffer = memoryview(bytearray(RELAY_BYTES))
-    while size := read_into(buffer):
-        yield buffer[:size]
-
-
-def _send_chunked(connection: Connection, body: Any) -> int:
-    """Send a body of unknown length; returns the bytes of framing."""
-    framing = 0
+def _send_chunked(connection: Connection, body: Any) -> None:
+    """Send a body of unknown length."""
     for piece in body:
         size = piece.length if isinstance(piece, FileBody) else len(piece)
         if not size:
             continue
         start = chunk_head(size)
+        connection.framing_bytes += len(start) + 2
         if isinstance(piece, FileBody):
             connection.send_all(start)
             connection.send_file(piece)
             connection.send_all(b"\r\n")
         else:
             connection.send_all(start + piece + b"\r\n")
-        framing += len(start) + 2
+    connection.framing_bytes += len(LAST_CHUNK)
     connection.send_all(LAST_CHUNK)
-    return framing + len(LAST_CHUNK)

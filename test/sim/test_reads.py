@@ -1,11 +1,14 @@
 """Reading through failures: other replicas, broken bodies, newest, tombstones."""
 
+import os
 import random
 import time
 
 import pytest
 
 from swift import green
+from swift.http.body import BodyError
+from swift.http.request import Request
 from test.support.sim import node_port
 
 #: Recent, because tombstones that are older than a week are reclaimed at once.
@@ -290,3 +293,37 @@ def test_facts_are_cached_and_shared_by_requests(sim):
     sim("GET", "/a/c/o")
     assert len(sim.asked("container", "HEAD")) == 1
     assert len(sim.asked("account", "HEAD")) == 1
+
+
+def spliced(sim, path):
+    """An object's bytes, moved through a pipe as the server would."""
+    request = Request("GET", f"/v1{path}", {}, env={"swift.cache": sim.cache})
+    body = sim.app.handle(request).body
+    source, sink = os.pipe()
+    got = b""
+    try:
+        while size := body.splice_into(sink, 65536):
+            got += os.read(source, size)
+    finally:
+        body.close()
+        os.close(source)
+        os.close(sink)
+    return got
+
+
+@pytest.mark.parametrize("after", [None, 1, 100_000])
+def test_a_spliced_read_goes_on_at_another_replica(sim, after):
+    body = os.urandom(300_000)
+    sim("PUT", "/a/c/o", {}, body)
+    if after is not None:
+        for n in sim.primaries("object", "a", "c", "o")[:2]:
+            sim.faults.dies_after[node_port("object", n)] = after
+    assert spliced(sim, "/a/c/o") == body
+
+
+def test_a_spliced_read_that_no_replica_can_finish_is_an_error(sim):
+    sim("PUT", "/a/c/o", {}, os.urandom(300_000))
+    for n in range(1, 7):
+        sim.faults.dies_after[node_port("object", n)] = 1000
+    with pytest.raises(BodyError):
+        spliced(sim, "/a/c/o")

@@ -168,6 +168,9 @@ class _Download:
         buffer[: len(data)] = data
         return len(data)
 
+    def splice_into(self, pipe, size):
+        return os.write(pipe, data) if (data := self.read(min(size, 32768))) else 0
+
     def __iter__(self):
         while piece := self.read(65536):
             yield piece

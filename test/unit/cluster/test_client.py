@@ -1,5 +1,6 @@
 """The pooled client against a scripted server: reuse, stale connections, broken answers."""
 
+import os
 import time
 
 import pytest
@@ -291,3 +292,45 @@ def test_chunks_larger_than_any_socket_buffer_arrive_whole_and_trailers_follow(t
     decoder = ChunkDecoder()
     pieces, used = decoder.feed(received[0])
     assert (b"".join(pieces), used, decoder.finished) == (body + b"tail", len(received[0]), True)
+
+
+def test_a_large_answer_can_be_spliced_but_for_what_came_with_its_head(transport, make_server):
+    body = bytes(range(256)) * 8000
+
+    def answer(wire, head, number):
+        wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        return True
+
+    server = make_server(answer)
+    for _ in range(2):
+        reply = begin(transport, server, {}, method="GET").reply()
+        source, sink = os.pipe2(os.O_NONBLOCK)
+        got, buffer = b"", memoryview(bytearray(65536))
+        while len(got) < len(body):
+            size = reply.body.splice_into(sink, 1 << 20)
+            if size:
+                got += os.read(source, size)
+            else:
+                got += bytes(buffer[: reply.body.read_into(buffer)])
+        assert got == body
+        assert (reply.body.splice_into(sink, 1), reply.body.read_into(buffer)) == (0, 0)
+        os.close(source)
+        os.close(sink)
+    assert server.connections == 1
+
+
+def test_an_answer_that_breaks_off_while_it_is_spliced_is_an_error(transport, make_server):
+    def answer(wire, head, number):
+        wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n" + bytes(200_000))
+        return False
+
+    reply = begin(transport, make_server(answer), {}, method="GET").reply()
+    source, sink = os.pipe2(os.O_NONBLOCK)
+    with pytest.raises(TransportError, match="broke off"):
+        while True:
+            if size := reply.body.splice_into(sink, 1 << 20):
+                os.read(source, size)
+            else:
+                reply.body.read_into(memoryview(bytearray(65536)))
+    os.close(source)
+    os.close(sink)

@@ -145,7 +145,8 @@ def test_repeated_rebalances_reach_the_plan(places, late):
         rebalanced(builder)
     quota = builder.plan().device_quota()
     off = sum(abs(dev["parts"] - quota.get(dev["id"], 0)) for dev in builder.live_devs)
-    assert off <= 0.05 * 2 * builder.parts
+    # In a tight ring two partitions may have no place to go that keeps their replicas apart.
+    assert off <= max(0.05 * 2 * builder.parts, 4)
 
 
 @QUICK

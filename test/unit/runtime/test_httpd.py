@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import ssl
 import subprocess
 import time
@@ -637,3 +638,93 @@ def test_a_client_that_vanishes_while_its_body_is_received_into_a_buffer_is_noti
     wire.close()
     assert seen.wait(time.monotonic() + 5)
     assert len(errors) == 1
+
+
+# --- relayed bodies -----------------------------------------------------------------------------------
+
+
+class Backend:
+    """A relayed body that comes from a socket, as a backend's does (``http.body.RelayBody``)."""
+
+    def __init__(self, data, *, splices=True, reads_first=0):
+        self.length = len(data)
+        self.spliced = 0
+        self._ours, theirs = socket.socketpair()
+        self._ours.setblocking(False)
+        theirs.setblocking(False)
+        self._reads_first = reads_first
+        if not splices:
+            self.splice_into = None
+        self._left = len(data)
+        green.spawn_detached(self._feed, theirs, memoryview(data))
+
+    @staticmethod
+    def _feed(sock, view):
+        while view:
+            try:
+                view = view[sock.send(view) :]
+            except BlockingIOError:
+                green.wait_writable(sock.fileno(), time.monotonic() + 10)
+        sock.close()
+
+    def read_into(self, buffer):
+        while self._left:
+            try:
+                size = self._ours.recv_into(buffer[: self._reads_first or None])
+                self._reads_first = 0
+                self._left -= size
+                return size
+            except BlockingIOError:
+                green.wait_readable(self._ours.fileno(), time.monotonic() + 10)
+        return 0
+
+    def splice_into(self, pipe, size):
+        if self._reads_first or not self._left:
+            return 0
+        while True:
+            try:
+                moved = os.splice(self._ours.fileno(), pipe, size, flags=os.SPLICE_F_NONBLOCK)
+                break
+            except BlockingIOError:
+                green.wait_readable(self._ours.fileno(), time.monotonic() + 10)
+        self._left -= moved
+        self.spliced += moved
+        return moved
+
+    def __iter__(self):
+        raise AssertionError("was copied piece by piece")
+
+    def close(self):
+        self._ours.close()
+
+
+@pytest.mark.parametrize("size", [1, 200_000, 5_000_000])
+@pytest.mark.parametrize("options", [{}, {"splices": False}, {"reads_first": 1}])
+def test_a_relayed_body_arrives_whole_whether_it_is_spliced_or_copied(bench, size, options):
+    data = os.urandom(size)
+    bodies = []
+
+    def answer(request):
+        bodies.append(Backend(data, **options))
+        return Response(200, {"content-length": str(size)}, bodies[0])
+
+    bench.answer = answer
+    wire = bench.wire()
+    assert wire.ask("GET").body == data
+    assert bench.ended == [(size, True)]
+    assert (bodies[0].spliced > 0) == (size > 1_000_000 and not options)
+
+
+@pytest.mark.parametrize("announced", [4_000_000, 6_000_000])
+def test_a_relayed_body_of_another_length_than_announced_ends_the_connection(bench, announced):
+    data = os.urandom(5_000_000)
+    bench.answer = lambda request: Response(200, {"content-length": str(announced)}, Backend(data))
+    wire = bench.wire()
+    wire.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert wire.rest().partition(b"\r\n\r\n")[2] == data[:announced]
+    wire.close()
+    deadline = time.monotonic() + 5
+    while not bench.ended:
+        assert time.monotonic() < deadline
+        green.sleep(0.01)
+    assert bench.ended == [(min(announced, len(data)), False)]

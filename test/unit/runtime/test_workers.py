@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 import time
 
 from swift.runtime.workers import Master
@@ -30,11 +29,12 @@ class Rig:
 
     def _work(self, slot):
         path = self.folder / f"slot-{slot}"
-        stopped = threading.Event()
-        signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+        # Not an Event: setting one in a handler waits for ever when the handler interrupts its ``wait``.
+        stopped = []
+        signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
         path.write_text(str(os.getpid()))
-        while not stopped.wait(0.01):
-            continue
+        while not stopped:
+            time.sleep(0.01)
         path.unlink()
 
     def workers(self):
