@@ -88,7 +88,8 @@ class Receiver:
         return Place(self._app.context.devices.path(device), self._app.directory, partition, name_hash)
 
     def _run(self, place: Place, function: Callable[..., Any], *args: Any) -> Any:
-        return self._app.context.pools.run(place.device)(function, *args)
+        """In threads of its own, because merging a whole database takes long."""
+        return self._app.context.pools.threads(place.device, "replication")(function, *args)
 
     def _found(self, place: Place) -> Replica | None:
         """The replica of a place by the names that its database has, None when there is none."""
