@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from swift.green import ThreadPool
+from swift.platform.runqueue import RunQueue
 
 #: Runs a blocking call and returns its result: ``run(function, *args)``.
 Run = Callable[..., Any]
@@ -39,9 +40,15 @@ def run_inline(function: Callable[..., Any], *args: Any) -> Any:
 class QuickCalls:
     """The ``Run`` of the only device of a process; ``threads`` takes over while the device is slow."""
 
-    def __init__(self, threads: Run, monotonic: Callable[[], float] = time.monotonic):
+    def __init__(
+        self,
+        threads: Run,
+        monotonic: Callable[[], float] = time.monotonic,
+        queued_s: Callable[[], float] | None = None,
+    ):
         self._threads = threads
         self._monotonic = monotonic
+        self._queued_s = RunQueue().waited_s if queued_s is None else queued_s
         self._average_s = 0.0
         self._slow_until = 0.0
 
@@ -50,10 +57,12 @@ class QuickCalls:
         started = self._monotonic()
         if started < self._slow_until:
             return self._threads(function, *args)
+        queued = self._queued_s()
         try:
             return function(*args)
         finally:
-            self._took(self._monotonic() - started, started)
+            # What the thread waited for a CPU is no fault of the device.
+            self._took(self._monotonic() - started - (self._queued_s() - queued), started)
 
     def _took(self, seconds: float, started: float) -> None:
         self._average_s += (seconds - self._average_s) * _WEIGHT

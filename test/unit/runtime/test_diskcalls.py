@@ -12,9 +12,14 @@ class Watch:
 
     def __init__(self):
         self.now = 100.0
+        self.queued = 0.0
 
     def __call__(self):
         return self.now
+
+    def waits_for_a_cpu(self, seconds):
+        self.now += seconds
+        self.queued += seconds
 
     def takes(self, seconds):
         self.now += seconds
@@ -36,7 +41,7 @@ def calls(watch, threaded):
         threaded.append(args)
         return function(*args)
 
-    return QuickCalls(threads, watch)
+    return QuickCalls(threads, watch, lambda: watch.queued)
 
 
 def test_a_quick_device_is_called_where_the_caller_is(calls, watch, threaded):
@@ -78,6 +83,12 @@ def test_a_call_that_fails_slowly_counts_as_slow_and_raises(calls, watch, thread
     with pytest.raises(OSError, match="gone"):
         calls(fail, 0.0)
     assert threaded == [(0.0,)]
+
+
+def test_a_busy_machine_does_not_make_a_quick_device_slow(calls, watch, threaded):
+    for _ in range(200):
+        calls(watch.waits_for_a_cpu, STALL_S * 2)
+    assert threaded == []
 
 
 def test_the_only_device_of_a_server_is_called_on_the_loop():
