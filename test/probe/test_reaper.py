@@ -1,0 +1,70 @@
+"""An administrator deletes an account of a live cluster: what it held goes, also when nodes were down."""
+
+import sqlite3
+
+import pytest
+
+from test.support.cluster import LiveCluster
+
+ACCOUNT = "/v1/AUTH_test"
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    live = LiveCluster(tmp_path / "data", ec="2+1")
+    live.start()
+    yield live
+    live.stop()
+
+
+def living(cluster):
+    """Object files other than tombstones."""
+    return [
+        path
+        for node in cluster.plan.node_numbers()
+        for path in cluster.device_path(node).glob("objects*/*/*/*/*")
+        if not path.name.endswith(".ts")
+    ]
+
+
+def test_a_deleted_account_is_emptied_by_the_daemons_though_servers_were_dead(cluster):
+    for policy in ("gold", "ec"):
+        for number in range(3):
+            container = f"{policy}{number}"
+            answer = cluster.request("PUT", container, {"X-Storage-Policy": policy})
+            assert answer.status == 201, answer
+            for name in range(3):
+                assert cluster.request("PUT", f"{container}/o {name}", body=b"x" * 3000).status == 201
+    dead = ("object-1", "container-2")
+    for name in dead:
+        cluster.kill(name)
+    admin = {"X-Auth-Token": cluster.token("admin:admin")}
+    assert cluster.raw("DELETE", ACCOUNT, admin).status == 204
+    cluster.await_true(
+        lambda: all("sdb1" in path.parts for path in living(cluster)),
+        "only the dead object server has files",
+        40,
+    )
+    for name in dead:
+        cluster.restart(name)
+    # Containers whose replica was dead list again when replication has told it.
+    cluster.await_true(
+        lambda: (
+            cluster.raw("HEAD", ACCOUNT, admin).status == 410
+            and all(containers_of(cluster, node) == 0 for node in cluster.plan.node_numbers())
+        ),
+        "no account replica has containers",
+        40,
+    )
+    assert "Traceback" not in cluster.log_text()
+
+
+def containers_of(cluster, node):
+    """How many containers the account's replica on a node lists; 0 when it has none."""
+    count = 0
+    for path in cluster.device_path(node).glob("accounts/*/*/*/*.db"):
+        connection = sqlite3.connect(path)
+        found = connection.execute("SELECT account, container_count FROM account_stat").fetchone()
+        connection.close()
+        count += found[1] if found[0] == "AUTH_test" else 0
+    return count
