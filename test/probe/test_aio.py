@@ -33,13 +33,21 @@ class Command:
         base = free_range(60, 20000 + secrets.randbelow(20000))
         self.options = ["--port", str(self.proxy_port), "--base-port", str(base)]
         self.options += ["--cache-port", str(cache_port), "--workers", "1"]
+        #: Where programs such as memcached are looked for.
+        self.path = os.environ.get("PATH", "")
 
     def line(self, verb, *more):
         return [sys.executable, "-m", "swift.cli.aio.main", verb, str(self.data), *more]
 
     def run(self, verb, *more):
         return subprocess.run(
-            self.line(verb, *more), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+            self.line(verb, *more),
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            env={**os.environ, "PATH": self.path},
         )
 
     def start(self, *more):
@@ -279,3 +287,21 @@ def test_devices_on_xfs_images_are_mounted_and_unmounted(aio):
     assert command.run("clean", "--yes").returncode == 0
     assert not any(map(os.path.ismount, mounts))
     assert not command.data.exists()
+
+
+def test_a_machine_without_memcached_has_a_cache_all_the_same(aio, tmp_path):
+    command = aio()
+    command.path = str(tmp_path)
+    assert command.start("--nodes", "3").returncode == 0
+    (cache,) = [row for row in command.status()["processes"] if row["name"] == "cache"]
+    assert b"swift.cli.aio.cache" in Path(f"/proc/{cache['pid']}/cmdline").read_bytes()
+    assert command.request("PUT", "c")[0] == 201
+    assert command.request("PUT", "c/o", b"body")[0] == 201
+    assert command.request("GET", "c/o") == (200, b"body")
+    with socket.create_connection(("127.0.0.1", int(command.options[5])), 10) as wire:
+        wire.sendall(b"get no-such-key\r\nquit\r\n")
+        said = b"".join(iter(lambda: wire.recv(65536), b""))
+    assert said == b"END\r\n"
+    os.kill(cache["pid"], signal.SIGKILL)
+    LiveCluster.await_true(lambda: command.request("GET", "c/o")[0] == 200, "reads go on without the cache")
+    assert command.run("stop").returncode == 0

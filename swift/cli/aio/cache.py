@@ -64,12 +64,14 @@ class Session:
     def __init__(self, store: Store):
         self._store = store
         self._buffer = b""
+        #: The client said that it is done.
+        self.ended = False
 
     def feed(self, data: bytes) -> bytes:
         """Answers to all complete commands in the data so far; raises ValueError to close."""
         self._buffer += data
         out = []
-        while (answer := self._one()) is not None:
+        while not self.ended and (answer := self._one()) is not None:
             out.append(answer)
         if len(self._buffer) > VALUE_BYTES_MAX + LINE_BYTES_MAX:
             raise ValueError("command too long")
@@ -115,6 +117,9 @@ class Session:
             return b"NOT_FOUND\r\n" if value is None else value + b"\r\n"
         if verb == b"delete" and args:
             return b"DELETED\r\n" if self._store.delete(args[0]) else b"NOT_FOUND\r\n"
+        if verb == b"quit":
+            self.ended = True
+            return b""
         if verb == b"version":
             return b"VERSION swift-aio\r\n"
         return b"ERROR\r\n"
@@ -138,6 +143,8 @@ def _converse(sock, store: Store) -> None:  # type: ignore[no-untyped-def]
                     rest = rest[sock.send(rest) :]
                 except BlockingIOError:
                     green.wait_writable(sock.fileno())
+            if session.ended:
+                return
     except (OSError, ValueError):
         # A client that went away or talks something else: its connection ends.
         return
