@@ -101,7 +101,7 @@ def port_is_free(ip: str, port: int) -> bool:
 
 def answers(ip: str, port: int) -> bool:
     """Whether something accepts connections there."""
-    with contextlib.suppress(OSError), socket.create_connection((ip, port), 0.2):
+    with contextlib.suppress(OSError), socket.create_connection((ip, port), 2.0):
         return True
     return False
 
