@@ -1,0 +1,187 @@
+"""A container server that is killed again and again under load loses no row that it acknowledged.
+
+Every SIGKILL hits the server and its workers at a random point of many row updates, listings and merges. A
+row that was acknowledged must be listed afterwards as it was last put (or not, when it was last deleted); one
+that was under way may be there or not; the database is sound. ``SWIFT_KILLS`` asks for more kills than the
+default.
+"""
+
+import contextlib
+import http.client
+import json
+import os
+import pwd
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from swift.base.hashing import PathHasher
+from swift.cli.aio.supervisor import answers
+from swift.db.connection import chexor
+from test.support.ports import free_ports
+
+KILLS = int(os.environ.get("SWIFT_KILLS", "5"))
+THREADS = 6
+NAMES = 25
+CONTAINER = "/sda/3/AUTH_a/c"
+
+
+class Server:
+    """A container server of two workers on one device."""
+
+    def __init__(self, root):
+        self.root = root
+        self.port = free_ports(1)[0]
+        (root / "swift.conf").write_text("[swift-hash]\nswift_hash_path_suffix = s\n")
+        (root / "dev" / "sda").mkdir(parents=True)
+        self.conf = root / "container-server.conf"
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        self.conf.write_text(
+            f"[DEFAULT]\nbind_ip = 127.0.0.1\nbind_port = {self.port}\nworkers = 2\nuser = {user}\n"
+            f"swift_dir = {root}\ndevices = {root}/dev\nmount_check = false\nlog_requests = false\n"
+            "[pipeline:main]\npipeline = container-server\n"
+            "[app:container-server]\nuse = egg:swift#container\n"
+        )
+        self.process = None
+
+    def start(self):
+        with open(self.root / "log", "ab") as log:
+            command = [sys.executable, "-m", "swift.cli.container_server", str(self.conf), "-v"]
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        deadline = time.monotonic() + 30
+        while not answers("127.0.0.1", self.port):
+            assert time.monotonic() < deadline, (self.root / "log").read_text()[-2000:]
+            time.sleep(0.01)
+
+    def kill(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        # The last of the workers lets go of the port a moment later.
+        deadline = time.monotonic() + 10
+        while answers("127.0.0.1", self.port):
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+    def ask(self, method, path, headers=None):
+        """Status and body; raises OSError or HTTPException when the server dies meanwhile."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, headers={"X-Timestamp": f"{time.time():.5f}", **(headers or {})})
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    @property
+    def database(self):
+        digest = PathHasher(b"", b"s").hexdigest("AUTH_a", "c")
+        return self.root / "dev/sda/containers/3" / digest[-3:] / digest / f"{digest}.db"
+
+
+class Writer(threading.Thread):
+    """Puts and deletes rows of its own while ``go`` is set, and asks for listings between."""
+
+    def __init__(self, server, number, go):
+        super().__init__(daemon=True)
+        self.server = server
+        self.go = go
+        self.ended = False
+        self.idle = threading.Event()
+        self.random = random.Random(number)
+        self.names = [f"w{number}-{n:03}" for n in range(NAMES)]
+        #: Name → what may be listed now: etags, None for nothing.
+        self.possible = {name: {None} for name in self.names}
+        self.acknowledged = 0
+        self.failure = None
+
+    def run(self):
+        while not self.ended:
+            if not self.go.is_set():
+                self.idle.set()
+                self.go.wait(0.05)
+                continue
+            self.idle.clear()
+            try:
+                self.change(self.random.choice(self.names))
+            except (OSError, http.client.HTTPException):
+                continue
+            except AssertionError as error:
+                self.failure = error
+                self.ended = True
+        self.idle.set()
+
+    def change(self, name):
+        chance = self.random.random()
+        if chance < 0.05:
+            status, _body = self.server.ask("GET", f"{CONTAINER}?format=json&limit=10&prefix={name[:3]}")
+            assert status in (200, 204)
+            return
+        etag = None if chance < 0.25 else f"e{self.acknowledged}-{self.random.random()}"
+        self.possible[name].add(etag)
+        headers = {"X-Size": "5", "X-Etag": etag or "", "X-Content-Type": "text/plain"}
+        method = "DELETE" if etag is None else "PUT"
+        status, _body = self.server.ask(method, f"{CONTAINER}/{name}", headers)
+        assert status == (204 if etag is None else 201), status
+        self.possible[name] = {etag}
+        self.acknowledged += 1
+
+    def check(self, listed):
+        for name, possible in self.possible.items():
+            assert listed.get(name) in possible, (name, listed.get(name), possible)
+            # What is listed now cannot change by itself any more.
+            self.possible[name] = {listed.get(name)}
+
+
+def assert_sound(path):
+    """The database on its own, its totals and hash those of its rows."""
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    total, alive = "0" * 32, 0
+    for name, created_at, deleted in connection.execute("SELECT name, created_at, deleted FROM object"):
+        total = chexor(total, name, created_at)
+        alive += not deleted
+    assert connection.execute("SELECT hash FROM container_info").fetchone() == (total,)
+    assert connection.execute("SELECT sum(object_count) FROM policy_stat").fetchone() == (alive,)
+    connection.close()
+
+
+@pytest.mark.timeout(60 + 5 * KILLS)
+def test_killed_at_any_moment_a_container_server_keeps_the_rows_it_acknowledged(tmp_path):
+    server, chooser, go = Server(tmp_path), random.Random(KILLS), threading.Event()
+    server.start()
+    writers = [Writer(server, number, go) for number in range(THREADS)]
+    try:
+        assert server.ask("PUT", CONTAINER)[0] == 201
+        for writer in writers:
+            writer.start()
+        for _ in range(KILLS):
+            go.set()
+            time.sleep(chooser.uniform(0.02, 0.4))
+            server.kill()
+            go.clear()
+            for writer in writers:
+                assert writer.idle.wait(60)
+                assert writer.failure is None, writer.failure
+            server.start()
+            status, body = server.ask("GET", f"{CONTAINER}?format=json")
+            assert status == 200
+            listed = {row["name"]: row["hash"] for row in json.loads(body or b"[]")}
+            for writer in writers:
+                writer.check(listed)
+            assert_sound(server.database)
+    finally:
+        for writer in writers:
+            writer.ended = True
+        if server.process is not None:
+            server.kill()
+    acknowledged = sum(writer.acknowledged for writer in writers)
+    print(f"{KILLS} kills, {acknowledged} rows acknowledged")
+    assert acknowledged > KILLS
+    assert "Traceback" not in (tmp_path / "log").read_text()
