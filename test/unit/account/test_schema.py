@@ -33,6 +33,11 @@ AGES = {
     ),
     "without index": f"{ROWS} DROP INDEX ix_container_deleted_name",
     "without metadata": f"{ROWS} ALTER TABLE account_stat DROP COLUMN metadata",
+    "without any of these": (
+        f"{ROWS}{DROP_POLICIES} DROP INDEX ix_container_deleted_name; "
+        "ALTER TABLE container DROP COLUMN storage_policy_index; "
+        "ALTER TABLE account_stat DROP COLUMN metadata"
+    ),
     "of today": ROWS,
 }
 
