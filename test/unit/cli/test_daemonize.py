@@ -1,5 +1,6 @@
 """Console scripts of daemons: what they accept, what they say about bad input."""
 
+import json
 import subprocess
 import sys
 
@@ -26,7 +27,16 @@ def run(module, *args):
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-DAEMONS = {"object_updater": "swift-object-updater", "container_updater": "swift-container-updater"}
+DAEMONS = {
+    name: f"swift-{name.replace('_', '-')}"
+    for name in (
+        "object_updater",
+        "container_updater",
+        "container_auditor",
+        "account_auditor",
+        "account_reaper",
+    )
+}
 
 
 @pytest.mark.parametrize(("module", "command"), DAEMONS.items(), ids=DAEMONS.values())
@@ -89,3 +99,10 @@ def test_workers_in_processes_do_the_same(conf):
     assert done.returncode == 0
     assert "ERROR cannot go on with sda: " in done.stderr
     assert (conf.parent / "recon/object-updater.prom").read_text().count('event="errors"} 1') == 1
+
+
+def test_an_auditor_run_by_hand_says_what_it_did(conf):
+    done = run("container_auditor", conf, "once", "verbose")
+    assert done.returncode == 0, done.stderr
+    facts = json.loads((conf.parent / "recon" / "container.recon").read_text())
+    assert (facts["container_audits_passed"], facts["container_audits_failed"]) == (0, 0)
