@@ -18,6 +18,7 @@ from swift.base.timestamp import Timestamp
 from swift.db import files, stat
 from swift.db import metadata as meta
 from swift.db.broker import Broker, Engine
+from swift.db.connection import DatabaseBroken
 from swift.db.database import Dialect
 from swift.db.files import Place
 from swift.db.listing import ListingQuery, PageRow, Source, page
@@ -200,9 +201,12 @@ def open_found(place: Place, engine: Engine) -> AccountBroker | None:
     if not broker.refresh():
         return None
     try:
-        broker.account = broker.read(
-            lambda connection: connection.execute(f"SELECT account FROM {TABLE}").fetchone()[0], merged=False
+        row = broker.read(
+            lambda connection: connection.execute(f"SELECT account FROM {TABLE}").fetchone(), merged=False
         )
+        if row is None:
+            raise DatabaseBroken(broker.newest.path, f"has no row in {TABLE}")
+        broker.account = row[0]
     except BaseException:
         broker.close()
         raise

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from swift.container.broker import TABLE, ContainerBroker, ContainerInfo, root_path
 from swift.db.broker import Engine
+from swift.db.connection import DatabaseBroken
 from swift.db.files import Place
 from swift.db.stat import as_timestamp
 
@@ -31,10 +32,13 @@ def open_found(place: Place, engine: Engine) -> ContainerBroker | None:
     if not broker.refresh():
         return None
     try:
-        account, container = broker.read(
+        row = broker.read(
             lambda connection: connection.execute(f"SELECT account, container FROM {TABLE}").fetchone(),
             merged=False,
         )
+        if row is None:
+            raise DatabaseBroken(broker.newest.path, f"has no row in {TABLE}")
+        account, container = row
     except BaseException:
         broker.close()
         raise

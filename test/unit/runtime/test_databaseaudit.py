@@ -155,6 +155,16 @@ def test_a_damaged_page_is_found_though_everything_else_can_be_read(containers, 
     assert containers.quarantined == [bad.stem]
 
 
+@pytest.mark.parametrize(("kind", "table"), [(ACCOUNT, "account_stat"), (CONTAINER, "container_info")])
+def test_a_database_that_does_not_say_whose_it_is_is_moved_away(tmp_path, kind, table):
+    bench = Bench(tmp_path, kind)
+    path = bench.account("AUTH_a") if kind is ACCOUNT else bench.container("c")
+    bench.once()
+    change(path, f"DELETE FROM {table}")
+    assert bench.once() == (0, 1)
+    assert bench.quarantined == [path.stem]
+
+
 def test_a_half_file_is_broken(accounts):
     bad = accounts.account("AUTH_a", containers=300)
     accounts.once()
