@@ -19,25 +19,34 @@ from typing import Any
 from swift.platform.boot import Boot, read_boot
 
 _KEEP_SIZE = 1
+#: SYNC_FILE_RANGE_WRITE.
+_WRITE = 2
 _this_boot = functools.cache(read_boot)
 #: What filesystems answer that do not know O_TMPFILE, fallocate or RWF_NOWAIT.
 UNSUPPORTED = frozenset((errno.EOPNOTSUPP, errno.ENOSYS, errno.EISDIR, errno.EINVAL))
 
 
 class _CLibrary:
-    """``fallocate(2)``, which Python only has without KEEP_SIZE; looked up at first use."""
+    """What Python lacks: ``fallocate(2)`` with KEEP_SIZE, ``sync_file_range(2)``; looked up at first use."""
 
     def __init__(self) -> None:
-        self._function: Any = None
+        self._library: Any = None
+
+    def _functions(self) -> Any:
+        if self._library is None:
+            library = ctypes.CDLL(None, use_errno=True)
+            library.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+            library.sync_file_range.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+            self._library = library
+        return self._library
 
     def fallocate(self, fd: int, size_bytes: int) -> None:
-        if self._function is None:
-            function = ctypes.CDLL(None, use_errno=True).fallocate
-            function.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
-            self._function = function
-        if self._function(fd, _KEEP_SIZE, 0, size_bytes):
+        if self._functions().fallocate(fd, _KEEP_SIZE, 0, size_bytes):
             code = ctypes.get_errno()
             raise OSError(code, os.strerror(code))
+
+    def sync_file_range(self, fd: int, offset: int, length: int, flags: int) -> None:
+        self._functions().sync_file_range(fd, offset, length, flags)
 
 
 _library = _CLibrary()
@@ -114,6 +123,13 @@ class Disk:
     def boot(self) -> Boot:
         """The run of the kernel whose page cache the files are in."""
         return _this_boot()
+
+    def start_writeback(self, fd: int, offset: int, length: int) -> None:
+        """Have the kernel begin to write these bytes to the device, so that a later sync waits less.
+
+        A hint: nothing is durable by it, and where it cannot be given nothing happens.
+        """
+        _library.sync_file_range(fd, offset, length, _WRITE)
 
     def drop_cache(self, fd: int, offset: int, length: int) -> None:
         """Tell the kernel that these bytes will not be read again soon."""

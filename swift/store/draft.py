@@ -23,6 +23,9 @@ from swift.store.sidecar import SIDECAR_ATTRIBUTE, SMALL_BYTES, encode_sums
 #: The sidecar is a convenience: where attributes are full, the body goes without.
 _SIDECAR_REFUSED = FULL | {errno.E2BIG, errno.ERANGE}
 
+#: How much of a large body gathers in memory before the device is told to begin with it.
+WRITEBACK_BYTES = 4 << 20
+
 
 class FileDraft:
     """The draft of the filesystem engine."""
@@ -49,6 +52,8 @@ class FileDraft:
         self._sums = ChunkSums(chunk_size_for(size)) if needs_sums else None
         self._sync_every = sync_every_bytes
         self._synced = 0
+        #: Up to where the kernel was told to write.
+        self._begun = 0
 
     def write(self, data: bytes | memoryview) -> None:
         """Append bytes; raises OSError."""
@@ -58,6 +63,10 @@ class FileDraft:
         if self._sums is not None:
             self._sums.update(data)
         self.size += len(data)
+        if self.size - self._begun >= WRITEBACK_BYTES:
+            # The device works while the rest is still on its way, and the final sync finds little to do.
+            self._disk.start_writeback(self.file.fd, self._begun, self.size - self._begun)
+            self._begun = self.size
         if self.size - self._synced >= self._sync_every:
             # Spreads the flushing of huge bodies, so that the final sync does not stall the device.
             self._disk.fdatasync(self.file.fd)

@@ -30,3 +30,14 @@ def test_cached_reading_gives_everything_or_nothing(tmp_path):
     assert Disk().read_cached(fd, 5000) in (b"x" * 5000, None)
     assert Disk().read_cached(fd, 5001) is None
     os.close(fd)
+
+
+def test_beginning_to_write_is_a_hint_that_never_fails(tmp_path):
+    disk = Disk()
+    fd = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+    os.write(fd, b"x" * 5000)
+    disk.start_writeback(fd, 0, 5000)
+    disk.start_writeback(fd, 10_000, 5000)
+    assert os.pread(fd, 6000, 0) == b"x" * 5000
+    os.close(fd)
+    disk.start_writeback(fd, 0, 1)
