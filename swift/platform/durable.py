@@ -135,17 +135,21 @@ def publish(
     Raises OSError, after which the new name does not exist (with ``replace``: it may, holding the new
     content, because the old one is gone). FileNotFoundError means that the directory was removed.
     """
-    disk.fsync(file.fd)
-    for parent in unsynced:
-        sync_directory(disk, parent)
+    disk.aside(_sync_unnamed, disk, file.fd, unsynced)
     announce()
     file._take_name(name, directory, dir_fd, replace=replace)
     try:
-        disk.fsync(dir_fd)
+        disk.aside(disk.fsync, dir_fd)
     except OSError:
         if not replace:
             _unlink_quietly(disk, f"{directory}/{name}")
         raise
+
+
+def _sync_unnamed(disk: Disk, fd: int, unsynced: Iterable[str]) -> None:
+    disk.fsync(fd)
+    for parent in unsynced:
+        sync_directory(disk, parent)
 
 
 def replace_file(
