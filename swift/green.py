@@ -72,14 +72,11 @@ def sleep(seconds: float = 0.0) -> None:
     eventlet.sleep(seconds)
 
 
-def in_green_thread() -> bool:
-    """Whether the caller has a hub (whose parent is the thread's first greenlet) to run others meanwhile."""
-    return getattr(greenlet.getcurrent().parent, "parent", None) is not None
-
-
 def pause(seconds: float) -> None:
     """Sleep wherever this is called: a green thread lets others run, another thread just sleeps."""
-    (eventlet.sleep if in_green_thread() else _plain_sleep)(seconds)
+    parent = greenlet.getcurrent().parent
+    # The parent of a green thread is the hub, whose parent is the first greenlet of the thread.
+    (_plain_sleep if parent is None or parent.parent is None else eventlet.sleep)(seconds)
 
 
 # --- green threads ---------------------------------------------------------------------------------
@@ -500,7 +497,8 @@ class _Completions:
                 else:
                     waiter.switch(value)
             except Exception:
-                # Nobody caught it. Let through, it would make the hub forget this descriptor for good.
+                # A green thread ended by an error nobody caught. Let through, it would make the hub
+                # forget this descriptor, and no call would ever return again.
                 traceback.print_exc()
 
 
@@ -548,7 +546,7 @@ class ThreadPool:
             handover.abandon()
 
     def thread_is_free(self) -> None:
-        """Count a thread that finished its call; in the loop, so that no lock is needed."""
+        """A thread finished its call; the loop counts, so that no lock is needed."""
         self._idle += 1
 
     def _work(self, jobs: Any) -> None:

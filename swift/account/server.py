@@ -237,6 +237,6 @@ def app_factory(global_conf: Mapping[str, str], **local_conf: str) -> AccountSer
         global_conf, local_conf, server_type="account", settings_class=AccountSettings
     )
     storage = StorageSettings.parse(merged(global_conf, local_conf))
-    disk = context.pools.disk()
+    disk = Disk()
     space = SpaceGuard(disk, storage.fallocate_reserve, enabled=not storage.disable_fallocate)
     return AccountServer(context, settings, disk=disk, space=space)

@@ -449,7 +449,7 @@ def app_factory(global_conf: Mapping[str, str], **local_conf: str) -> ContainerS
     )
     conf = merged(global_conf, local_conf)
     storage = StorageSettings.parse(conf)
-    disk = context.pools.disk()
+    disk = Disk()
     space = SpaceGuard(disk, storage.fallocate_reserve, enabled=not storage.disable_fallocate)
     realms = Realms.of_file(f"{conf.get('swift_dir', '/etc/swift')}/container-sync-realms.conf")
     return ContainerServer(context, settings, disk=disk, space=space, realms=realms)

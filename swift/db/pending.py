@@ -64,7 +64,7 @@ def append(disk: Disk, path: str, rows: Iterable[tuple[Any, ...]]) -> int:
         size = disk.fstat(fd).st_size
         try:
             write_all(disk, fd, data)
-            disk.aside(disk.fdatasync, fd)
+            disk.fdatasync(fd)
         except OSError:
             disk.truncate(fd, size)
             raise

@@ -434,7 +434,6 @@ def make_stores(
             devices=context.devices,
             hasher=context.hasher,
             clock=context.clock,
-            disk=context.pools.disk(),
             reserve=storage.fallocate_reserve,
             preallocate=not storage.disable_fallocate,
             reclaim_age_s=settings.reclaim_age,

@@ -124,10 +124,6 @@ class Disk:
         """The run of the kernel whose page cache the files are in."""
         return _this_boot()
 
-    def aside(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Run something that mostly waits for the device; a driver of an event loop runs others meanwhile."""
-        return function(*args)
-
     def start_writeback(self, fd: int, offset: int, length: int) -> None:
         """Have the kernel begin to write these bytes to the device, so that a later sync waits less.
 

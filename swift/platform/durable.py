@@ -135,21 +135,17 @@ def publish(
     Raises OSError, after which the new name does not exist (with ``replace``: it may, holding the new
     content, because the old one is gone). FileNotFoundError means that the directory was removed.
     """
-    disk.aside(_sync_unnamed, disk, file.fd, unsynced)
+    disk.fsync(file.fd)
+    for parent in unsynced:
+        sync_directory(disk, parent)
     announce()
     file._take_name(name, directory, dir_fd, replace=replace)
     try:
-        disk.aside(disk.fsync, dir_fd)
+        disk.fsync(dir_fd)
     except OSError:
         if not replace:
             _unlink_quietly(disk, f"{directory}/{name}")
         raise
-
-
-def _sync_unnamed(disk: Disk, fd: int, unsynced: Iterable[str]) -> None:
-    disk.fsync(fd)
-    for parent in unsynced:
-        sync_directory(disk, parent)
 
 
 def replace_file(

@@ -59,7 +59,7 @@ class DatabaseApp(BackendApp, Generic[B]):
         preallocate: bool = False,
     ):
         super().__init__(context)
-        self.disk = disk or context.pools.disk()
+        self.disk = disk or Disk()
         self.space = space or SpaceGuard(self.disk, None)
         self._query_log = context.telemetry.log.info if query_logging else None
         self._preallocate = preallocate

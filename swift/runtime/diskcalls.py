@@ -6,9 +6,6 @@ device has nobody else to protect from its disk, so calls run where they are mad
 answers quickly. When it does not, or when the process serves several devices, each device gets a few
 threads of its own, so that a slow disk delays only its own requests.
 
-What a short call waits for most are syncs: those step aside into a thread for themselves, so that the loop
-goes on with other requests of the device.
-
 Long work (hashing a partition, the batches of a large body) goes to ``threads`` in any case.
 """
 
@@ -19,8 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from swift.green import ThreadPool, in_green_thread, pause
-from swift.platform.disk import Disk
+from swift.green import ThreadPool
 from swift.platform.runqueue import RunQueue
 
 #: Runs a blocking call and returns its result: ``run(function, *args)``.
@@ -32,8 +28,6 @@ QUICK_S = 0.01
 STALL_S = 0.25
 #: How long a slow device stays in threads before the loop tries it again.
 PENALTY_S = 10.0
-#: A sync that takes longer than this is waited for in a thread, while other calls use the loop, seconds.
-DETOUR_S = 0.0002
 #: The average follows the last dozens of calls.
 _WEIGHT = 1 / 32
 
@@ -56,61 +50,25 @@ class QuickCalls:
         self._monotonic = monotonic
         self._queued_s = RunQueue().waited_s if queued_s is None else queued_s
         self._average_s = 0.0
-        self._sync_s = 0.0
         self._slow_until = 0.0
-        self._since = 0.0, 0.0
 
     def __call__(self, function: Callable[..., Any], *args: Any) -> Any:
         """Run it; raises what it raises."""
-        if self._monotonic() < self._slow_until:
-            return self._threads(function, *args)
-        self._resume()
-        try:
-            return function(*args)
-        finally:
-            self._stop()
-
-    def aside(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Run a part of a call that only waits for the device, letting other calls of the loop run meanwhile.
-
-        Not worth it when the device is so quick that the detour takes longer.
-        """
-        if self._monotonic() < self._slow_until or not in_green_thread():
-            return function(*args)
-        if self._sync_s < DETOUR_S:
-            return self._timed([], function, *args)
-        self._stop()
-        done: list[bool] = []
-        try:
-            return self._threads(self._timed, done, function, *args)
-        finally:
-            while not done:
-                # This green thread was ended; it must not close files that the thread still syncs.
-                pause(0.001)
-            self._resume()
-
-    def _timed(self, done: list[bool], function: Callable[..., Any], *args: Any) -> Any:
         started = self._monotonic()
+        if started < self._slow_until:
+            return self._threads(function, *args)
+        queued = self._queued_s()
         try:
             return function(*args)
         finally:
-            self._sync_s += (self._monotonic() - started - self._sync_s) * _WEIGHT
-            done.append(True)
+            # What the thread waited for a CPU is no fault of the device.
+            self._took(self._monotonic() - started - (self._queued_s() - queued), started)
 
-    def _resume(self) -> None:
-        """The loop is held from now on. Between two switches of green threads only one call runs."""
-        self._since = self._monotonic(), self._queued_s()
-
-    def _stop(self) -> None:
-        """The loop is given back: judge how long it was held."""
-        now = self._monotonic()
-        started, queued = self._since
-        # What the thread waited for a CPU is no fault of the device.
-        seconds = now - started - (self._queued_s() - queued)
+    def _took(self, seconds: float, started: float) -> None:
         self._average_s += (seconds - self._average_s) * _WEIGHT
         if self._average_s > QUICK_S or seconds > STALL_S:
             self._average_s = 0.0
-            self._slow_until = max(self._slow_until, now + PENALTY_S)
+            self._slow_until = max(self._slow_until, started + seconds + PENALTY_S)
 
     def leave_the_loop(self) -> None:
         """From now on there are others to protect from this device."""
@@ -141,14 +99,6 @@ class DiskPools:
             run = self._runs[device] = self._new_run(device)
         return run
 
-    def disk(self) -> Disk:
-        """The disk for those who are called by ``run``."""
-        return _LoopDisk(self)
-
-    def aside(self, function: Callable[..., Any], *args: Any) -> Any:
-        """See ``platform.disk.Disk.aside``."""
-        return function(*args) if self._favoured is None else self._favoured.aside(function, *args)
-
     def _new_run(self, device: str) -> Run:
         threads = self.threads(device)
         if not self._quick or not self._size:
@@ -168,14 +118,3 @@ class DiskPools:
             run = ThreadPool(self._size, name).call if self._size else run_inline
             self._threads[device, purpose] = run
         return run
-
-
-class _LoopDisk(Disk):
-    """A disk whose syncs do not hold the event loop."""
-
-    def __init__(self, pools: DiskPools):
-        self._pools = pools
-
-    def aside(self, function: Callable[..., Any], *args: Any) -> Any:
-        """See ``Disk``."""
-        return self._pools.aside(function, *args)

@@ -1,12 +1,10 @@
 """Where disk calls run: on the loop while it is quick and nobody else can suffer."""
 
 import threading
-import time
 
 import pytest
 
-from swift import green
-from swift.runtime.diskcalls import DETOUR_S, PENALTY_S, QUICK_S, STALL_S, DiskPools, QuickCalls
+from swift.runtime.diskcalls import PENALTY_S, QUICK_S, STALL_S, DiskPools, QuickCalls
 
 
 class Watch:
@@ -121,98 +119,3 @@ def test_without_threads_everything_runs_inline():
 
 def test_daemons_never_call_a_disk_on_their_loop():
     assert DiskPools(2).run("sdb1")(threading.get_ident) != threading.get_ident()
-
-
-# --- syncs step aside -----------------------------------------------------------------------------------
-
-
-def slow_sync():
-    """A sync that takes as long as on a real device; where it ran."""
-    time.sleep(DETOUR_S * 5)
-    return threading.get_ident()
-
-
-def in_green_thread(call):
-    return green.spawn(call).wait()
-
-
-def warm(pools, run):
-    """Syncs enough for their average to be known."""
-    for _ in range(64):
-        in_green_thread(lambda: run(pools.disk().aside, slow_sync))
-
-
-def test_a_sync_that_takes_long_is_waited_for_in_a_thread_and_the_loop_goes_on():
-    pools = DiskPools(2, quick=True)
-    run = pools.run("sdb1")
-    warm(pools, run)
-    seen = []
-
-    def call():
-        seen.append("begun")
-        thread = pools.disk().aside(slow_sync)
-        seen.append("synced")
-        return thread
-
-    task = green.spawn(run, call)
-    while not seen:
-        green.sleep(0)
-    seen.append("others ran")
-    assert task.wait() != threading.get_ident()
-    assert seen == ["begun", "others ran", "synced"]
-
-
-def test_a_sync_that_takes_no_time_stays_where_it_is():
-    pools = DiskPools(2, quick=True)
-    run = pools.run("sdb1")
-    for _ in range(64):
-        assert in_green_thread(lambda: run(pools.disk().aside, threading.get_ident)) == threading.get_ident()
-
-
-def test_a_call_that_runs_in_a_thread_syncs_there():
-    pools = DiskPools(2, quick=True)
-    warm(pools, pools.run("sdb1"))
-    where = in_green_thread(
-        lambda: pools.threads("sdb1")(lambda: (threading.get_ident(), pools.disk().aside(slow_sync)))
-    )
-    assert where[0] == where[1] != threading.get_ident()
-
-
-def test_an_error_of_a_sync_is_raised_where_it_was_asked_for():
-    pools = DiskPools(2, quick=True)
-    run = pools.run("sdb1")
-    warm(pools, run)
-
-    def fail():
-        raise OSError("no sync")
-
-    with pytest.raises(OSError, match="no sync"):
-        in_green_thread(lambda: run(pools.disk().aside, fail))
-
-
-def test_a_killed_green_thread_goes_on_only_when_its_sync_has_ended():
-    pools = DiskPools(2, quick=True)
-    run = pools.run("sdb1")
-    warm(pools, run)
-    proceed, seen = threading.Event(), []
-
-    def sync():
-        seen.append("sync begun")
-        proceed.wait(10)
-        seen.append("sync ended")
-
-    def call():
-        try:
-            pools.disk().aside(sync)
-        finally:
-            seen.append("files closed")
-
-    task = green.spawn(run, call)
-    while not seen:
-        green.sleep(0.001)
-    task.kill()
-    assert seen == ["sync begun"]
-    proceed.set()
-    while len(seen) < 3:
-        green.sleep(0.001)
-    assert seen == ["sync begun", "sync ended", "files closed"]
