@@ -25,7 +25,7 @@ CHECKSUM_ATTRIBUTE = "user.swift.metadata_checksum"
 _PYTHON3_MARK = b"_codecs\nencode"
 _MARK_WITHIN = 32
 #: Objects that are read again and again need not be unpickled each time.
-DECODED_MAX = 4096
+DECODED_MAX = 1024
 
 
 class BadMetadata(Damaged):
