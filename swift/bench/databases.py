@@ -1,6 +1,6 @@
 """What rows cost: replicating them, putting them, listing them, at container servers alone.
 
-    python -m swift.bench.databases --rows 100000 --peer /opt/peer/bin --json databases.json
+    python -m swift.bench.databases --rows 100000 --peer /var/tmp/compare/peer/bin --json databases.json
 
 Counted are CPU seconds of the processes at work (server, replicator), so that a busy machine or a slow disk
 changes little. Two nodes with one device each are made below ``--root``; with ``--peer`` the same is measured
