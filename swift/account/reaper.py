@@ -32,6 +32,7 @@ from swift.platform.disk import Disk
 from swift.ring.device import Node
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import Desk, Rhythm, Sweep
+from swift.runtime.deviceduty import DeviceDuty, DeviceWork
 
 NAME = "account-reaper"
 DIRECTORY = "accounts"
@@ -106,7 +107,7 @@ class Unit:
         return f"reaping {self.path}"
 
 
-class AccountReaper:
+class AccountReaper(DeviceDuty):
     """The duty: every device is a share."""
 
     name = NAME
@@ -120,17 +121,9 @@ class AccountReaper:
         disk: Disk | None = None,
         rng: random.Random | None = None,
     ):
-        self.context = context
+        super().__init__(context, disk=disk, rng=rng)
         self.rings = rings
         self.settings = settings
-        self.disk = disk or Disk()
-        self.rng = rng or random.Random()
-
-    def shares(self) -> list[str]:
-        """The names of the devices, in random order."""
-        names = self.context.devices.names()
-        self.rng.shuffle(names)
-        return names
 
     def begin(self, share: str, desk: Desk) -> DevicePass:
         """A pass over the device ``share``."""
@@ -148,17 +141,13 @@ class AccountReaper:
         }
 
 
-class DevicePass:
+class DevicePass(DeviceWork):
     """One pass over the accounts of a device."""
 
     def __init__(self, duty: AccountReaper, device: str, desk: Desk):
         context = duty.context
+        super().__init__(context, device, desk)
         self._duty = duty
-        self._device = device
-        self._desk = desk
-        self._tally = desk.tally
-        self._log = context.telemetry.log
-        self._run = context.pools.run(device)
         self._engine = Engine(disk=duty.disk, run=self._run, warn=self._log.warning)
         self._addresses = own_addresses(context.ring_ip)
         settings = duty.settings

@@ -33,7 +33,7 @@ from swift.ring.device import Node
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import Desk, Rhythm, Sweep
-from swift.runtime.diskcalls import Run
+from swift.runtime.deviceduty import DeviceDuty, DeviceWork
 
 NAME = "container-updater"
 DIRECTORY = "containers"
@@ -68,7 +68,7 @@ class ContainerUpdaterSettings(Settings):
         return Rhythm(self.interval, per_second, self.concurrency, report_interval_s=self.report_interval)
 
 
-class ContainerUpdater:
+class ContainerUpdater(DeviceDuty):
     """The duty: every device is a share."""
 
     name = NAME
@@ -82,19 +82,11 @@ class ContainerUpdater:
         disk: Disk | None = None,
         rng: random.Random | None = None,
     ):
-        self.context = context
+        super().__init__(context, disk=disk, rng=rng)
         self.settings = settings
         self.ring = account_ring
-        self.disk = disk or Disk()
-        self.rng = rng or random.Random()
         #: Accounts whose servers failed, and until when they are left in peace (monotonic seconds).
         self.suppressed: dict[str, float] = {}
-
-    def shares(self) -> list[str]:
-        """The names of the devices, in random order."""
-        names = self.context.devices.names()
-        self.rng.shuffle(names)
-        return names
 
     def begin(self, share: str, desk: Desk) -> DevicePass:
         """A pass over the device ``share``."""
@@ -107,17 +99,13 @@ class ContainerUpdater:
         return {"container_updater_sweep": sweep.seconds}
 
 
-class DevicePass:
+class DevicePass(DeviceWork):
     """One pass over the container databases of a device."""
 
     def __init__(self, duty: ContainerUpdater, device: str, desk: Desk):
         context = duty.context
+        super().__init__(context, device, desk)
         self._duty = duty
-        self._device = device
-        self._desk = desk
-        self._tally = desk.tally
-        self._log = context.telemetry.log
-        self._run: Run = context.pools.run(device)
         self._engine = Engine(disk=duty.disk, run=self._run, warn=self._log.warning)
         self._agent = f"{NAME} {os.getpid()}"
 

@@ -21,6 +21,7 @@ from swift.db.verify import WHOLE_BYTES_MAX, verify
 from swift.platform.disk import Disk
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import Desk, Sweep
+from swift.runtime.deviceduty import DeviceDuty, DeviceWork
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class AuditKind:
         return f"{self.server_type}-auditor"
 
 
-class DatabaseAuditor:
+class DatabaseAuditor(DeviceDuty):
     """The duty: every device is a share."""
 
     def __init__(
@@ -59,17 +60,9 @@ class DatabaseAuditor:
         whole_bytes_max: int = WHOLE_BYTES_MAX,
     ):
         self.name = kind.daemon
-        self.context = context
+        super().__init__(context, disk=disk, rng=rng)
         self.kind = kind
-        self.disk = disk or Disk()
-        self.rng = rng or random.Random()
         self.whole_bytes_max = whole_bytes_max
-
-    def shares(self) -> list[str]:
-        """The names of the devices, in random order."""
-        names = self.context.devices.names()
-        self.rng.shuffle(names)
-        return names
 
     def begin(self, share: str, desk: Desk) -> DevicePass:
         """A pass over the device ``share``."""
@@ -87,17 +80,13 @@ class DatabaseAuditor:
         }
 
 
-class DevicePass:
+class DevicePass(DeviceWork):
     """One pass over the databases of a device."""
 
     def __init__(self, duty: DatabaseAuditor, device: str, desk: Desk):
         context = duty.context
+        super().__init__(context, device, desk)
         self._duty = duty
-        self._device = device
-        self._desk = desk
-        self._tally = desk.tally
-        self._log = context.telemetry.log
-        self._run = context.pools.run(device)
         self._engine = Engine(disk=duty.disk, run=self._run, warn=self._log.warning)
 
     def plan(self) -> Iterator[Place]:

@@ -19,12 +19,12 @@ from swift.policy.policy import Policy
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import Desk, ShareResult, Sweep
-from swift.runtime.diskcalls import Run
+from swift.runtime.deviceduty import DeviceDuty, DeviceWork
 
 NAME = "object-updater"
 
 
-class ObjectUpdater:
+class ObjectUpdater(DeviceDuty):
     """The duty: every device is a share."""
 
     name = NAME
@@ -38,17 +38,9 @@ class ObjectUpdater:
         disk: Disk | None = None,
         rng: random.Random | None = None,
     ):
-        self.context = context
+        super().__init__(context, disk=disk, rng=rng)
         self.settings = settings
         self.ring = container_ring
-        self.disk = disk or Disk()
-        self.rng = rng or random.Random()
-
-    def shares(self) -> list[str]:
-        """The names of the devices, in random order."""
-        names = self.context.devices.names()
-        self.rng.shuffle(names)
-        return names
 
     def begin(self, share: str, desk: Desk) -> DevicePass:
         """A pass over the device ``share``."""
@@ -76,17 +68,13 @@ class ObjectUpdater:
         return failures
 
 
-class DevicePass:
+class DevicePass(DeviceWork):
     """One pass over the pending updates of a device."""
 
     def __init__(self, duty: ObjectUpdater, device: str, desk: Desk):
         context, settings = duty.context, duty.settings
+        super().__init__(context, device, desk)
         self._duty = duty
-        self._device = device
-        self._desk = desk
-        self._tally = desk.tally
-        self._log = context.telemetry.log
-        self._run: Run = context.pools.run(device)
         self._failures = OldestFailures(settings.async_tracker_max_entries)
         self._deliverer = Deliverer(
             duty.ring,
