@@ -229,9 +229,10 @@ def test_a_database_that_was_replaced_meanwhile_stays(containers):
             try:
                 return kind.open_found(place, engine)
             finally:
-                path.unlink()
-                (path.parent / "keeps-the-inode-number-busy").write_bytes(b"")
-                path.write_bytes(sound)
+                # Both exist for a moment, so their inode numbers differ for sure.
+                other = path.with_name("other")
+                other.write_bytes(sound)
+                other.rename(path)
 
     containers.duty.kind = Replacing()
     assert containers.once() == (0, 0)
