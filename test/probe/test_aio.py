@@ -4,7 +4,6 @@ import contextlib
 import http.client
 import json
 import os
-import secrets
 import shutil
 import signal
 import socket
@@ -30,7 +29,7 @@ class Command:
     def __init__(self, data):
         self.data = data
         self.proxy_port, cache_port = free_ports(2)
-        base = free_range(60, 20000 + secrets.randbelow(20000))
+        base = free_range(60)
         self.options = ["--port", str(self.proxy_port), "--base-port", str(base)]
         self.options += ["--cache-port", str(cache_port), "--workers", "1"]
         #: Where programs such as memcached are looked for.

@@ -3,7 +3,6 @@
 import http.client
 import json
 import os
-import secrets
 import shutil
 import signal
 import time
@@ -57,11 +56,10 @@ class LiveCluster:
 
     def __init__(self, root, *, nodes=4, replicas=3, proxy_workers=2, ec=""):
         proxy_port, cache_port = free_ports(2)
-        start = 20000 + secrets.randbelow(20000)
         self.plan = new_plan(
             root,
             proxy_port=proxy_port,
-            base_port=free_range(PORTS_PER_NODE * (nodes + 1), start),
+            base_port=free_range(PORTS_PER_NODE * (nodes + 1)),
             cache_port=cache_port,
             nodes=nodes,
             replicas=replicas,
