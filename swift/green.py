@@ -45,6 +45,8 @@ _WRITABLE = select.EPOLLOUT | _ONESHOT
 
 #: The socket class that stays unpatched; everything here uses non-blocking plain sockets.
 PlainSocket = _socket.socket
+#: Blocks; for threads of a ``ThreadPool``.
+blocking_getaddrinfo = _socket.getaddrinfo
 _plain_sleep = time.sleep
 
 
@@ -74,9 +76,14 @@ def sleep(seconds: float = 0.0) -> None:
 
 def pause(seconds: float) -> None:
     """Sleep wherever this is called: a green thread lets others run, another thread just sleeps."""
+    (eventlet.sleep if in_green_thread() else _plain_sleep)(seconds)
+
+
+def in_green_thread() -> bool:
+    """Whether the caller may wait for others of this loop."""
     parent = greenlet.getcurrent().parent
     # The parent of a green thread is the hub, whose parent is the first greenlet of the thread.
-    (_plain_sleep if parent is None or parent.parent is None else eventlet.sleep)(seconds)
+    return parent is not None and parent.parent is not None
 
 
 # --- green threads ---------------------------------------------------------------------------------
@@ -165,13 +172,19 @@ class Event:
         """Wake all who wait; later calls do nothing."""
         self.is_set = True
         waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            _hubs.get_hub().schedule_call_global(0, self._wake, waiter)
+        if waiters:
+            _hubs.get_hub().schedule_call_global(0, self._wake, waiters)
 
-    def _wake(self, waiter: Any) -> None:
-        # One that was killed or timed out in between has left the list of those who wait.
-        if waiter in _parked:
-            waiter.switch()
+    def _wake(self, waiters: list[Any]) -> None:
+        try:
+            while waiters:
+                # One that was killed or timed out in between has left those who are parked.
+                if (waiter := waiters.pop(0)) in _parked:
+                    waiter.switch()
+        finally:
+            # What ends a green thread is raised here; the others must wake all the same.
+            if waiters:
+                _hubs.get_hub().schedule_call_global(0, self._wake, waiters)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until it is set; False when ``timeout_s`` passed first."""
@@ -457,15 +470,6 @@ def listen(ip: str, port: int, backlog: int, *, keep_idle_s: int = 0) -> Any:
     return sock
 
 
-def resolve(host: str, port: int) -> str:
-    """A host name's first address; literal addresses are returned as they are. Raises OSError."""
-    try:
-        _plain_socket.inet_pton(_plain_socket.AF_INET6 if ":" in host else _plain_socket.AF_INET, host)
-        return host
-    except OSError:
-        return str(_threads().call(_socket.getaddrinfo, host, port, 0, _plain_socket.SOCK_STREAM)[0][4][0])
-
-
 # --- system calls that may block --------------------------------------------------------------------
 
 
@@ -586,13 +590,3 @@ class _Handover:
     def throw(self, error: BaseException) -> None:
         if self._waiter is not None:
             self._waiter.throw(error)
-
-
-_shared_threads: ThreadPool | None = None
-
-
-def _threads() -> ThreadPool:
-    global _shared_threads
-    if _shared_threads is None:
-        _shared_threads = ThreadPool(4, "shared")
-    return _shared_threads

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from swift import green
+from swift.cluster.hosts import resolve
 from swift.cluster.pool import ConnectionPool
 from swift.cluster.transport import BrokenOff, Reply, StreamReply, TransportError
 from swift.http.body import BadFraming
@@ -148,7 +149,7 @@ class HttpTransport:
         ip, port = address
         try:
             deadline = time.monotonic() + connect_timeout_s
-            sock = green.connect(green.resolve(ip, port), port, deadline)
+            sock = green.connect(resolve(ip, port), port, deadline)
         except (OSError, green.DeadlineExceeded) as error:
             self._errors.inc()
             raise TransportError(f"cannot connect to {ip}:{port}: {error or 'timeout'}")

@@ -13,6 +13,7 @@ from typing import Any
 
 from swift import green
 from swift.base.errors import SwiftError
+from swift.cluster.hosts import resolve
 from swift.config.kinds import COUNT, SECONDS
 from swift.config.schema import Settings, option
 from swift.telemetry.telemetry import Telemetry
@@ -125,7 +126,7 @@ class _Server:
     def _connect(self) -> _Wire:
         host, port = self.address
         deadline = time.monotonic() + self.settings.connect_timeout
-        return _Wire(green.connect(green.resolve(host, port), port, deadline))
+        return _Wire(green.connect(resolve(host, port), port, deadline))
 
 
 class MemcacheRing:

@@ -19,8 +19,9 @@ from uuid import uuid4
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.db.connection import Trace, Translating, connect
 from swift.platform.disk import Disk
-from swift.platform.durable import make_directories, sync_directory
+from swift.platform.durable import make_directories
 from swift.platform.locks import LOCK_TIMEOUT_S, file_lock
+from swift.platform.syncing import sync_directory
 
 #: Files that SQLite keeps beside a database and that mean nothing without it.
 SIDE_FILES = ("-wal", "-shm", "-journal")

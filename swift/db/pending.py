@@ -19,7 +19,8 @@ from typing import Any
 
 from swift.base.pickles import PickleRefused, restricted_loads
 from swift.platform.disk import Disk
-from swift.platform.durable import sync_directory, write_all
+from swift.platform.durable import write_all
+from swift.platform.syncing import sync_directory
 
 #: Beyond this size the rows are merged by the write that finds it, bytes; the peer waits for twice as many.
 MERGE_AT_BYTES = 65536

@@ -20,7 +20,8 @@ from swift.db.files import Place
 from swift.db.schema import facts_of, migrate
 from swift.dbsync.replica import Replica
 from swift.platform.disk import Disk
-from swift.platform.durable import make_directories, open_temporary, sync_directory, write_all
+from swift.platform.durable import make_directories, open_temporary, write_all
+from swift.platform.syncing import sync_directory
 
 #: Rows merged per transaction.
 BATCH = 1000

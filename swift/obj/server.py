@@ -439,6 +439,7 @@ def make_stores(
             reclaim_age_s=settings.reclaim_age,
             commit_window_s=settings.commit_window,
             sync_every_bytes=settings.mb_per_sync << 20,
+            shared_sync_dirty_limit=settings.shared_sync_dirty_limit,
             read_bytes=settings.disk_chunk_size,
             notice=context.telemetry.log.warning,
         )

@@ -9,6 +9,7 @@ from typing import ClassVar
 from swift.cluster.expiry import EXPIRING_ACCOUNT, SLICE_S
 from swift.config.kinds import COUNT, SECONDS, integer, number
 from swift.config.schema import Settings, option
+from swift.platform.syncing import DIRTY_LIMIT
 
 #: Headers stored with an object besides its metadata.
 ALLOWED_HEADERS = (
@@ -65,6 +66,12 @@ class ObjectSettings(Settings):
     max_upload_time: int = option(86400, "Seconds after which an upload is ended with 408.", kind=COUNT)
     network_chunk_size: int = option(65536, "Bytes to read from a client at a time.", kind=integer(1))
     mb_per_sync: int = option(512, "Megabytes after which a growing file is flushed.", kind=integer(1))
+    shared_sync_dirty_limit: int = option(
+        DIRTY_LIMIT,
+        "Changes of one moment are made durable by one sync of their filesystem, unless the machine has more "
+        "than this many bytes yet to write. 0: always one by one.",
+        kind=COUNT,
+    )
     allowed_headers: tuple[str, ...] = option(
         ALLOWED_HEADERS, "Headers stored with objects besides metadata."
     )

@@ -13,6 +13,7 @@ import errno
 import fcntl
 import functools
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -37,19 +38,44 @@ class _CLibrary:
             library = ctypes.CDLL(None, use_errno=True)
             library.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
             library.sync_file_range.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+            library.syncfs.argtypes = (ctypes.c_int,)
             self._library = library
         return self._library
 
     def fallocate(self, fd: int, size_bytes: int) -> None:
-        if self._functions().fallocate(fd, _KEEP_SIZE, 0, size_bytes):
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code))
+        _check(self._functions().fallocate(fd, _KEEP_SIZE, 0, size_bytes))
 
     def sync_file_range(self, fd: int, offset: int, length: int, flags: int) -> None:
         self._functions().sync_file_range(fd, offset, length, flags)
 
+    def syncfs(self, fd: int) -> None:
+        _check(self._functions().syncfs(fd))
+
+
+def _check(result: int) -> None:
+    if result:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+class _MemoryFigures:
+    """``/proc/meminfo``, opened once."""
+
+    def __init__(self) -> None:
+        self._fd = -1
+
+    def read(self) -> bytes:
+        try:
+            if self._fd < 0:
+                self._fd = os.open("/proc/meminfo", os.O_RDONLY | os.O_CLOEXEC)
+            return os.pread(self._fd, 4096, 0)
+        except OSError:
+            return b""
+
 
 _library = _CLibrary()
+_memory = _MemoryFigures()
+_DIRTY = re.compile(rb"^Dirty: *(\d+) kB", re.MULTILINE)
 
 
 class Disk:
@@ -60,6 +86,7 @@ class Disk:
     read: Callable[[int, int], bytes] = staticmethod(os.read)
     pread: Callable[[int, int, int], bytes] = staticmethod(os.pread)
     write: Callable[[int, Any], int] = staticmethod(os.write)
+    duplicate: Callable[[int], int] = staticmethod(os.dup)
     truncate: Callable[[int, int], None] = staticmethod(os.ftruncate)
     fstat: Callable[[int], os.stat_result] = staticmethod(os.fstat)
     fchmod: Callable[[int, int], None] = staticmethod(os.fchmod)
@@ -130,6 +157,24 @@ class Disk:
         A hint: nothing is durable by it, and where it cannot be given nothing happens.
         """
         _library.sync_file_range(fd, offset, length, _WRITE)
+
+    def sync_filesystem(self, fd: int) -> None:
+        """Make everything on the filesystem of ``fd`` durable.
+
+        Raises OSError when writing any of it has failed since ``fd`` was opened (see ``tells_failures``).
+        """
+        _library.syncfs(fd)
+
+    @property
+    def tells_failures(self) -> bool:
+        """Whether ``sync_filesystem`` tells of failed writes, as Linux does since 5.8."""
+        release = re.match(r"(\d+)\.(\d+)", os.uname().release)
+        return release is not None and (int(release[1]), int(release[2])) >= (5, 8)
+
+    def dirty_bytes(self) -> int:
+        """What this machine still has to write to its devices; 0 where the kernel does not tell."""
+        found = _DIRTY.search(_memory.read())
+        return int(found[1]) << 10 if found else 0
 
     def drop_cache(self, fd: int, offset: int, length: int) -> None:
         """Tell the kernel that these bytes will not be read again soon."""

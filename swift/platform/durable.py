@@ -15,12 +15,12 @@ from __future__ import annotations
 import os
 import secrets
 import string
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from swift.platform.disk import Disk
+from swift.platform.syncing import Syncs, moments, sync_directory
 
 _TEMPORARY_CHARS = string.ascii_letters + string.digits
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def write_all(disk: Disk, fd: int, data: bytes | memoryview) -> None:
@@ -30,15 +30,6 @@ def write_all(disk: Disk, fd: int, data: bytes | memoryview) -> None:
         view = memoryview(data)[written:]
         while view:
             view = view[disk.write(fd, view) :]
-
-
-def sync_directory(disk: Disk, path: str) -> None:
-    """Make the names in a directory durable; raises OSError."""
-    fd = disk.open(path, _DIRECTORY)
-    try:
-        disk.fsync(fd)
-    finally:
-        disk.close(fd)
 
 
 def make_directories(disk: Disk, path: str, *, below: str) -> list[str]:
@@ -69,11 +60,13 @@ def make_directories(disk: Disk, path: str, *, below: str) -> list[str]:
 class UnnamedFile:
     """A file being written: unnamed where the filesystem can, else a temporary name to be renamed."""
 
-    __slots__ = ("_disk", "fd", "temporary")
+    __slots__ = ("_disk", "fd", "opened", "temporary")
 
     def __init__(self, disk: Disk, fd: int, temporary: str | None):
         self._disk = disk
         self.fd = fd
+        #: See ``Syncs``.
+        self.opened = next(moments)
         self.temporary = temporary
 
     def discard(self) -> None:
@@ -120,12 +113,13 @@ def open_temporary(disk: Disk, directory: str) -> UnnamedFile:
 
 def publish(
     disk: Disk,
+    syncs: Syncs,
     file: UnnamedFile,
     name: str,
     *,
     directory: str,
     dir_fd: int,
-    unsynced: Iterable[str],
+    unsynced: Sequence[str],
     announce: Callable[[], None],
     replace: bool,
 ) -> None:
@@ -135,13 +129,11 @@ def publish(
     Raises OSError, after which the new name does not exist (with ``replace``: it may, holding the new
     content, because the old one is gone). FileNotFoundError means that the directory was removed.
     """
-    disk.fsync(file.fd)
-    for parent in unsynced:
-        sync_directory(disk, parent)
+    syncs.settle(file.fd, file.opened, unsynced)
     announce()
     file._take_name(name, directory, dir_fd, replace=replace)
     try:
-        disk.fsync(dir_fd)
+        syncs.settle(dir_fd, file.opened)
     except OSError:
         if not replace:
             _unlink_quietly(disk, f"{directory}/{name}")
@@ -190,7 +182,8 @@ def _unlink_quietly(disk: Disk, path: str) -> None:
         return
 
 
-def rename_durably(disk: Disk, old: str, new: str, *, dir_fd: int) -> None:
+def rename_durably(disk: Disk, syncs: Syncs, old: str, new: str, *, dir_fd: int) -> None:
     """Rename within one directory and sync it; raises OSError, FileNotFoundError when ``old`` is gone."""
+    moment = next(moments)
     disk.rename(old, new, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
-    disk.fsync(dir_fd)
+    syncs.settle(dir_fd, moment)

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from swift.base.errors import LockTimeout
 from swift.green import pause
 from swift.platform.disk import Disk
+from swift.platform.waiting import letting_others_run
 
 LOCK_TIMEOUT_S = 10.0
 _FIRST_PAUSE_S = 0.0005
@@ -35,7 +36,8 @@ def lock_descriptor(disk: Disk, fd: int, path: str, timeout_s: float = LOCK_TIME
         _check_is_busy(error)
     started = time.monotonic()
     while (waited_s := time.monotonic() - started) < timeout_s:
-        pause(min(max(_FIRST_PAUSE_S, waited_s * _PATIENCE), _PAUSE_MAX_S))
+        with letting_others_run():
+            pause(min(max(_FIRST_PAUSE_S, waited_s * _PATIENCE), _PAUSE_MAX_S))
         try:
             disk.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return

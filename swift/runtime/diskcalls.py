@@ -18,6 +18,7 @@ from typing import Any
 
 from swift.green import ThreadPool
 from swift.platform.runqueue import RunQueue
+from swift.platform.waiting import waited_s
 
 #: Runs a blocking call and returns its result: ``run(function, *args)``.
 Run = Callable[..., Any]
@@ -57,12 +58,13 @@ class QuickCalls:
         started = self._monotonic()
         if started < self._slow_until:
             return self._threads(function, *args)
-        queued = self._queued_s()
+        others = self._queued_s() + waited_s()
         try:
             return function(*args)
         finally:
-            # What the thread waited for a CPU is no fault of the device.
-            self._took(self._monotonic() - started - (self._queued_s() - queued), started)
+            # What it waited for a CPU or let other green threads run is no fault of the device.
+            others = self._queued_s() + waited_s() - others
+            self._took(self._monotonic() - started - others, started)
 
     def _took(self, seconds: float, started: float) -> None:
         self._average_s += (seconds - self._average_s) * _WEIGHT

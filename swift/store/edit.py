@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from swift.base.timestamp import Timestamp
-from swift.platform.durable import UnnamedFile, make_directories, publish, rename_durably, sync_directory
+from swift.platform.durable import UnnamedFile, make_directories, publish, rename_durably
 from swift.platform.locks import lock_directory
+from swift.platform.syncing import sync_directory
 from swift.store.api import Draft, ObjectState, Viewpoint
 from swift.store.chooser import choose
 from swift.store.draft import FileDraft
@@ -146,10 +147,11 @@ class FileEdit:
     def commit(self, timestamp: Timestamp, fragment: int) -> None:
         """See ``Edit``."""
         assert self._fd is not None
+        store = self._store
         old, new = data_name(timestamp, fragment), data_name(timestamp, fragment, durable=True)
         try:
             self._mark_dirty()
-            rename_durably(self._store.disk, old, new, dir_fd=self._fd)
+            rename_durably(store.disk, store.syncs(self._place.device), old, new, dir_fd=self._fd)
         except FileNotFoundError:
             if not self._is_superseded(timestamp):
                 raise
@@ -191,6 +193,7 @@ class FileEdit:
         try:
             publish(
                 self._store.disk,
+                self._store.syncs(place.device),
                 file,
                 name,
                 directory=place.directory,

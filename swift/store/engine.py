@@ -19,6 +19,7 @@ from swift.platform.disk import UNSUPPORTED, Disk
 from swift.platform.durable import UnnamedFile, make_directories, open_temporary
 from swift.platform.mounts import Devices
 from swift.platform.space import SpaceGuard
+from swift.platform.syncing import SingleSyncs, Syncs
 from swift.policy.policy import Policy
 from swift.store.api import AsyncUpdate, ObjectKey, ObjectState, Viewpoint
 from swift.store.draft import FileDraft
@@ -64,6 +65,7 @@ class FileStore:
         clock: Clock,
         space: SpaceGuard,
         rules: EngineRules | None = None,
+        new_syncs: Callable[[Disk], Syncs] = SingleSyncs,
         notice: Notice = lambda _text: None,
     ):
         self.disk = disk
@@ -77,6 +79,8 @@ class FileStore:
         self._space = space
         self._unnamed_unsupported: set[str] = set()
         self._recent_checks = RecentChecks(clock)
+        self._new_syncs = new_syncs
+        self._syncs: dict[str, Syncs] = {}
 
     # --- reading -------------------------------------------------------------------------------------
 
@@ -131,6 +135,13 @@ class FileStore:
     def upkeep(self) -> FileUpkeep:
         """See ``ObjectStore``."""
         return FileUpkeep(self)
+
+    def syncs(self, device_path: str) -> Syncs:
+        """How changes of a device are made durable."""
+        syncs = self._syncs.get(device_path)
+        if syncs is None:
+            syncs = self._syncs[device_path] = self._new_syncs(self.disk)
+        return syncs
 
     # --- damage --------------------------------------------------------------------------------------
 

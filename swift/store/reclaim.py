@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from swift.platform.disk import Disk
-from swift.platform.durable import sync_directory
+from swift.platform.syncing import sync_directory
 from swift.store.chooser import Choice
 from swift.store.filenames import DATA, FileName
 

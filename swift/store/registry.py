@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import entry_points
 
 from swift.base.checksum import CHUNK_BYTES
@@ -18,6 +19,7 @@ from swift.base.hashing import PathHasher
 from swift.platform.disk import Disk
 from swift.platform.mounts import Devices
 from swift.platform.space import ReserveRule, SpaceGuard
+from swift.platform.syncing import SharedSyncs, SingleSyncs, Syncs
 from swift.policy.policy import Policy
 from swift.store.api import ObjectStore
 from swift.store.engine import EngineRules, FileStore
@@ -41,6 +43,8 @@ class EngineParts:
     reclaim_age_s: float = 604800.0
     commit_window_s: float = 60.0
     sync_every_bytes: int = 512 << 20
+    #: See ``SharedSyncs``; 0: every change is synced by itself.
+    shared_sync_dirty_limit: int = 0
     read_bytes: int = CHUNK_BYTES
     notice: Callable[[str], None] = lambda _text: None
 
@@ -50,6 +54,9 @@ EngineFactory = Callable[[EngineParts, Policy], ObjectStore]
 
 def file_store(parts: EngineParts, _policy: Policy | None = None) -> FileStore:
     """The filesystem engine."""
+    new_syncs: Callable[[Disk], Syncs] = SingleSyncs
+    if parts.shared_sync_dirty_limit and parts.disk.tells_failures:
+        new_syncs = partial(SharedSyncs, dirty_limit=parts.shared_sync_dirty_limit)
     return FileStore(
         parts.disk,
         parts.devices,
@@ -59,6 +66,7 @@ def file_store(parts: EngineParts, _policy: Policy | None = None) -> FileStore:
         rules=EngineRules(
             ReclaimRules(parts.reclaim_age_s, parts.commit_window_s), parts.sync_every_bytes, parts.read_bytes
         ),
+        new_syncs=new_syncs,
         notice=parts.notice,
     )
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
-from swift.platform.durable import sync_directory
 from swift.platform.locks import file_lock, lock_directory
+from swift.platform.syncing import sync_directory
 from swift.platform.xattrs import write_attribute
 from swift.policy.policy import Policy
 from swift.store.api import (

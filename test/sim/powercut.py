@@ -362,6 +362,20 @@ class SimulatedDisk(Disk):
         inode = self._of(fd)
         inode.synced_data = inode.data
 
+    def sync_filesystem(self, fd: int) -> None:
+        """Make everything durable."""
+        self._changing()
+        self._of(fd)
+        self.sync_everything()
+
+    def dirty_bytes(self) -> int:
+        """Nothing else is on this machine."""
+        return 0
+
+    def duplicate(self, fd: int) -> int:
+        """See ``os.dup``."""
+        return self._descriptor(self._of(fd))
+
     def flock(self, fd: int, operation: int) -> None:
         """Exclusive locks that are never waited for."""
         self._alive()

@@ -12,6 +12,7 @@ import contextlib
 import os
 import random
 import zlib
+from functools import partial
 from hashlib import md5
 
 import pytest
@@ -20,8 +21,11 @@ from swift.base.clock import ManualClock
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
+from swift.green import gather
 from swift.platform.space import SpaceGuard
+from swift.platform.syncing import SharedSyncs, SingleSyncs
 from swift.policy.policy import ErasureCode, Policy
+from swift.runtime.diskcalls import run_inline
 from swift.store.api import (
     ABSENT,
     DELETED,
@@ -75,10 +79,22 @@ def key_of(name, policy=GOLD, partition="7"):
     return ObjectKey("sda", partition, policy, path, HASHER.hexdigest(*path))
 
 
-def store_on(disk, clock, reclaim_age_s):
+def shared_syncs(disk):
+    """As the object server makes them, but without a thread."""
+    return SharedSyncs(disk, run=run_inline)
+
+
+def store_on(disk, clock, reclaim_age_s, new_syncs=shared_syncs):
     rules = EngineRules(reclaim=ReclaimRules(reclaim_age_s), sync_every_bytes=4096)
-    space = SpaceGuard(disk, None)
-    return FileStore(disk, OneDevice(), hasher=HASHER, clock=clock, space=space, rules=rules)
+    return FileStore(
+        disk,
+        OneDevice(),
+        hasher=HASHER,
+        clock=clock,
+        space=SpaceGuard(disk, None),
+        rules=rules,
+        new_syncs=new_syncs,
+    )
 
 
 class World:
@@ -150,7 +166,8 @@ class World:
 
     def inspect(self, image, number):
         disk = SimulatedDisk(TOP, image, unnamed=self.unnamed)
-        store = store_on(disk, self.clock, self.reclaim_age_s)
+        # Looking must not let the others of this moment go on.
+        store = store_on(disk, self.clock, self.reclaim_age_s, SingleSyncs)
         found = {key: outcome_of(store, key) for key in self.allowed}
         for key, outcome in found.items():
             assert outcome in self.allowed[key], (
@@ -371,6 +388,43 @@ def neighbours(world):
     world.delete(same_partition, 4)
 
 
+def at_once(*changes):
+    """Changes that requests of one moment make: they share their syncs."""
+    gather([partial(*change) for change in changes])
+
+
+def new_ones_at_once(world):
+    world.watch()
+    at_once(
+        (world.put, A, 1, b"a", "red"),
+        (world.put, key_of("b"), 1, b"b", None),
+        (world.put, key_of("c"), 1, b"c", None),
+    )
+    world.put(key_of("d"), 2, b"d", None)
+
+
+def overwrites_at_once(world):
+    keys = [A, key_of("b"), key_of("c")]
+    for key in keys:
+        world.put(key, 1, b"old", "red")
+    world.settle()
+    at_once(*((world.put, key, 2, b"new", None) for key in keys))
+
+
+def changes_at_once(world):
+    """Changes of every kind, while others come in the middle of their syncs."""
+    b, c, d = key_of("b"), key_of("c"), key_of("ec", EC)
+    world.watch()
+    at_once((world.put, A, 1, b"a", "red"), (world.put, b, 1, b"b", None), (world.archive, d, 1, b"d"))
+    at_once(
+        (world.put, A, 2, b"A", "blue"),
+        (world.post, b, 2, "green"),
+        (world.delete, c, 2),
+        (world.commit, d, 1, b"d"),
+    )
+    at_once((world.delete, A, 3), (world.put, b, 3, b"B", None), (world.put_large, c, 3, bytes(5000)))
+
+
 def archives(world):
     key = key_of("ec", EC)
     world.watch()
@@ -523,6 +577,9 @@ STORIES = [
     deleted_before_it_came,
     long_life,
     neighbours,
+    new_ones_at_once,
+    overwrites_at_once,
+    changes_at_once,
     archives,
     archives_after_a_while,
     damage,
@@ -609,7 +666,10 @@ class Chance:
         for _ in range(steps):
             self.second += 1
             step = self.random.choice(
-                [self.change] * 10 + [self.kill] * 3 + [self.hash, self.restart, self.rest, self.draft]
+                [self.change] * 10
+                + [self.crowd] * 2
+                + [self.kill] * 3
+                + [self.hash, self.restart, self.rest, self.draft]
             )
             step(self.random.choice(KEYS))
 
@@ -629,6 +689,10 @@ class Chance:
             world.put_large(key, second, body * 400)
         else:
             world.put(key, second, body, "red")
+
+    def crowd(self, _key):
+        """Several requests of one moment."""
+        at_once(*((self.change, key) for key in self.random.sample(KEYS, 3)))
 
     def kill(self, key):
         """A request whose process dies on the way; what it did may be seen, and may be lost."""
@@ -696,8 +760,15 @@ class Forgetful(SimulatedDisk):
         if self.skip:
             super().fsync(fd)
 
+    def sync_filesystem(self, fd):
+        self.skip -= 1
+        if self.skip:
+            super().sync_filesystem(fd)
 
-@pytest.mark.parametrize("story", [first_put, overwrite, deleted], ids=lambda story: story.__name__)
+
+@pytest.mark.parametrize(
+    "story", [first_put, overwrite, deleted, overwrites_at_once], ids=lambda story: story.__name__
+)
 def test_a_forgotten_sync_is_found_out(story):
     """Every sync that the engine makes is needed: without it some power cut loses something."""
     needed, number = [], 0

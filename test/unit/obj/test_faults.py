@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+from functools import partial
 from hashlib import md5
 
 import pytest
 
 from swift.base.hashing import PathHasher
 from swift.config.kinds import Reserve
+from swift.green import gather
 from swift.http.request import Request
 from swift.obj.server import ObjectServer
 from swift.obj.settings import ObjectSettings
@@ -25,7 +27,7 @@ OPERATIONS = frozenset(
     (
         *("open", "read", "pread", "write", "truncate", "fstat", "fsync", "fdatasync", "flock", "stat"),
         *("listdir", "mkdir", "rmdir", "unlink", "rename", "link", "statvfs", "getxattr", "setxattr"),
-        *("open_unnamed", "link_unnamed", "preallocate", "read_cached"),
+        *("open_unnamed", "link_unnamed", "preallocate", "read_cached", "duplicate", "sync_filesystem"),
     )
 )
 
@@ -42,6 +44,9 @@ class FaultyDisk(Disk):
 
     def arm(self, number, code):
         self.count, self.fail_at, self.code, self.failed = 0, number, code, ""
+
+    def dirty_bytes(self):
+        return 0
 
     def __getattribute__(self, name):
         real = super().__getattribute__(name)
@@ -75,17 +80,18 @@ def app(tmp_path, disk):
         clock=context.clock,
         disk=disk,
         reserve=Reserve(0, is_percent=False),
+        shared_sync_dirty_limit=1 << 40,
     )
     return ObjectServer(context, ObjectSettings(), StoreRegistry(parts))
 
 
-def put(app, second, body):
+def put(app, second, body, path=PATH):
     headers = {
         "x-timestamp": f"{5_000_000_000 + second}.00000",
         "content-type": "text/plain",
         "content-length": str(len(body)),
     }
-    return app.handle(Request("PUT", PATH, headers, body)).status
+    return app.handle(Request("PUT", path, headers, body)).status
 
 
 def simple(app, method, second, **headers):
@@ -93,8 +99,8 @@ def simple(app, method, second, **headers):
     return app.handle(Request(method, PATH, headers)).status
 
 
-def get(app):
-    response = app.handle(Request("GET", PATH))
+def get(app, path=PATH):
+    response = app.handle(Request("GET", path))
     return response.status, response.read_body()
 
 
@@ -149,6 +155,31 @@ def test_a_put_that_meets_an_error_is_not_acknowledged_unless_it_is_stored(
             assert status == 201
             break
     assert number > 10
+
+
+@pytest.mark.parametrize("code", CODES, ids=errno.errorcode.get)
+def test_of_puts_that_share_their_syncs_each_is_acknowledged_only_if_it_is_stored(app, disk, code):
+    number, failures = 0, set()
+    open_before = descriptors()
+    while True:
+        number += 1
+        paths = [f"/sda/{number}/AUTH_a/c/o{number}-{which}" for which in range(3)]
+        disk.arm(number, code)
+        answers = gather([partial(put, app, 1, SMALL, path) for path in paths])
+        reached, failed = disk.count >= number, disk.failed
+        disk.arm(0, 0)
+        for path, status in zip(paths, answers, strict=True):
+            found = get(app, path)
+            assert found == (200, SMALL) if status == 201 else found[0] == 404, (number, failed, answers)
+        if failed == "sync_filesystem":
+            assert 201 not in answers
+        failures.add(failed)
+        # The second thread of a device and of the syncs may start meanwhile.
+        assert descriptors() <= open_before + 4, (number, failed)
+        if not reached:
+            assert answers == [201] * 3
+            break
+    assert {"sync_filesystem", "duplicate", "link_unnamed"} <= failures
 
 
 @pytest.mark.parametrize("code", CODES, ids=errno.errorcode.get)

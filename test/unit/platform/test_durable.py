@@ -17,6 +17,7 @@ from swift.platform.durable import (
     replace_file,
     write_all,
 )
+from swift.platform.syncing import SingleSyncs
 
 
 class Recorder(Disk):
@@ -54,6 +55,7 @@ def publish_in(disk, root, name="new", *, unsynced=(), replace=False, temporary=
         write_all(disk, file.fd, b"content")
         publish(
             disk,
+            SingleSyncs(disk),
             file,
             name,
             directory=directory,
@@ -122,6 +124,7 @@ def test_a_removed_directory_does_not_swallow_the_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         publish(
             disk,
+            SingleSyncs(disk),
             file,
             "new",
             directory=str(directory),
@@ -163,7 +166,7 @@ def test_renaming_durably_syncs_the_directory(tmp_path):
     (tmp_path / "a").write_bytes(b"x")
     disk = Recorder()
     dir_fd = os.open(tmp_path, os.O_RDONLY)
-    rename_durably(disk, "a", "b", dir_fd=dir_fd)
+    rename_durably(disk, SingleSyncs(disk), "a", "b", dir_fd=dir_fd)
     os.close(dir_fd)
     assert [step[0] for step in disk.log] == ["name", "fsync"]
     assert os.listdir(tmp_path) == ["b"]

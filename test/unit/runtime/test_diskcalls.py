@@ -4,7 +4,13 @@ import threading
 
 import pytest
 
+from swift.platform.waiting import letting_others_run
 from swift.runtime.diskcalls import PENALTY_S, QUICK_S, STALL_S, DiskPools, QuickCalls
+
+
+def lets_others_run(watch, seconds):
+    with letting_others_run(lambda: watch.now):
+        watch.takes(seconds)
 
 
 class Watch:
@@ -47,6 +53,12 @@ def calls(watch, threaded):
 def test_a_quick_device_is_called_where_the_caller_is(calls, watch, threaded):
     for _ in range(1000):
         calls(watch.takes, QUICK_S / 2)
+    assert threaded == []
+
+
+def test_waiting_for_others_is_not_the_devices_fault(calls, watch, threaded):
+    calls(lets_others_run, watch, STALL_S * 10)
+    calls(watch.takes, 0.001)
     assert threaded == []
 
 
