@@ -25,6 +25,8 @@ _SIDECAR_REFUSED = FULL | {errno.E2BIG, errno.ERANGE}
 
 #: How much of a large body gathers in memory before the device is told to begin with it.
 WRITEBACK_BYTES = 4 << 20
+#: Bodies up to this size stay in the page cache when they are written.
+KEPT_BYTES = 16 << 20
 
 
 class FileDraft:
@@ -54,6 +56,8 @@ class FileDraft:
         self._synced = 0
         #: Up to where the kernel was told to write.
         self._begun = 0
+        #: Up to where the page cache was given back.
+        self._dropped = 0
 
     def write(self, data: bytes | memoryview) -> None:
         """Append bytes; raises OSError."""
@@ -66,12 +70,26 @@ class FileDraft:
         if self.size - self._begun >= WRITEBACK_BYTES:
             # The device works while the rest is still on its way, and the final sync finds little to do.
             self._disk.start_writeback(self.file.fd, self._begun, self.size - self._begun)
+            if self.size > KEPT_BYTES:
+                self._drop(self._begun - WRITEBACK_BYTES)
             self._begun = self.size
         if self.size - self._synced >= self._sync_every:
             # Spreads the flushing of huge bodies, so that the final sync does not stall the device.
             self._disk.fdatasync(self.file.fd)
             self._disk.drop_cache(self.file.fd, self._synced, self.size - self._synced)
             self._synced = self.size
+
+    def _drop(self, end: int) -> None:
+        """Let the kernel use the memory of what is on the device already."""
+        if end > self._dropped:
+            self._disk.drop_cache(self.file.fd, self._dropped, end - self._dropped)
+            # What it was still writing is tried once more the next time.
+            self._dropped = max(self._dropped, end - WRITEBACK_BYTES)
+
+    def drop(self) -> None:
+        """The draft is synced: a large body leaves the page cache."""
+        if self.size > KEPT_BYTES:
+            self._drop(self.size)
 
     @property
     def etag(self) -> str:

@@ -140,6 +140,7 @@ class FileEdit:
         draft.finish(metadata)
         name = data_name(timestamp, fragment if ec is not None else None)
         self._publish(draft.file, name)
+        draft.drop()
         draft.discard()
         if ec is None:
             self._clean_up()

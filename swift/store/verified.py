@@ -20,6 +20,8 @@ from swift.store.errors import CorruptBody
 from swift.store.recent import Identity, RecentChecks
 from swift.store.sidecar import SIDECAR_ATTRIBUTE, SMALL_BYTES, Sidecar
 
+#: How far the kernel reads ahead of a chunk that is being checked.
+READAHEAD_BYTES = 4 << 20
 #: A run of verified chunks is sent in ranges of this size, so that no other request waits long.
 RANGE_BYTES_MAX = 8 << 20
 #: How far apart the pages are that tell whether a chunk is in memory.
@@ -110,7 +112,7 @@ class FileObject:
         return Sidecar.decode(read_attribute(self._disk, self._fd, SIDECAR_ATTRIBUTE), self.state.size)
 
     def _sendable(self, sidecar: Sidecar, start: int, stop: int) -> Iterator[bytes | FileBody]:
-        """Runs of chunks that need no check as ranges of the file, the others checked."""
+        """Ranges of the file whose chunks were checked and are in memory; other chunks as bytes."""
         assert self._fd is not None
         status = self._disk.fstat(self._fd)
         file = status.st_dev, status.st_ino, status.st_ctime_ns
@@ -124,10 +126,12 @@ class FileObject:
                 position = end
                 continue
             end = min(stop, (position // chunk + 1) * chunk)
+            self._disk.start_readahead(self._fd, end, READAHEAD_BYTES)
             for number, data in self._checked(sidecar, position, end):
                 self._recent.add(file, number)
-                yield data
-            position = end
+                if not self._is_at_hand(file, chunk, position):
+                    yield data
+                    position = end
 
     def _is_at_hand(self, file: Identity, chunk: int, position: int) -> bool:
         """Whether the chunk at ``position`` was checked and, by a sample of its pages, stayed in memory."""

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from swift.green import spawn
-from swift.http.body import BodyError
+from swift.http.body import BodyError, FileBody
 from swift.obj.get import BlockBody, gathered
 
 LARGE = os.urandom((3 << 20) + 11)
@@ -66,7 +66,7 @@ def test_damage_found_later_breaks_the_body_off(bench):
     got = b""
     with pytest.raises(BodyError):
         for block in response.body:
-            got += block
+            got += os.pread(block.fd, block.length, block.offset) if isinstance(block, FileBody) else block
     response.discard()
     assert got == LARGE[: len(got)]
     assert len(got) <= 2 << 20

@@ -78,6 +78,8 @@ def read(store, start, stop):
 
 
 LARGE = os.urandom((2 << 20) + 17)
+#: Where the chunks of it begin.
+CHUNKS = [0, 1 << 20, 2 << 20]
 
 
 def flip(path, position):
@@ -343,8 +345,16 @@ class Resident(Disk):
 
     holds = True
 
+    def __init__(self):
+        #: Where chunks were read to be verified.
+        self.verified = []
+
     def read_cached(self, fd, size_bytes, offset=0):
         return os.pread(fd, size_bytes, offset) if self.holds else None
+
+    def pread(self, fd, size_bytes, offset):
+        self.verified.append(offset)
+        return os.pread(fd, size_bytes, offset)
 
 
 def kinds(store, start=0, stop=None):
@@ -367,17 +377,24 @@ def resident(tmp_path):
     return store, disk
 
 
-def test_what_was_verified_a_moment_ago_is_sent_from_the_file(resident):
-    store, _disk = resident
-    assert set(kinds(store)) == {"bytes"}
+def test_chunks_are_verified_and_then_sent_from_the_file(resident):
+    store, disk = resident
+    assert kinds(store) == [1 << 20, 1 << 20, 17]
+    assert disk.verified == CHUNKS
+
+
+def test_what_was_verified_a_moment_ago_is_not_read_for_that_again(resident):
+    store, disk = resident
+    kinds(store)
     assert kinds(store) == [len(LARGE)]
+    assert disk.verified == CHUNKS
 
 
-def test_only_the_chunks_that_were_verified_are_sent_from_the_file(resident):
-    store, _disk = resident
+def test_only_the_chunks_that_were_not_verified_are(resident):
+    store, disk = resident
     kinds(store, 0, 10)
     assert kinds(store, 5, len(LARGE))[0] == (1 << 20) - 5
-    assert "bytes" not in kinds(store)
+    assert disk.verified == CHUNKS
 
 
 def test_what_left_the_memory_is_verified_again(resident):
@@ -388,10 +405,11 @@ def test_what_left_the_memory_is_verified_again(resident):
 
 
 def test_a_check_is_believed_for_a_minute(resident):
-    store, _disk = resident
+    store, disk = resident
     kinds(store)
     store.clock.advance(BELIEVED_S)
-    assert set(kinds(store)) == {"bytes"}
+    kinds(store)
+    assert disk.verified == CHUNKS * 2
 
 
 def test_a_file_that_was_changed_is_verified_again_and_found_damaged(resident, tmp_path):
