@@ -24,6 +24,7 @@ from typing import Any
 from swift.base.errors import SwiftError
 from swift.bench.contestants import Contestant, install_peer, make_contestants
 from swift.bench.wrk import Load, Measured, check_wrk, run_wrk
+from swift.bench.xfs import add_option, working_folder
 
 KIB, MIB = 1 << 10, 1 << 20
 SMALL_SIZES = ((KIB, "1 KiB"), (10 * KIB, "10 KiB"), (64 * KIB, "64 KiB"))
@@ -235,6 +236,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--root", type=Path, default=Path("/var/tmp/swift-compare"), help="where all is put")
     parser.add_argument("--peer", type=Path, help="environment with the peer; made below --root when absent")
+    add_option(parser)
     parser.add_argument("--seconds", type=float, default=8, help="length of one measurement")
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each workload")
     parser.add_argument("--only", default="", help="only workloads whose name contains this text")
@@ -249,7 +251,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         check_wrk()
         args.root.mkdir(parents=True, exist_ok=True)
         commands = install_peer(args.peer or args.root / "peer", say)
-        return _compare(args, make_contestants(args.root, commands))
+        with working_folder(args.root, xfs=args.xfs) as folder:
+            return _compare(args, make_contestants(folder, commands))
     except (SwiftError, OSError) as error:
         print(f"compare: {error}", file=sys.stderr)
         return 1

@@ -32,6 +32,7 @@ from swift.base.errors import ConfigError, SwiftError
 from swift.bench.compare import KIB, MIB, say
 from swift.bench.contestants import family_of, install_peer, usage_of
 from swift.bench.wrk import Load, check_wrk, run_wrk
+from swift.bench.xfs import add_option, working_folder
 from swift.cli.aio.supervisor import answers
 from swift.runtime.workers import die_with_parent
 
@@ -170,13 +171,16 @@ def stock_suffixes(server: ObjectServer) -> None:
         (directory / "1700000000.00000.data").touch()
 
 
-def hash_suffixes(server: ObjectServer, _number: int, _seconds: int) -> float:
-    """Suffixes hashed from nothing."""
-    for partition in range(100, 100 + PARTITIONS):
-        (server.device / f"objects/{partition}/hashes.pkl").unlink(missing_ok=True)
-        if server.ask("REPLICATE", f"/sda/{partition}") != 200:
-            raise ConfigError(f"{server.name} refused REPLICATE")
-    return SUFFIXES
+def hash_suffixes(server: ObjectServer, _number: int, seconds: int) -> float:
+    """Suffixes hashed from nothing, again and again."""
+    done, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        for partition in range(100, 100 + PARTITIONS):
+            (server.device / f"objects/{partition}/hashes.pkl").unlink(missing_ok=True)
+            if server.ask("REPLICATE", f"/sda/{partition}") != 200:
+                raise ConfigError(f"{server.name} refused REPLICATE")
+        done += SUFFIXES
+    return done
 
 
 ROWS = (
@@ -238,6 +242,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--root", type=Path, default=Path("/var/tmp/swift-objects"), help="where all is put")
     parser.add_argument("--peer", type=Path, help="environment with the peer; made below --root when absent")
+    add_option(parser)
     parser.add_argument("--seconds", type=int, default=8, help="length of one measurement")
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each row")
     parser.add_argument("--only", default="", help="only rows whose name contains this text")
@@ -252,11 +257,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         check_wrk()
         args.root.mkdir(parents=True, exist_ok=True)
         commands = install_peer(args.peer or args.root / "peer", say)
-        ours = ObjectServer(
-            "ours", args.root / "ours", 18600, [sys.executable, "-m", "swift.cli.object_server"]
-        )
-        theirs = ObjectServer("theirs", args.root / "theirs", 18700, [str(commands / "swift-object-server")])
-        return _compare(args, (ours, theirs))
+        with working_folder(args.root, xfs=args.xfs) as folder:
+            program = [sys.executable, "-m", "swift.cli.object_server"]
+            ours = ObjectServer("ours", folder / "ours", 18600, program)
+            theirs = ObjectServer("theirs", folder / "theirs", 18700, [str(commands / "swift-object-server")])
+            return _compare(args, (ours, theirs))
     except (SwiftError, OSError) as error:
         print(f"objects: {error}", file=sys.stderr)
         return 1

@@ -18,6 +18,7 @@ META = ".meta"
 TOMBSTONE = ".ts"
 DURABLE = ".durable"
 
+_PLAIN_DATA = re.compile(r"[0-9]{10}\.[0-9]{5}\.data\Z")
 _RSYNC_TEMPORARY = re.compile(r"^\..*\.([a-zA-Z0-9_]){6}$")
 
 
@@ -72,14 +73,7 @@ def _parse_fragment(name: str, stem: str, fragments: int) -> FileName:
 
 def is_plain_data(name: str) -> bool:
     """Whether a name is replicated data in exactly the printed form, without an offset."""
-    return (
-        len(name) == 21
-        and name.isascii()
-        and name[10] == "."
-        and name[16:] == DATA
-        and name[:10].isdigit()
-        and name[11:16].isdigit()
-    )
+    return _PLAIN_DATA.match(name) is not None
 
 
 def is_rsync_temporary(name: str) -> bool:

@@ -220,7 +220,7 @@ class SuffixHasher:
                 continue
             if len(files) == 1 and not is_ec and is_plain_data(files[0]):
                 # By far the most frequent directory: one object that was never touched again.
-                feeds.add_plain(files[0])
+                feeds.common.append(files[0])
                 is_empty = False
                 continue
             choice = self._cleaned(path, files)
@@ -251,41 +251,40 @@ class SuffixHasher:
 
 
 class SuffixFeeds:
-    """The MD5 inputs of one suffix; key None collects what is not a fragment. Add objects by rising hash."""
+    """The MD5 inputs of one suffix; add objects by rising hash."""
+
+    __slots__ = ("common", "_fragments")
 
     def __init__(self) -> None:
-        self._texts: dict[int | None, list[str]] = {}
+        #: All that is not of a fragment; of an object that is one replicated data file just its name.
+        self.common: list[str] = []
+        self._fragments: dict[int | None, list[str]] = {}
 
     def add(self, choice: Choice, *, is_ec: bool) -> None:
         """Add one object, in the order of spec §11."""
         if choice.meta is not None:
-            self._feed(None, f"{choice.meta.timestamp.internal}.meta")
+            self.common.append(f"{choice.meta.timestamp.internal}.meta")
         elif choice.tombstone is not None:
-            self._feed(None, f"{choice.tombstone.timestamp.internal}.ts")
+            self.common.append(f"{choice.tombstone.timestamp.internal}.ts")
         if not is_ec:
             if choice.data is not None:
-                self._feed(None, f"{choice.data.timestamp.internal}.data")
+                self.common.append(f"{choice.data.timestamp.internal}.data")
         else:
             if choice.durable_timestamp is not None:
-                self._feed(None, f"{choice.durable_timestamp.internal}.durable")
+                self.common.append(f"{choice.durable_timestamp.internal}.durable")
             for timestamp, files in choice.fragment_sets:
                 for index in {file.fragment for file in files}:
-                    self._feed(index, timestamp.internal)
+                    self._fragments.setdefault(index, []).append(timestamp.internal)
         if choice.ctype is not None and choice.ctype.ctype_timestamp is not None:
-            self._feed(None, f"{choice.ctype.ctype_timestamp.internal}_ctype")
-
-    def add_plain(self, name: str) -> None:
-        """Add an object that is one replicated data file; its name is what is hashed of it."""
-        self._feed(None, name)
-
-    def _feed(self, key: int | None, text: str) -> None:
-        self._texts.setdefault(key, []).append(text)
+            self.common.append(f"{choice.ctype.ctype_timestamp.internal}_ctype")
 
     def result(self, *, is_ec: bool) -> SuffixHash:
-        """A digest, or one per key."""
+        """A digest; with erasure coding one of each fragment index, and of None for what they share."""
         if not is_ec:
-            return _digest(self._texts.get(None, []))
-        return {key: _digest(texts) for key, texts in self._texts.items()}
+            return _digest(self.common)
+        texts: dict[int | None, list[str]] = {None: self.common} if self.common else {}
+        texts.update(self._fragments)
+        return {key: _digest(each) for key, each in texts.items()}
 
 
 def _digest(texts: list[str]) -> str:

@@ -27,7 +27,7 @@ def suffix_of(object_hash: str) -> str:
 
 def is_suffix(name: str) -> bool:
     """Whether a name in a partition is a suffix directory: three lower-case hex digits."""
-    return len(name) == SUFFIX_DIGITS and all(c in "0123456789abcdef" for c in name)
+    return len(name) == SUFFIX_DIGITS and not name.strip("0123456789abcdef")
 
 
 def temporary_dir(device_path: str, policy: Policy) -> str:

@@ -13,7 +13,7 @@ from swift.base.clock import Clock
 #: How long a check is believed, seconds.
 BELIEVED_S = 60.0
 #: Files remembered; the longest unread is forgotten first.
-FILES_MAX = 1024
+FILES_MAX = 2048
 
 #: Device, inode and change time of a file in nanoseconds.
 Identity = tuple[int, int, int]

@@ -8,6 +8,7 @@ be verified.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from hashlib import md5
 
@@ -20,12 +21,18 @@ from swift.store.errors import CorruptBody
 from swift.store.recent import Identity, RecentChecks
 from swift.store.sidecar import SIDECAR_ATTRIBUTE, SMALL_BYTES, Sidecar
 
+#: From this size on the MD5 costs more than to remember that it was right.
+REMEMBERED_BYTES = 8 << 10
 #: How far the kernel reads ahead of a chunk that is being checked.
 READAHEAD_BYTES = 4 << 20
 #: A run of verified chunks is sent in ranges of this size, so that no other request waits long.
 RANGE_BYTES_MAX = 8 << 20
 #: How far apart the pages are that tell whether a chunk is in memory.
 PROBE_EVERY_BYTES = 256 << 10
+
+
+def _identity(status: os.stat_result) -> Identity:
+    return status.st_dev, status.st_ino, status.st_ctime_ns
 
 
 def _nothing_to_close() -> None:
@@ -81,7 +88,7 @@ class FileObject:
             return None
         data = self._disk.read_cached(self._fd, size) if size else b""
         if data is not None:
-            self._verify(data)
+            self._verify_once_in_a_while(data)
             if not self.keep_cache and size:
                 self._disk.drop_cache(self._fd, 0, size)
         return data
@@ -114,8 +121,7 @@ class FileObject:
     def _sendable(self, sidecar: Sidecar, start: int, stop: int) -> Iterator[bytes | FileBody]:
         """Ranges of the file whose chunks were checked and are in memory; other chunks as bytes."""
         assert self._fd is not None
-        status = self._disk.fstat(self._fd)
-        file = status.st_dev, status.st_ino, status.st_ctime_ns
+        file = _identity(self._disk.fstat(self._fd))
         chunk, position = sidecar.chunk, start
         while position < stop:
             end = position
@@ -202,6 +208,17 @@ class FileObject:
         if not self.check_md5:
             return
         self._compare(md5(data, usedforsecurity=False).hexdigest())
+
+    def _verify_once_in_a_while(self, data: bytes) -> None:
+        """Verify a whole body from memory, unless that was done a short while ago."""
+        assert self._fd is not None
+        if len(data) < REMEMBERED_BYTES or not self.check_md5:
+            self._verify(data)
+            return
+        file = _identity(self._disk.fstat(self._fd))
+        if not self._recent.knows(file, 0):
+            self._verify(data)
+            self._recent.add(file, 0)
 
     def _compare(self, digest: str) -> None:
         expected = self.state.metadata.get("ETag")

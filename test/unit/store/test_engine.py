@@ -22,6 +22,7 @@ from swift.store.errors import CorruptBody, FilesChanged
 from swift.store.recent import BELIEVED_S, FILES_MAX, RecentChecks
 from swift.store.registry import EngineParts, file_store
 from swift.store.sidecar import SIDECAR_ATTRIBUTE
+from swift.store.verified import REMEMBERED_BYTES
 
 NOW_S = 1_700_000_000.0
 NOW = Viewpoint(NOW_S)
@@ -436,3 +437,32 @@ def test_only_so_many_files_are_remembered():
     assert not checks.knows((1, 0, 1), 0)
     assert checks.knows((1, FILES_MAX, 1), 0)
     assert not checks.knows((1, FILES_MAX, 1), 1)
+
+
+@pytest.mark.parametrize(("size", "is_remembered"), [(REMEMBERED_BYTES, True), (REMEMBERED_BYTES - 1, False)])
+def test_a_small_body_in_memory_is_verified_once_a_minute(tmp_path, size, is_remembered):
+    class Rotten(Resident):
+        rots = False
+
+        def read_cached(self, fd, size_bytes, offset=0):
+            data = super().read_cached(fd, size_bytes, offset)
+            return data[:-1] + b"?" if self.rots else data
+
+    disk = Rotten()
+    store = make_store(tmp_path, disk)
+    put(store, b"x" * size)
+
+    def quickly():
+        stored = store.open(KEY, NOW)
+        try:
+            return stored.read_quickly(1 << 20)
+        finally:
+            stored.close()
+
+    assert quickly() == b"x" * size
+    disk.rots = True
+    if is_remembered:
+        assert quickly() is not None
+        store.clock.advance(BELIEVED_S)
+    with pytest.raises(CorruptBody):
+        quickly()
