@@ -18,13 +18,13 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from swift.base.errors import SwiftError
 from swift.bench.contestants import Contestant, install_peer, make_contestants
+from swift.bench.options import parser
 from swift.bench.wrk import Load, Measured, check_wrk, run_wrk
-from swift.bench.xfs import add_option, working_folder
+from swift.bench.xfs import working_folder
 
 KIB, MIB = 1 << 10, 1 << 20
 SMALL_SIZES = ((KIB, "1 KiB"), (10 * KIB, "10 KiB"), (64 * KIB, "64 KiB"))
@@ -228,25 +228,9 @@ def usage_table(contestants: Sequence[Contestant]) -> tuple[str, dict[str, Any]]
     return "\n".join(lines), figures
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m swift.bench.compare",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--root", type=Path, default=Path("/var/tmp/swift-compare"), help="where all is put")
-    parser.add_argument("--peer", type=Path, help="environment with the peer; made below --root when absent")
-    add_option(parser)
-    parser.add_argument("--seconds", type=float, default=8, help="length of one measurement")
-    parser.add_argument("--rounds", type=int, default=3, help="measurements of each workload")
-    parser.add_argument("--only", default="", help="only workloads whose name contains this text")
-    parser.add_argument("--json", type=Path, default=Path("compare.json"), help="write the figures here")
-    return parser
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the comparison; 0, or 1 with a sentence."""
-    args = _parser().parse_args(argv)
+    args = parser("compare", __doc__, seconds=8.0).parse_args(argv)
     try:
         check_wrk()
         args.root.mkdir(parents=True, exist_ok=True)

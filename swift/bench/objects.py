@@ -31,8 +31,9 @@ from typing import Any
 from swift.base.errors import ConfigError, SwiftError
 from swift.bench.compare import KIB, MIB, say
 from swift.bench.contestants import family_of, install_peer, usage_of
+from swift.bench.options import parser
 from swift.bench.wrk import Load, check_wrk, run_wrk
-from swift.bench.xfs import add_option, working_folder
+from swift.bench.xfs import working_folder
 from swift.cli.aio.supervisor import answers
 from swift.runtime.workers import die_with_parent
 
@@ -234,25 +235,9 @@ def table(results: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m swift.bench.objects",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--root", type=Path, default=Path("/var/tmp/swift-objects"), help="where all is put")
-    parser.add_argument("--peer", type=Path, help="environment with the peer; made below --root when absent")
-    add_option(parser)
-    parser.add_argument("--seconds", type=int, default=8, help="length of one measurement")
-    parser.add_argument("--rounds", type=int, default=3, help="measurements of each row")
-    parser.add_argument("--only", default="", help="only rows whose name contains this text")
-    parser.add_argument("--json", type=Path, default=Path("objects.json"), help="write the figures here")
-    return parser
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the comparison; 0, or 1 with a sentence."""
-    args = _parser().parse_args(argv)
+    args = parser("objects", __doc__, seconds=8).parse_args(argv)
     try:
         check_wrk()
         args.root.mkdir(parents=True, exist_ok=True)

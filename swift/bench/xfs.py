@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,13 +11,6 @@ from swift.base.errors import ConfigError
 from swift.cli.aio.make import check_xfs
 
 IMAGE_BYTES = 16 << 30
-
-
-def add_option(parser: argparse.ArgumentParser) -> None:
-    """The ``--xfs`` of a benchmark."""
-    parser.add_argument(
-        "--xfs", action="store_true", help="measure on XFS, in a 16 GiB image below --root; needs root"
-    )
 
 
 @contextmanager
