@@ -6,25 +6,18 @@ that was under way may be there or not; the database is sound. ``SWIFT_KILLS`` a
 default.
 """
 
-import contextlib
 import http.client
-import json
 import os
-import pwd
 import random
-import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 
 import pytest
 
 from swift.base.hashing import PathHasher
-from swift.cli.aio.supervisor import answers
 from swift.db.connection import chexor
-from test.support.ports import free_ports
+from test.support.server import LoneServer
 
 KILLS = int(os.environ.get("SWIFT_KILLS", "5"))
 THREADS = 6
@@ -32,57 +25,9 @@ NAMES = 25
 CONTAINER = "/sda/3/AUTH_a/c"
 
 
-class Server:
-    """A container server of two workers on one device."""
-
-    def __init__(self, root):
-        self.root = root
-        self.port = free_ports(1)[0]
-        (root / "swift.conf").write_text("[swift-hash]\nswift_hash_path_suffix = s\n")
-        (root / "dev" / "sda").mkdir(parents=True)
-        self.conf = root / "container-server.conf"
-        user = pwd.getpwuid(os.geteuid()).pw_name
-        self.conf.write_text(
-            f"[DEFAULT]\nbind_ip = 127.0.0.1\nbind_port = {self.port}\nworkers = 2\nuser = {user}\n"
-            f"swift_dir = {root}\ndevices = {root}/dev\nmount_check = false\nlog_requests = false\n"
-            "[pipeline:main]\npipeline = container-server\n"
-            "[app:container-server]\nuse = egg:swift#container\n"
-        )
-        self.process = None
-
-    def start(self):
-        with open(self.root / "log", "ab") as log:
-            command = [sys.executable, "-m", "swift.cli.container_server", str(self.conf), "-v"]
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-        deadline = time.monotonic() + 30
-        while not answers("127.0.0.1", self.port):
-            assert time.monotonic() < deadline, (self.root / "log").read_text()[-2000:]
-            time.sleep(0.01)
-
-    def kill(self):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        # The last of the workers lets go of the port a moment later.
-        deadline = time.monotonic() + 10
-        while answers("127.0.0.1", self.port):
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-
-    def ask(self, method, path, headers=None):
-        """Status and body; raises OSError or HTTPException when the server dies meanwhile."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        try:
-            connection.request(method, path, headers={"X-Timestamp": f"{time.time():.5f}", **(headers or {})})
-            response = connection.getresponse()
-            return response.status, response.read()
-        finally:
-            connection.close()
-
-    @property
-    def database(self):
-        digest = PathHasher(b"", b"s").hexdigest("AUTH_a", "c")
-        return self.root / "dev/sda/containers/3" / digest[-3:] / digest / f"{digest}.db"
+def database_of(server):
+    digest = PathHasher(b"", b"s").hexdigest("AUTH_a", "c")
+    return server.device / "containers/3" / digest[-3:] / digest / f"{digest}.db"
 
 
 class Writer(threading.Thread):
@@ -120,14 +65,14 @@ class Writer(threading.Thread):
     def change(self, name):
         chance = self.random.random()
         if chance < 0.05:
-            status, _body = self.server.ask("GET", f"{CONTAINER}?format=json&limit=10&prefix={name[:3]}")
-            assert status in (200, 204)
+            page = self.server.ask("GET", f"{CONTAINER}?format=json&limit=10&prefix={name[:3]}")
+            assert page.status in (200, 204)
             return
         etag = None if chance < 0.25 else f"e{self.acknowledged}-{self.random.random()}"
         self.possible[name].add(etag)
         headers = {"X-Size": "5", "X-Etag": etag or "", "X-Content-Type": "text/plain"}
         method = "DELETE" if etag is None else "PUT"
-        status, _body = self.server.ask(method, f"{CONTAINER}/{name}", headers)
+        status = self.server.ask(method, f"{CONTAINER}/{name}", headers).status
         assert status == (204 if etag is None else 201), status
         self.possible[name] = {etag}
         self.acknowledged += 1
@@ -154,11 +99,11 @@ def assert_sound(path):
 
 @pytest.mark.timeout(60 + 5 * KILLS)
 def test_killed_at_any_moment_a_container_server_keeps_the_rows_it_acknowledged(tmp_path):
-    server, chooser, go = Server(tmp_path), random.Random(KILLS), threading.Event()
+    server, chooser, go = LoneServer(tmp_path, "container"), random.Random(KILLS), threading.Event()
     server.start()
     writers = [Writer(server, number, go) for number in range(THREADS)]
     try:
-        assert server.ask("PUT", CONTAINER)[0] == 201
+        assert server.ask("PUT", CONTAINER).status == 201
         for writer in writers:
             writer.start()
         for _ in range(KILLS):
@@ -170,12 +115,12 @@ def test_killed_at_any_moment_a_container_server_keeps_the_rows_it_acknowledged(
                 assert writer.idle.wait(60)
                 assert writer.failure is None, writer.failure
             server.start()
-            status, body = server.ask("GET", f"{CONTAINER}?format=json")
-            assert status == 200
-            listed = {row["name"]: row["hash"] for row in json.loads(body or b"[]")}
+            page = server.ask("GET", f"{CONTAINER}?format=json")
+            assert page.status == 200
+            listed = {row["name"]: row["hash"] for row in page.json()}
             for writer in writers:
                 writer.check(listed)
-            assert_sound(server.database)
+            assert_sound(database_of(server))
     finally:
         for writer in writers:
             writer.ended = True

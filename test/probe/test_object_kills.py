@@ -8,12 +8,9 @@ behind. ``SWIFT_KILLS`` asks for more kills than the default (the proof of recor
 import contextlib
 import http.client
 import os
-import pwd
 import random
 import shutil
-import signal
 import subprocess
-import sys
 import threading
 import time
 
@@ -21,7 +18,6 @@ import pytest
 
 from swift.base.clock import SystemClock
 from swift.base.hashing import PathHasher
-from swift.cli.aio.supervisor import answers
 from swift.platform.disk import Disk
 from swift.platform.mounts import Devices
 from swift.policy.policy import ErasureCode, Policy
@@ -31,7 +27,7 @@ from swift.store.hashes import SuffixHasher
 from swift.store.layout import is_suffix, partition_dir
 from swift.store.registry import EngineParts, file_store
 from test.support.ledger import Ledger
-from test.support.ports import free_ports
+from test.support.server import LoneServer
 
 KILLS = int(os.environ.get("SWIFT_KILLS", "5"))
 THREADS = 4
@@ -52,63 +48,19 @@ ec_num_parity_fragments = 2
 """
 
 
-class Answer:
-    """Status, headers with an unquoted ETag, body."""
-
-    def __init__(self, response):
-        self.status = response.status
-        self.headers = {name.lower(): value.strip('"') for name, value in response.getheaders()}
-        self.body = response.read()
-
-
-class Server:
-    """An object server of two workers on one device."""
+class Server(LoneServer):
+    """An object server that is asked by the names of objects."""
 
     def __init__(self, root):
-        self.root = root
-        self.port = free_ports(1)[0]
-        (root / "swift.conf").write_text(SWIFT_CONF)
-        self.device = root / "dev" / "sda"
-        self.device.mkdir(parents=True)
-        self.conf = root / "object-server.conf"
-        user = pwd.getpwuid(os.geteuid()).pw_name
-        self.conf.write_text(
-            f"[DEFAULT]\nbind_ip = 127.0.0.1\nbind_port = {self.port}\nworkers = 2\nuser = {user}\n"
-            f"swift_dir = {root}\ndevices = {root}/dev\nmount_check = false\nlog_requests = false\n"
-            "[pipeline:main]\npipeline = object-server\n[app:object-server]\nuse = egg:swift#object\n"
-        )
-        self.process = None
+        super().__init__(root, "object", SWIFT_CONF)
 
-    def start(self):
-        with open(self.root / "log", "ab") as log:
-            command = [sys.executable, "-m", "swift.cli.object_server", str(self.conf), "-v"]
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-        deadline = time.monotonic() + 30
-        while not answers("127.0.0.1", self.port):
-            assert time.monotonic() < deadline, (self.root / "log").read_text()[-2000:]
-            time.sleep(0.01)
-
-    def kill(self):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        # The last of the workers lets go of the port a moment later.
-        deadline = time.monotonic() + 10
-        while answers("127.0.0.1", self.port):
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-
-    def ask(self, method, name, headers=None, body=None):
-        """An answer; raises OSError or HTTPException when the server dies meanwhile."""
-        policy = "1" if name.startswith("ec") else "0"
-        merged = {"X-Timestamp": f"{time.time():.5f}", "X-Backend-Storage-Policy-Index": policy}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        try:
-            path = f"/sda/{partition_of(name)}/AUTH_a/c/{name}"
-            connection.request(method, path, body, {**merged, **(headers or {})})
-            return Answer(connection.getresponse())
-        finally:
-            connection.close()
+    def ask_of(self, method, name, headers=None, body=None):
+        policy = {"X-Backend-Storage-Policy-Index": "1" if name.startswith("ec") else "0"}
+        path = f"/sda/{partition_of(name)}/AUTH_a/c/{name}"
+        answer = self.ask(method, path, {**policy, **(headers or {})}, body)
+        if "etag" in answer.headers:
+            answer.headers["etag"] = answer.headers["etag"].strip('"')
+        return answer
 
 
 def partition_of(name):
@@ -165,7 +117,7 @@ class Writer(threading.Thread):
     def send(self, wanted, method, name, headers=None, body=None, allowed=()):
         """True when acknowledged, False when the server died, None for an allowed refusal."""
         try:
-            status = self.server.ask(method, name, headers, body).status
+            status = self.server.ask_of(method, name, headers, body).status
         except (OSError, http.client.HTTPException):
             return False
         assert status == wanted or status in allowed, (method, name, status)
@@ -173,7 +125,7 @@ class Writer(threading.Thread):
 
     def check(self):
         for name in self.names:
-            self.ledger.check(name, self.server.ask("GET", name))
+            self.ledger.check(name, self.server.ask_of("GET", name))
 
 
 @pytest.fixture
@@ -272,7 +224,7 @@ def test_of_two_creators_on_two_workers_exactly_one_is_told_that_it_won(tmp_path
             def create(name=f"race{number}", gate=gate, statuses=statuses):
                 gate.wait(10)
                 headers = {"If-None-Match": "*", "Content-Type": "t/p"}
-                statuses.append(server.ask("PUT", name, headers, b"x" * 20).status)
+                statuses.append(server.ask_of("PUT", name, headers, b"x" * 20).status)
 
             threads = [threading.Thread(target=create) for _ in range(2)]
             for thread in threads:
