@@ -81,7 +81,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
         """An account, or a container row in it."""
         target = self.target(request, 3, 4)
         broker = self._broker(target)
-        self.check_space(target)
+        self.check_space(broker)
         if target.path.container is not None:
             return self._put_container(request, target, broker)
         timestamp = request.timestamp
@@ -137,7 +137,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
         target = self.target(request, 3, 3)
         timestamp = request.timestamp
         broker = self._broker(target)
-        self.check_space(target)
+        self.check_space(broker)
         metadata = self._metadata(request, timestamp)
         info = broker.info() if broker.exists else None
         if info is None or info.is_deleted:

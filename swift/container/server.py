@@ -110,7 +110,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         if sync_to is not None:
             self._check_sync_to(sync_to)
         broker = self._broker(target)
-        self.check_space(target)
+        self.check_space(broker)
         if target.path.obj is not None:
             return self._put_object(request, target, broker, timestamp)
         if request.headers.get("x-backend-record-type", "").lower() == records.SHARD:
@@ -275,7 +275,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         if sync_to is not None:
             self._check_sync_to(sync_to)
         broker = self._broker(target)
-        self.check_space(target)
+        self.check_space(broker)
         metadata = self._metadata(request, timestamp)
         self._check_metadata(metadata)
         if not broker.exists or broker.info().is_deleted:
@@ -291,7 +291,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         target = self.target(request, 4, 4)
         request.timestamp  # noqa: B018 -- required, though every row has its own
         broker = self._broker(target)
-        self.check_space(target)
+        self.check_space(broker)
         try:
             body = json.loads(whole_body(request))
             rows = [row_of_mapping(item) for item in (body or ())]

@@ -11,6 +11,7 @@ database runs where it is called.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -21,6 +22,7 @@ from swift.db.connection import DatabaseMissing, Trace, translate
 from swift.db.database import Database, Dialect, Replaced
 from swift.db.files import Place
 from swift.db.transaction import GroupCommit, Run
+from swift.db.watch import Watch
 from swift.platform.disk import Disk
 
 T = TypeVar("T")
@@ -46,6 +48,8 @@ class Engine:
     warn: Callable[[str], None] = _silent
     trace: Trace | None = None
     preallocate: bool = False
+    #: The clock of the filesystem's times, nanoseconds since 1970.
+    now_ns: Callable[[], int] = time.time_ns
 
 
 class _Change:
@@ -71,7 +75,12 @@ class Broker:
         self.place = place
         self.engine = engine
         self.databases: list[Database] = []
-        self._has_pending = False
+        self._watch = Watch(engine.disk, place, engine.now_ns)
+        #: What the watch told when ``databases`` were opened.
+        self._adopted: tuple[str, ...] = ()
+        self._recent = pending.Recent()
+        #: None: nobody has looked yet.
+        self._has_pending: bool | None = None
         self._in_flight = 0
         self._lane = GroupCommit(self._commit, engine.run)
 
@@ -82,18 +91,22 @@ class Broker:
 
         Raises OSError and, from opening a new file, the errors of ``db.connection``.
         """
-        found = files.look(self.engine.disk, self.place)
-        self._has_pending = found.has_pending
+        self._has_pending = None
+        found = self._watch.databases()
         have = self.databases
-        if len(found.databases) == len(have) and all(
-            database.path == path and database.is_current
-            for database, path in zip(have, found.databases, strict=True)
+        if have and found is self._adopted:
+            return True
+        if len(found) == len(have) and all(
+            database.path == path and database.is_current for database, path in zip(have, found, strict=True)
         ):
+            self._adopted = found
             return bool(have)
-        if not found.databases:
+        if not found:
             self.databases = []
             return False
-        self.databases = self._run(self._adopt, found.databases)
+        self.databases = self._run(self._adopt, found)
+        # One that was gone before it could be opened is looked for again next time.
+        self._adopted = found if len(self.databases) == len(found) else ()
         return bool(self.databases)
 
     @property
@@ -144,6 +157,7 @@ class Broker:
     def close(self) -> None:
         """Let go of the files of an idle broker."""
         databases, self.databases = self.databases, []
+        self._recent.forget()
         for database in databases:
             database.close()
 
@@ -184,10 +198,12 @@ class Broker:
     def _append(self, rows: list[Any]) -> None:
         """Add a batch to the pending file, which must not outlive the database."""
         disk, path = self.engine.disk, self.place.pending
-        if not files.look(disk, self.place).databases:
+        if not self._watch.databases():
             raise DatabaseMissing(self.place.file(), "is not there")
-        size = pending.append(disk, path, map(self.dialect.pending_of_row, rows))
-        if size > pending.MERGE_AT_BYTES:
+        data = b"".join(map(pending.encode, map(self.dialect.pending_of_row, rows)))
+        start = pending.append(disk, path, data)
+        self._recent.add(start, data, rows)
+        if start + len(data) > pending.MERGE_AT_BYTES:
             self._merge_big(path)
 
     def _run_change(self, change: _Change) -> None:
@@ -214,7 +230,8 @@ class Broker:
     def _merge_locked(self, change: Callable[[sqlite3.Connection], T] | None) -> T | None:
         """Merge what is pending and apply ``change`` in one transaction, then empty the file."""
         disk, path = self.engine.disk, self.place.pending
-        rows = self._pending_rows(pending.read(disk, path))
+        rows, data = self._recent.split(pending.read(disk, path))
+        rows = rows + self._decoded(data)
         if not rows and change is None:
             return None
 
@@ -226,9 +243,10 @@ class Broker:
         result = self.newest.write_locked(work)
         if rows:
             pending.clear(disk, path)
+            self._recent.forget()
         return result
 
-    def _pending_rows(self, data: bytes) -> list[Any]:
+    def _decoded(self, data: bytes) -> list[Any]:
         rows = []
         for entry in pending.entries(data, self._refuse):
             try:
@@ -244,6 +262,8 @@ class Broker:
 
     def merge_pending(self) -> None:
         """Bring the tables up to date with the pending file."""
+        if self._has_pending is None:
+            self._has_pending = files.has_pending(self.engine.disk, self.place)
         if self._has_pending:
             self._repeat(lambda: self._change(None))
 

@@ -13,7 +13,7 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import uuid4
 
 from swift.base.timestamp import InvalidTimestamp, Timestamp
@@ -27,8 +27,7 @@ from swift.platform.syncing import sync_directory
 SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """The hash directory of a database; ``kind`` is ``accounts`` or ``containers``."""
 
     device_path: str
@@ -70,26 +69,15 @@ class Place:
         return stem.partition("_")[2] or None
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a hash directory holds: database paths from the oldest epoch on, and whether rows are pending."""
-
-    databases: tuple[str, ...]
-    has_pending: bool
-
-
-NOTHING = Found((), False)
-
-
-def look(disk: Disk, place: Place) -> Found:
-    """List a hash directory; raises OSError unless it is simply missing."""
+def look(disk: Disk, place: Place) -> tuple[str, ...]:
+    """The paths of database files from the oldest epoch on; raises OSError unless there is no directory."""
     directory = place.directory
     try:
         names = disk.listdir(directory)
     except (FileNotFoundError, NotADirectoryError):
-        return NOTHING
-    plain, pending = f"{place.name_hash}.db", f"{place.name_hash}.db.pending"
-    found = [(f"{directory}/{plain}", None)] if plain in names else []
+        return ()
+    plain = f"{place.name_hash}.db"
+    found = [f"{directory}/{plain}"] if plain in names else []
     prefix = f"{place.name_hash}_"
     epochs = []
     for name in names:
@@ -99,16 +87,15 @@ def look(disk: Disk, place: Place) -> Found:
             except InvalidTimestamp:
                 continue
     epochs.sort(key=lambda pair: pair[0])
-    databases = tuple(path for path, _ in found) + tuple(path for _, path in epochs)
-    has_pending = bool(databases) and pending in names and _size(disk, f"{directory}/{pending}") > 0
-    return Found(databases, has_pending)
+    return (*found, *(path for _, path in epochs))
 
 
-def _size(disk: Disk, path: str) -> int:
+def has_pending(disk: Disk, place: Place) -> bool:
+    """Whether there are rows to be merged; raises OSError."""
     try:
-        return disk.stat(path).st_size
-    except FileNotFoundError:
-        return 0
+        return disk.stat(place.pending).st_size > 0
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import base64
 import binascii
 import os
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from swift.base.pickles import PickleRefused, restricted_loads
@@ -49,12 +49,12 @@ def encode(entry: tuple[Any, ...]) -> bytes:
     return b":" + base64.b64encode(pickle.dumps(entry, protocol=2))
 
 
-def append(disk: Disk, path: str, rows: Iterable[tuple[Any, ...]]) -> int:
-    """Add rows durably; the size of the file afterwards. Raises OSError: then none may count as stored.
+def append(disk: Disk, path: str, data: bytes) -> int:
+    """Add encoded entries durably; the size of the file before.
 
-    What a failed write left behind is cut off again, so that it cannot spoil the next entry.
+    Raises OSError: then none may count as stored. What a failed write left behind is cut off again, so that
+    it cannot spoil the next entry.
     """
-    data = b"".join(map(encode, rows))
     is_new = False
     try:
         fd = disk.open(path, _APPEND)
@@ -73,7 +73,38 @@ def append(disk: Disk, path: str, rows: Iterable[tuple[Any, ...]]) -> int:
         disk.close(fd)
     if is_new:
         sync_directory(disk, os.path.dirname(path))
-    return size + len(data)
+    return size
+
+
+class Recent:
+    """What this process put into a pending file since it was empty, so that it need not be decoded again.
+
+    It tells the rows of a file only by comparing every byte, so other processes may do as they like.
+    """
+
+    __slots__ = ("_data", "_rows")
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._rows: list[Any] = []
+
+    def add(self, start: int, data: bytes, rows: Sequence[Any]) -> None:
+        """``data``, which says ``rows``, was added to a file of ``start`` bytes."""
+        if start != len(self._data):
+            self.forget()
+        if start == len(self._data):
+            self._data += data
+            self._rows += rows
+
+    def split(self, data: bytes) -> tuple[list[Any], bytes]:
+        """The rows at the start of a file that are known, and the rest of its content."""
+        size = len(self._data)
+        return (self._rows, data[size:]) if data[:size] == self._data else ([], data)
+
+    def forget(self) -> None:
+        """Begin anew with the next entry that is the first one."""
+        self._data = bytearray()
+        self._rows = []
 
 
 def read(disk: Disk, path: str) -> bytes:

@@ -66,7 +66,7 @@ class Arrivals:
         """
         disk, place = self._disk, self._place
         epoch = epoch_in(place, file_name)
-        if not self.has(remote_id) or files.look(disk, place).databases:
+        if not self.has(remote_id) or files.look(disk, place):
             return False
         arrived = Arrived(disk, self.path(remote_id), replica, place, hash_of)
         try:
@@ -163,7 +163,7 @@ class Arrived:
 
         Raises ``DatabaseMissing`` when ``target`` is not the only database there any more.
         """
-        if files.look(self._disk, self._place).databases != (target,):
+        if files.look(self._disk, self._place) != (target,):
             raise DatabaseMissing(target, "is not the only one")
         self._merge_rows(have)
         with Transaction(self._connection, self.path) as connection:

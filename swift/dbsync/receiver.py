@@ -103,8 +103,7 @@ class Receiver:
         return self._replica_of(broker) if broker.refresh() else None
 
     def _names_at(self, place: Place) -> tuple[str, ...] | None:
-        found = files.look(self._app.disk, place)
-        if not found.databases:
+        if not files.look(self._app.disk, place):
             return None
         nameless = self._nameless(place)
         try:

@@ -25,19 +25,24 @@ def is_mount(path: str) -> bool:
 class Devices:
     """The devices below one directory."""
 
-    __slots__ = ("root", "mount_check")
+    __slots__ = ("root", "mount_check", "_paths")
 
     def __init__(self, root: str, *, mount_check: bool = True):
         self.root = root
         self.mount_check = mount_check
+        #: The paths of names that were usable once, which need not be looked through again.
+        self._paths: dict[str, str] = {}
 
     def path(self, device: str) -> str:
         """The directory of ``device``; raises ``DeviceUnavailable`` when it must not be used."""
-        if not device or quote_plus(device) != device or device in (".", ".."):
-            raise DeviceUnavailable(device)
-        path = f"{self.root}/{device}"
+        path = self._paths.get(device)
+        if path is None:
+            if not device or quote_plus(device) != device or device in (".", ".."):
+                raise DeviceUnavailable(device)
+            path = f"{self.root}/{device}"
         if not (is_mount(path) if self.mount_check else os.path.isdir(path)):
             raise DeviceUnavailable(device)
+        self._paths[device] = path
         return path
 
     def names(self) -> list[str]:

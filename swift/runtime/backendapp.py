@@ -162,8 +162,9 @@ class BackendApp:
         if statsd.enabled:
             errors = ".errors" if response.status >= 500 and response.status != 507 else ""
             statsd.timing(f"{request.method}{errors}.timing", seconds)
-        if self.context.access_log is not None and self._is_logged(request):
-            self.context.access_log.write(self._line(request, response, now, seconds))
+        log = self.context.access_log
+        if log is not None and log.is_wanted and self._is_logged(request):
+            log.write(self._line(request, response, now, seconds))
 
     def _is_logged(self, _request: Request) -> bool:
         """Whether a request gets an access line."""

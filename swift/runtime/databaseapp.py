@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from swift.base.entity import EntityPath, NotUTF8, reserved_name_error
 from swift.base.errors import InvalidValue
@@ -34,8 +33,7 @@ B = TypeVar("B", bound=Broker)
 _DEVICE_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.ENODEV))
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """The parts of a storage request's path."""
 
     device: str
@@ -99,10 +97,9 @@ class DatabaseApp(BackendApp, Generic[B]):
         broker.refresh()
         return broker
 
-    def check_space(self, target: Target) -> None:
-        """Refuse writes that would eat into the reserve; raises ``NoSpace``, ``DeviceUnavailable``."""
-        if self.space.enabled:
-            self.space.check(self.context.devices.path(target.device), None)
+    def check_space(self, broker: B) -> None:
+        """Refuse writes that would eat into the reserve; raises ``NoSpace``."""
+        self.space.check(broker.place.device_path, None)
 
     def now(self) -> Timestamp:
         """The clock's time."""

@@ -153,7 +153,7 @@ class DevicePass(DeviceWork):
     def _inodes(self, place: Place) -> list[tuple[str, int]]:
         """Which database files there are; raises OSError."""
         disk = self._duty.disk
-        return [(path, disk.stat(path).st_ino) for path in files.look(disk, place).databases]
+        return [(path, disk.stat(path).st_ino) for path in files.look(disk, place)]
 
     def _quarantine(self, place: Place, found: list[tuple[str, int]], error: DatabaseBroken) -> None:
         """Move a broken database away, if it still is the one that was read; in a disk thread.

@@ -7,6 +7,7 @@ syslog wants, through the ordinary ``Log``.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -40,6 +41,11 @@ class AccessLog:
         self._schedule = schedule
         self._lines: list[str] = []
         self._size = 0
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether lines go anywhere; ask before building one."""
+        return self._fd is not None or self._log.is_enabled(logging.INFO)
 
     def write(self, line: str) -> None:
         """Log one line (without line end)."""

@@ -108,7 +108,7 @@ class World:
     def seen(self, root):
         """What a server sees that starts on this device."""
         place = Place(str(root), self.kind, "1", HASH)
-        if not files.look(self.disk, place).databases:
+        if not files.look(self.disk, place):
             return NOTHING
         broker = self.open(place, Engine())
         if not broker.refresh():

@@ -3,14 +3,19 @@
 import os
 import shutil
 import sqlite3
+import time
 
 import pytest
 
 from swift.base.timestamp import Timestamp
+from swift.container.broker import ContainerBroker
 from swift.container.rows import pending_of_row
 from swift.db import pending
+from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken, DatabaseMissing
 from swift.db.listing import ListingQuery
+from swift.db.watch import REST_NS
+from swift.platform.disk import Disk
 
 
 def names(broker):
@@ -105,6 +110,92 @@ def test_a_replaced_file_is_noticed_by_reads_and_writes(room, row, tmp_path):
     os.replace(copy, broker.newest.path)
     broker.merge_rows([row("new")])
     assert names(broker) == ["new", "old"]
+
+
+def at_rest(room):
+    """A created broker that takes every change of its directory for old, and its disk's listings."""
+    listings = []
+
+    class CountingDisk(Disk):
+        def listdir(self, path):
+            listings.append(path)
+            return super().listdir(path)
+
+    engine = Engine(disk=CountingDisk(), now_ns=lambda: time.time_ns() + 10 * REST_NS)
+    broker = ContainerBroker(room.place, engine, "a", "c")
+    broker.create(Timestamp(1), 0, created_at=Timestamp(1))
+    broker.merge_rows([])
+    broker.refresh()
+    return broker, listings
+
+
+def test_a_directory_at_rest_is_not_listed_again_for_writes_and_reads(room, row):
+    broker, listings = at_rest(room)
+    broker.put_rows([row("first")])
+    assert names(broker) == ["first"]
+    # The first merge made a journal.
+    broker.refresh()
+    listings.clear()
+    for n in range(3):
+        broker.refresh()
+        broker.put_rows([row(f"o{n}")])
+        assert len(names(broker)) == n + 2
+    assert listings == []
+
+
+def test_a_file_that_was_replaced_in_a_directory_at_rest_is_noticed(room, row, tmp_path):
+    broker, listings = at_rest(room)
+    broker.put_rows([row("old")])
+    assert names(broker) == ["old"]
+    other = tmp_path / "other.db"
+    shutil.copy(broker.newest.path, other)
+    mark = os.stat(room.place.directory).st_ctime_ns
+    while os.stat(room.place.directory).st_ctime_ns == mark:
+        spare = tmp_path / "spare.db"
+        shutil.copy(other, spare)
+        os.replace(spare, broker.newest.path)
+    before = broker.newest
+    assert names(broker) == ["old"]
+    assert broker.newest is not before
+    broker.put_rows([row("new")])
+    assert names(broker) == ["new", "old"]
+
+
+def test_rows_merged_from_memory_are_those_that_others_would_read(room, row):
+    ours = room.created()
+    rows = [
+        row("a"),
+        row("a", time=3, content_type="text/html; swift_bytes=7"),
+        row("b", ctype_timestamp=Timestamp(4).internal, meta_timestamp=Timestamp(5).internal),
+        row("\u00e9\ufffd", deleted=1, storage_policy_index=3),
+    ]
+    ours.put_rows(rows[:2])
+    ours.put_rows(rows[2:])
+    left = pending.read(room.disk, room.place.pending)
+    ours.merge_pending()
+    expected = ours.read(lambda c: c.execute("SELECT * FROM object ORDER BY name").fetchall())
+    shutil.rmtree(room.place.directory)
+    theirs = room.created()
+    with open(room.place.pending, "wb") as file:
+        file.write(left)
+    theirs.refresh()
+    found = theirs.read(lambda c: c.execute("SELECT * FROM object ORDER BY name").fetchall())
+    assert [r[1:] for r in found] == [r[1:] for r in expected]
+    assert len(found) == 3
+
+
+def test_rows_of_two_processes_in_turn_are_all_merged(room, row):
+    ours, theirs = room.created(), room.broker()
+    for n in range(3):
+        ours.put_rows([row(f"ours{n}")])
+        theirs.put_rows([row(f"theirs{n}")])
+    ours.put_rows([row("ours3")])
+    assert len(names(ours)) == 7
+    theirs.put_rows([row("theirs3")])
+    ours.put_rows([row("ours4")])
+    assert len(names(theirs)) == 9
+    ours.put_rows([row("ours5")])
+    assert len(names(ours)) == 10
 
 
 def test_a_removed_directory_is_a_missing_database(room, row):

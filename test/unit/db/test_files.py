@@ -31,7 +31,7 @@ def test_a_path_says_which_place_it_belongs_to():
 
 def test_files_are_found_from_the_oldest_epoch_on(tmp_path):
     where = place(tmp_path)
-    assert files.look(Disk(), where) == files.NOTHING
+    assert files.look(Disk(), where) == ()
     os.makedirs(where.directory)
     for name in (
         f"{HASH}_0000000020.00000.db",
@@ -43,15 +43,15 @@ def test_files_are_found_from_the_oldest_epoch_on(tmp_path):
         open(f"{where.directory}/{name}", "wb").close()
     open(f"{where.directory}/{HASH}_notatime.db", "wb").close()
     found = files.look(Disk(), where)
-    assert [where.epoch_of(path) for path in found.databases] == [
+    assert [where.epoch_of(path) for path in found] == [
         None,
         "0000000003.00000",
         "0000000020.00000",
     ]
-    assert not found.has_pending
+    assert not files.has_pending(Disk(), where)
     with open(where.pending, "wb") as file:
         file.write(b":x")
-    assert files.look(Disk(), where).has_pending
+    assert files.has_pending(Disk(), where)
 
 
 def test_pending_without_database_counts_for_nothing(tmp_path):
@@ -59,7 +59,7 @@ def test_pending_without_database_counts_for_nothing(tmp_path):
     os.makedirs(where.directory)
     with open(where.pending, "wb") as file:
         file.write(b":x")
-    assert files.look(Disk(), where) == files.NOTHING
+    assert files.look(Disk(), where) == ()
 
 
 def test_quarantine_moves_the_directory_and_survives_collisions(tmp_path):

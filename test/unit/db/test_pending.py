@@ -81,10 +81,11 @@ class FailingSync(Disk):
 
 def test_a_failed_sync_is_an_error_and_leaves_the_file_as_it_was(tmp_path):
     path = str(tmp_path / "p")
-    size = pending.append(Disk(), path, [ACCOUNT_ROW])
+    entry = pending.encode(ACCOUNT_ROW)
+    assert pending.append(Disk(), path, entry) == 0
     with pytest.raises(OSError, match="injected"):
-        pending.append(FailingSync(), path, [OBJECT_ROW])
-    assert os.path.getsize(path) == size
+        pending.append(FailingSync(), path, pending.encode(OBJECT_ROW))
+    assert pending.append(Disk(), path, entry) == os.path.getsize(path) // 2 == len(entry)
 
 
 class Recorder(Disk):
@@ -103,8 +104,8 @@ class Recorder(Disk):
 def test_a_new_file_has_its_name_synced_too(tmp_path):
     disk = Recorder()
     path = str(tmp_path / "p")
-    pending.append(disk, path, [ACCOUNT_ROW])
-    pending.append(disk, path, [ACCOUNT_ROW])
+    pending.append(disk, path, pending.encode(ACCOUNT_ROW))
+    pending.append(disk, path, pending.encode(ACCOUNT_ROW))
     assert disk.calls == ["data", "directory", "data"]
     assert pending.read(disk, path) == ACCOUNT_ENTRY.replace(b"\n", b"") * 2 or read(
         pending.read(disk, path)
@@ -113,7 +114,34 @@ def test_a_new_file_has_its_name_synced_too(tmp_path):
 
 def test_clearing_keeps_the_file(tmp_path):
     path = str(tmp_path / "p")
-    pending.append(Disk(), path, [ACCOUNT_ROW])
+    pending.append(Disk(), path, pending.encode(ACCOUNT_ROW))
     pending.clear(Disk(), path)
     assert os.path.getsize(path) == 0
     assert pending.read(Disk(), str(tmp_path / "none")) == b""
+
+
+def test_rows_added_since_the_file_was_empty_are_known_by_their_bytes():
+    recent = pending.Recent()
+    assert recent.split(b":ours") == ([], b":ours")
+    recent.add(0, b":a", ["a"])
+    recent.add(2, b":b:c", ["b", "c"])
+    assert recent.split(b":a:b:c") == (["a", "b", "c"], b"")
+    assert recent.split(b":a:b:c:theirs") == (["a", "b", "c"], b":theirs")
+
+
+@pytest.mark.parametrize("data", [b"", b":", b":a:b:", b":a:b:d", b":theirs:a:b:c"])
+def test_a_file_that_others_changed_is_decoded_whole(data):
+    recent = pending.Recent()
+    recent.add(0, b":a:b:c", ["a", "b", "c"])
+    assert recent.split(data) == ([], data)
+
+
+def test_what_follows_the_entry_of_another_process_is_not_remembered():
+    recent = pending.Recent()
+    recent.add(0, b":a", ["a"])
+    recent.add(9, b":b", ["b"])
+    assert recent.split(b":a:theirs:b") == ([], b":a:theirs:b")
+    recent.add(0, b":c", ["c"])
+    assert recent.split(b":c") == (["c"], b"")
+    recent.add(0, b":d", ["d"])
+    assert recent.split(b":d") == (["d"], b"")

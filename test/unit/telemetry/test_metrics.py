@@ -1,10 +1,11 @@
 """The Prometheus page, of one process and of all workers; access lines in batches."""
 
+import logging
 import os
 
 from swift.runtime.metricspage import SLOT_BYTES, MetricsBoard
 from swift.telemetry.accesslog import AccessLog, common_log_time
-from swift.telemetry.log import silent_log
+from swift.telemetry.log import Log, silent_log
 from swift.telemetry.metrics import Registry
 
 
@@ -87,6 +88,15 @@ def test_lines_leave_in_batches_and_the_rest_at_a_flush():
     log.write("lost, and no request fails of it")
     log.flush()
     os.close(write_end)
+
+
+def test_lines_are_wanted_on_a_console_and_where_events_are_logged():
+    quiet, talkative = logging.getLogger("test.access.quiet"), logging.getLogger("test.access.talkative")
+    quiet.setLevel(logging.ERROR)
+    talkative.setLevel(logging.INFO)
+    assert not AccessLog(Log(quiet)).is_wanted
+    assert AccessLog(Log(talkative)).is_wanted
+    assert AccessLog(Log(quiet), fd=2).is_wanted
 
 
 def test_times_of_backend_lines_are_utc():
