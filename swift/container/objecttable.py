@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from swift.container.rows import ObjectRow, merge
-from swift.container.schema import COUNTING_TRIGGERS
+from swift.container.schema import COUNTING_TRIGGERS, INSERT_TRIGGER
 from swift.db.connection import chexor_all
-from swift.db.syncpoints import set_sync
 from swift.db.triggers import without_triggers
 
 _KEYS = (*("ROWID", "name", "created_at", "size", "content_type", "etag", "deleted", "storage_policy_index"),)
@@ -28,7 +27,11 @@ def merge_rows(connection: sqlite3.Connection, rows: Sequence[ObjectRow]) -> Non
 
 
 def _merge_chunk(connection: sqlite3.Connection, rows: Sequence[ObjectRow]) -> None:
-    have = _existing(connection, {row.name for row in rows})
+    names = {row[0] for row in rows}
+    have = _existing(connection, names)
+    if not have and len(names) == len(rows):
+        _replace_rows(connection, (), [row.packed() for row in rows])
+        return
     merged: dict[tuple[str, int], ObjectRow] = {}
     for row in rows:
         key = row.key
@@ -50,7 +53,8 @@ def _replace_rows(
     if len(new) < BULK:
         _write_rows(connection, gone, new)
         return
-    with without_triggers(connection, COUNTING_TRIGGERS):
+    # Each trigger that is taken out and put back is a change of the schema, which costs as much as many rows.
+    with without_triggers(connection, COUNTING_TRIGGERS if gone else (INSERT_TRIGGER,)):
         _write_rows(connection, gone, new)
     _count(connection, [row for _, row in gone], new)
 
@@ -83,8 +87,8 @@ def _count(connection: sqlite3.Connection, gone: Sequence[ObjectRow], new: Seque
             (policy_index, count, size),
         )
     (old,) = connection.execute("SELECT hash FROM container_info").fetchone()
-    pairs = [(row[0], row[1]) for rows in (gone, new) for row in rows]
-    connection.execute("UPDATE container_info SET hash = ?", (chexor_all(old, pairs),))
+    texts = [f"{row[0]}-{row[1]}" for rows in (gone, new) for row in rows]
+    connection.execute("UPDATE container_info SET hash = ?", (chexor_all(old, texts),))
 
 
 def _existing(
@@ -108,13 +112,6 @@ def _any_between(connection: sqlite3.Connection, first: str, last: str) -> bool:
         "SELECT 1 FROM object WHERE deleted IN (0, 1) AND name BETWEEN ? AND ? LIMIT 1", (first, last)
     )
     return found.fetchone() is not None
-
-
-def merge_items(connection: sqlite3.Connection, items: Sequence[tuple[int, ObjectRow]], source: str) -> None:
-    """Merge replicated (ROWID there, row) pairs and remember how far ``source`` came."""
-    merge_rows(connection, [row for _, row in items])
-    if items:
-        set_sync(connection, source, items[-1][0], incoming=True)
 
 
 def items_since(connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, Any]]:

@@ -16,12 +16,13 @@ from swift.base.timestamp import Timestamp
 from swift.container import objecttable, shardtable
 from swift.container.broker import TABLE, ContainerBroker, ContainerInfo, set_policy
 from swift.container.policyconflict import PolicyClaim, wins
-from swift.container.rows import row_of_mapping
+from swift.container.rows import rows_of_mappings
 from swift.container.shardtable import ShardQuery
 from swift.db import stat
 from swift.db.broker import Engine
 from swift.db.files import Place
 from swift.db.schema import max_row
+from swift.db.syncpoints import set_sync
 from swift.dbsync.protocol import RemoteState, row_ids
 from swift.dbsync.reclaim import OldThings
 from swift.dbsync.replica import Replica
@@ -134,11 +135,9 @@ class ContainerReplica(Replica):
 
     def merge_items(self, connection: sqlite3.Connection, items: Sequence[Any], source: str | None) -> None:
         """See ``Replica.merge_items``."""
-        rows = [row_of_mapping(item) for item in items]
-        if source is None:
-            objecttable.merge_rows(connection, rows)
-        else:
-            objecttable.merge_items(connection, list(zip(row_ids(items), rows, strict=True)), source)
+        objecttable.merge_rows(connection, rows_of_mappings(items))
+        if items and source is not None:
+            set_sync(connection, source, row_ids(items)[-1], incoming=True)
 
     # --- facts -------------------------------------------------------------------------------------
 

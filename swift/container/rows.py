@@ -7,7 +7,8 @@ idempotent: replicas converge whatever order the rows arrive in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import starmap
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ _SWIFT_BYTES = "swift_bytes="
 _PLAIN = itemgetter(
     *("name", "created_at", "size", "content_type", "etag", "deleted", "storage_policy_index")
 )
+_TIMES = frozenset(("ctype_timestamp", "meta_timestamp"))
 _SIZE_MAX = (1 << 63) - 1
 
 
@@ -83,7 +85,7 @@ def row_of_mapping(values: Any) -> ObjectRow:
     """A row from a JSON object (UPDATE, merge_items); raises ``InvalidValue``."""
     if type(values) is not dict and not isinstance(values, Mapping):
         raise InvalidValue("an object row must be an object")
-    return _plain(values) or _checked(
+    return _checked(
         values.get("name"),
         values.get("created_at"),
         values.get("size", 0),
@@ -96,29 +98,48 @@ def row_of_mapping(values: Any) -> ObjectRow:
     )
 
 
-def _plain(values: Mapping[str, Any]) -> ObjectRow | None:
-    """The row of a message as nodes send them, in a fraction of the time; None for what must be looked at."""
+def rows_of_mappings(items: Sequence[Any]) -> list[ObjectRow]:
+    """``row_of_mapping`` of many, which costs a third as long as they are as nodes send them."""
     try:
-        name, created_at, size, content_type, etag, deleted, policy_index = _PLAIN(values)
-        if (
-            (deleted == 0 or deleted == 1)
-            and type(deleted) is type(size) is type(policy_index) is int
-            and f"{name}{content_type}{etag}".isascii()
-            and type(name) is type(content_type) is type(etag) is type(created_at) is str
-            and name
-            and len(created_at) == 16
-            and created_at[10] == "."
-            and f"{created_at[:10]}{created_at[11:]}".isdecimal()
-            and created_at.isascii()
-            and -_SIZE_MAX <= size <= _SIZE_MAX
-            and 0 <= policy_index <= _SIZE_MAX
-            and "ctype_timestamp" not in values
-            and "meta_timestamp" not in values
-        ):
-            return ObjectRow(name, created_at, size, content_type, etag, deleted, policy_index)
-    except (KeyError, TypeError):
+        rows = list(starmap(ObjectRow, map(_PLAIN, items)))
+        if _has_plain_columns(rows) and _TIMES.isdisjoint(set().union(*items)):
+            return rows
+    except (KeyError, TypeError, UnicodeEncodeError):
+        # Whatever it is, looking at each of them tells what to do about it.
         pass
-    return None
+    return [row_of_mapping(item) for item in items]
+
+
+def _has_plain_columns(rows: Sequence[ObjectRow]) -> bool:
+    """Whether ``_checked`` would leave all of them as they are; looks at columns, because there are few.
+
+    Raises TypeError, UnicodeEncodeError and ``InvalidTimestamp`` for some that are not.
+    """
+    if not rows:
+        return True
+    names, created, sizes, content_types, etags, deleted, policies, *_ = zip(*rows, strict=True)
+    for texts in (names, content_types, etags):
+        "".join(texts).encode("utf-8")
+    numbers = (*sizes, *deleted, *policies)
+    if not all(names) or set(map(type, numbers)) != {int} or not {0, 1}.issuperset(deleted):
+        return False
+    if min(numbers) < -_SIZE_MAX or max(numbers) > _SIZE_MAX:
+        return False
+    return _are_times(created)
+
+
+def _are_times(texts: Sequence[str]) -> bool:
+    """Whether each is a packed timestamp; raises ``InvalidTimestamp`` or TypeError when one is not."""
+    usual = [text for text in texts if len(text) == 16]
+    if len(usual) < len(texts):
+        for text in texts:
+            if len(text) != 16:
+                decode_timestamps(text)
+    joined = "".join(usual)
+    digits = joined.replace(".", "")
+    if joined[10::16] == "." * len(usual) and len(digits) == 15 * len(usual) and digits.isdecimal():
+        return joined.isascii()
+    return not usual
 
 
 def row_of_pending(entry: tuple[Any, ...]) -> ObjectRow:

@@ -70,7 +70,8 @@ END
 """,
 )
 
-COUNTING_TRIGGERS = ("object_insert_policy_stat", "object_delete_policy_stat")
+INSERT_TRIGGER = "object_insert_policy_stat"
+COUNTING_TRIGGERS = (INSERT_TRIGGER, "object_delete_policy_stat")
 
 #: Column → declaration, in the order of the table.
 INFO_COLUMNS = {

@@ -28,7 +28,7 @@ from swift.container.broker import (
     WrongPolicy,
 )
 from swift.container.replication import ContainerReplica
-from swift.container.rows import ObjectRow, row_of_mapping, tombstone
+from swift.container.rows import ObjectRow, rows_of_mappings, tombstone
 from swift.container.settings import ContainerSettings
 from swift.db import metadata as meta
 from swift.db.stat import as_timestamp
@@ -294,7 +294,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         self.check_space(broker)
         try:
             body = json.loads(whole_body(request))
-            rows = [row_of_mapping(item) for item in (body or ())]
+            rows = rows_of_mappings(body or ())
         except (ValueError, TypeError, RecursionError) as error:
             return error_response(400, str(error), content_type=TEXT)
         if not broker.exists:

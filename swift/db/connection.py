@@ -91,11 +91,11 @@ def chexor(old: str, name: str, text: str) -> str:
     return f"{int(old, 16) ^ int.from_bytes(digest):032x}"
 
 
-def chexor_all(old: str, pairs: Iterable[tuple[str, str]]) -> str:
-    """``chexor`` over many (name, text) pairs, of rows that come or go alike."""
+def chexor_all(old: str, texts: Iterable[str]) -> str:
+    """``chexor`` over many texts ``name-text``, of rows that come or go alike."""
     total = int(old, 16)
-    for name, text in pairs:
-        data = f"{name}-{text}".encode("utf-8", "surrogateescape")
+    for text in texts:
+        data = text.encode("utf-8", "surrogateescape")
         total ^= int.from_bytes(md5(data, usedforsecurity=False).digest())
     return f"{total:032x}"
 

@@ -12,7 +12,6 @@ from swift.container import objecttable
 from swift.container.rows import ObjectRow, tombstone
 from swift.container.schema import create_tables
 from swift.db.connection import chexor
-from swift.db.syncpoints import get_sync
 
 
 def database():
@@ -120,14 +119,6 @@ def test_changes_are_read_in_the_order_they_were_made():
     assert list(changes[0]) == [
         "ROWID", "name", "created_at", "size", "content_type", "etag", "deleted", "storage_policy_index",
     ]  # fmt: skip
-
-
-def test_replicated_rows_remember_how_far_their_source_came():
-    connection = database()
-    objecttable.merge_items(connection, [(7, row("a", 1)), (9, row("b", 1))], "peer")
-    assert get_sync(connection, "peer", incoming=True) == 9
-    objecttable.merge_items(connection, [], "peer")
-    assert get_sync(connection, "peer", incoming=True) == 9
 
 
 def test_only_old_tombstones_are_reclaimed_page_by_page():

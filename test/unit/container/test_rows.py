@@ -11,6 +11,7 @@ from swift.container.rows import (
     merge,
     row_of_mapping,
     row_of_pending,
+    rows_of_mappings,
     split_swift_bytes,
     tombstone,
 )
@@ -162,3 +163,75 @@ def test_malformed_pending_tuples_are_refused():
     for entry in ((), ("o",) * 5, ("o",) * 10, (None, t(1), 5, "a/b", "e", 0)):
         with pytest.raises(InvalidValue):
             row_of_pending(entry)
+
+
+def one_by_one(items):
+    return [row_of_mapping(item) for item in items]
+
+
+PLAIN = {
+    "ROWID": 3,
+    "name": "o",
+    "created_at": t(10),
+    "size": 5,
+    "content_type": "text/plain",
+    "etag": "e1",
+    "deleted": 0,
+    "storage_policy_index": 0,
+}
+STRANGE = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(min_value=-(1 << 64), max_value=1 << 64),
+    st.floats(allow_nan=False),
+    st.text(max_size=3),
+    st.sampled_from(
+        ["5", "\ud800", t(3), t(3) + "+1f", t(3) + "_1", "0000000001,00000", "\u0660" * 16, "0." * 8]
+    ),
+    st.lists(st.integers(), max_size=1),
+)
+CHANGES = st.dictionaries(
+    st.sampled_from([*PLAIN, "ctype_timestamp", "meta_timestamp", "other"]), STRANGE, max_size=2
+)
+ITEMS = st.lists(
+    st.builds(
+        lambda changes, gone: {k: v for k, v in (PLAIN | changes).items() if k != gone},
+        CHANGES,
+        st.sampled_from([None] * 9 + list(PLAIN)),
+    ),
+    max_size=4,
+)
+
+
+@given(ITEMS)
+def test_many_rows_are_read_like_each_of_them(items):
+    try:
+        expected = one_by_one(items)
+    except InvalidValue:
+        with pytest.raises(InvalidValue):
+            rows_of_mappings(items)
+    else:
+        found = rows_of_mappings(items)
+        assert found == expected
+        assert [list(map(type, row)) for row in found] == [list(map(type, row)) for row in expected]
+
+
+@pytest.mark.parametrize("changes", [
+    {"name": "\u00e9"},
+    {"created_at": t(10) + "+1f+2"},
+    {"created_at": t(10) + "_0000000000000001"},
+    {"deleted": 1, "size": -5, "storage_policy_index": 7},
+])  # fmt: skip
+def test_one_unusual_row_among_many(changes):
+    items = [PLAIN, PLAIN | changes, PLAIN | {"name": "p"}]
+    assert rows_of_mappings(items) == one_by_one(items)
+
+
+@pytest.mark.parametrize("values", BAD, ids=repr)
+def test_a_malformed_row_among_many_is_refused(values):
+    with pytest.raises(InvalidValue):
+        rows_of_mappings([PLAIN, values, PLAIN])
+
+
+def test_no_rows_are_no_rows():
+    assert rows_of_mappings([]) == rows_of_mappings(()) == []
