@@ -50,7 +50,9 @@ def split_path(raw: str, minimum: int, maximum: int, *, rest_with_last: bool = F
         parts.pop()
     if not minimum <= len(parts) <= maximum or "" in parts:
         raise BadPath(f"Invalid path: {raw}")
-    decoded: list[str | None] = [decode_path(part) for part in parts]
+    # Nearly every path is its own decoded form.
+    is_plain = "%" not in raw and raw.isascii()
+    decoded: list[str | None] = [*parts] if is_plain else [decode_path(part) for part in parts]
     decoded.extend([None] * (maximum - len(decoded)))
     return decoded
 
@@ -91,6 +93,8 @@ def reserved_name_error(path: EntityPath, auto_create_prefix: str = ".") -> str 
     A name with NUL anywhere must start with it; object and container must both be reserved or both
     not. The object rules do not hold in accounts that begin with ``auto_create_prefix``.
     """
+    if RESERVED not in "".join(filter(None, path)):
+        return None
     for kind, name in zip(("account", "container"), path, strict=False):
         if name and RESERVED in name and not name.startswith(RESERVED):
             return f"Invalid reserved-namespace {kind}"

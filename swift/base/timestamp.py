@@ -66,6 +66,7 @@ class Timestamp:
     offset: int
 
     def __init__(self, value: Any, offset: int = 0):
+        normal = None
         try:
             if isinstance(value, str):
                 seconds, separator, extra = value.partition("_")
@@ -76,6 +77,8 @@ class Timestamp:
                 whole, ticks = seconds[:10], seconds[11:]
                 if len(seconds) == 16 and seconds[10] == "." and whole.isdigit() and ticks.isdigit():
                     raw = int(whole) * TICKS_PER_SECOND + int(ticks)
+                    # Other digits than ASCII's are read but not written.
+                    normal = seconds if seconds.isascii() else None
                 else:
                     raw = _ticks(seconds)
             elif isinstance(value, Timestamp):
@@ -88,7 +91,7 @@ class Timestamp:
             raise InvalidTimestamp(value)
         self.raw = raw
         self.offset = offset
-        self._normal: str | None = None
+        self._normal: str | None = normal
 
     @classmethod
     def from_raw(cls, raw: int, offset: int = 0) -> Timestamp:

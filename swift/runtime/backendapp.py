@@ -30,6 +30,8 @@ from swift.runtime.diskcalls import DiskPools
 from swift.telemetry.accesslog import AccessLog, common_log_time
 from swift.telemetry.telemetry import Telemetry
 
+_DOTS = frozenset((".", ".."))
+
 Handler = Callable[[Request], Response]
 
 
@@ -193,7 +195,8 @@ def split_backend_path(request: Request, minimum: int, maximum: int) -> list[Any
         raise
     except ValueError as error:
         raise HTTPError(400, str(error), content_type=TEXT)
-    for noun, part in zip(("device", "partition"), parts, strict=False):
-        if part in (".", ".."):
-            raise HTTPError(400, f"Invalid {noun}: {part}", content_type=TEXT)
+    device, partition = parts[:2]
+    if device in _DOTS or partition in _DOTS:
+        problem = f"device: {device}" if device in _DOTS else f"partition: {partition}"
+        raise HTTPError(400, f"Invalid {problem}", content_type=TEXT)
     return parts

@@ -78,7 +78,8 @@ def test_the_paste_factory_reads_its_configuration(tmp_path):
 
 def test_requests_of_replication_are_logged_for_developers_only(bench):
     lines = []
-    bench.context.access_log = type("Lines", (), {"write": lambda _self, line: lines.append(line)})()
+    members = {"is_wanted": True, "write": lambda _self, line: lines.append(line)}
+    bench.context.access_log = type("Lines", (), members)()
     bench.ask("PUT", body=b"x")
     bench.ask("REPLICATE", "/sda/1")
     bench.ask("GET", headers={"x-backend-replication": "true"})
