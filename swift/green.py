@@ -27,6 +27,8 @@ import greenlet
 with warnings.catch_warnings():
     # Its end of life upstream is known and the reason for this file.
     warnings.simplefilter("ignore")
+    # Its resolver of names weighs 11 MiB in every process; ``cluster.hosts`` asks the system's in a thread.
+    os.environ.setdefault("EVENTLET_NO_GREENDNS", "yes")
     import eventlet
     import eventlet.patcher
 from eventlet import hubs as _hubs
