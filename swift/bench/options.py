@@ -17,7 +17,7 @@ def parser(name: str, description: str | None, *, seconds: float) -> argparse.Ar
     made.add_argument("--root", type=Path, default=root, help=f"where all is put ({root})")
     made.add_argument("--peer", type=Path, help="environment with the peer; made below --root when absent")
     made.add_argument(
-        "--xfs", action="store_true", help="measure on XFS, in a 16 GiB image below --root; needs root"
+        "--xfs", action="store_true", help="measure on XFS, in a 32 GiB image below --root; needs root"
     )
     made.add_argument("--seconds", type=type(seconds), default=seconds, help="length of one measurement")
     made.add_argument("--rounds", type=int, default=3, help="measurements of each row")

@@ -10,7 +10,7 @@ from pathlib import Path
 from swift.base.errors import ConfigError
 from swift.cli.aio.make import check_xfs
 
-IMAGE_BYTES = 16 << 30
+IMAGE_BYTES = 32 << 30
 
 
 @contextmanager

@@ -158,10 +158,6 @@ class Disk:
         """
         _library.sync_file_range(fd, offset, length, _WRITE)
 
-    def start_readahead(self, fd: int, offset: int, length: int) -> None:
-        """Have the kernel read these bytes ahead of those who will ask for them; a hint."""
-        os.posix_fadvise(fd, offset, length, os.POSIX_FADV_WILLNEED)
-
     def sync_filesystem(self, fd: int) -> None:
         """Make everything on the filesystem of ``fd`` durable.
 

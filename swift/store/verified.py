@@ -23,8 +23,6 @@ from swift.store.sidecar import SIDECAR_ATTRIBUTE, SMALL_BYTES, Sidecar
 
 #: From this size on the MD5 costs more than to remember that it was right.
 REMEMBERED_BYTES = 8 << 10
-#: How far the kernel reads ahead of a chunk that is being checked.
-READAHEAD_BYTES = 4 << 20
 #: A run of verified chunks is sent in ranges of this size, so that no other request waits long.
 RANGE_BYTES_MAX = 8 << 20
 #: How far apart the pages are that tell whether a chunk is in memory.
@@ -132,7 +130,6 @@ class FileObject:
                 position = end
                 continue
             end = min(stop, (position // chunk + 1) * chunk)
-            self._disk.start_readahead(self._fd, end, READAHEAD_BYTES)
             for number, data in self._checked(sidecar, position, end):
                 self._recent.add(file, number)
                 if not self._is_at_hand(file, chunk, position):
