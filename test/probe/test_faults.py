@@ -100,12 +100,7 @@ def assert_readable(cluster, bodies):
 
 def device_files(cluster, pattern):
     """Files of all devices that match."""
-    return [
-        path
-        for node in cluster.plan.node_numbers()
-        for path in cluster.device_path(node).glob(pattern)
-        if path.is_file()
-    ]
+    return [path for path in cluster.files(pattern) if path.is_file()]
 
 
 def assert_nothing_torn(cluster):

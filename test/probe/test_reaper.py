@@ -19,12 +19,7 @@ def cluster(tmp_path):
 
 def living(cluster):
     """Object files other than tombstones."""
-    return [
-        path
-        for node in cluster.plan.node_numbers()
-        for path in cluster.device_path(node).glob("objects*/*/*/*/*")
-        if not path.name.endswith(".ts")
-    ]
+    return [path for path in cluster.files("objects*/*/*/*/*") if path.suffix != ".ts"]
 
 
 def test_a_deleted_account_is_emptied_by_the_daemons_though_servers_were_dead(cluster):

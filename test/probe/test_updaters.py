@@ -38,11 +38,7 @@ def rows(cluster, container):
 
 
 def pendings(cluster):
-    return [
-        path
-        for node in cluster.plan.node_numbers()
-        for path in cluster.device_path(node).glob("async_pending*/*/*")
-    ]
+    return cluster.files("async_pending*/*/*")
 
 
 def recon(cluster, node, server_type):

@@ -1,11 +1,13 @@
 """A live cluster for tests: the all-in-one plan on free ports in a temporary folder."""
 
+import glob
 import http.client
 import json
 import os
 import shutil
 import signal
 import time
+from pathlib import Path
 from urllib.parse import quote
 
 from swift.cli.aio.make import make_cluster
@@ -108,6 +110,12 @@ class LiveCluster:
 
     def device_path(self, node):
         return self.plan.devices(node) / self.plan.device(node)
+
+    def files(self, pattern):
+        """What matches on any device, while servers may be adding and removing."""
+        devices = map(self.device_path, self.plan.node_numbers())
+        # ``Path.glob`` fails when a directory goes away under it.
+        return [Path(path) for device in devices for path in glob.glob(f"{device}/{pattern}")]
 
     def lose_device(self, node):
         """Take a device away as an unmount would."""
