@@ -1,22 +1,21 @@
 """Green threads: the only file that knows eventlet, so that it can be exchanged here.
 
 A process runs one event loop (the *hub*). Code that would block hands the loop over: ``sleep``, waiting
-for a socket (``wait_readable``, ``wait_writable``), the small synchronisers below, or ``ThreadPool.call``
-for system calls that may block. Deadlines are absolute ``time.monotonic()`` seconds; one sweep looks
-after all waiting green threads, so a deadline costs a dictionary entry instead of a timer.
+for a socket (``wait_readable``, ``wait_writable``), the small synchronisers below, or ``Handover.wait`` for
+the result of another operating system thread (``platform.threads``). Deadlines are absolute
+``time.monotonic()`` seconds; one sweep looks after all waiting green threads, so a deadline costs a
+dictionary entry instead of a timer.
 
 It refuses to know HTTP, disks or configuration.
 """
 
 from __future__ import annotations
 
-import _queue
 import os
 import select
 import socket as _plain_socket
 import sys
 import time
-import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -45,8 +44,16 @@ _ONESHOT = select.EPOLLONESHOT
 _READABLE = select.EPOLLIN | select.EPOLLRDHUP | _ONESHOT
 _WRITABLE = select.EPOLLOUT | _ONESHOT
 
-#: The socket class that stays unpatched; everything here uses non-blocking plain sockets.
+#: How many events of descriptors are taken from the kernel at once.
+_EVENTS_MAX = 128
+#: How often in a row calls that were made ready by others run before descriptors are looked at.
+_READY_ROUNDS = 4
+#: How many green threads without work are kept for the next one.
+_IDLE_MAX = 32
+
+#: The socket and thread classes that stay unpatched; sockets here are non-blocking.
 PlainSocket = _socket.socket
+PlainThread = _threading.Thread
 #: Blocks; for threads of a ``ThreadPool``.
 blocking_getaddrinfo = _socket.getaddrinfo
 _plain_sleep = time.sleep
@@ -68,6 +75,7 @@ def patch() -> None:
 def use_hub() -> None:
     """Take our event loop for this process; a forked worker calls this to get its own."""
     _hubs.use_hub(_Hub)
+    _here.hub = _hubs.get_hub()
 
 
 def sleep(seconds: float = 0.0) -> None:
@@ -124,9 +132,25 @@ def spawn(function: Callable[..., Any], *args: Any) -> Task:
 
 
 def spawn_detached(function: Callable[..., Any], *args: Any) -> None:
-    """Start a green thread nobody waits for; it must handle its own errors."""
-    _our_hub()
-    eventlet.spawn_n(function, *args)
+    """Start a green thread nobody waits for; it must handle its own errors.
+
+    One that has ended is used again: a new one costs fresh memory for its stack.
+    """
+    hub = _our_hub()
+    worker = hub.idle.pop() if hub.idle else greenlet.greenlet(_work, hub.greenlet)
+    hub.ready.append((worker.switch, (function, args)))
+
+
+def _work(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """The life of a detached green thread: one call after the other, until one fails."""
+    hub, current = _our_hub(), greenlet.getcurrent()
+    while True:
+        function(*args)
+        del function, args
+        if len(hub.idle) >= _IDLE_MAX:
+            return
+        hub.idle.append(current)
+        function, args = hub.greenlet.switch()
 
 
 def spawn_after(seconds: float, function: Callable[..., Any], *args: Any) -> Task:
@@ -173,31 +197,22 @@ class Event:
     def set(self) -> None:
         """Wake all who wait; later calls do nothing."""
         self.is_set = True
-        waiters, self._waiters = self._waiters, []
-        if waiters:
-            _hubs.get_hub().schedule_call_global(0, self._wake, waiters)
-
-    def _wake(self, waiters: list[Any]) -> None:
-        try:
-            while waiters:
-                # One that was killed or timed out in between has left those who are parked.
-                if (waiter := waiters.pop(0)) in _parked:
-                    waiter.switch()
-        finally:
-            # What ends a green thread is raised here; the others must wake all the same.
-            if waiters:
-                _hubs.get_hub().schedule_call_global(0, self._wake, waiters)
+        if self._waiters:
+            waiters, self._waiters = self._waiters, []
+            ready = _our_hub().ready
+            for waiter in waiters:
+                ready.append((_wake, (waiter,)))
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until it is set; False when ``timeout_s`` passed first."""
         if self.is_set:
             return True
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        current = greenlet.getcurrent()
+        hub, current = _our_hub(), greenlet.getcurrent()
         while not self.is_set:
             self._waiters.append(current)
             try:
-                _park(deadline)
+                hub.park(deadline)
             except DeadlineExceeded:
                 return self.is_set
             finally:
@@ -223,90 +238,67 @@ class Mailbox:
         """Leave a value; wakes the one that waits."""
         self._values.append(value)
         if self._waiter is not None:
-            _hubs.get_hub().schedule_call_global(0, self._wake)
-
-    def _wake(self) -> None:
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None:
-            waiter.switch()
+            _our_hub().ready.append((_wake, (self._waiter,)))
+            self._waiter = None
 
     def get(self, deadline: float | None = None) -> Any:
         """The oldest value; raises ``DeadlineExceeded`` when none comes in time."""
         while not self._values:
             self._waiter = greenlet.getcurrent()
             try:
-                _park(deadline)
+                _our_hub().park(deadline)
             finally:
                 self._waiter = None
         return self._values.popleft()
 
 
-# --- waiting for sockets ---------------------------------------------------------------------------
+class Handover:
+    """Where one green thread waits for another thread's result; late results for abandoned ones vanish."""
 
-
-class _Sweeper:
-    """Throws ``DeadlineExceeded`` into green threads whose wait is overdue."""
+    __slots__ = ("_waiter",)
 
     def __init__(self) -> None:
-        self.waiting: dict[Any, float] = {}
-        self._pid = 0
+        self._waiter: Any = None
 
-    def watch(self, current: Any, deadline: float) -> None:
-        self.waiting[current] = deadline
-        if self._pid != os.getpid():
-            self._pid = os.getpid()
-            self.waiting = {current: deadline}
-            _hubs.get_hub().schedule_call_global(SWEEP_INTERVAL_S, self._sweep)
-
-    def _sweep(self) -> None:
-        now = time.monotonic()
+    def wait(self) -> Any:
+        """What ``switch`` is called with; raises what ``throw`` is called with."""
+        self._waiter = greenlet.getcurrent()
         try:
-            for waiter in [w for w, deadline in self.waiting.items() if deadline <= now]:
-                if self.waiting.pop(waiter, None) is not None:
-                    waiter.throw(DeadlineExceeded("no progress before the deadline"))
+            return _our_hub().switch()
         finally:
-            # What a green thread does not catch comes out here; sweeping must go on all the same.
-            if self.waiting:
-                _hubs.get_hub().schedule_call_global(SWEEP_INTERVAL_S, self._sweep)
-            else:
-                self._pid = 0
+            self._waiter = None
+
+    def switch(self, value: Any) -> None:
+        """Called in the loop: go on with this value."""
+        if self._waiter is not None:
+            self._waiter.switch(value)
+
+    def throw(self, error: BaseException) -> None:
+        """Called in the loop: go on with this error."""
+        if self._waiter is not None:
+            self._waiter.throw(error)
 
 
-_sweeper = _Sweeper()
 #: Green threads that wait for an event rather than a socket.
 _parked: set[Any] = set()
 
 
-def _park(deadline: float | None) -> None:
-    """Sleep until somebody switches here; raises ``DeadlineExceeded``.
-
-    A wake-up may be stale, meant for an earlier sleep: callers look again at what they wait for.
-    """
-    current = greenlet.getcurrent()
-    _parked.add(current)
-    try:
-        if deadline is None:
-            _hubs.get_hub().switch()
-        else:
-            _sweeper.watch(current, deadline)
-            try:
-                _hubs.get_hub().switch()
-            finally:
-                _sweeper.waiting.pop(current, None)
-    finally:
-        _parked.discard(current)
+def _wake(waiter: Any) -> None:
+    # One that was killed or timed out in between has left those who are parked.
+    if waiter in _parked:
+        waiter.switch()
 
 
-def _ignore(*_args: Any) -> None:
-    """The hub tells us that a descriptor was closed under it; the next system call says so too."""
+# --- the loop ---------------------------------------------------------------------------------------
 
 
 class _Hub(_epolls.Hub):  # type: ignore[misc]
     """eventlet's epoll loop with a short way for our own waits.
 
     A wait arms its descriptor for one event (EPOLLONESHOT): one system call instead of two, and no
-    listener objects. What eventlet registers itself (sockets of foreign libraries) works as before. One
-    green thread at a time may wait for a descriptor.
+    listener objects. What is to run at once is a pair in ``ready`` instead of a timer. What eventlet
+    registers itself (sockets of foreign libraries) works as before. One green thread at a time may wait for a
+    descriptor.
     """
 
     @staticmethod
@@ -317,7 +309,63 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
     def __init__(self, clock: Any = None) -> None:
         super().__init__(clock)
         self.running = self.stopping = False
+        #: Calls to make in the next turn.
+        self.ready: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        #: Detached green threads that wait for work.
+        self.idle: list[Any] = []
         self._waiters: dict[int, Any] = {}
+        self._callbacks: dict[int, Callable[[], None]] = {}
+        self._deadlines: dict[Any, float] = {}
+        self._is_sweeping = False
+
+    def switch(self) -> Any:
+        """Go on with the loop until somebody switches back here."""
+        loop = self.greenlet
+        if greenlet.getcurrent().parent is loop and not loop.dead:
+            return loop.switch()
+        return super().switch()
+
+    def park(self, deadline: float | None) -> None:
+        """Sleep until somebody switches here; raises ``DeadlineExceeded``.
+
+        A wake-up may be stale, meant for an earlier sleep: callers look again at what they wait for.
+        """
+        current = greenlet.getcurrent()
+        _parked.add(current)
+        if deadline is not None:
+            self._watch(current, deadline)
+        try:
+            self.switch()
+        finally:
+            _parked.discard(current)
+            if deadline is not None:
+                self._deadlines.pop(current, None)
+
+    def _watch(self, current: Any, deadline: float) -> None:
+        """Have ``DeadlineExceeded`` thrown into a green thread when it sleeps for too long."""
+        self._deadlines[current] = deadline
+        if not self._is_sweeping:
+            self._is_sweeping = True
+            self.schedule_call_global(SWEEP_INTERVAL_S, self._sweep)
+
+    def _sweep(self) -> None:
+        now, waiting = time.monotonic(), self._deadlines
+        for waiter in [waiter for waiter, deadline in waiting.items() if deadline <= now]:
+            self.ready.append((self._expire, (waiter, now)))
+        self._is_sweeping = bool(waiting)
+        if waiting:
+            self.schedule_call_global(SWEEP_INTERVAL_S, self._sweep)
+
+    def _expire(self, waiter: Any, now: float) -> None:
+        # It may have been woken in between, and sleep again.
+        if self._deadlines.get(waiter, now + 1.0) <= now:
+            del self._deadlines[waiter]
+            waiter.throw(DeadlineExceeded("no progress before the deadline"))
+
+    def on_readable(self, fd: int, callback: Callable[[], None]) -> None:
+        """Call back in the loop whenever ``fd`` has something to read."""
+        self._callbacks[fd] = callback
+        self.poll.register(fd, select.EPOLLIN)
 
     def wait_for(self, fd: int, events: int, deadline: float | None) -> None:
         """Sleep until one of ``events`` happens on ``fd``; a wake-up may be stale."""
@@ -330,12 +378,12 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
             self.poll.register(fd, events)
         waiters[fd] = current
         if deadline is not None:
-            _sweeper.watch(current, deadline)
+            self._watch(current, deadline)
         try:
             self.switch()
         finally:
             if deadline is not None:
-                _sweeper.waiting.pop(current, None)
+                self._deadlines.pop(current, None)
             if waiters.get(fd) is current:
                 del waiters[fd]
                 self._disarm(fd)
@@ -348,30 +396,55 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
             return
 
     def run(self, *_args: Any, **_kwargs: Any) -> None:
-        """The loop: due timers, then descriptors, until told to stop."""
+        """The loop: due timers, what was made ready, then descriptors, until told to stop."""
         if self.running:
             raise RuntimeError("the event loop runs already")
         self.running, self.stopping = True, False
-        clock, timers = self.clock, self.timers
         try:
             while not self.stopping:
                 while self.closed:
                     self.close_one()
-                self.prepare_timers()
-                if timers and timers[0][0] <= clock():
-                    self.fire_timers(clock())
+                if self.next_timers:
                     self.prepare_timers()
-                self.wait(max(0.0, timers[0][0] - clock()) if timers else self.default_sleep())
+                if self.timers and self.timers[0][0] <= self.clock():
+                    self.fire_timers(self.clock())
+                if self.ready:
+                    self._run_ready()
+                self.wait(self._until_next())
             self.timers_canceled = 0
-            timers.clear()
+            self.timers.clear()
             self.next_timers.clear()
+            self.ready.clear()
+            self._is_sweeping = False
         finally:
             self.running = self.stopping = False
+
+    def _run_ready(self) -> None:
+        ready = self.ready
+        for _round in range(_READY_ROUNDS):
+            for _place in range(len(ready)):
+                function, args = ready.popleft()
+                try:
+                    function(*args)
+                except self.SYSTEM_EXCEPTIONS:
+                    raise
+                except BaseException:
+                    self.squelch_generic_exception(sys.exc_info())
+            if not ready:
+                return
+
+    def _until_next(self) -> float:
+        """Seconds for which nothing is to be done but for descriptors."""
+        if self.ready:
+            return 0.0
+        if self.next_timers:
+            self.prepare_timers()
+        return max(0.0, self.timers[0][0] - self.clock()) if self.timers else self.default_sleep()
 
     def wait(self, seconds: float | None = None) -> None:
         """Wait for descriptors and wake those who wait for them."""
         try:
-            ready = self.poll.poll(seconds)
+            ready = self.poll.poll(seconds, _EVENTS_MAX)
         except InterruptedError:
             return
         waiters, foreign = self._waiters, []
@@ -390,7 +463,11 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
             self._call_listeners(fd, event)
 
     def _call_listeners(self, fd: int, event: int) -> None:
-        """What eventlet's own loop does for the listeners of its ``add``."""
+        """What eventlet's own loop does for the listeners of its ``add``, and our callbacks."""
+        callback = self._callbacks.get(fd)
+        if callback is not None:
+            callback()
+            return
         found = []
         if event & (self.READ_MASK | self.EXC_MASK):
             found.append(self.listeners[self.READ].get(fd))
@@ -407,15 +484,32 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
                 self.squelch_exception(fd, sys.exc_info())
 
 
+class _Here(_threading.local):  # type: ignore[misc,name-defined]
+    """What belongs to an operating system thread."""
+
+    hub: _Hub | None = None
+
+
+_here = _Here()
+
+
 def _our_hub() -> _Hub:
     """This thread's loop, ours from its first use on."""
-    hub = _hubs.get_hub()
-    if not isinstance(hub, _Hub):
-        if hub.running:
-            raise RuntimeError("another event loop runs already; call green.use_hub() first")
-        use_hub()
-        hub = _hubs.get_hub()
+    hub = _here.hub
+    if hub is None:
+        found = _hubs.get_hub()
+        if not isinstance(found, _Hub):
+            if found.running:
+                raise RuntimeError("another event loop runs already; call green.use_hub() first")
+            _hubs.use_hub(_Hub)
+            found = _hubs.get_hub()
+        hub = _here.hub = found
     return hub
+
+
+def on_readable(fd: int, callback: Callable[[], None]) -> None:
+    """Call back in the loop, from now on, whenever ``fd`` has something to read; it must not raise."""
+    _our_hub().on_readable(fd, callback)
 
 
 def wait_readable(fd: int, deadline: float | None = None) -> None:
@@ -470,125 +564,3 @@ def listen(ip: str, port: int, backlog: int, *, keep_idle_s: int = 0) -> Any:
         sock.close()
         raise
     return sock
-
-
-# --- system calls that may block --------------------------------------------------------------------
-
-
-class _Completions:
-    """Brings results of operating system threads back into the loop through one eventfd."""
-
-    def __init__(self) -> None:
-        self.pid = os.getpid()
-        self.done: deque[tuple[Any, bool, Any]] = deque()
-        self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        _our_hub().add("read", self.fd, self._deliver, _ignore, _ignore)
-
-    def post(self, waiter: Any, failed: bool, value: Any) -> None:
-        """Called in a worker thread."""
-        self.done.append((waiter, failed, value))
-        os.eventfd_write(self.fd, 1)
-
-    def _deliver(self, _fd: int) -> None:
-        try:
-            os.eventfd_read(self.fd)
-        except BlockingIOError:
-            return
-        while self.done:
-            waiter, failed, value = self.done.popleft()
-            waiter.pool.thread_is_free()
-            try:
-                if failed:
-                    waiter.throw(value)
-                else:
-                    waiter.switch(value)
-            except Exception:
-                # A green thread ended by an error nobody caught. Let through, it would make the hub
-                # forget this descriptor, and no call would ever return again.
-                traceback.print_exc()
-
-
-_completions: _Completions | None = None
-
-
-def _current_completions() -> _Completions:
-    global _completions
-    if _completions is None or _completions.pid != os.getpid():
-        _completions = _Completions()
-    return _completions
-
-
-class ThreadPool:
-    """A few operating system threads for calls that may block, e.g. one pool per disk.
-
-    Threads start at first use and end with the process. A call cannot be interrupted: a green thread
-    that is killed while it waits leaves its call running to the end.
-    """
-
-    def __init__(self, size: int, name: str = "pool"):
-        self.size = size
-        self.name = name
-        self._pid = 0
-        self._jobs: Any = None
-        self._started = 0
-        self._idle = 0
-
-    def call(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Run ``function(*args)`` in a thread while other green threads go on; its result or error."""
-        completions = _current_completions()
-        if self._pid != os.getpid():
-            self._pid, self._jobs, self._started, self._idle = os.getpid(), _queue.SimpleQueue(), 0, 0
-        if self._idle > 0:
-            self._idle -= 1
-        elif self._started < self.size:
-            self._started += 1
-            thread = _threading.Thread(target=self._work, args=(self._jobs,), daemon=True, name=self.name)
-            thread.start()
-        handover = _Handover(self)
-        self._jobs.put((completions, handover, function, args))
-        try:
-            return handover.wait()
-        finally:
-            handover.abandon()
-
-    def thread_is_free(self) -> None:
-        """A thread finished its call; the loop counts, so that no lock is needed."""
-        self._idle += 1
-
-    def _work(self, jobs: Any) -> None:
-        while True:
-            completions, handover, function, args = jobs.get()
-            try:
-                value, failed = function(*args), False
-            except BaseException as error:
-                value, failed = error, True
-            completions.post(handover, failed, value)
-            del completions, handover, function, args, value
-
-    def __repr__(self) -> str:
-        return f"<ThreadPool {self.name} {self._started}/{self.size}>"
-
-
-class _Handover:
-    """Where one green thread waits for one threaded call; late results for abandoned ones vanish."""
-
-    __slots__ = ("pool", "_waiter")
-
-    def __init__(self, pool: ThreadPool) -> None:
-        self.pool = pool
-        self._waiter: Any = None
-
-    def wait(self) -> Any:
-        self._waiter = greenlet.getcurrent()
-        return _hubs.get_hub().switch()
-
-    def abandon(self) -> None:
-        self._waiter = None
-
-    def switch(self, value: Any) -> None:
-        if self._waiter is not None:
-            self._waiter.switch(value)
-
-    def throw(self, error: BaseException) -> None:
-        if self._waiter is not None:
-            self._waiter.throw(error)

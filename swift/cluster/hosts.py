@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 
-from swift.green import ThreadPool, blocking_getaddrinfo
+from swift.green import blocking_getaddrinfo
+from swift.platform.threads import ThreadPool
 
 _threads = ThreadPool(4, "names")
 

@@ -20,8 +20,9 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Protocol
 
-from swift.green import Event, ThreadPool, in_green_thread, pause, spawn_detached
+from swift.green import Event, in_green_thread, pause, spawn_detached
 from swift.platform.disk import Disk
+from swift.platform.threads import ThreadPool
 from swift.platform.waiting import letting_others_run
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

@@ -7,8 +7,7 @@ or for others to join a sync, during which the event loop went on.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 
 # Every green thread has a context of its own.
@@ -20,11 +19,16 @@ def waited_s() -> float:
     return _waited_s.get()
 
 
-@contextmanager
-def letting_others_run(monotonic: Callable[[], float] = time.monotonic) -> Iterator[None]:
-    """What happens inside is waiting."""
-    started = monotonic()
-    try:
-        yield
-    finally:
-        _waited_s.set(_waited_s.get() + monotonic() - started)
+class letting_others_run:  # noqa: N801
+    """``with letting_others_run():`` what happens inside is waiting."""
+
+    __slots__ = ("_monotonic", "_started")
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic):
+        self._monotonic = monotonic
+
+    def __enter__(self) -> None:
+        self._started = self._monotonic()
+
+    def __exit__(self, *_error: object) -> None:
+        _waited_s.set(_waited_s.get() + self._monotonic() - self._started)

@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from swift.green import ThreadPool
 from swift.platform.runqueue import RunQueue
+from swift.platform.threads import ThreadPool
 from swift.platform.waiting import waited_s
 
 #: Runs a blocking call and returns its result: ``run(function, *args)``.

@@ -2,9 +2,9 @@
 
 import os
 import random
-import threading
 import time
 
+import greenlet
 import pytest
 
 from swift import green
@@ -74,36 +74,6 @@ def test_a_socket_wait_ends_at_its_deadline_and_leaves_the_descriptor_usable():
         os.close(writer)
 
 
-def test_calls_in_a_thread_pool_run_beside_each_other_and_beside_the_loop():
-    pool = green.ThreadPool(3, "test")
-    barrier = threading.Barrier(3, timeout=10)
-    ticks = []
-
-    def tick():
-        while len(ticks) < 3:
-            ticks.append(1)
-            green.sleep(0.01)
-
-    green.spawn_detached(tick)
-    indexes = green.gather([lambda: pool.call(barrier.wait)] * 3)
-    assert sorted(indexes) == [0, 1, 2]
-
-
-def test_an_error_in_a_threaded_call_is_raised_where_it_was_called():
-    with pytest.raises(ZeroDivisionError):
-        green.ThreadPool(1).call(lambda: 1 // 0)
-
-
-def test_a_killed_caller_leaves_the_pool_working():
-    pool = green.ThreadPool(1)
-    release = threading.Event()
-    task = green.spawn(pool.call, release.wait, 10)
-    green.sleep(0.02)
-    task.kill()
-    release.set()
-    assert pool.call(lambda: 5) == 5
-
-
 def test_gather_raises_the_first_error_after_all_have_ended():
     ended = []
 
@@ -117,3 +87,67 @@ def test_gather_raises_the_first_error_after_all_have_ended():
     with pytest.raises(KeyError):
         green.gather([failing, slow])
     assert ended == [1]
+
+
+def test_a_detached_green_thread_is_used_again_and_one_that_failed_is_not(capsys):
+    seen = []
+
+    def work(value):
+        if value is None:
+            raise ValueError("meant to fail")
+        seen.append((value, greenlet.getcurrent()))
+
+    for value in (1, 2, None, 3):
+        green.spawn_detached(work, value)
+        green.sleep(0)
+    assert [value for value, _ in seen] == [1, 2, 3]
+    assert seen[0][1] is seen[1][1]
+    assert seen[1][1] is not seen[2][1]
+    assert "meant to fail" in capsys.readouterr().err
+
+
+def test_detached_green_threads_that_wait_do_not_get_in_each_others_way():
+    rng = random.Random(3)
+    events = [green.Event() for _ in range(200)]
+    ended = []
+
+    def work(number):
+        if rng.random() < 0.5:
+            green.sleep(0)
+        if not events[number].wait(0.02 if number % 10 == 0 else 10):
+            ended.append(-number)
+            return
+        ended.append(number)
+
+    for number in range(200):
+        green.spawn_detached(work, number)
+        if rng.random() < 0.3:
+            green.sleep(0)
+    order = [number for number in range(200) if number % 10]
+    rng.shuffle(order)
+    for number in order:
+        events[number].set()
+        if rng.random() < 0.3:
+            green.sleep(0)
+    deadline = time.monotonic() + 10
+    while len(ended) < 200 and time.monotonic() < deadline:
+        green.sleep(0.01)
+    assert sorted(ended) == sorted(number if number % 10 else -number for number in range(200))
+
+
+def test_calls_that_make_each_other_ready_for_ever_leave_room_for_descriptors():
+    reader, writer = os.pipe()
+    stopped = []
+
+    def ping():
+        if not stopped:
+            green.spawn_detached(ping)
+
+    green.spawn_detached(ping)
+    try:
+        os.write(writer, b"x")
+        green.wait_readable(reader, time.monotonic() + 5)
+    finally:
+        stopped.append(True)
+        os.close(reader)
+        os.close(writer)

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from swift import green
+from swift.platform.threads import ThreadPool
 
 
 def test_deadlines_are_still_kept_after_a_green_thread_died_of_one():
@@ -34,7 +35,7 @@ def _fail():
 
 
 def test_threaded_calls_still_return_after_a_green_thread_died_of_one(capsys):
-    pool = green.ThreadPool(2)
+    pool = ThreadPool(2)
     green.spawn_detached(pool.call, _fail)
     green.sleep(0.1)
     assert pool.call(lambda: 5) == 5
@@ -43,4 +44,4 @@ def test_threaded_calls_still_return_after_a_green_thread_died_of_one(capsys):
 
 def test_an_error_of_a_threaded_call_is_raised_where_it_was_asked_for():
     with pytest.raises(ValueError, match="in a thread"):
-        green.ThreadPool(1).call(_fail)
+        ThreadPool(1).call(_fail)

@@ -19,11 +19,11 @@ from swift import __version__
 from swift.base.errors import SwiftError
 from swift.compose import cluster_of
 from swift.config.schema import Settings, option
-from swift.green import ThreadPool
 from swift.http.request import Request
 from swift.http.response import TEXT, Response
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
 from swift.middleware.recon import devices, machine
+from swift.platform.threads import ThreadPool
 from swift.telemetry.recon import parse
 
 PREFIX = "/recon/"

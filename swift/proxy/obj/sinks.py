@@ -13,10 +13,11 @@ from typing import Any
 from swift.base.checksum import ChunkSums, chunk_size_for
 from swift.cluster.fanout import Answer
 from swift.cluster.transport import Exchange, TransportError
-from swift.green import ThreadPool, spawn
+from swift.green import spawn
 from swift.http.body import RequestBody, read_into
 from swift.http.headers import HeaderMap
 from swift.http.response import TEXT, HTTPError
+from swift.platform.threads import ThreadPool
 from swift.proxy.backend import Backends
 from swift.ring.device import Node
 from swift.wire import etagtrailer

@@ -18,6 +18,7 @@ from swift.cluster.fanout import Answer
 from swift.ec.archive import ArchiveEncoder, Segmenter
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError
+from swift.platform.threads import ThreadPool
 from swift.proxy.obj.documents import Documents, Footers, footers_of
 from swift.proxy.obj.ec.scheme import ETAG, LENGTH, PREFIX, SEGMENT_SIZE, THREAD_BYTES, Scheme
 from swift.proxy.obj.ec.sink import ArchiveSink
@@ -38,7 +39,7 @@ class ArchiveUpload:
         documents: Documents,
         sinks: Sequence[ArchiveSink],
         need: int,
-        threads: green.ThreadPool,
+        threads: ThreadPool,
     ):
         self.encoder = ArchiveEncoder(scheme.codec)
         #: What filters added, and what the container is told; known after ``send``.

@@ -1,0 +1,52 @@
+"""Threads for calls that may block."""
+
+import os
+import threading
+
+import pytest
+
+from swift import green
+from swift.platform.threads import ThreadPool
+
+
+def test_calls_in_a_thread_pool_run_beside_each_other_and_beside_the_loop():
+    pool = ThreadPool(3, "test")
+    barrier = threading.Barrier(3, timeout=10)
+    ticks = []
+
+    def tick():
+        while len(ticks) < 3:
+            ticks.append(1)
+            green.sleep(0.01)
+
+    green.spawn_detached(tick)
+    indexes = green.gather([lambda: pool.call(barrier.wait)] * 3)
+    assert sorted(indexes) == [0, 1, 2]
+
+
+def test_an_error_in_a_threaded_call_is_raised_where_it_was_called():
+    with pytest.raises(ZeroDivisionError):
+        ThreadPool(1).call(lambda: 1 // 0)
+
+
+def test_a_killed_caller_leaves_the_pool_working():
+    pool = ThreadPool(1)
+    release = threading.Event()
+    task = green.spawn(pool.call, release.wait, 10)
+    green.sleep(0.02)
+    task.kill()
+    release.set()
+    assert pool.call(lambda: 5) == 5
+
+
+def test_a_forked_child_gets_threads_of_its_own():
+    pool = ThreadPool(1)
+    assert pool.call(lambda: 1) == 1
+    child = os.fork()
+    if not child:
+        try:
+            green.use_hub()
+            os._exit(pool.call(lambda: 7))
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
