@@ -33,12 +33,14 @@ def best_status(
 
 def _pick(effective: Sequence[int], real: Sequence[int], quorum: int) -> int | None:
     for hundred in HUNDREDS:
-        members = [i for i, status in enumerate(effective) if hundred <= status < hundred + 100]
-        if len(members) < quorum:
-            continue
-        untouched = [i for i in members if effective[i] == real[i]]
-        if untouched:
-            return max(untouched, key=lambda i: real[i])
+        members, best = 0, None
+        for i, status in enumerate(effective):
+            if hundred <= status < hundred + 100:
+                members += 1
+                if status == real[i] and (best is None or status > real[best]):
+                    best = i
+        if members >= quorum and best is not None:
+            return best
     return None
 
 
@@ -52,17 +54,17 @@ class WriteQuorum:
         self.count = count
         self.quorum = quorum
         self.statuses: list[int] = []
+        #: Whether some hundred has its quorum; failures of servers never have.
+        self.reached = quorum <= 0
+        self._agreeing = [0] * 10
 
     def add(self, status: int) -> None:
         """One more answer."""
         self.statuses.append(status)
-
-    @property
-    def reached(self) -> bool:
-        """Whether some hundred has its quorum."""
-        return any(
-            sum(1 for s in self.statuses if s // 100 == hundred) >= self.quorum for hundred in (1, 2, 3, 4)
-        )
+        hundred = status // 100
+        self._agreeing[hundred] += 1
+        if hundred < 5 and self._agreeing[hundred] >= self.quorum:
+            self.reached = True
 
     @property
     def complete(self) -> bool:

@@ -7,7 +7,9 @@ A line is written when the response body has ended; nothing is computed for a li
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -23,7 +25,7 @@ from swift.telemetry.telemetry import Telemetry
 
 MADE_KEY = "swift.proxy_access_log_made"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_UNQUOTED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~/")
+_is_plain = re.compile(r"[A-Za-z0-9_.~/-]*\Z").match
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,14 @@ def _quoted(text: object) -> str:
     if not text:
         return "-"
     value = str(text)
-    if _UNQUOTED.issuperset(value):
+    if _is_plain(value):
         return value
     return quote(value.encode("utf-8", "surrogateescape"), "/:,")
+
+
+def _field(source: Mapping[str, Any], name: str) -> str:
+    value = source.get(name)
+    return _quoted(value) if value else "-"
 
 
 _second, _stamp = -1, ""
@@ -172,31 +179,18 @@ class ProxyLogging(Filter):
         )
         access = env.get("swift.access_logging") or {}
         info = env.get("swift.log_info")
-        return " ".join(
-            (
-                _quoted(client or peer),
-                _quoted(peer),
-                _datetime(now),
-                _quoted(method),
-                quote(path_qs, "/%:,") if "?" in path_qs else path_qs,
-                f"HTTP/1.{request.http_minor}",
-                str(status),
-                _quoted(headers.get("referer")),
-                _quoted(headers.get("user-agent")),
-                _quoted(self._veiled(headers.get("x-auth-token"))),
-                _quoted(received),
-                _quoted(sent),
-                _quoted(headers.get("etag")),
-                _quoted(env.get("swift.trans_id")),
-                self._logged_headers(headers),
-                f"{now - started:.4f}",
-                _quoted(env.get("swift.source")),
-                _quoted(",".join(info) if info else None),
-                f"{started:.9f}",
-                f"{now:.9f}",
-                _quoted(policy),
-                _quoted(access.get("user_id")),
-            )
+        peer_field = _quoted(peer)
+        path = quote(path_qs, "/%:,") if "?" in path_qs else path_qs
+        return (
+            f"{_quoted(client) if client else peer_field} {peer_field} {_datetime(now)} "
+            f"{method if method in self._methods else _quoted(method)} {path} "
+            f"HTTP/1.{request.http_minor} {status} "
+            f"{_field(headers, 'referer')} {_field(headers, 'user-agent')} "
+            f"{_quoted(self._veiled(headers.get('x-auth-token')))} "
+            f"{received or '-'} {sent or '-'} {_field(headers, 'etag')} {_field(env, 'swift.trans_id')} "
+            f"{self._logged_headers(headers)} {now - started:.4f} {_field(env, 'swift.source')} "
+            f"{_quoted(','.join(info)) if info else '-'} {started:.9f} {now:.9f} "
+            f"{_quoted(policy)} {_field(access, 'user_id')}"
         )
 
     def _veiled(self, token: str | None) -> str | None:

@@ -87,14 +87,17 @@ class Controller:
         settings = self.context.settings
         need = quorum_size(len(attempts)) if quorum is None else quorum
         use_replication = _replication_network(request)
-        primaries = {node.id for node in view.primaries(part)}
 
         def send(node: Node, headers: HeaderMap) -> Answer | None:
             answer = self.backends.small(
                 node, part, method, path, headers, body=body, use_replication=use_replication
             )
-            is_handoff = node.id not in primaries
-            if is_handoff and answer and answer.status == 404 and "x-backend-timestamp" not in answer.headers:
+            if (
+                answer is not None
+                and answer.status == 404
+                and "x-backend-timestamp" not in answer.headers
+                and node.id not in [primary.id for primary in view.primaries(part)]
+            ):
                 # A handoff that never heard of the entity proves nothing.
                 return None
             return answer

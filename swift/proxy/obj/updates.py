@@ -31,10 +31,20 @@ def spread_updates(
     for attempt, share in zip(attempts, shares, strict=True):
         if share:
             attempt["x-container-partition"] = str(container_part)
-            attempt["x-container-host"] = ",".join(node.key.rpartition("/")[0] for node in share)
-            attempt["x-container-device"] = ",".join(node.device for node in share)
+            attempt["x-container-host"], attempt["x-container-device"] = _hosts_and_devices(share)
             attempt["x-container-root-db-state"] = db_state
     return attempts
+
+
+def _hosts_and_devices(nodes: Sequence[Node]) -> tuple[str, str]:
+    """Two lists as object servers read them."""
+    if len(nodes) == 1:
+        # As nearly always.
+        return nodes[0].key.rpartition("/")[0], nodes[0].device
+    return (
+        ",".join([node.key.rpartition("/")[0] for node in nodes]),
+        ",".join([node.device for node in nodes]),
+    )
 
 
 def add_expiry(
@@ -51,8 +61,7 @@ def add_expiry(
         attempt["x-delete-at-container"] = container
         if share:
             attempt["x-delete-at-partition"] = str(part)
-            attempt["x-delete-at-host"] = ",".join(node.key.rpartition("/")[0] for node in share)
-            attempt["x-delete-at-device"] = ",".join(node.device for node in share)
+            attempt["x-delete-at-host"], attempt["x-delete-at-device"] = _hosts_and_devices(share)
 
 
 def mark_queue_cleaners(attempts: Sequence[HeaderMap]) -> None:
