@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from swift.account import containertable
-from swift.account.rows import pending_of_row, row_of_pending
+from swift.account.rows import row_of_pending
 from swift.account.schema import MIGRATIONS, create_tables
 from swift.base.errors import InvalidValue
 from swift.base.timestamp import Timestamp
@@ -32,7 +32,6 @@ DIALECT = Dialect(
     migrations=MIGRATIONS,
     merge_rows=containertable.merge_rows,
     row_of_pending=row_of_pending,
-    pending_of_row=pending_of_row,
 )
 
 _LISTED = ("name", "object_count", "bytes_used", "put_timestamp", "storage_policy_index")

@@ -53,11 +53,6 @@ def row_of_pending(entry: tuple[Any, ...]) -> ContainerRow:
     return _checked(*entry, *(0,)[len(entry) - 6 :])
 
 
-def pending_of_row(row: ContainerRow) -> tuple[Any, ...]:
-    """The pending tuple of a row."""
-    return tuple(row)
-
-
 def _checked(*values: Any) -> ContainerRow:
     name, put, delete, objects, size, deleted, policy_index = values
     if not isinstance(name, str) or not name:

@@ -18,7 +18,7 @@ from swift.base.errors import InvalidValue
 from swift.base.shardrange import COUNTED_STATES, ShardRange, State
 from swift.base.timestamp import Timestamp
 from swift.container import objecttable, shardtable
-from swift.container.rows import ObjectRow, pending_of_row, row_of_pending
+from swift.container.rows import ObjectRow, row_of_pending
 from swift.container.schema import MIGRATIONS, create_tables
 from swift.container.shardtable import ShardQuery
 from swift.db import files, stat
@@ -51,7 +51,6 @@ DIALECT = Dialect(
     migrations=MIGRATIONS,
     merge_rows=objecttable.merge_rows,
     row_of_pending=row_of_pending,
-    pending_of_row=pending_of_row,
 )
 
 _LISTED = ("name", "created_at", "size", "content_type", "etag")

@@ -149,11 +149,6 @@ def row_of_pending(entry: tuple[Any, ...]) -> ObjectRow:
     return _checked(*entry, *(0, None, None)[len(entry) - 6 :])
 
 
-def pending_of_row(row: ObjectRow) -> tuple[Any, ...]:
-    """The pending tuple of a row."""
-    return tuple(row)
-
-
 def _checked(*values: Any) -> ObjectRow:
     name, created_at, size, content_type, etag, deleted, policy_index, ctype_time, meta_time = values
     for text in (name, created_at, content_type, etag):

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from swift.base.entity import quote_path
+from swift.base.entity import RESERVED, quote_path
 from swift.base.shardrange import UPDATING_STATES
 from swift.base.timestamp import InvalidTimestamp, Timestamp, http_date
 from swift.base.truth import is_true
@@ -56,7 +56,11 @@ from swift.runtime.databaseapp import (
 _SAVED = frozenset(("x-container-read", "x-container-write", "x-container-sync-key", "x-container-sync-to"))
 _LEGACY_SAVED = _SAVED | {"x-versions-location"}
 _PREFIXES = ("x-container-meta-", "x-container-sysmeta-")
+_CTYPE_TIME = "x-content-type-timestamp"
+_META_TIME = "x-meta-timestamp"
+_TARGETS_MAX = 1024
 _POLICY = "x-backend-storage-policy-index"
+_REDIRECT = "x-backend-accept-redirect"
 _SHARDS_PREFIX = "shards_"
 
 
@@ -86,6 +90,8 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         )
         self._realms = realms or Realms()
         self._saved = _LEGACY_SAVED if self.settings.allow_versions else _SAVED
+        #: What containers' raw paths, up to the slash before the object, say.
+        self._targets: dict[str, Target] = {}
         self._accounts = AccountUpdater(context, self.settings)
 
     def database_verbs(self) -> Mapping[str, Handler]:
@@ -104,15 +110,18 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
 
     def put(self, request: Request) -> Response:
         """A container, shard ranges or an object row."""
-        target = self.target(request, 4, 5)
+        target, name = self._target(request)
         timestamp = request.timestamp
         sync_to = request.headers.get("x-container-sync-to")
         if sync_to is not None:
             self._check_sync_to(sync_to)
+        if name is not None:
+            broker = self._broker_for_row(request, target)
+            self.check_space(broker)
+            row = self._row_of(request, name, timestamp)
+            return self._store_row(request, target, broker, row, 201)
         broker = self._broker(target)
         self.check_space(broker)
-        if target.path.obj is not None:
-            return self._put_object(request, target, broker, timestamp)
         if request.headers.get("x-backend-record-type", "").lower() == records.SHARD:
             return self._put_shards(request, target, broker, timestamp)
         return self._put_container(request, target, broker, timestamp)
@@ -176,48 +185,61 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         headers = {_POLICY: str(broker.info().storage_policy_index)}
         return error_response(201 if created else 202, headers=headers)
 
-    def _put_object(
-        self, request: Request, target: Target, broker: ContainerBroker, timestamp: Timestamp
-    ) -> Response:
-        row = self._row_of(request, target, timestamp)
-        return self._store_row(request, target, broker, timestamp, row, 201)
+    def _target(self, request: Request) -> tuple[Target, str | None]:
+        """The container and the object's name; where rows come by the thousand only the names are new."""
+        raw = request.raw_path
+        parts = raw.split("/", 5)
+        name = parts[-1]
+        if len(parts) < 6 or not name or not raw.isascii() or "%" in raw or RESERVED in raw:
+            target = self.target(request, 4, 5)
+            return target, target.path.obj
+        container = raw[: -len(name)]
+        known = self._targets.get(container)
+        if known is None:
+            if len(self._targets) == _TARGETS_MAX:
+                self._targets.clear()
+            known = self._targets[container] = self.target(request, 4, 5)
+        return known, name
 
-    def _row_of(self, request: Request, target: Target, timestamp: Timestamp) -> ObjectRow:
+    def _broker_for_row(self, request: Request, target: Target) -> ContainerBroker:
+        """Putting the row looks at the files anyway; only what is decided before needs an earlier look."""
+        broker = self.known_broker(target, target.path.account, target.path.container or "")
+        if not broker.is_settled or _REDIRECT in request.headers or self._creates_itself(request, target):
+            broker.refresh()
+        return broker
+
+    def _row_of(self, request: Request, name: str, timestamp: Timestamp) -> ObjectRow:
         headers = request.headers
         if "x-etag" not in headers or "x-content-type" not in headers:
             raise HTTPError(400, "X-Etag and X-Content-Type are required", content_type=TEXT)
+        content_type, etag = headers["x-content-type"], headers["x-etag"]
         return ObjectRow(
-            target.path.obj or "",
+            name,
             timestamp.internal,
             header_int(headers, "x-size"),
-            _clean_text(headers["x-content-type"]),
-            _clean_text(headers["x-etag"]),
+            content_type if content_type.isascii() else _clean_text(content_type),
+            etag if etag.isascii() else _clean_text(etag),
             0,
             self._policy(request) or 0,
-            _optional_time(headers, "x-content-type-timestamp"),
-            _optional_time(headers, "x-meta-timestamp"),
+            _time(headers, _CTYPE_TIME) if _CTYPE_TIME in headers else None,
+            _time(headers, _META_TIME) if _META_TIME in headers else None,
         )
 
     def _store_row(
-        self,
-        request: Request,
-        target: Target,
-        broker: ContainerBroker,
-        timestamp: Timestamp,
-        row: ObjectRow,
-        status: int,
+        self, request: Request, target: Target, broker: ContainerBroker, row: ObjectRow, status: int
     ) -> Response:
         """Write a row here, or tell the caller which shard wants it."""
-        if not broker.exists:
+        headers = request.headers
+        if not broker.databases:
             if not self._creates_itself(request, target):
                 return error_response(404)
-            broker.create(timestamp, self._policy(request) or 0, created_at=self.now())
-        elif is_true(request.headers.get("x-backend-accept-redirect")):
-            redirect = self._redirect(request, target, broker)
+            broker.create(request.timestamp, self._policy(request) or 0, created_at=self.now())
+        elif _REDIRECT in headers and is_true(headers[_REDIRECT]):
+            redirect = self._redirect(request, row.name, broker)
             if redirect is not None:
                 return redirect
-        broker.put_rows([row])
-        return error_response(status)
+        broker.put_rows((row,))
+        return Response(status, {"content-type": HTML})
 
     def _creates_itself(self, request: Request, target: Target) -> bool:
         """Whether a row may create its container: internal accounts do, shards only when told to."""
@@ -228,8 +250,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         account = target.path.account
         return account.startswith(prefix) and not account.startswith(prefix + _SHARDS_PREFIX)
 
-    def _redirect(self, request: Request, target: Target, broker: ContainerBroker) -> Response | None:
-        name = target.path.obj or ""
+    def _redirect(self, request: Request, name: str, broker: ContainerBroker) -> Response | None:
         shard = broker.shard_for(name, UPDATING_STATES)
         if shard is None:
             return None
@@ -250,12 +271,13 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
 
     def delete(self, request: Request) -> Response:
         """A container or an object row."""
-        target = self.target(request, 4, 5)
+        target, name = self._target(request)
         timestamp = request.timestamp
+        if name is not None:
+            broker = self._broker_for_row(request, target)
+            row = tombstone(name, timestamp, self._policy(request) or 0)
+            return self._store_row(request, target, broker, row, 204)
         broker = self._broker(target)
-        if target.path.obj is not None:
-            row = tombstone(target.path.obj, timestamp, self._policy(request) or 0)
-            return self._store_row(request, target, broker, timestamp, row, 204)
         self._accounts.check(request)
         if not broker.exists:
             return error_response(404)
@@ -425,20 +447,15 @@ def _render(shape: ListingFormat, page: list[Any], container: str) -> bytes:
     return container_xml(listing.as_rows(page), container)
 
 
-def _optional_time(headers: HeaderMap, name: str) -> str | None:
-    text = headers.get(name)
-    if text is None:
-        return None
+def _time(headers: HeaderMap, name: str) -> str:
     try:
-        return Timestamp(text).internal
+        return Timestamp(headers[name]).internal
     except InvalidTimestamp:
         raise HTTPError(400, f"Invalid {name} header", content_type=TEXT)
 
 
 def _clean_text(value: str) -> str:
     """A header value as text that a database can hold; bytes that are not UTF-8 become U+FFFD."""
-    if value.isascii():
-        return value
     return utf8_value(value).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

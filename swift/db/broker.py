@@ -75,9 +75,12 @@ class Broker:
         self.place = place
         self.engine = engine
         self.databases: list[Database] = []
+        self._pending = place.pending
         self._watch = Watch(engine.disk, place, engine.now_ns)
         #: What the watch told when ``databases`` were opened.
         self._adopted: tuple[str, ...] = ()
+        #: Whether nothing had changed when last looked at: then rows may be put without ``refresh``.
+        self.is_settled = False
         self._recent = pending.Recent()
         #: None: nobody has looked yet.
         self._has_pending: bool | None = None
@@ -94,7 +97,8 @@ class Broker:
         self._has_pending = None
         found = self._watch.databases()
         have = self.databases
-        if have and found is self._adopted:
+        self.is_settled = bool(have) and found is self._adopted
+        if self.is_settled:
             return True
         if len(found) == len(have) and all(
             database.path == path and database.is_current for database, path in zip(have, found, strict=True)
@@ -152,11 +156,12 @@ class Broker:
     @property
     def is_busy(self) -> bool:
         """Whether a disk thread works for it, so that it must not be closed."""
-        return self._in_flight > 0
+        return self._in_flight > 0 or not self._lane.is_idle
 
     def close(self) -> None:
         """Let go of the files of an idle broker."""
         databases, self.databases = self.databases, []
+        self._adopted, self.is_settled = (), False
         self._recent.forget()
         for database in databases:
             database.close()
@@ -172,36 +177,37 @@ class Broker:
 
     def put_rows(self, rows: Sequence[Any]) -> None:
         """Store rows of the main table; they are durable when this returns."""
-        self._submit(rows)
+        self._lane.submit(rows)
         self._has_pending = True
-
-    def _submit(self, items: Sequence[Any]) -> None:
-        self._in_flight += 1
-        try:
-            self._lane.submit(items)
-        finally:
-            self._in_flight -= 1
 
     def _commit(self, items: list[Any]) -> None:
         """Store a batch of rows and run the changes that came with them; in a disk thread."""
+        disk = self.engine.disk
         rows = [item for item in items if not isinstance(item, _Change)]
         try:
-            with files.locked(self.engine.disk, self.place):
+            lock = files.lock(disk, self.place)
+            try:
                 if rows:
                     self._append(rows)
-                for item in items:
-                    if isinstance(item, _Change):
-                        self._run_change(item)
-        except FileNotFoundError:
+                if len(rows) < len(items):
+                    for item in items:
+                        if isinstance(item, _Change):
+                            self._run_change(item)
+            finally:
+                disk.close(lock)
+        except (FileNotFoundError, DatabaseMissing):
+            self.is_settled = False
             raise DatabaseMissing(self.place.file(), "is not there")
 
     def _append(self, rows: list[Any]) -> None:
         """Add a batch to the pending file, which must not outlive the database."""
-        disk, path = self.engine.disk, self.place.pending
-        if not self._watch.databases():
+        path = self._pending
+        found = self._watch.databases()
+        if not found:
             raise DatabaseMissing(self.place.file(), "is not there")
-        data = b"".join(map(pending.encode, map(self.dialect.pending_of_row, rows)))
-        start = pending.append(disk, path, data)
+        self.is_settled = found is self._adopted
+        data = b"".join(map(pending.encode, rows))
+        start = pending.append(self.engine.disk, path, data)
         self._recent.add(start, data, rows)
         if start + len(data) > pending.MERGE_AT_BYTES:
             self._merge_big(path)
@@ -229,7 +235,7 @@ class Broker:
 
     def _merge_locked(self, change: Callable[[sqlite3.Connection], T] | None) -> T | None:
         """Merge what is pending and apply ``change`` in one transaction, then empty the file."""
-        disk, path = self.engine.disk, self.place.pending
+        disk, path = self.engine.disk, self._pending
         rows, data = self._recent.split(pending.read(disk, path))
         rows = rows + self._decoded(data)
         if not rows and change is None:
@@ -256,7 +262,7 @@ class Broker:
         return rows
 
     def _refuse(self, reason: str) -> None:
-        self.engine.warn(f"{self.place.pending}: {reason}")
+        self.engine.warn(f"{self._pending}: {reason}")
 
     # --- reading and writing ----------------------------------------------------------------------
 
@@ -286,7 +292,7 @@ class Broker:
         change = _Change(work, alone=alone)
         self._has_pending = False
         try:
-            self._submit([change])
+            self._lane.submit([change])
         except BaseException:
             self._has_pending = True
             raise

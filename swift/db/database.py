@@ -47,9 +47,8 @@ class Dialect:
     migrations: tuple[Migration, ...]
     #: Merges rows into the main table inside the caller's transaction.
     merge_rows: Callable[[sqlite3.Connection, Sequence[Any]], None]
-    #: A row from a pending tuple, and back; the first raises InvalidValue.
+    #: A row, which is a tuple with names, from a pending tuple; raises InvalidValue.
     row_of_pending: Callable[[tuple[Any, ...]], Any]
-    pending_of_row: Callable[[Any], tuple[Any, ...]]
 
 
 class Database:

@@ -13,8 +13,9 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-import pickle
+from binascii import b2a_base64
 from collections.abc import Callable, Iterator, Sequence
+from pickle import dumps
 from typing import Any
 
 from swift.base.pickles import PickleRefused, restricted_loads
@@ -45,8 +46,8 @@ def entries(data: bytes, refuse: Callable[[str], None]) -> Iterator[tuple[Any, .
 
 
 def encode(entry: tuple[Any, ...]) -> bytes:
-    """An entry as it stands in the file."""
-    return b":" + base64.b64encode(pickle.dumps(entry, protocol=2))
+    """An entry as it stands in the file; a row is a tuple with names, which the pickle leaves out."""
+    return b":" + b2a_base64(dumps(tuple(entry), 2), newline=False)
 
 
 def append(disk: Disk, path: str, data: bytes) -> int:

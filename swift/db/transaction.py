@@ -24,12 +24,22 @@ class _Batch:
 
     __slots__ = ("items", "turn", "done", "error")
 
-    def __init__(self, items: Sequence[Any]) -> None:
+    def __init__(self, items: Sequence[Any], turn: Event | None) -> None:
         self.items = list(items)
-        #: Set when the batch before this one is done.
-        self.turn = Event()
-        self.done = Event()
+        #: Set when the batch before this one is done; None for one that need not wait.
+        self.turn = turn
+        #: Made by the first one who joins.
+        self.done: Event | None = None
         self.error: Exception | None = None
+
+    def join(self, items: Sequence[Any]) -> None:
+        """Have ``items`` committed too; returns when it is done."""
+        self.items.extend(items)
+        if self.done is None:
+            self.done = Event()
+        self.done.wait()
+        if self.error is not None:
+            raise self.error
 
 
 class GroupCommit:
@@ -53,60 +63,44 @@ class GroupCommit:
 
     def submit(self, items: Sequence[Any]) -> None:
         """Return when ``items`` are durable; raises what their commit raised."""
-        last = self._waiting[-1] if self._waiting else None
-        if last is not None and len(last.items) < BATCH_MAX:
-            last.items.extend(items)
-            last.done.wait()
-            if last.error is not None:
-                raise last.error
+        waiting = self._waiting
+        if waiting and len(waiting[-1].items) < BATCH_MAX:
+            waiting[-1].join(items)
             return
-        batch = _Batch(items)
-        self._wait_for_turn(batch)
-        self._lead(batch)
-        if batch.error is not None:
-            raise batch.error
-
-    def _wait_for_turn(self, batch: _Batch) -> None:
-        idle = self.is_idle
-        self._waiting.append(batch)
+        batch = _Batch(items, Event() if self._busy or waiting else None)
+        waiting.append(batch)
         try:
-            if idle:
+            if batch.turn is None:
                 # Whatever else arrived in this turn of the loop comes along.
-                batch.turn.set()
                 sleep(0)
             else:
                 batch.turn.wait()
+            waiting.remove(batch)
+            self._busy = True
+            self._run(self._commit, batch.items)
+        except Exception as error:
+            batch.error = error
+            raise
         except BaseException:
-            self._finish(batch, InterruptedError("the commit was abandoned"))
+            # This green thread is killed; the disk thread may go on, nobody knows the outcome.
+            batch.error = InterruptedError("the commit was abandoned")
             raise
         finally:
-            self._waiting.remove(batch)
-            if batch.done.is_set and batch.turn.is_set:
-                self._wake_next()
+            self._end(batch)
 
-    def _lead(self, batch: _Batch) -> None:
-        self._busy = True
-        error: Exception | None = InterruptedError("the commit was abandoned")
-        try:
-            self._run(self._commit, batch.items)
-            error = None
-        except Exception as failure:
-            error = failure
-        finally:
-            # Also when this green thread is killed: the disk thread goes on, nobody knows the outcome.
-            self.batches += 1
+    def _end(self, batch: _Batch) -> None:
+        """Tell who joined, and then who comes next."""
+        waiting = self._waiting
+        if batch in waiting:
+            waiting.remove(batch)
+        else:
             self._busy = False
-            self._finish(batch, error)
-            self._wake_next()
-
-    def _wake_next(self) -> None:
-        if self._waiting:
-            self._waiting[0].turn.set()
-
-    @staticmethod
-    def _finish(batch: _Batch, error: Exception | None) -> None:
-        batch.error = error
-        batch.done.set()
+            self.batches += 1
+        if batch.done is not None:
+            batch.done.set()
+        had_turn = batch.turn is None or batch.turn.is_set
+        if had_turn and waiting and (turn := waiting[0].turn) is not None:
+            turn.set()
 
     def __repr__(self) -> str:
         waiting = sum(len(batch.items) for batch in self._waiting)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from swift.base.entity import EntityPath, NotUTF8, reserved_name_error
@@ -30,6 +31,7 @@ from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_
 
 B = TypeVar("B", bound=Broker)
 
+_HASHES_MAX = 4096
 _DEVICE_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.ENODEV))
 
 
@@ -62,6 +64,8 @@ class DatabaseApp(BackendApp, Generic[B]):
         self._query_log = context.telemetry.log.info if query_logging else None
         self._preallocate = preallocate
         self._engines: dict[str, Engine] = {}
+        #: The hash directory's name of an entity; the same ones are asked for again and again.
+        self._hash_of = lru_cache(_HASHES_MAX)(context.hasher.hexdigest)
         self.brokers: BrokerCache[B] = BrokerCache(self._make_broker)
 
     def database_verbs(self) -> Mapping[str, Handler]:
@@ -77,8 +81,9 @@ class DatabaseApp(BackendApp, Generic[B]):
     def target(self, request: Request, minimum: int, maximum: int) -> Target:
         """The checked path of a request; raises ``HTTPError`` 400 and ``NotUTF8``."""
         device, partition, *names = split_backend_path(request, minimum, maximum)
-        if any("/" in name for name in names[:2] if name):
-            raise HTTPError(400, f"Invalid path: {request.raw_path}", content_type=TEXT)
+        for name in names[:2]:
+            if name and "/" in name:
+                raise HTTPError(400, f"Invalid path: {request.raw_path}", content_type=TEXT)
         path = EntityPath(*names)
         problem = reserved_name_error(path, self.context.limits.auto_create_account_prefix)
         if problem is not None:
@@ -87,15 +92,19 @@ class DatabaseApp(BackendApp, Generic[B]):
 
     def broker_of(self, target: Target, *names: str) -> B:
         """The refreshed broker of an entity; raises ``DeviceUnavailable`` and database errors."""
+        broker = self.known_broker(target, *names)
+        broker.refresh()
+        return broker
+
+    def known_broker(self, target: Target, *names: str) -> B:
+        """The same as it was left by the last request; raises ``DeviceUnavailable``."""
         place = Place(
             self.context.devices.path(target.device),
             self.directory,
             target.partition,
-            self.context.hasher.hexdigest(*names),
+            self._hash_of(*names),
         )
-        broker = self.brokers.get(place, *names)
-        broker.refresh()
-        return broker
+        return self.brokers.get(place, *names)
 
     def check_space(self, broker: B) -> None:
         """Refuse writes that would eat into the reserve; raises ``NoSpace``."""

@@ -230,6 +230,20 @@ def test_object_rows_come_and_go(bench):
     assert bench.listing() == b"[]"
 
 
+def test_names_of_rows_are_what_follows_the_container(bench):
+    bench("PUT", at=1)
+    paths = ("plain", "with/slash", "with/slash/", "a%20space", "%C3%A9", "%2F", "plain")
+    for n, path in enumerate(paths, 2):
+        assert bench.put_object(path, n).status == 201
+    found = [entry["name"] for entry in json.loads(bench.listing())]
+    assert found == ["/", "a space", "plain", "with/slash", "with/slash/", "\u00e9"]
+    assert bench("DELETE", f"{bench.path}/with/slash", at=20).status == 204
+    assert len(json.loads(bench.listing())) == 5
+    # The slash after a container begins no name.
+    assert bench("PUT", f"{bench.path}/", at=21).status == 202
+    assert bench("PUT", f"{bench.path}//", at=21, x_size="0", x_etag="e", x_content_type="t").status == 201
+
+
 def test_rows_need_a_container(bench):
     assert bench.put_object("o", 1).status == 404
     assert bench("DELETE", f"{bench.path}/o", at=1).status == 404

@@ -9,7 +9,6 @@ import pytest
 
 from swift.base.timestamp import Timestamp
 from swift.container.broker import ContainerBroker
-from swift.container.rows import pending_of_row
 from swift.db import pending
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken, DatabaseMissing
@@ -94,7 +93,7 @@ def test_a_crash_between_commit_and_clearing_merges_twice_to_the_same(room, row)
 def test_pending_rows_of_the_peer_are_merged_and_bad_ones_reported(room, row):
     broker = room.created()
     with open(room.place.pending, "ab") as file:
-        file.write(pending.encode(pending_of_row(row("theirs"))[:6]))
+        file.write(pending.encode(row("theirs")[:6]))
         file.write(b":rubbish" + pending.encode(("too", "short")))
         file.write(pending.encode(("x", "no time", 1, "t", "e", 0)))
     assert names(broker) == ["theirs"]
@@ -159,6 +158,62 @@ def test_a_file_that_was_replaced_in_a_directory_at_rest_is_noticed(room, row, t
     assert broker.newest is not before
     broker.put_rows([row("new")])
     assert names(broker) == ["new", "old"]
+
+
+def test_rows_are_put_without_refreshing_while_nothing_changes(room, row):
+    broker, listings = at_rest(room)
+    broker.put_rows([row("a")])
+    # Its pending file was new.
+    broker.refresh()
+    broker.refresh()
+    listings.clear()
+    for name in "bcd":
+        assert broker.is_settled
+        broker.put_rows([row(name)])
+    assert listings == []
+    assert names(broker) == ["a", "b", "c", "d"]
+
+
+def test_a_row_tells_that_another_file_takes_the_place(room, row):
+    broker, _listings = at_rest(room)
+    broker.put_rows([row("a")])
+    broker.refresh()
+    broker.refresh()
+    assert broker.is_settled
+    shutil.copy(broker.newest.path, room.place.file("1700000000.00000"))
+    broker.put_rows([row("b")])
+    assert not broker.is_settled
+    broker.refresh()
+    assert len(broker.databases) == 2
+
+
+@pytest.mark.parametrize("vanished", ["file", "directory"])
+def test_a_row_for_a_database_that_vanished_is_refused_and_the_broker_looks_again(room, row, vanished):
+    broker, _listings = at_rest(room)
+    broker.put_rows([row("a")])
+    broker.refresh()
+    broker.refresh()
+    assert broker.is_settled
+    if vanished == "file":
+        os.unlink(broker.newest.path)
+    else:
+        shutil.rmtree(room.place.directory)
+    with pytest.raises(DatabaseMissing):
+        broker.put_rows([row("lost")])
+    assert not broker.is_settled
+    assert not broker.refresh()
+
+
+def test_a_closed_broker_is_not_settled(room, row):
+    broker, _listings = at_rest(room)
+    broker.refresh()
+    broker.refresh()
+    assert broker.is_settled
+    broker.close()
+    assert not broker.is_settled
+    broker.put_rows([row("a")])
+    assert not broker.is_settled
+    assert names(broker) == ["a"]
 
 
 def test_rows_merged_from_memory_are_those_that_others_would_read(room, row):
