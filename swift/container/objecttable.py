@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from swift.container.rows import ObjectRow, merge
@@ -16,6 +18,12 @@ _COLUMNS = "name, created_at, size, content_type, etag, deleted, storage_policy_
 _JSON = ", ".join(f"'{name}', {name}" for name in f"ROWID, {_COLUMNS}".split(", "))
 #: Rows looked up by one statement, and written together.
 _CHUNK = 1000
+#: Rows inserted by one statement, which reads and writes the sequence of ROWIDs once.
+_TOGETHER = 50
+#: What a table keeps of a row.
+_STORED = itemgetter(*range(7))
+_INSERT = f"INSERT INTO object ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT_MANY = _INSERT + ", (?, ?, ?, ?, ?, ?, ?)" * (_TOGETHER - 1)
 #: From so many rows on it pays to do without triggers.
 BULK = 64
 
@@ -30,7 +38,7 @@ def _merge_chunk(connection: sqlite3.Connection, rows: Sequence[ObjectRow]) -> N
     names = {row[0] for row in rows}
     have = _existing(connection, names)
     if not have and len(names) == len(rows):
-        _replace_rows(connection, (), [row.packed() for row in rows])
+        _replace_rows(connection, (), [row if row[7] is row[8] is None else row.packed() for row in rows])
         return
     merged: dict[tuple[str, int], ObjectRow] = {}
     for row in rows:
@@ -62,10 +70,13 @@ def _replace_rows(
 def _write_rows(
     connection: sqlite3.Connection, gone: Sequence[tuple[int, ObjectRow]], new: Sequence[ObjectRow]
 ) -> None:
-    connection.executemany("DELETE FROM object WHERE ROWID = ?", [(row_id,) for row_id, _ in gone])
-    connection.executemany(
-        f"INSERT INTO object ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", [row[:7] for row in new]
-    )
+    if gone:
+        connection.executemany("DELETE FROM object WHERE ROWID = ?", [(row_id,) for row_id, _ in gone])
+    whole = len(new) - len(new) % _TOGETHER
+    for start in range(0, whole, _TOGETHER):
+        rows = map(_STORED, new[start : start + _TOGETHER])
+        connection.execute(_INSERT_MANY, list(chain.from_iterable(rows)))
+    connection.executemany(_INSERT, map(_STORED, new[whole:]))
 
 
 def _count(connection: sqlite3.Connection, gone: Sequence[ObjectRow], new: Sequence[ObjectRow]) -> None:

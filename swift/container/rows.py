@@ -7,8 +7,9 @@ idempotent: replicas converge whatever order the rows arrive in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import starmap
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -76,6 +77,10 @@ class ObjectRow(NamedTuple):
         }
 
 
+#: A row of all its fields in a tuple, without a step in Python for each of many.
+_row_of_tuple: Callable[[tuple[Any, ...]], ObjectRow] = partial(tuple.__new__, ObjectRow)
+
+
 def tombstone(name: str, timestamp: Timestamp, policy_index: int) -> ObjectRow:
     """The row of a deleted object."""
     return ObjectRow(name, timestamp.internal, 0, "application/deleted", "noetag", 1, policy_index)
@@ -101,23 +106,28 @@ def row_of_mapping(values: Any) -> ObjectRow:
 def rows_of_mappings(items: Sequence[Any]) -> list[ObjectRow]:
     """``row_of_mapping`` of many, which costs a third as long as they are as nodes send them."""
     try:
-        rows = list(starmap(ObjectRow, map(_PLAIN, items)))
-        if _has_plain_columns(rows) and _TIMES.isdisjoint(set().union(*items)):
-            return rows
+        columns = list(zip(*map(_PLAIN, items), strict=True))
+        if _are_plain(*columns) and _TIMES.isdisjoint(set().union(*items)):
+            return list(map(_row_of_tuple, zip(*columns, repeat(None), repeat(None))))
     except (KeyError, TypeError, UnicodeEncodeError):
         # Whatever it is, looking at each of them tells what to do about it.
         pass
     return [row_of_mapping(item) for item in items]
 
 
-def _has_plain_columns(rows: Sequence[ObjectRow]) -> bool:
-    """Whether ``_checked`` would leave all of them as they are; looks at columns, because there are few.
+def _are_plain(
+    names: Sequence[Any],
+    created: Sequence[Any],
+    sizes: Sequence[Any],
+    content_types: Sequence[Any],
+    etags: Sequence[Any],
+    deleted: Sequence[Any],
+    policies: Sequence[Any],
+) -> bool:
+    """Whether ``_checked`` would leave rows as they are; looks at columns, because there are few.
 
     Raises TypeError, UnicodeEncodeError and ``InvalidTimestamp`` for some that are not.
     """
-    if not rows:
-        return True
-    names, created, sizes, content_types, etags, deleted, policies, *_ = zip(*rows, strict=True)
     for texts in (names, content_types, etags):
         "".join(texts).encode("utf-8")
     numbers = (*sizes, *deleted, *policies)
@@ -130,8 +140,9 @@ def _has_plain_columns(rows: Sequence[ObjectRow]) -> bool:
 
 def _are_times(texts: Sequence[str]) -> bool:
     """Whether each is a packed timestamp; raises ``InvalidTimestamp`` or TypeError when one is not."""
-    usual = [text for text in texts if len(text) == 16]
-    if len(usual) < len(texts):
+    usual = texts
+    if set(map(len, texts)) != {16}:
+        usual = [text for text in texts if len(text) == 16]
         for text in texts:
             if len(text) != 16:
                 decode_timestamps(text)

@@ -94,7 +94,7 @@ class RemoteState:
 def row_ids(items: Sequence[Mapping[str, Any]]) -> list[int]:
     """The senders' ROWIDs of rows in a message; raises ``InvalidValue``."""
     numbers: list[Any] = [item.get("ROWID") for item in items]
-    if not all(type(number) is int for number in numbers):
+    if set(map(type, numbers)) != {int}:
         return [_number(item, "ROWID") for item in items]
     return numbers
 

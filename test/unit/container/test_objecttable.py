@@ -96,6 +96,16 @@ def test_the_hash_is_that_of_the_rows():
     assert content(connection)[1] == ("b66eb71632f4245c59f4a07372690b9f",)
 
 
+@pytest.mark.parametrize("count", [49, 50, 51, 63, 64, 149, 150])
+def test_rows_that_come_together_follow_each_other(count):
+    connection = database()
+    objecttable.merge_rows(connection, [row("first", 1)])
+    wanted = [f"n{n * 7919 % 1000}" for n in range(count)]
+    objecttable.merge_rows(connection, [row(name, 2) for name in wanted])
+    changes = objecttable.items_since(connection, 1, 1000)
+    assert [(c["ROWID"], c["name"]) for c in changes] == list(enumerate(wanted, 2))
+
+
 def test_one_name_has_a_row_per_policy():
     connection = database()
     objecttable.merge_rows(connection, [row("o", 1), row("o", 2, storage_policy_index=1)])
