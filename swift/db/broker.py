@@ -1,11 +1,12 @@
 """The base of account and container brokers: files, pending rows, reads and writes of one hash directory.
 
 A broker belongs to one process and one ``Place``. ``refresh`` looks at the directory, which every request
-does first, because another process may have created, replaced or removed a file. Rows become durable in the
-pending file (one sync for all that arrive together) and are merged before anything is read. All writing of
-one broker goes through one lane, so that its threads never wait for each other; other processes are kept
-out by the directory's lock. Blocking work runs in the device's threads (``run``); a read of an open, merged
-database runs where it is called.
+does first, because another process may have created, replaced or removed a file; only rows for a broker that
+``is_settled`` are put without, because putting them looks again. Rows become durable in the pending file (one
+sync for all that arrive together) and are merged before anything is read. All writing of one broker goes
+through one lane, so that its threads never wait for each other; other processes are kept out by the
+directory's lock. Blocking work runs in the device's threads (``run``); a read of an open, merged database
+runs where it is called.
 """
 
 from __future__ import annotations
