@@ -16,13 +16,13 @@ from hashlib import md5
 from typing import Any
 
 from swift.base.etag import unquote_etag
-from swift.base.truth import is_true
 from swift.http.body import BodyTimeout, ClientDisconnected, RequestBody
 from swift.http.headers import HeaderMap, title_case, wire_value
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.obj.intake import BATCH_BYTES, DraftWriter
 from swift.obj.put import USER_PREFIXES, PutPlan
+from swift.obj.target import is_flagged
 from swift.wire.mime import BadMime, DocumentBegins, DocumentData, DocumentEnds, Event, MimeParser
 
 FOOTER_BYTES_MAX = 1 << 20
@@ -50,8 +50,8 @@ class Stages:
 def stages_of(request: Request) -> Stages | None:
     """The stages a request asks for, None for an ordinary PUT; raises ``HTTPError`` 400."""
     headers = request.headers
-    footers = is_true(headers.get("x-backend-obj-metadata-footer"))
-    commit = is_true(headers.get("x-backend-obj-multiphase-commit"))
+    footers = is_flagged(headers, "x-backend-obj-metadata-footer")
+    commit = is_flagged(headers, "x-backend-obj-multiphase-commit")
     if not footers and not commit:
         return None
     boundary = headers.get("x-backend-obj-multipart-mime-boundary")

@@ -9,24 +9,27 @@ decided upon again when the object is held.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import md5
 from typing import NoReturn
 
 from swift.base.etag import EtagList, unquote_etag
 from swift.base.limits import Limits
 from swift.base.timestamp import Timestamp
-from swift.base.truth import is_true
 from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
 from swift.obj.expiry import parse_delete_at
-from swift.obj.target import PLAIN, next_part_power_of
+from swift.obj.target import PLAIN, is_flagged, next_part_power_of
 from swift.store.api import Draft, Edit, ObjectKey, ObjectState, ObjectStore, Viewpoint
 from swift.store.metadata import Metadata
 
-#: Headers stored as metadata.
-USER_PREFIXES = ("x-object-meta-", "x-object-sysmeta-", "x-object-transient-sysmeta-")
+#: Headers stored as metadata; those that a POST may change.
+CLIENT_PREFIXES = ("x-object-meta-", "x-object-transient-sysmeta-")
+USER_PREFIXES = (*CLIENT_PREFIXES, "x-object-sysmeta-")
+#: Sets of header names remembered: requests of one kind come with the same names.
+NAMES_MAX = 256
 
 
 @dataclass(slots=True)
@@ -96,12 +99,15 @@ def parse_put(request: Request, key: ObjectKey, limits: Limits, stored: frozense
         raise HTTPError(400, "Invalid Content-Type", content_type=PLAIN)
     if not content_type.isascii():
         _check_utf8(content_type)
-    is_replication = is_true(headers.get("x-backend-replication"))
+    is_replication = is_flagged(headers, "x-backend-replication")
     delete_at = parse_delete_at(headers, timestamp, may_be_past=is_replication, after=True)
-    check_metadata(headers, "object", limits)
+    copied = copied_headers(headers, stored)
+    # All metadata is copied: without any there is nothing to check but lengths.
+    if copied or max(map(len, headers.values())) > limits.max_header_size:
+        check_metadata(headers, "object", limits)
     if size is None:
         size = _object_length(headers)
-    copied = with_delete_at(copied_headers(headers, stored), delete_at)
+    copied = with_delete_at(copied, delete_at)
     return PutPlan(
         timestamp=timestamp,
         size=size,
@@ -112,7 +118,7 @@ def parse_put(request: Request, key: ObjectKey, limits: Limits, stored: frozense
         delete_at=delete_at,
         is_replication=is_replication,
         next_part_power=next_part_power_of(request),
-        no_commit=is_true(headers.get("x-backend-no-commit")),
+        no_commit=is_flagged(headers, "x-backend-no-commit"),
     )
 
 
@@ -165,13 +171,16 @@ def copied_headers(headers: HeaderMap, stored: frozenset[str], *, with_sysmeta: 
         from swift.obj.settings import NEVER_STORED
 
         stored = (stored | frozenset(extra.lower().split())) - NEVER_STORED
-    found: Metadata = {}
-    for name, value in headers.items():
-        if name in stored or (
-            name.startswith(USER_PREFIXES) and (with_sysmeta or not name.startswith("x-object-sysmeta-"))
-        ):
-            found[title_case(name)] = value
-    return found
+    return {title: headers[name] for name, title in _copied_names(tuple(headers), stored, with_sysmeta)}
+
+
+@lru_cache(maxsize=NAMES_MAX)
+def _copied_names(
+    names: tuple[str, ...], stored: frozenset[str], with_sysmeta: bool
+) -> tuple[tuple[str, str], ...]:
+    """Which headers are stored, and under which names."""
+    prefixes = USER_PREFIXES if with_sysmeta else CLIENT_PREFIXES
+    return tuple((name, title_case(name)) for name in names if name in stored or name.startswith(prefixes))
 
 
 def with_delete_at(copied: Metadata, delete_at: int | None) -> Metadata:
@@ -204,9 +213,9 @@ def check(state: ObjectState, plan: PutPlan, etag: str) -> None:
 def store_small(store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, body: bytes) -> PutResult:
     """Blocking: decide and write in one go; raises ``HTTPError`` and what engines raise."""
     etag = md5(body, usedforsecurity=False).hexdigest()
-    with store.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
+    with store.edit(key, view, create=True, is_new=True, next_part_power=plan.next_part_power) as edit:
         check(edit.state, plan, etag)
-        draft = edit.draft(len(body))
+        draft = edit.draft(len(body), etag=etag)
         try:
             draft.write(body)
             return _publish(edit, key, plan, draft, etag, commit=not plan.no_commit)

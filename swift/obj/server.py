@@ -18,7 +18,6 @@ from typing import Any
 from swift import green
 from swift.base.errors import DeviceUnavailable, NoSpace
 from swift.base.timestamp import Timestamp
-from swift.base.truth import is_true
 from swift.compose import backend_context, merged
 from swift.config.common import StorageSettings
 from swift.http.body import trailers_of
@@ -42,7 +41,7 @@ from swift.obj.put import (
 )
 from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.receiver import Session, Surroundings, answer
-from swift.obj.target import check_partition, key_of, opens_expired, policy_of, read_view
+from swift.obj.target import check_partition, is_flagged, key_of, opens_expired, policy_of, read_view
 from swift.obj.updates import Update, UpdateMaker, Updater, without_swift_bytes
 from swift.platform.disk import Disk
 from swift.platform.places import SharedPlaces
@@ -135,8 +134,8 @@ class ObjectServer(BackendApp):
 
     def _is_logged(self, request: Request) -> bool:
         """Replication makes far more requests than clients; its lines are for developers (§1)."""
-        is_replication = request.method in self.replication_verbs or is_true(
-            request.headers.get("x-backend-replication")
+        is_replication = request.method in self.replication_verbs or is_flagged(
+            request.headers, "x-backend-replication"
         )
         return not is_replication or self.context.telemetry.log.shows_debug
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from swift.base.entity import EntityPath, reserved_name_error
+from swift.base.entity import RESERVED, EntityPath, reserved_name_error
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
+from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.policy.policy import Policy
@@ -39,16 +40,22 @@ def key_of(request: Request, context: BackendContext) -> ObjectKey:
     device, partition, account, container, obj = split_backend_path(request, 5, 5)
     check_partition(partition)
     path = EntityPath(account, container, obj)
-    reason = reserved_name_error(path, context.limits.auto_create_account_prefix)
-    if reason is not None:
-        raise HTTPError(400, reason)
+    if RESERVED in "".join(path):
+        reason = reserved_name_error(path, context.limits.auto_create_account_prefix)
+        if reason is not None:
+            raise HTTPError(400, reason)
     return ObjectKey(device, partition, policy, path, context.hasher.hexdigest(account, container, obj))
+
+
+def is_flagged(headers: HeaderMap, name: str) -> bool:
+    """Whether a header that is usually absent says yes."""
+    return name in headers and is_true(headers[name])
 
 
 def opens_expired(request: Request) -> bool:
     """Whether expired objects count as existing for this request."""
     headers = request.headers
-    return is_true(headers.get("x-backend-open-expired")) or is_true(headers.get("x-backend-replication"))
+    return is_flagged(headers, "x-backend-open-expired") or is_flagged(headers, "x-backend-replication")
 
 
 def read_view(request: Request, context: BackendContext) -> Viewpoint:
@@ -81,5 +88,7 @@ def _preference(item: Any) -> FragmentPreference:
 
 def next_part_power_of(request: Request) -> int | None:
     """X-Backend-Next-Part-Power, None when absent or not a power."""
-    text = request.headers.get("x-backend-next-part-power", "")
+    text = request.headers.get("x-backend-next-part-power")
+    if text is None:
+        return None
     return int(text) if text.isascii() and text.isdigit() and 0 < int(text) <= 32 else None

@@ -8,7 +8,8 @@ later.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 from swift.base.entity import EntityPath, quote_path
 from swift.base.timestamp import InvalidTimestamp, Timestamp
@@ -18,6 +19,7 @@ from swift.cluster.transport import Reply, TransportError
 from swift.green import Event, spawn_detached
 from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
+from swift.obj.put import NAMES_MAX
 from swift.obj.settings import ObjectSettings
 from swift.runtime.backendapp import BackendContext
 from swift.store.api import AsyncUpdate, ObjectKey, ObjectState
@@ -25,6 +27,8 @@ from swift.store.metadata import Metadata
 
 from urllib.parse import unquote  # isort: skip
 
+#: Lists of hosts remembered: those of the containers that are written to.
+HOSTS_MAX = 1024
 _OVERRIDES = ("x-backend-container-update-override-", "x-object-sysmeta-container-update-override-")
 #: Blocking: keeps an update with the object's engine.
 Save = Callable[[ObjectKey, AsyncUpdate, Timestamp], None]
@@ -34,8 +38,7 @@ SAVE_TRIES = 5
 _EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(NamedTuple):
     """One row for a container, and who is to be told; no hosts means straight to async pending."""
 
     op: str
@@ -52,14 +55,13 @@ class Update:
         return Timestamp(self.headers.get("x-meta-timestamp") or self.headers["x-timestamp"])
 
     @property
-    def target(self) -> EntityPath:
-        """Where the row goes: the container, or the shard that stands in for it."""
-        if self.container_path is None:
-            return self.path
-        account, _, container = self.container_path.partition("/")
-        return EntityPath(account, container, self.path.obj)
+    def target(self) -> str:
+        """Where the row goes, quoted: into the container, or the shard that stands in for it."""
+        account, container, obj = self.path
+        return quote_path(f"/{self.container_path or f'{account}/{container}'}/{obj}")
 
 
+@lru_cache(maxsize=HOSTS_MAX)
 def split_hosts(hosts: str, devices: str) -> tuple[tuple[str, str], ...]:
     """``ip:port`` and device pairs; empty when the two lists differ in length."""
     addresses = [host.strip() for host in hosts.split(",") if host.strip()]
@@ -69,6 +71,7 @@ def split_hosts(hosts: str, devices: str) -> tuple[tuple[str, str], ...]:
     return tuple(zip(addresses, names, strict=True))
 
 
+@lru_cache(maxsize=HOSTS_MAX)
 def split_address(host: str) -> tuple[str, int] | None:
     """``ip:port`` with IPv6 in brackets; None when it is none."""
     ip, _, port = host.rpartition(":")
@@ -96,12 +99,11 @@ class UpdateMaker:
         self._context = context
         self._settings = settings
 
-    def _common(self) -> HeaderMap:
+    def _sign(self, row: HeaderMap) -> None:
+        """Say which request a row comes from."""
         request = self._request
-        return {
-            "x-trans-id": request.headers.get("x-trans-id", "-"),
-            "referer": f"{request.method} {request.url}",
-        }
+        row["x-trans-id"] = request.headers.get("x-trans-id", "-")
+        row["referer"] = f"{request.method} {request.url}"
 
     # --- the container's row -------------------------------------------------------------------------
 
@@ -119,7 +121,7 @@ class UpdateMaker:
                     txid=headers.get("x-trans-id"),
                 )
             return None
-        row.update(self._common())
+        self._sign(row)
         row["x-backend-storage-policy-index"] = str(self._key.policy.index)
         return Update(
             op,
@@ -139,7 +141,9 @@ class UpdateMaker:
             "x-timestamp": metadata["X-Timestamp"],
             "x-etag": metadata["ETag"],
         }
-        self._override(row, self._request.headers, footers)
+        headers = self._request.headers
+        if footers or _has_overrides(tuple(headers)):
+            self._override(row, headers, footers)
         return row
 
     def post_row(
@@ -176,15 +180,10 @@ class UpdateMaker:
         own = queue_container(
             self._context.hasher, path, delete_at, settings.expiring_objects_container_divisor
         )
-        return Update(
-            op,
-            EntityPath(
-                f".{settings.expiring_objects_account_name}",
-                container or own,
-                queue_task(path, delete_at),
-            ),
-            {"x-backend-storage-policy-index": "0", **row, **self._common()},
-        )
+        row = {"x-backend-storage-policy-index": "0", **row}
+        self._sign(row)
+        account = f".{settings.expiring_objects_account_name}"
+        return Update(op, EntityPath(account, container or own, queue_task(path, delete_at)), row)
 
     def enqueue(self, delete_at: int, metadata: Metadata, data_timestamp: Timestamp) -> Update | None:
         """Queue the object for expiry; None when another replica does it."""
@@ -206,7 +205,7 @@ class UpdateMaker:
         )
         hosts = split_hosts(host, headers.get("x-delete-at-device", ""))
         partition = headers.get("x-delete-at-partition", "")
-        return replace(update, hosts=hosts, partition=partition) if hosts and partition else update
+        return update._replace(hosts=hosts, partition=partition) if hosts and partition else update
 
     def dequeue(self, delete_at: int) -> Update | None:
         """Take a former entry out of the queue; None when the proxy says that others do."""
@@ -218,6 +217,8 @@ class UpdateMaker:
         self, before: int | None, after: int | None, metadata: Metadata, data_timestamp: Timestamp
     ) -> list[Update]:
         """The queue updates of a write that changed X-Delete-At from ``before`` to ``after``."""
+        if before is None and after is None:
+            return []
         if is_true(self._request.headers.get("x-backend-replication")):
             return []
         found = []
@@ -226,6 +227,12 @@ class UpdateMaker:
         if before is not None and before != after:
             found.append(self.dequeue(before))
         return [update for update in found if update is not None]
+
+
+@lru_cache(maxsize=NAMES_MAX)
+def _has_overrides(names: tuple[str, ...]) -> bool:
+    """Whether any of these headers changes the container's row."""
+    return any(name.startswith(_OVERRIDES) for name in names)
 
 
 def with_swift_bytes(content_type: str, stored: str) -> str:
@@ -261,6 +268,7 @@ class Updater:
         """Send all updates at once; returns when all are done or the client has waited long enough."""
         waiting = []
         for update in updates:
+            update.headers["user-agent"] = self._agent
             if not update.hosts:
                 self._keep(key, update, None)
                 continue
@@ -290,8 +298,7 @@ class Updater:
     def _try(self, update: Update, host: str, device: str) -> str | None:
         """None when the host took it, else the shard it must go to later ("" for the same place)."""
         address = split_address(host)
-        headers = {**update.headers, "user-agent": self._agent}
-        path = f"/{device}/{update.partition}{quote_path(str(update.target))}"
+        path = f"/{device}/{update.partition}{update.target}"
         reply: Reply | None = None
         reason = f"bad address {host!r}"
         if address is not None:
@@ -300,7 +307,7 @@ class Updater:
                     *address,
                     update.op,
                     path,
-                    headers,
+                    update.headers,
                     connect_timeout_s=self._settings.conn_timeout,
                     timeout_s=self._settings.node_timeout,
                 )
@@ -320,7 +327,6 @@ class Updater:
 
     def _keep(self, key: ObjectKey, update: Update, redirect: str | None) -> None:
         headers = {title_case(name): value for name, value in update.headers.items()}
-        headers["User-Agent"] = self._agent
         record = AsyncUpdate(
             update.op, update.path, headers, update.db_state, redirect or update.container_path
         )

@@ -96,7 +96,7 @@ class Disk:
 
     # Names.
     stat: Callable[..., os.stat_result] = staticmethod(os.stat)
-    listdir: Callable[[str], list[str]] = staticmethod(os.listdir)
+    listdir: Callable[[Any], list[str]] = staticmethod(os.listdir)
     mkdir: Callable[..., None] = staticmethod(os.mkdir)
     rmdir: Callable[..., None] = staticmethod(os.rmdir)
     unlink: Callable[..., None] = staticmethod(os.unlink)

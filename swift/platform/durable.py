@@ -39,7 +39,7 @@ def make_directories(disk: Disk, path: str, *, below: str) -> list[str]:
     in ``path`` counts as stored. Raises FileNotFoundError when ``below`` is missing, because making it
     would write to the disk that the device is mounted on.
     """
-    parent = os.path.dirname(path)
+    parent = path.rpartition("/")[0]
     try:
         disk.mkdir(path)
         return [parent]

@@ -20,6 +20,8 @@ from swift.platform.disk import Disk
 from swift.platform.waiting import letting_others_run
 
 LOCK_TIMEOUT_S = 10.0
+_LOCK_FILE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FIRST_PAUSE_S = 0.0005
 _PAUSE_MAX_S = 0.05
 #: Pauses are this part of what was waited so far: a holder that takes the lock again and again, each time
@@ -51,15 +53,27 @@ def _check_is_busy(error: OSError) -> None:
         raise error
 
 
-@contextmanager
-def file_lock(disk: Disk, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
-    """Hold the lock of the (created) file ``path``; its directory must exist. Raises ``LockTimeout``."""
-    fd = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+def lock_file(disk: Disk, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> int:
+    """A descriptor of the (created) file ``path`` that holds its lock; closing it gives it back.
+
+    Its directory must exist. Raises FileNotFoundError, ``LockTimeout``.
+    """
+    fd = disk.open(path, _LOCK_FILE, 0o644)
     try:
         lock_descriptor(disk, fd, path, timeout_s)
+    except BaseException:
+        disk.close(fd)
+        raise
+    return fd
+
+
+@contextmanager
+def file_lock(disk: Disk, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+    """Hold the lock of ``lock_file``; raises like it."""
+    fd = lock_file(disk, path, timeout_s)
+    try:
         yield
     finally:
-        # Closing gives the lock back: the descriptor was not shared.
         disk.close(fd)
 
 
@@ -69,7 +83,7 @@ def lock_directory(disk: Disk, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> 
     No lock file appears in the directory. Raises FileNotFoundError, NotADirectoryError, ``LockTimeout``.
     """
     while True:
-        fd = disk.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = disk.open(path, _DIRECTORY)
         try:
             lock_descriptor(disk, fd, path, timeout_s)
             if disk.fstat(fd).st_nlink:

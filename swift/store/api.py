@@ -169,8 +169,11 @@ class Edit(Protocol):
 
     def __exit__(self, *args: object) -> None: ...
 
-    def draft(self, size: int | None) -> Draft:
-        """A new body; ``size`` None when unknown. Raises ``NoSpace``."""
+    def draft(self, size: int | None, *, etag: str = "") -> Draft:
+        """A new body; ``size`` None when unknown. Raises ``NoSpace``.
+
+        ``etag`` is the MD5 hex of what will be written, when the caller has it already.
+        """
 
     def put(
         self,
@@ -281,11 +284,18 @@ class ObjectStore(Protocol):
         """The object for reading; its state tells whether there is one. Raises like ``look``."""
 
     def edit(
-        self, key: ObjectKey, view: Viewpoint, *, create: bool, next_part_power: int | None = None
+        self,
+        key: ObjectKey,
+        view: Viewpoint,
+        *,
+        create: bool,
+        is_new: bool = False,
+        next_part_power: int | None = None,
     ) -> Edit:
         """Hold the object exclusively (enter the result). Raises like ``look``, and ``LockTimeout``.
 
-        ``create`` false promises that nothing will be put or deleted. While partitions are being split,
+        ``create`` false promises that nothing will be put or deleted. ``is_new`` is a guess that there was
+        nothing before, which costs a little when it is wrong. While partitions are being split,
         ``next_part_power`` has every change made in the future partition as well.
         """
 

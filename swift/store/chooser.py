@@ -9,12 +9,17 @@ Rules are applied in order, each taking files out of play: tombstones, metas, da
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from swift.base.timestamp import Timestamp
 from swift.policy.policy import ErasureCode
 from swift.store.filenames import DATA, META, TOMBSTONE, FileName, UnexpectedName, parse_name
+
+#: Bodies and tombstones whose time is printed without an offset, so that they sort by it.
+_PLAIN = re.compile(r"[0-9]{10}\.[0-9]{5}\.(?:data|ts)\Z")
+_PLAIN_STEM = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ DataRule = Callable[[Files, Choice], None]
 
 
 def choose(
-    names: Iterable[str],
+    names: Collection[str],
     ec: ErasureCode | None = None,
     *,
     preferences: list[FragmentPreference] | None = None,
@@ -82,10 +87,26 @@ def choose(
     ``fragment`` select among its archives and mean nothing for replicated objects.
     """
     if ec is None:
-        return _choose(names, None, _replicated_data)
+        return _newer_of_two(names) or _choose(names, None, _replicated_data)
     from swift.store.chooser_ec import fragment_rule
 
     return _choose(names, ec.fragments, fragment_rule(preferences, fragment))
+
+
+def _newer_of_two(names: Collection[str]) -> Choice | None:
+    """What every change of a plain object leaves: two bodies or tombstones, of which the newer one wins.
+
+    The rules below say the same. None when that is not what the names are.
+    """
+    if len(names) != 2:
+        return None
+    older, newer = sorted(names)
+    if older[:_PLAIN_STEM] == newer[:_PLAIN_STEM] or not (_PLAIN.match(older) and _PLAIN.match(newer)):
+        return None
+    winner = parse_name(newer)
+    if winner.extension == DATA:
+        return Choice(data=winner, obsolete=[parse_name(older)])
+    return Choice(tombstone=winner, obsolete=[parse_name(older)])
 
 
 def _choose(names: Iterable[str], fragments: int | None, data_rule: DataRule) -> Choice:

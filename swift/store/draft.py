@@ -32,6 +32,21 @@ KEPT_BYTES = 16 << 20
 class FileDraft:
     """The draft of the filesystem engine."""
 
+    __slots__ = (
+        "file",
+        "size",
+        "_disk",
+        "_place",
+        "_made",
+        "_md5",
+        "_etag",
+        "_sums",
+        "_sync_every",
+        "_synced",
+        "_begun",
+        "_dropped",
+    )
+
     def __init__(
         self,
         disk: Disk,
@@ -41,15 +56,16 @@ class FileDraft:
         size: int | None,
         made: Sequence[str],
         sync_every_bytes: int,
-        etag_follows: bool,
+        etag_follows: bool = False,
+        etag: str = "",
     ):
         self._disk = disk
         self.file = file
         self._place = place
         self._made = made
         self.size = 0
-        self._md5 = None if etag_follows else md5(usedforsecurity=False)
-        self._etag = ""
+        self._md5 = None if etag_follows or etag else md5(usedforsecurity=False)
+        self._etag = etag
         needs_sums = etag_follows or size is None or size > SMALL_BYTES
         self._sums = ChunkSums(chunk_size_for(size)) if needs_sums else None
         self._sync_every = sync_every_bytes
@@ -93,7 +109,7 @@ class FileDraft:
 
     @property
     def etag(self) -> str:
-        """MD5 hex of the bytes so far, or what ``settle`` took."""
+        """MD5 hex of the bytes so far, or what the draft was made with or ``settle`` took."""
         return self._etag if self._md5 is None else self._md5.hexdigest()
 
     def settle(self, etag: str, sums: str) -> bool:

@@ -40,6 +40,7 @@ class FileEdit:
         "_place",
         "_view",
         "_create",
+        "_is_new",
         "_next_power",
         "_fd",
         "_names",
@@ -54,6 +55,7 @@ class FileEdit:
         view: Viewpoint,
         *,
         create: bool,
+        is_new: bool = False,
         next_part_power: int | None = None,
     ):
         self.state = ObjectState()
@@ -61,6 +63,7 @@ class FileEdit:
         self._place = place
         self._view = view
         self._create = create
+        self._is_new = is_new
         self._next_power = next_part_power
         self._fd: int | None = None
         self._names: list[str] = []
@@ -75,10 +78,11 @@ class FileEdit:
             try:
                 if not self._hold():
                     return self
-                self._names = store.names_in(place)
-                self.state = load(
-                    store.disk, place.directory, self._names, place.key, self._view, open_data=False
-                ).state
+                assert self._fd is not None
+                names = self._names = store.names_in(self._fd)
+                if names:
+                    loaded = load(store.disk, place.directory, names, place.key, self._view, open_data=False)
+                    self.state = loaded.state
                 return self
             except Damaged as error:
                 self._release()
@@ -96,6 +100,8 @@ class FileEdit:
     def _hold(self) -> bool:
         """Lock the hash directory, making it if wanted; False when there is none and none is wanted."""
         disk, directory = self._store.disk, self._place.directory
+        if self._is_new:
+            self._make()
         while True:
             try:
                 self._fd = lock_directory(disk, directory)
@@ -103,9 +109,13 @@ class FileEdit:
             except FileNotFoundError:
                 if not self._create:
                     return False
-                self._made.extend(make_directories(disk, directory, below=self._place.device))
+                self._make()
             except NotADirectoryError:
                 raise Damaged("a file is in place of the hash directory")
+
+    def _make(self) -> None:
+        place = self._place
+        self._made.extend(make_directories(self._store.disk, place.directory, below=place.device))
 
     def _release(self) -> None:
         fd, self._fd = self._fd, None
@@ -120,9 +130,9 @@ class FileEdit:
 
     # --- changes -------------------------------------------------------------------------------------
 
-    def draft(self, size: int | None) -> FileDraft:
+    def draft(self, size: int | None, *, etag: str = "") -> FileDraft:
         """See ``Edit``."""
-        return self._store.draft_at(self._place, size)
+        return self._store.draft_at(self._place, size, etag=etag)
 
     def put(
         self,
@@ -161,7 +171,7 @@ class FileEdit:
         self._clean_up()
 
     def _is_superseded(self, timestamp: Timestamp) -> bool:
-        choice = choose(self._store.names_in(self._place), self._place.key.policy.ec)
+        choice = choose(self._store.names_in(self._place.directory), self._place.key.policy.ec)
         if choice.tombstone is not None and choice.tombstone.timestamp > timestamp:
             return True
         return choice.durable_timestamp is not None and choice.durable_timestamp >= timestamp

@@ -108,7 +108,7 @@ class FileStore:
         failure: FilesChanged | None = None
         for _ in range(_TRIES):
             try:
-                names = self.names_in(place)
+                names = self.names_in(place.directory)
                 return place, load(self.disk, place.directory, names, key, view, open_data=open_data)
             except FilesChanged as error:
                 failure = error
@@ -118,10 +118,13 @@ class FileStore:
                 self.quarantine(place, str(error))
         raise failure or FilesChanged(f"{place.directory} is damaged again and again")
 
-    def names_in(self, place: Place) -> list[str]:
-        """The names in the hash directory, none when it is absent. Quarantines what is no directory."""
+    def names_in(self, directory: int | str) -> list[str]:
+        """The names in a hash directory or its descriptor, none when it is absent.
+
+        Raises ``Damaged`` for what is no directory or cannot be listed, and OSError.
+        """
         try:
-            return self.disk.listdir(place.directory)
+            return self.disk.listdir(directory)
         except FileNotFoundError:
             return []
         except NotADirectoryError:
@@ -170,11 +173,17 @@ class FileStore:
     # --- changing ------------------------------------------------------------------------------------
 
     def edit(
-        self, key: ObjectKey, view: Viewpoint, *, create: bool, next_part_power: int | None = None
+        self,
+        key: ObjectKey,
+        view: Viewpoint,
+        *,
+        create: bool,
+        is_new: bool = False,
+        next_part_power: int | None = None,
     ) -> FileEdit:
         """See ``ObjectStore``."""
         place = Place(key, self.devices.path(key.device))
-        return FileEdit(self, place, view, create=create, next_part_power=next_part_power)
+        return FileEdit(self, place, view, create=create, is_new=is_new, next_part_power=next_part_power)
 
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> FileDraft:
         """See ``ObjectStore``."""
@@ -188,7 +197,13 @@ class FileStore:
             raise
 
     def draft_at(
-        self, place: Place, size: int | None, *, made: Sequence[str] = (), etag_follows: bool = False
+        self,
+        place: Place,
+        size: int | None,
+        *,
+        made: Sequence[str] = (),
+        etag_follows: bool = False,
+        etag: str = "",
     ) -> FileDraft:
         """A draft in an existing hash directory; with ``made`` it removes what was made for it."""
         self._space.check(place.device, size)
@@ -206,6 +221,7 @@ class FileStore:
             made=made,
             sync_every_bytes=self.rules.sync_every_bytes,
             etag_follows=etag_follows,
+            etag=etag,
         )
 
     def unnamed_file(self, place: Place) -> UnnamedFile:

@@ -21,7 +21,7 @@ from swift.base.clock import Clock
 from swift.base.pickles import PickleRefused, restricted_loads
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories, replace_file, write_all
-from swift.platform.locks import file_lock, lock_directory
+from swift.platform.locks import file_lock, lock_directory, lock_file
 from swift.platform.xattrs import read_attribute
 from swift.policy.policy import Policy
 from swift.store.chooser import Choice, choose
@@ -35,6 +35,7 @@ LOCK_FILE = ".lock"
 #: On ``hashes.pkl``: the run of the kernel in which it was written.
 BOOT_ATTRIBUTE = "user.swift.boot"
 _RESERVED = frozenset(("valid", "updated"))
+_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 #: A digest (replicated) or key → digest (erasure coding); None means dirty.
 SuffixHash = str | dict[int | None, str] | None
@@ -42,28 +43,28 @@ SuffixHash = str | dict[int | None, str] | None
 
 def mark_dirty(disk: Disk, partition_path: str, suffixes: Iterable[str], *, device_path: str) -> None:
     """Journal suffixes as changed, creating a missing partition. Raises ``LockTimeout`` or OSError."""
-    lines = "".join(f"{suffix}\n" for suffix in suffixes).encode()
-    lock_path = f"{partition_path}/{LOCK_FILE}"
+    lines = "\n".join((*suffixes, "")).encode()
     try:
-        _append(disk, partition_path, lock_path, lines)
+        _append(disk, partition_path, lines)
     except FileNotFoundError:
         make_directories(disk, partition_path, below=device_path)
         try:
-            _append(disk, partition_path, lock_path, lines)
+            _append(disk, partition_path, lines)
         except FileNotFoundError:
             # The partition is being given away right now; whoever makes it again marks it again.
             return
 
 
-def _append(disk: Disk, partition_path: str, lock_path: str, lines: bytes) -> None:
-    with file_lock(disk, lock_path):
-        fd = disk.open(
-            f"{partition_path}/{JOURNAL_FILE}", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644
-        )
+def _append(disk: Disk, partition_path: str, lines: bytes) -> None:
+    lock = lock_file(disk, f"{partition_path}/{LOCK_FILE}")
+    try:
+        fd = disk.open(f"{partition_path}/{JOURNAL_FILE}", _APPENDING, 0o644)
         try:
             write_all(disk, fd, lines)
         finally:
             disk.close(fd)
+    finally:
+        disk.close(lock)
 
 
 def _read_file(disk: Disk, path: str) -> bytes | None:

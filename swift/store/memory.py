@@ -142,7 +142,13 @@ class MemoryStore:
         return MemoryObject(state, body, lambda reason: self.quarantine(where, reason))
 
     def edit(
-        self, key: ObjectKey, view: Viewpoint, *, create: bool, next_part_power: int | None = None
+        self,
+        key: ObjectKey,
+        view: Viewpoint,
+        *,
+        create: bool,
+        is_new: bool = False,
+        next_part_power: int | None = None,
     ) -> MemoryEdit:
         """See ``ObjectStore``."""
         self._where(key)
@@ -320,7 +326,7 @@ class MemoryEdit:
     def __exit__(self, *_args: object) -> None:
         self._store._lock.release()
 
-    def draft(self, size: int | None) -> MemoryDraft:
+    def draft(self, size: int | None, *, etag: str = "") -> MemoryDraft:
         """See ``Edit``."""
         return self._store.draft(self._key, size)
 

@@ -26,6 +26,8 @@ _PYTHON3_MARK = b"_codecs\nencode"
 _MARK_WITHIN = 32
 #: Objects that are read again and again need not be unpickled each time.
 DECODED_MAX = 1024
+#: Sets of names whose pickles are known but for their values.
+FRAMES_MAX = 128
 
 
 class BadMetadata(Damaged):
@@ -33,14 +35,46 @@ class BadMetadata(Damaged):
 
 
 def encode_metadata(metadata: Metadata) -> bytes:
-    """The pickle of ``metadata``, keys in their order."""
-    return pickle.dumps(
-        {
-            key.encode("utf-8", "surrogateescape"): value.encode("utf-8", "surrogateescape")
-            for key, value in metadata.items()
-        },
-        2,
-    )
+    """The protocol 2 pickle of ``metadata`` in UTF-8, keys in their order."""
+    frames = _frames(tuple(metadata))
+    parts: list[bytes] = []
+    for frame, value in zip(frames, metadata.values(), strict=False):
+        if len(value) < 2:
+            # Python has one object for all bytes of such a value, and pickle writes an object once.
+            return _pickled(metadata)
+        text = value.encode() if value.isascii() else _utf8(value).decode("latin-1").encode()
+        parts += (frame, len(text).to_bytes(4, "little"), text)
+    if not parts:
+        return _pickled(metadata)
+    parts.append(frames[-1])
+    return b"".join(parts)
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _pickled(metadata: Metadata) -> bytes:
+    return pickle.dumps({_utf8(key): _utf8(value) for key, value in metadata.items()}, 2)
+
+
+@lru_cache(maxsize=FRAMES_MAX)
+def _frames(names: tuple[str, ...]) -> tuple[bytes, ...]:
+    """What pickle writes before the length of each value, and after the last value; none for odd names.
+
+    Only lengths and texts differ between objects that have the same names, so pickle is asked once.
+    """
+    if not all(map(str.isascii, names)):
+        return ()
+    # Longer than any name and therefore found in no other place.
+    fill = "=" * (1 + max(map(len, names), default=0))
+    marks = [f"{fill}{number}=" for number in range(len(names))]
+    rest = _pickled(dict(zip(names, marks, strict=True)))
+    frames = []
+    for mark in marks:
+        frame, _, rest = rest.partition(len(mark).to_bytes(4, "little") + mark.encode())
+        frames.append(frame)
+    return (*frames, rest)
 
 
 def decode_metadata(blob: bytes) -> Metadata:

@@ -112,7 +112,7 @@ class FileUpkeep:
         view = Viewpoint(self._store.clock.time(), open_expired=True)
         for _ in range(_TRIES):
             try:
-                names = self._store.names_in(place)
+                names = self._store.names_in(place.directory)
                 self._tidy(place, names, temporary_age_s)
                 _, loaded = self._store.loaded(place.key, view, open_data=True, quarantines=False)
                 try:

@@ -332,8 +332,34 @@ def test_a_draft_made_beforehand_can_be_put_later(store):
     assert read(store, key_of()) == b"a" * 70_000 + b"b" * 70_000
 
 
-def test_an_edit_that_changes_nothing_leaves_nothing(bench, store):
+@pytest.mark.parametrize("size", [4, 100_000])
+def test_a_draft_believes_the_md5_that_it_is_told(store, size):
+    body = b"x" * size
     with store.edit(key_of(), NOW, create=True) as edit:
+        draft = edit.draft(size, etag=md5(body).hexdigest())
+        draft.write(body)
+        assert draft.etag == md5(body).hexdigest()
+        metadata = {"X-Timestamp": ts(10).internal, "Content-Length": str(size), "ETag": draft.etag}
+        edit.put(draft, ts(10), {**metadata, "name": str(key_of().path)})
+    assert read(store, key_of()) == body
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_guess_that_an_object_is_new_may_be_wrong(store, before):
+    if before:
+        put(store, key_of(), ts(10), b"old")
+    with store.edit(key_of(), NOW, create=True, is_new=True) as edit:
+        assert edit.state.exists is before
+        draft = edit.draft(3)
+        draft.write(b"new")
+        metadata = {"X-Timestamp": ts(11).internal, "Content-Length": "3", "ETag": draft.etag}
+        edit.put(draft, ts(11), {**metadata, "name": str(key_of().path)})
+    assert read(store, key_of()) == b"new"
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_an_edit_that_changes_nothing_leaves_nothing(bench, store, is_new):
+    with store.edit(key_of(), NOW, create=True, is_new=is_new) as edit:
         assert edit.state.kind == ABSENT
     assert bench.names(key_of()) == []
     assert list(store.inventory("sda", "7", GOLD)) == []

@@ -52,6 +52,21 @@ def check_common(names, choice):
     assert choice.data is None or choice.tombstone is None
 
 
+_PLAIN = st.builds(Timestamp.from_raw, st.integers(1, 4))
+_PAIRS = st.lists(
+    st.one_of(st.builds(data_name, _PLAIN), st.builds(tombstone_name, _PLAIN), st.builds(data_name, _TIMES)),
+    unique=True,
+    min_size=2,
+    max_size=2,
+)
+
+
+@given(_PAIRS)
+def test_two_files_mean_the_same_whether_or_not_there_is_another_one_that_means_nothing(names):
+    alone, accompanied = choose(names), choose([*names, "garbage"])
+    assert alone.picture() == accompanied.picture()
+
+
 @given(REPLICATED)
 def test_of_replicated_files_the_newest_of_body_and_tombstone_wins(names):
     choice = choose(names)

@@ -211,7 +211,7 @@ def test_an_unlistable_hash_directory_is_quarantined(tmp_path):
         broken = True
 
         def listdir(self, path):
-            if path.endswith(KEY.hash) and self.broken:
+            if self.broken and path.endswith(KEY.hash):
                 self.broken = False
                 raise OSError(errno.EUCLEAN, "structure needs cleaning")
             return os.listdir(path)
