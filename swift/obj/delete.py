@@ -72,7 +72,7 @@ def parse_delete(request: Request) -> DeletePlan:
 
 def decide_delete(state: ObjectState, plan: DeletePlan) -> Verdict:
     """Look the verdict up; with X-If-Delete-At the expirer must have meant this very object."""
-    newer = plan.timestamp > state.write_timestamp
+    newer = state.write_timestamp < plan.timestamp
     wanted = plan.if_delete_at
     if wanted is None:
         return PLAIN_TABLE[state.kind, newer or state.kind == ABSENT]

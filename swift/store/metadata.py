@@ -24,6 +24,11 @@ METADATA_ATTRIBUTE = "user.swift.metadata"
 CHECKSUM_ATTRIBUTE = "user.swift.metadata_checksum"
 _PYTHON3_MARK = b"_codecs\nencode"
 _MARK_WITHIN = 32
+#: How our pickles go on after a text, and after the first one; where texts begin behind that.
+_AFTER_TEXT = b"h\x03\x86q"
+_AFTER_FIRST = b"q\x02X\x06\x00\x00\x00latin1q\x03\x86q\x04Rq\x05h\x01X"
+_FIRST_TEXT = len(b"\x80\x02}q\x00(c_codecs\nencode\nq\x01X") + 4
+_NEXT_TEXT = len(b"\x07Rq\x08h\x01X") + 4
 #: Objects that are read again and again need not be unpickled each time.
 DECODED_MAX = 1024
 #: Sets of names whose pickles are known but for their values.
@@ -84,6 +89,30 @@ def decode_metadata(blob: bytes) -> Metadata:
 
 @lru_cache(maxsize=DECODED_MAX)
 def _decoded(blob: bytes) -> Metadata:
+    metadata = _guessed(blob)
+    # A guess that leads back to the very same bytes is right, and a quarter of the work of unpickling.
+    return metadata if metadata and encode_metadata(metadata) == blob else _unpickled(blob)
+
+
+def _guessed(blob: bytes) -> Metadata:
+    """The texts between what our pickles have around them; anything for other pickles."""
+    first, *others = blob.split(_AFTER_TEXT)
+    name, _, value = first.partition(_AFTER_FIRST)
+    texts = [name[_FIRST_TEXT:], value[4:-2]]
+    texts += [piece[_NEXT_TEXT:-2] for piece in others[:-1]]
+    try:
+        words = [_text_of(text) for text in texts]
+    except UnicodeError:
+        return {}
+    return dict(zip(words[::2], words[1::2], strict=False))
+
+
+def _text_of(pickled: bytes) -> str:
+    text = pickled.decode()
+    return text if text.isascii() else text.encode("latin-1").decode("utf-8", "surrogateescape")
+
+
+def _unpickled(blob: bytes) -> Metadata:
     python3 = _PYTHON3_MARK in blob[:_MARK_WITHIN]
     try:
         loaded = restricted_loads(blob, encoding="utf-8" if python3 else "bytes")

@@ -117,7 +117,8 @@ def _merge(choice: Choice, data: FileName, read: Callable[[FileName], Metadata])
     state.data_content_type = metadata.get("Content-Type", "")
     state.written = metadata
     if choice.meta is None:
-        state.timestamp = _timestamp(metadata, "X-Timestamp") or written
+        same = metadata.get("X-Timestamp") == written.internal
+        state.timestamp = written if same else _timestamp(metadata, "X-Timestamp") or written
         return state
     posted = read(choice.meta)
     state.posted = dict(posted)
