@@ -31,6 +31,15 @@ if TYPE_CHECKING:
     from swift.store.engine import FileStore
 
 
+def make_place(store: FileStore, place: Place) -> list[str]:
+    """Make the hash directory; the directories that got a new entry, see ``make_directories``."""
+    made = make_directories(store.disk, place.directory, below=place.device)
+    if len(made) > 2:
+        # The partition is new as well: another process had removed it.
+        store.durable_partitions.discard(place.partition)
+    return made
+
+
 class FileEdit:
     """``Edit`` of the filesystem engine; a context manager."""
 
@@ -101,7 +110,7 @@ class FileEdit:
         """Lock the hash directory, making it if wanted; False when there is none and none is wanted."""
         disk, directory = self._store.disk, self._place.directory
         if self._is_new:
-            self._make()
+            self._made.extend(make_place(self._store, self._place))
         while True:
             try:
                 self._fd = lock_directory(disk, directory)
@@ -109,13 +118,9 @@ class FileEdit:
             except FileNotFoundError:
                 if not self._create:
                     return False
-                self._make()
+                self._made.extend(make_place(self._store, self._place))
             except NotADirectoryError:
                 raise Damaged("a file is in place of the hash directory")
-
-    def _make(self) -> None:
-        place = self._place
-        self._made.extend(make_directories(self._store.disk, place.directory, below=place.device))
 
     def _release(self) -> None:
         fd, self._fd = self._fd, None

@@ -23,7 +23,7 @@ from swift.platform.syncing import SingleSyncs, Syncs
 from swift.policy.policy import Policy
 from swift.store.api import AsyncUpdate, ObjectKey, ObjectState, Viewpoint
 from swift.store.draft import FileDraft
-from swift.store.edit import FileEdit
+from swift.store.edit import FileEdit, make_place
 from swift.store.errors import Damaged, FilesChanged
 from swift.store.hashes import SuffixHash, SuffixHasher, mark_dirty
 from swift.store.layout import is_suffix, objects_dir, partition_dir, suffix_of, temporary_dir
@@ -189,7 +189,7 @@ class FileStore:
         """See ``ObjectStore``."""
         place = Place(key, self.devices.path(key.device))
         self._space.check(place.device, size)
-        made = make_directories(self.disk, place.directory, below=place.device)
+        made = make_place(self, place)
         try:
             return self.draft_at(place, size, made=made, etag_follows=etag_follows)
         except BaseException:

@@ -22,6 +22,7 @@ from swift.base.pickles import PickleRefused, restricted_loads
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories, replace_file, write_all
 from swift.platform.locks import file_lock, lock_directory, lock_file
+from swift.platform.syncing import sync_directory
 from swift.platform.xattrs import read_attribute
 from swift.policy.policy import Policy
 from swift.store.chooser import Choice, choose
@@ -47,12 +48,18 @@ def mark_dirty(disk: Disk, partition_path: str, suffixes: Iterable[str], *, devi
     try:
         _append(disk, partition_path, lines)
     except FileNotFoundError:
-        make_directories(disk, partition_path, below=device_path)
+        make_partition(disk, partition_path, below=device_path)
         try:
             _append(disk, partition_path, lines)
         except FileNotFoundError:
             # The partition is being given away right now; whoever makes it again marks it again.
             return
+
+
+def make_partition(disk: Disk, path: str, *, below: str) -> None:
+    """Make a missing partition durably: who writes into it later may believe that it is. Raises OSError."""
+    for parent in make_directories(disk, path, below=below):
+        sync_directory(disk, parent)
 
 
 def _append(disk: Disk, partition_path: str, lines: bytes) -> None:

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 
 from swift.base.errors import LockTimeout
 from swift.platform.disk import Disk
-from swift.platform.durable import make_directories
 from swift.platform.locks import file_lock
 from swift.platform.mounts import Devices
 from swift.policy.policy import Policy
+from swift.store.hashes import make_partition
 from swift.store.layout import partition_dir
 
 REPLICATION_LOCK_FILE = ".lock-replication"
@@ -38,7 +38,7 @@ class ReplicationLocks:
         """
         device_path = self._devices.path(device)
         path = partition_dir(device_path, policy, partition)
-        make_directories(self._disk, path, below=device_path)
+        make_partition(self._disk, path, below=device_path)
         with (
             file_lock(self._disk, f"{path}/{REPLICATION_LOCK_FILE}", timeout_s),
             self._place(device_path, timeout_s),

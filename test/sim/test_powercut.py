@@ -40,6 +40,7 @@ from swift.store.engine import EngineRules, FileStore
 from swift.store.errors import CorruptBody
 from swift.store.hashes import SuffixHasher
 from swift.store.layout import is_suffix, partition_dir
+from swift.store.partitionlock import ReplicationLocks
 from swift.store.reclaim import ReclaimRules
 from swift.store.updates import decode_update
 from test.sim.powercut import ROOT, Killed, SimulatedDisk
@@ -255,8 +256,8 @@ def metadata_of(key, second, body, colour):
 
 
 def put_small(store, key, second, body, colour, fragment=None):
-    with store.edit(key, VIEW, create=True) as edit:
-        draft = edit.draft(len(body))
+    with store.edit(key, VIEW, create=True, is_new=True) as edit:
+        draft = edit.draft(len(body), etag=md5(body).hexdigest())
         try:
             draft.write(body)
             edit.put(draft, at(second), metadata_of(key, second, body, colour), fragment=fragment)
@@ -534,6 +535,33 @@ def handed_over(world):
     world.put(A, 7, b"life goes on", "black")
 
 
+def partition_made_again(world):
+    """The replicator is a process of its own; a partition that it removed is not durable any more."""
+    replicator = store_on(world.disk, world.clock, world.reclaim_age_s).upkeep
+
+    def give_away(second):
+        world.allowed[A].add(ABSENT_OUTCOME)
+        location = Location(A.device, A.partition, A.policy, A.hash)
+        assert replicator.purge(location, HandedOver(at(second)))
+        assert replicator.remove_partition(A.device, A.partition, A.policy)
+        world.current[A] = ABSENT_OUTCOME
+        world.cut_power()
+
+    world.put(A, 1, b"one", "red")
+    give_away(1)
+    world.settle()
+    world.put(A, 2, b"two", "blue")
+    give_away(2)
+    world.settle()
+    world.put_large(A, 3, bytes(5000))
+    give_away(3)
+    world.store.invalidate(A.device, A.partition, A.policy, [A.hash[-3:]])
+    world.put(A, 4, b"four", "white")
+    give_away(4)
+    with ReplicationLocks(world.disk, OneDevice()).hold(A.device, A.partition, A.policy, 0.0):
+        world.put(A, 5, b"five", "green")
+
+
 def archives_handed_over(world):
     key = key_of("ec", EC)
     world.watch()
@@ -586,6 +614,7 @@ STORIES = [
     reclaimed,
     larger_part_power,
     handed_over,
+    partition_made_again,
     archives_handed_over,
     changed_after_hashing,
     consolidated,
