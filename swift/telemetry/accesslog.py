@@ -2,7 +2,7 @@
 
 A busy server writes thousands of lines a second; one system call for each would cost more than the
 line. On a console the lines of a quarter second leave together; to syslog each is its own datagram, as
-syslog wants, through the ordinary ``Log``.
+syslog wants (``telemetry.syslog``).
 """
 
 from __future__ import annotations
@@ -41,11 +41,8 @@ class AccessLog:
         self._schedule = schedule
         self._lines: list[str] = []
         self._size = 0
-
-    @property
-    def is_wanted(self) -> bool:
-        """Whether lines go anywhere; ask before building one."""
-        return self._fd is not None or self._log.is_enabled(logging.INFO)
+        #: Whether lines go anywhere; ask before building one.
+        self.is_wanted = fd is not None or log.is_enabled(logging.INFO)
 
     def write(self, line: str) -> None:
         """Log one line (without line end)."""

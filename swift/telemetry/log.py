@@ -1,51 +1,28 @@
 """Log lines: syslog or console, one line an event, with the transaction id (spec: cli-and-config.md §1.2).
 
-Services get a ``Log`` and call it with finished sentences. The access log does not pass here
-(``telemetry.accesslog``), so this is never on the hot path.
+Services get a ``Log`` and call it with finished sentences. How they get to syslog is ``telemetry.syslog``;
+batches of access lines for a console do not pass here (``telemetry.accesslog``).
 """
 
 from __future__ import annotations
 
 import logging
-import logging.handlers
-import os
 import sys
 import traceback
 
 from swift.config.common import LogSettings
-
-NOTICE = 25
-logging.addLevelName(NOTICE, "NOTICE")
-
-
-class _OneLine(logging.Formatter):
-    """``name: message`` with line breaks as ``#012`` and over-long lines cut in the middle."""
-
-    def __init__(self, name: str, max_length: int):
-        super().__init__()
-        self._name = name
-        self._max = max_length
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The finished line."""
-        text = record.getMessage().replace("\n", "#012")
-        if self._max and len(text) > self._max:
-            half = (self._max - 5) // 2
-            text = text[: self._max] if self._max < 7 else f"{text[:half]} ... {text[-half:]}"
-        return f"{self._name}: {text}"
-
-
-class _SysLogHandler(logging.handlers.SysLogHandler):
-    """Adds the NOTICE level to the priority names."""
-
-    priority_map = {**logging.handlers.SysLogHandler.priority_map, "NOTICE": "notice"}  # noqa: RUF012
+from swift.telemetry.syslog import NOTICE, OneLine, Syslog, SysLogHandler, syslog_handler
 
 
 class Log:
-    """Sentences about one service, with optional transaction and client."""
+    """Sentences about one service, with optional transaction and client.
 
-    def __init__(self, logger: logging.Logger):
+    ``logger`` decides which levels are written, and writes what ``syslog`` cannot send at once.
+    """
+
+    def __init__(self, logger: logging.Logger, syslog: Syslog | None = None):
         self._logger = logger
+        self._syslog = syslog
 
     @property
     def shows_debug(self) -> bool:
@@ -82,30 +59,19 @@ class Log:
         return self._logger.isEnabledFor(level)
 
     def raw(self, line: str) -> None:
-        """An access line at INFO, already complete."""
-        self._logger.info("%s", line)
+        """An access line at INFO, already complete and known to be wanted."""
+        self._write(logging.INFO, line)
 
     def _emit(self, level: int, message: str, txid: str | None) -> None:
         if not self._logger.isEnabledFor(level):
             return
         if txid and txid not in message:
             message = f"{message} (txn: {txid})"
-        self._logger.log(level, "%s", message)
+        self._write(level, message)
 
-
-def _syslog(settings: LogSettings) -> logging.Handler:
-    facility = settings.log_facility.upper().removeprefix("LOG_").lower()
-    number = logging.handlers.SysLogHandler.facility_names.get(facility, 16)
-    address: str | tuple[str, int]
-    if settings.log_udp_host:
-        address = (settings.log_udp_host, settings.log_udp_port)
-    elif os.path.exists(settings.log_address):
-        address = settings.log_address
-    else:
-        address = ("localhost", 514)
-    handler = _SysLogHandler(address=address, facility=number)
-    handler.append_nul = False
-    return handler
+    def _write(self, level: int, message: str) -> None:
+        if self._syslog is None or not self._syslog.send(level, message):
+            self._logger.log(level, "%s", message)
 
 
 def make_log(settings: LogSettings, *, console: bool = False, name: str | None = None) -> Log:
@@ -114,10 +80,11 @@ def make_log(settings: LogSettings, *, console: bool = False, name: str | None =
     logger = logging.Logger(label)
     level = settings.log_level.upper()
     logger.setLevel(NOTICE if level == "NOTICE" else getattr(logging, level, logging.INFO))
-    handler: logging.Handler = logging.StreamHandler(sys.stderr) if console else _syslog(settings)
-    handler.setFormatter(_OneLine(label, settings.log_max_line_length))
+    formatter = OneLine(label, settings.log_max_line_length)
+    handler: logging.Handler = logging.StreamHandler(sys.stderr) if console else syslog_handler(settings)
+    handler.setFormatter(formatter)
     logger.addHandler(handler)
-    return Log(logger)
+    return Log(logger, Syslog(handler, formatter) if isinstance(handler, SysLogHandler) else None)
 
 
 def silent_log() -> Log:

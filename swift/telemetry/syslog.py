@@ -1,0 +1,117 @@
+"""Syslog lines without ``logging``'s toll: each is one datagram, sent at once.
+
+``logging`` asks for every line where it was written, in which thread and under which lock, and has the name
+of a UDP address looked up: some sixty calls. ``Syslog`` sends the same bytes to the same address by itself.
+What cannot be sent that way (the queue is full, the address is no datagram socket) is left to the ordinary
+handler, which waits as long as it takes and lets other green threads run.
+"""
+
+from __future__ import annotations
+
+import logging
+import logging.handlers
+import os
+import socket
+import sys
+import time
+from typing import Any
+
+from swift.config.common import LogSettings
+
+NOTICE = 25
+logging.addLevelName(NOTICE, "NOTICE")
+
+#: How long the address of a UDP host is believed, seconds.
+LOOKUP_S = 60.0
+
+
+class OneLine(logging.Formatter):
+    """``name: message`` with line breaks as ``#012`` and over-long lines cut in the middle."""
+
+    def __init__(self, name: str, max_length: int):
+        super().__init__()
+        self._name = name
+        self._max = max_length
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The finished line."""
+        return self.line(record.getMessage())
+
+    def line(self, message: str) -> str:
+        """The finished line of a message."""
+        text = message.replace("\n", "#012")
+        if self._max and len(text) > self._max:
+            half = (self._max - 5) // 2
+            text = text[: self._max] if self._max < 7 else f"{text[:half]} ... {text[-half:]}"
+        return f"{self._name}: {text}"
+
+
+class SysLogHandler(logging.handlers.SysLogHandler):
+    """The ordinary handler: it waits, reconnects and knows stream sockets too."""
+
+    priority_map = {**logging.handlers.SysLogHandler.priority_map, "NOTICE": "notice"}  # noqa: RUF012
+    append_nul = False
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """A log that nobody takes is lost without a word; other errors are ours and shown."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+
+
+class Syslog:
+    """Sends lines to where ``handler`` would send them, formatted by ``formatter``."""
+
+    def __init__(self, handler: SysLogHandler, formatter: OneLine):
+        self._line = formatter.line
+        self._to = handler.address
+        self._marks = {
+            level: f"<{handler.encodePriority(handler.facility, handler.mapPriority(name))}>"
+            for level, name in ((n, logging.getLevelName(n)) for n in (10, 20, NOTICE, 30, 40))
+        }
+        self._socket: socket.socket | None = None
+        #: The address with its name looked up, and until when that is believed.
+        self._address: Any = None
+        self._believed_until = 0.0
+
+    def send(self, level: int, message: str) -> bool:
+        """Send a line; False when it must go the ordinary way."""
+        data = (self._marks[level] + self._line(message)).encode("utf-8", "backslashreplace")
+        try:
+            if self._socket is None or time.monotonic() >= self._believed_until:
+                self._look_up()
+            self._socket.sendto(data, self._address)  # type: ignore[union-attr]
+        except (ConnectionRefusedError, FileNotFoundError):
+            # Nobody listens. Trying again would not make it heard.
+            return True
+        except OSError:
+            return False
+        return True
+
+    def _look_up(self) -> None:
+        """Make a socket for the address; raises OSError when its name is unknown."""
+        if isinstance(self._to, str):
+            family, self._address, self._believed_until = socket.AF_UNIX, self._to, float("inf")
+        else:
+            host, port = self._to
+            family, _type, _protocol, _name, self._address = socket.getaddrinfo(
+                host, port, type=socket.SOCK_DGRAM
+            )[0]
+            self._believed_until = time.monotonic() + LOOKUP_S
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = socket.socket(family, socket.SOCK_DGRAM)
+        self._socket.setblocking(False)
+
+
+def syslog_handler(settings: LogSettings) -> SysLogHandler:
+    """The handler for what the settings say; local UDP when their socket is missing."""
+    facility = settings.log_facility.upper().removeprefix("LOG_").lower()
+    number = logging.handlers.SysLogHandler.facility_names.get(facility, 16)
+    address: str | tuple[str, int]
+    if settings.log_udp_host:
+        address = (settings.log_udp_host, settings.log_udp_port)
+    elif os.path.exists(settings.log_address):
+        address = settings.log_address
+    else:
+        address = ("localhost", 514)
+    return SysLogHandler(address=address, facility=number)
