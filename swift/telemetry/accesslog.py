@@ -47,7 +47,8 @@ class AccessLog:
     def write(self, line: str) -> None:
         """Log one line (without line end)."""
         if self._fd is None:
-            self._log.raw(line)
+            if self.is_wanted:
+                self._log.raw(line)
             return
         self._lines.append(line)
         self._size += len(line)

@@ -59,7 +59,7 @@ class Log:
         return self._logger.isEnabledFor(level)
 
     def raw(self, line: str) -> None:
-        """An access line at INFO, already complete and known to be wanted."""
+        """An access line at INFO, already complete; ask ``is_enabled`` before."""
         self._write(logging.INFO, line)
 
     def _emit(self, level: int, message: str, txid: str | None) -> None:

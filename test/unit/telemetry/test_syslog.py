@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from swift.config.common import LogSettings
+from swift.telemetry.accesslog import AccessLog
 from swift.telemetry.log import make_log
 from swift.telemetry.syslog import NOTICE, OneLine, Syslog, syslog_handler
 
@@ -60,6 +61,13 @@ def test_events_and_access_lines_arrive_in_order_with_their_priorities(listener)
         b"<133>object-server: started (txn: tx1)",
         b"<131>object-server: broken tx2",
     ]
+
+
+def test_access_lines_below_the_level_are_not_sent(listener):
+    log = make_log(settings_for(listener, log_level="ERROR"))
+    AccessLog(log).write("an access line")
+    log.error("an error")
+    assert listener.recv(65536) == b"<131>swift: an error"
 
 
 def test_what_is_no_text_for_the_wire_does_not_fail_a_request(listener):
