@@ -32,7 +32,7 @@ PEEK_AFTER_S = 1.0
 class _Link:
     """One connection to a node."""
 
-    __slots__ = ("sock", "fd", "address", "idle_since", "buffer", "reused", "requests")
+    __slots__ = ("sock", "fd", "address", "idle_since", "buffer", "reused")
 
     def __init__(self, sock: socket.socket, address: tuple[str, int]):
         self.sock = sock
@@ -41,7 +41,6 @@ class _Link:
         self.idle_since = 0.0
         self.buffer = b""
         self.reused = False
-        self.requests = 0
 
     def looks_dead(self) -> bool:
         """Whether the server has closed it, or sent bytes nobody asked for."""
@@ -157,7 +156,6 @@ class HttpTransport:
         return _Link(sock, address)
 
     def _give_back(self, link: _Link) -> None:
-        link.requests += 1
         if link.buffer:
             link.close()
             return
@@ -253,7 +251,7 @@ class HttpExchange:
     def begin(self) -> None:
         """Send the head (and the small body that came with it)."""
         try:
-            self._send(self._opening)
+            self._guarded(_Link.send_all, self._opening)
         except TransportError:
             link = self._link
             if link is None or not link.reused:
@@ -359,22 +357,54 @@ class HttpExchange:
     def _stream(self, head: ResponseHead) -> StreamReply:
         link = self._link
         assert link is not None
-        body = LinkBody(self._transport, link, head, self._timeout_s)
         self._link = None
-        if head.length is not None and head.length <= WHOLE_BYTES_MAX:
-            body.hold()
+        length = head.length
+        body: WholeBody | LinkBody
+        if length is not None and length == len(link.buffer) and head.keep_alive:
+            # All of it came with the head.
+            body, link.buffer = WholeBody(link.buffer), b""
+            self._transport._give_back(link)
+        else:
+            body = LinkBody(self._transport, link, head, self._timeout_s)
+            if length is not None and length <= WHOLE_BYTES_MAX:
+                body = WholeBody(body.read_all())
         return StreamReply(head.status, head.headers, body, head.reason)
 
 
-class LinkBody:
-    """The body of an answer, read from its connection as it comes.
+class WholeBody:
+    """The body of an answer that is here completely; its connection is back in the pool."""
 
-    ``whole`` holds a small body completely; the connection is back in the pool by then.
-    """
+    __slots__ = ("length", "whole")
+
+    def __init__(self, data: bytes):
+        self.length: int | None = len(data)
+        #: What was not read yet.
+        self.whole = data
+
+    def read(self, size: int) -> bytes:
+        """Up to ``size`` bytes, empty at the end."""
+        data, self.whole = self.whole[:size], self.whole[size:]
+        return data
+
+    def read_into(self, buffer: memoryview) -> int:
+        """Fill a buffer; 0 at the end."""
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def __iter__(self) -> Iterator[bytes]:
+        data, self.whole = self.whole, b""
+        return iter((data,) if data else ())
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+
+class LinkBody:
+    """The body of an answer, read from its connection as it comes."""
 
     __slots__ = (
         "length",
-        "whole",
         "_transport",
         "_link",
         "_left",
@@ -386,7 +416,6 @@ class LinkBody:
 
     def __init__(self, transport: HttpTransport, link: _Link, head: ResponseHead, timeout_s: float):
         self.length = head.length
-        self.whole: bytes | None = None
         self._transport = transport
         self._link: _Link | None = link
         self._left = head.length
@@ -395,25 +424,16 @@ class LinkBody:
         self._timeout_s = timeout_s
         self._ready: list[bytes] = []
 
-    def hold(self) -> None:
-        """Read a counted body into ``whole``; raises ``TransportError``."""
+    def read_all(self) -> bytes:
+        """Everything; raises ``TransportError``."""
         if not self.length:
-            self.whole = b""
             self._release()
-            return
-        pieces = []
-        while piece := self._read_link(RECV_BYTES):
-            pieces.append(piece)
-        self.whole = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            return b""
+        pieces = list(self)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def read(self, size: int) -> bytes:
         """Up to ``size`` bytes, empty at the end; raises ``TransportError``."""
-        if self.whole is not None:
-            data, self.whole = self.whole[:size], self.whole[size:]
-            return data
-        return self._read_link(size)
-
-    def _read_link(self, size: int) -> bytes:
         link = self._link
         if link is None:
             return b""
@@ -472,7 +492,7 @@ class LinkBody:
     def read_into(self, buffer: memoryview) -> int:
         """Fill a buffer with what is there; 0 at the end; raises ``TransportError``."""
         link = self._link
-        if self.whole is not None or link is None or link.buffer or self._decoder or self._left is None:
+        if link is None or link.buffer or self._decoder or self._left is None:
             data = self.read(len(buffer))
             buffer[: len(data)] = data
             return len(data)
@@ -487,7 +507,7 @@ class LinkBody:
     def splice_into(self, pipe: int, size: int) -> int:
         """See ``http.body.RelayBody``; raises ``TransportError``."""
         link, left = self._link, self._left
-        if self.whole is not None or link is None or link.buffer or self._decoder or not left:
+        if link is None or link.buffer or self._decoder or not left:
             return 0
         try:
             moved = link.splice(pipe, min(size, left), time.monotonic() + self._timeout_s)

@@ -79,13 +79,14 @@ class Connection:
         # After an answer the next request is hardly ever here already: look first only at a new connection.
         await_first = self.sent_bytes > 0 and not data
         while True:
-            end = data.find(b"\r\n\r\n", searched)
-            if end >= 0:
-                self.buffer = data[end + 4 :]
-                self.idle = False
-                return data[: end + 4]
-            check_unfinished(data, limits)
-            searched = max(0, len(data) - 3)
+            if data:
+                end = data.find(b"\r\n\r\n", searched)
+                if end >= 0:
+                    self.buffer = data[end + 4 :]
+                    self.idle = False
+                    return data[: end + 4]
+                check_unfinished(data, limits)
+                searched = max(0, len(data) - 3)
             try:
                 if await_first and not self.is_tls:
                     await_first = False

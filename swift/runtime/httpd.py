@@ -157,12 +157,13 @@ class HttpServer:
         may_keep = head.keep_alive and not response.close_connection and not self._stopping
         # The rest of a refused upload is dropped when it is short, and only after the answer: the client
         # may send it slowly or not at all. Otherwise the connection ends.
-        may_keep = may_keep and (body.finished or body.is_short)
+        finished = body.finished
+        may_keep = may_keep and (finished or body.is_short)
         if head.minor == 0 and not _has_length(response):
             # Only the end of the connection can say where such a body ends.
             may_keep = False
         self._send(connection, head, response, keep=may_keep)
-        if body.finished or (may_keep and body.drain()):
+        if finished or body.finished or (may_keep and body.drain()):
             return may_keep
         self._linger(connection)
         return False
@@ -197,7 +198,8 @@ class HttpServer:
             self._telemetry.log.exception(f"ERROR unusable response to {head.method} {head.raw_path}", error)
             raise ConnectionClosed(str(error))
         finally:
-            response.discard()
+            if not isinstance(response.body, bytes):
+                response.discard()
             if response.on_end is not None:
                 response.ended(max(0, connection.sent_bytes - before - connection.framing_bytes), complete)
 
@@ -211,7 +213,7 @@ class HttpServer:
                 headers["content-length"] = "0" if empty else str(len(body))
             elif isinstance(body, FileBody):
                 headers["content-length"] = str(body.length)
-        chunked = head.minor == 1 and not _has_length(response)
+        chunked = head.minor == 1 and "content-length" not in headers
         if chunked and head.method != "HEAD":
             extra += "Transfer-Encoding: chunked\r\n"
         if not keep:
@@ -259,7 +261,7 @@ class HttpServer:
 
 
 def _has_length(response: Response) -> bool:
-    return isinstance(response.body, bytes | FileBody) or "content-length" in response.headers
+    return "content-length" in response.headers or isinstance(response.body, (bytes, FileBody))
 
 
 def _handshake(context: ssl.SSLContext, sock: Any, deadline: float) -> Any:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 
 #: Upper bounds of duration buckets, seconds.
 DURATION_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+#: How buckets are called on the page, the one of all longer durations last.
+_BUCKET_LABELS = tuple(f'le="{bound:g}"' for bound in DURATION_BUCKETS_S) + ('le="+Inf"',)
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -48,17 +50,16 @@ class Gauge:
 class Histogram:
     """Durations counted in buckets."""
 
-    __slots__ = ("buckets", "counts", "total", "sum")
+    __slots__ = ("counts", "total", "sum")
 
-    def __init__(self, buckets: tuple[float, ...] = DURATION_BUCKETS_S) -> None:
-        self.buckets = buckets
-        self.counts = [0] * (len(buckets) + 1)
+    def __init__(self) -> None:
+        self.counts = [0] * len(_BUCKET_LABELS)
         self.total = 0
         self.sum = 0.0
 
     def observe(self, seconds: float) -> None:
         """Count one duration."""
-        self.counts[bisect_left(self.buckets, seconds)] += 1
+        self.counts[bisect_left(DURATION_BUCKETS_S, seconds)] += 1
         self.total += 1
         self.sum += seconds
 
@@ -101,9 +102,9 @@ class Registry:
             lines.append(f"# HELP {name} {help_text}")
             lines.append(f"# TYPE {name} {kind}")
             for key, metric in sorted(children.items()):
-                labels = constant + key
+                labels = _labels(constant + key)
                 if isinstance(metric, Histogram):
-                    lines.extend(_histogram_lines(name, labels, metric))
+                    lines += _histogram_lines(name, labels, metric)
                 else:
                     lines.append(f"{name}{_braces(labels)} {_number(metric.value)}")
         return "\n".join(lines) + "\n"
@@ -114,19 +115,21 @@ def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
 
 
-def _histogram_lines(name: str, labels: Labels, metric: Histogram) -> list[str]:
+def _histogram_lines(name: str, labels: str, metric: Histogram) -> list[str]:
+    start = f"{name}_bucket{{{labels}," if labels else f"{name}_bucket{{"
     lines, running = [], 0
-    for bound, count in zip((*metric.buckets, float("inf")), metric.counts, strict=True):
+    for bucket, count in zip(_BUCKET_LABELS, metric.counts, strict=True):
         running += count
-        le = "+Inf" if bound == float("inf") else f"{bound:g}"
-        lines.append(f"{name}_bucket{_braces((*labels, ('le', le)))} {running}")
+        lines.append(f"{start}{bucket}}} {running}")
     lines.append(f"{name}_sum{_braces(labels)} {metric.sum:.6f}")
     lines.append(f"{name}_count{_braces(labels)} {metric.total}")
     return lines
 
 
-def _braces(labels: Labels) -> str:
-    if not labels:
-        return ""
+def _labels(labels: Labels) -> str:
     escaped = ((k, v.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")) for k, v in labels)
-    return "{" + ",".join(f'{k}="{v}"' for k, v in escaped) + "}"
+    return ",".join(f'{k}="{v}"' for k, v in escaped)
+
+
+def _braces(labels: str) -> str:
+    return f"{{{labels}}}" if labels else ""

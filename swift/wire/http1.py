@@ -129,7 +129,8 @@ def parse_request_head(data: bytes, limits: HeadLimits) -> RequestHead:
     head = RequestHead()
     space = data.find(b" ")
     method = data[:space]
-    if method not in _PARSED_METHODS or _EIGHT_BIT.search(data, 0, line_end):
+    is_usual = data.endswith(b" HTTP/1.1", 0, line_end)
+    if method not in _PARSED_METHODS or not data[:line_end].isascii():
         data = _translated(data, line_end, method)
     _check_sizes(data, limits)
     parser = httptools.HttpRequestParser(head)
@@ -143,10 +144,11 @@ def parse_request_head(data: bytes, limits: HeadLimits) -> RequestHead:
             raise BadHead(505, "HTTP version not supported")
         raise BadHead(400, str(error))
     head.method = method.decode("ascii")
-    version = parser.get_http_version()
-    if version not in ("1.1", "1.0"):
-        raise BadHead(505 if version >= "2" else 400, f"HTTP/{version} is not supported")
-    head.minor = 1 if version == "1.1" else 0
+    if not is_usual:
+        version = parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            raise BadHead(505 if version >= "2" else 400, f"HTTP/{version} is not supported")
+        head.minor = 1 if version == "1.1" else 0
     _finish(head)
     return head
 
@@ -296,7 +298,7 @@ class ResponseHead:
 def parse_response_head(data: bytes, method: str) -> ResponseHead:
     """Parse a complete answer head to a ``method`` request; raises ``BadHead`` with status 502."""
     head = ResponseHead()
-    parser = httptools.HttpResponseParser(_Callbacks(head))
+    parser = httptools.HttpResponseParser(head)
     try:
         parser.feed_data(data)
     except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -304,8 +306,9 @@ def parse_response_head(data: bytes, method: str) -> ResponseHead:
         raise BadHead(502, f"malformed answer: {error}")
     head.status = parser.get_status_code()
     headers = head.headers
-    connection = headers.get("connection", "").lower()
-    head.keep_alive = parser.get_http_version() == "1.1" and "close" not in connection
+    connection = headers.get("connection")
+    is_usual = data.startswith(b"HTTP/1.1") or parser.get_http_version() == "1.1"
+    head.keep_alive = is_usual and (connection is None or "close" not in connection.lower())
     if method == "HEAD" or head.status in (204, 304) or 100 <= head.status < 200:
         head.length = 0
     elif "transfer-encoding" in headers:
@@ -315,13 +318,3 @@ def parse_response_head(data: bytes, method: str) -> ResponseHead:
     else:
         head.length, head.keep_alive = None, False
     return head
-
-
-class _Callbacks:
-    """Adapts ``ResponseHead`` (which has slots for values only) to llhttp's callbacks."""
-
-    __slots__ = ("on_header", "on_status")
-
-    def __init__(self, head: ResponseHead):
-        self.on_header = head.on_header
-        self.on_status = head.on_status

@@ -183,6 +183,37 @@ def test_framings_of_answers(transport, make_server, answer, body):
     assert server.connections == 1
 
 
+@pytest.mark.parametrize("cut", [0, 1, 4])
+def test_a_small_body_is_whole_however_it_came(transport, make_server, cut):
+    def answer(wire, head, number):
+        wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n" + b"body"[:cut])
+        green.sleep(0.01)
+        wire.send(b"body"[cut:])
+
+    server = make_server(answer)
+    first = begin(transport, server, {}, method="GET").reply().body
+    assert (first.length, first.whole) == (4, b"body")
+    second = begin(transport, server, {}, method="GET").reply().body
+    buffer = memoryview(bytearray(3))
+    assert (first.read(3), first.read(3), first.read(3)) == (b"bod", b"y", b"")
+    assert (second.read_into(buffer), bytes(buffer), b"".join(second), b"".join(second)) == (
+        3,
+        b"bod",
+        b"y",
+        b"",
+    )
+    assert server.connections == 1
+
+
+def test_a_server_that_says_close_is_not_asked_on_that_connection_again(transport, make_server):
+    for text in (b"Content-Length: 0\r\n\r\n", b"Content-Length: 2\r\n\r\nok"):
+        answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + text
+        server = make_server(lambda wire, head, number, answer=answer: wire.send(answer))
+        for _ in range(2):
+            assert ask(transport, server).status == 200
+        assert server.connections == 2
+
+
 def test_a_body_until_the_end_of_the_connection_is_not_pooled(transport, make_server):
     def answer(wire, head, number):
         wire.send(b"HTTP/1.1 200 OK\r\n\r\nall of it")
