@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
 from swift.base.errors import InvalidValue
 
 RESERVED = "\x00"
+
+#: Matches text that quoting leaves alone.
+_is_plain = re.compile(r"[\w.~/-]*", re.ASCII).fullmatch
 
 
 class BadPath(InvalidValue):
@@ -30,7 +34,7 @@ def decode_path(raw: str) -> str:
 
 def quote_path(path: str) -> str:
     """Percent-quote decoded text for a URL, slashes kept."""
-    return quote(path, safe="/~", errors="surrogateescape")
+    return path if _is_plain(path) else quote(path, safe="/~", errors="surrogateescape")
 
 
 def split_path(raw: str, minimum: int, maximum: int, *, rest_with_last: bool = False) -> list[str | None]:
@@ -84,6 +88,9 @@ class EntityPath(NamedTuple):
         return quote_path(str(self))
 
     def __str__(self) -> str:
+        account, container, obj = self
+        if obj is not None and container is not None:
+            return f"/{account}/{container}/{obj}"
         return "/" + "/".join(part for part in self if part is not None)
 
 

@@ -11,7 +11,7 @@ It knows nothing of clocks except in ``Timestamp.now``.
 from __future__ import annotations
 
 import time as _time
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from typing import Any
 
 from swift.base.errors import InvalidValue
@@ -31,8 +31,9 @@ class InvalidTimestamp(InvalidValue):
         super().__init__(f"not a timestamp: {value!r}")
 
 
+@lru_cache(256)
 def http_date(unix_seconds: int) -> str:
-    """RFC 9110 IMF-fixdate of whole Unix seconds."""
+    """RFC 9110 IMF-fixdate of whole Unix seconds; mostly of this one or of what is read often."""
     t = _time.gmtime(unix_seconds)
     return (
         f"{_DAYS[t.tm_wday]}, {t.tm_mday:02d} {_MONTHS[t.tm_mon - 1]} {t.tm_year:04d} "
@@ -66,21 +67,22 @@ class Timestamp:
     offset: int
 
     def __init__(self, value: Any, offset: int = 0):
-        normal = None
+        if isinstance(value, str) and len(value) == 16 and value[10] == "." and not offset:
+            # The usual text.
+            digits = value[:10] + value[11:]
+            if digits.isdigit() and digits.isascii():
+                self.raw = int(digits)
+                self.offset = 0
+                self._normal: str | None = value
+                return
         try:
             if isinstance(value, str):
-                seconds, separator, extra = value.partition("_")
+                seconds, _, extra = value.partition("_")
                 if extra:
                     if len(extra) > 16 or not extra.isalnum():
                         raise InvalidTimestamp(value)
                     offset += int(extra, 16)
-                whole, ticks = seconds[:10], seconds[11:]
-                if len(seconds) == 16 and seconds[10] == "." and whole.isdigit() and ticks.isdigit():
-                    raw = int(whole) * TICKS_PER_SECOND + int(ticks)
-                    # Other digits than ASCII's are read but not written.
-                    normal = seconds if seconds.isascii() else None
-                else:
-                    raw = _ticks(seconds)
+                raw = _ticks(seconds)
             elif isinstance(value, Timestamp):
                 raw, offset = value.raw, value.offset + offset
             else:
@@ -91,7 +93,7 @@ class Timestamp:
             raise InvalidTimestamp(value)
         self.raw = raw
         self.offset = offset
-        self._normal: str | None = normal
+        self._normal = None
 
     @classmethod
     def from_raw(cls, raw: int, offset: int = 0) -> Timestamp:

@@ -187,7 +187,7 @@ def test_framings_of_answers(transport, make_server, answer, body):
 def test_a_small_body_is_whole_however_it_came(transport, make_server, cut):
     def answer(wire, head, number):
         wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n" + b"body"[:cut])
-        green.sleep(0.01)
+        green.sleep(0)
         wire.send(b"body"[cut:])
 
     server = make_server(answer)
