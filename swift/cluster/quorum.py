@@ -54,17 +54,17 @@ class WriteQuorum:
         self.count = count
         self.quorum = quorum
         self.statuses: list[int] = []
-        #: Whether some hundred has its quorum; failures of servers never have.
+        #: Whether some hundred from 1xx to 4xx has its quorum.
         self.reached = quorum <= 0
-        self._agreeing = [0] * 10
+        self._hundreds = [0] * 5
 
     def add(self, status: int) -> None:
         """One more answer."""
         self.statuses.append(status)
         hundred = status // 100
-        self._agreeing[hundred] += 1
-        if hundred < 5 and self._agreeing[hundred] >= self.quorum:
-            self.reached = True
+        if 1 <= hundred <= 4:
+            self._hundreds[hundred] += 1
+            self.reached = self.reached or self._hundreds[hundred] >= self.quorum
 
     @property
     def complete(self) -> bool:
