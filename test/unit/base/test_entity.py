@@ -1,5 +1,7 @@
 """Names in paths: splitting before decoding, and the reserved namespace."""
 
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,6 +55,11 @@ def test_more_segments_than_allowed_are_bad_unless_the_rest_goes_with_the_last()
 def test_what_is_not_utf_8_says_so(raw):
     with pytest.raises(NotUTF8):
         decode_path(raw)
+
+
+@given(st.text("a/.-_~ %\u00e9Z9\n+"))
+def test_plain_names_are_quoted_like_all_others(name):
+    assert quote_path(name) == quote(name, safe="/~")
 
 
 @given(st.text(st.characters(blacklist_categories=("Cs",))))

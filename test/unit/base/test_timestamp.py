@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swift.base.timestamp import RAW_MAX, Timestamp
+from swift.base.timestamp import RAW_MAX, InvalidTimestamp, Timestamp
 
 
 @given(st.integers(min_value=0, max_value=RAW_MAX), st.integers(min_value=0, max_value=1 << 40))
@@ -21,3 +21,23 @@ def test_unusual_digits_are_written_as_usual_ones(text):
     time = Timestamp(text)
     assert time.normal.isascii()
     assert time.normal == Timestamp.from_raw(time.raw).normal
+
+
+@pytest.mark.parametrize(
+    ("text", "raw"),
+    [
+        ("1700000000.00001", 170000000000001),
+        ("+700000000.00001", 70000000000001),
+        (" 700000000.00001", 70000000000001),
+        ("1700000000.0001e", None),
+        ("-700000000.00001", None),
+        ("1700000000.0000\xb2", None),
+        ("1700000000_00001", 170000000000000),
+    ],
+)
+def test_texts_of_the_usual_length_are_read_like_all_others(text, raw):
+    if raw is None:
+        with pytest.raises(InvalidTimestamp):
+            Timestamp(text)
+    else:
+        assert Timestamp(text).raw == raw
