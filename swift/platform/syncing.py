@@ -105,8 +105,8 @@ class _Batch:
 class SharedSyncs:
     """``Syncs`` of the changes that green threads make to one device; other threads sync alone.
 
-    While the machine has more than ``dirty_limit`` bytes yet to write, everybody syncs alone. ``run`` calls
-    the sync of the filesystem, in a thread unless given.
+    While the machine has more than ``dirty_limit`` bytes yet to write, everybody syncs alone. ``run`` makes
+    the blocking calls, in a thread unless given.
     """
 
     def __init__(
@@ -173,7 +173,12 @@ class SharedSyncs:
     def _sync_each(self, members: list[_Member]) -> None:
         for member in members:
             try:
-                self._single.settle(member.fd, member.opened, member.directories)
+                # Whoever waits may give up and close its descriptor meanwhile.
+                fd = self._disk.duplicate(member.fd)
+                try:
+                    self._run(self._single.settle, fd, member.opened, member.directories)
+                finally:
+                    self._disk.close(fd)
             except OSError as error:
                 member.error = error
             else:
