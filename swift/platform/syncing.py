@@ -27,7 +27,7 @@ from swift.platform.waiting import letting_others_run
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 #: From how many single syncs on one of the filesystem is cheaper.
-_WORTHWHILE = 3
+_WORTHWHILE = 2
 #: A sync of the filesystem that takes longer than this, and than so much for each single sync that it stood
 #: for, was not the cheaper way, seconds.
 LONG_S = 0.1

@@ -23,7 +23,7 @@ class Recorder(Disk):
         self.on_sync = lambda: None
 
     def fsync(self, fd):
-        self.singles.append(fd)
+        self.singles.append(self.copies.get(fd, fd))
         if self.failure is not None:
             raise self.failure
 
@@ -121,7 +121,7 @@ def test_a_failed_single_sync_is_its_owners_alone(disk, syncs):
     disk.dirty = 1 << 40
 
     def fsync(fd):
-        if fd == 2:
+        if disk.copies.get(fd) == 2:
             raise OSError(errno.ENOSPC, "full")
 
     disk.fsync = fsync
@@ -163,6 +163,27 @@ def test_who_gives_up_before_the_sync_is_left_out_of_it(disk, syncs):
     tasks[0].kill()
     tasks[1].wait()
     assert disk.filesystems == [2]
+
+
+def test_who_gives_up_during_its_sync_may_close_its_descriptor(disk):
+    under_way, go_on = Event(), Event()
+
+    def run(function, *args):
+        under_way.set()
+        go_on.wait()
+        return function(*args)
+
+    syncs = SharedSyncs(disk, run=run)
+    task = spawn(syncs.settle, 7, next(moments))
+    under_way.wait()
+    task.kill()
+    sleep()
+    assert task.done
+    # The sync goes on with a copy of its own.
+    assert list(disk.copies.values()) == [7]
+    go_on.set()
+    sleep()
+    assert (disk.singles, disk.copies) == ([7], {})
 
 
 def test_when_all_give_up_nothing_is_synced_and_the_next_one_is_served(disk, syncs):
