@@ -10,19 +10,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable
-from functools import partial
 from types import TracebackType
 from urllib.parse import quote
 
 from swift.base.errors import LockTimeout, NoSpace, SwiftError
-
-try:
-    # Python's own takes half as long as OpenSSL's for texts as short as names.
-    from _md5 import md5
-except ImportError:
-    import hashlib
-
-    md5 = partial(hashlib.md5, usedforsecurity=False)
+from swift.base.hashing import short_md5
 
 #: How long a statement waits for another process's lock, seconds.
 BUSY_TIMEOUT_S = 25.0
@@ -95,7 +87,7 @@ def chexor(old: str, name: str, text: str) -> str:
     """``old`` XOR MD5 of ``name-text``, as 32 hex digits: an order-free checksum of all rows (§3)."""
     if name is None:
         raise ValueError("a row without name has no checksum")
-    digest = md5(f"{name}-{text}".encode("utf-8", "surrogateescape")).digest()
+    digest = short_md5(f"{name}-{text}".encode("utf-8", "surrogateescape")).digest()
     return f"{int(old, 16) ^ int.from_bytes(digest):032x}"
 
 
@@ -103,7 +95,7 @@ def chexor_all(old: str, texts: Iterable[str]) -> str:
     """``chexor`` over many texts ``name-text``, of rows that come or go alike."""
     number, total = int.from_bytes, int(old, 16)
     for text in texts:
-        total ^= number(md5(text.encode("utf-8", "surrogateescape")).digest())
+        total ^= number(short_md5(text.encode("utf-8", "surrogateescape")).digest())
     return f"{total:032x}"
 
 

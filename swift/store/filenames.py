@@ -18,7 +18,8 @@ META = ".meta"
 TOMBSTONE = ".ts"
 DURABLE = ".durable"
 
-_PLAIN_DATA = re.compile(r"[0-9]{10}\.[0-9]{5}\.data\Z")
+#: Says of a name whether it is replicated data in exactly the printed form, without an offset.
+is_plain_data = re.compile(r"[0-9]{10}\.[0-9]{5}\.data\Z").match
 _RSYNC_TEMPORARY = re.compile(r"^\..*\.([a-zA-Z0-9_]){6}$")
 
 
@@ -69,11 +70,6 @@ def _parse_fragment(name: str, stem: str, fragments: int) -> FileName:
         raise UnexpectedName(f"fragment index of {name!r} is not below {fragments}")
     durable = len(parts) == 3 and parts[2] == "d"
     return FileName(name, Timestamp(parts[0]), DATA, None, index, durable)
-
-
-def is_plain_data(name: str) -> bool:
-    """Whether a name is replicated data in exactly the printed form, without an offset."""
-    return _PLAIN_DATA.match(name) is not None
 
 
 def is_rsync_temporary(name: str) -> bool:

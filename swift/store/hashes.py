@@ -14,10 +14,10 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Iterable
-from hashlib import md5
 from typing import Any
 
 from swift.base.clock import Clock
+from swift.base.hashing import short_md5
 from swift.base.pickles import PickleRefused, restricted_loads
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories, replace_file, write_all
@@ -218,9 +218,12 @@ class SuffixHasher:
         """Clean up and hash one suffix directory. FileNotFoundError when it is (now) gone."""
         directory = f"{self._path}/{suffix}"
         listdir, is_ec = self._disk.listdir, self._policy.is_ec
-        feeds = SuffixFeeds()
-        is_empty = True
-        for name in sorted(listdir(directory)):
+        common: list[str] = []
+        feeds: SuffixFeeds | None = None
+        names = listdir(directory)
+        if len(names) > 1:
+            names.sort()
+        for name in names:
             path = f"{directory}/{name}"
             try:
                 files = listdir(path)
@@ -228,16 +231,17 @@ class SuffixHasher:
                 continue
             if len(files) == 1 and not is_ec and is_plain_data(files[0]):
                 # By far the most frequent directory: one object that was never touched again.
-                feeds.common.append(files[0])
-                is_empty = False
+                common.append(files[0])
                 continue
             choice = self._cleaned(path, files)
             if choice is not None:
+                feeds = feeds or SuffixFeeds(common)
                 feeds.add(choice, is_ec=is_ec)
-                is_empty = False
-        if is_empty and remove_if_empty(self._disk, directory):
+        if feeds is not None:
+            return feeds.result(is_ec=is_ec)
+        if not common and remove_if_empty(self._disk, directory):
             raise FileNotFoundError(directory)
-        return feeds.result(is_ec=is_ec)
+        return {} if is_ec else _digest(common)
 
     def _cleaned(self, directory: str, names: list[str]) -> Choice | None:
         """The choice of a hash directory after cleanup; None when nothing is left of it."""
@@ -263,9 +267,9 @@ class SuffixFeeds:
 
     __slots__ = ("common", "_fragments")
 
-    def __init__(self) -> None:
+    def __init__(self, common: list[str] | None = None) -> None:
         #: All that is not of a fragment; of an object that is one replicated data file just its name.
-        self.common: list[str] = []
+        self.common: list[str] = [] if common is None else common
         self._fragments: dict[int | None, list[str]] = {}
 
     def add(self, choice: Choice, *, is_ec: bool) -> None:
@@ -296,4 +300,4 @@ class SuffixFeeds:
 
 
 def _digest(texts: list[str]) -> str:
-    return md5("".join(texts).encode(), usedforsecurity=False).hexdigest()
+    return short_md5("".join(texts).encode()).hexdigest()
