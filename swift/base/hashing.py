@@ -1,4 +1,4 @@
-"""MD5 of short texts, above all path hashes: where accounts, containers and objects live (spec: ring.md §1)."""
+"""MD5 of short texts, above all of paths: where accounts, containers, objects live (spec: ring.md §1)."""
 
 from __future__ import annotations
 
