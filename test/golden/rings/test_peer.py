@@ -10,9 +10,9 @@ import pytest
 
 from swift.cli import ring_builder, ring_composer
 from swift.ring.builder import RingBuilder
+from test.support.peer import PEER_BIN, environment
 
 DATA = Path(__file__).parent.parent / "data" / "rings"
-PEER_BIN = os.environ.get("SWIFT_PEER_BIN", "")
 BUILDERS = ["a", "b", "c", "d-ec6", "e2-increased", "f", "h1", "h2", "i"]
 
 pytestmark = [
@@ -26,7 +26,12 @@ pytestmark = [
 def peer(folder: Path, *words: str, command: str = "swift-ring-builder") -> tuple[int, str]:
     """Exit code and stdout of a command of the peer."""
     done = subprocess.run(
-        [os.path.join(PEER_BIN, command), *words], cwd=folder, capture_output=True, text=True, check=False
+        [os.path.join(PEER_BIN, command), *words],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return done.returncode, done.stdout
 
