@@ -20,13 +20,11 @@ from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.db.connection import Trace, Translating, connect
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
-from swift.platform.locks import LOCK_TIMEOUT_S, lock_descriptor
+from swift.platform.locks import LOCK_TIMEOUT_S, lock_file
 from swift.platform.syncing import sync_directory
 
 #: Files that SQLite keeps beside a database and that mean nothing without it.
 SIDE_FILES = ("-wal", "-shm", "-journal")
-
-_LOCK_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
 
 
 class Place(NamedTuple):
@@ -112,14 +110,7 @@ def locked(disk: Disk, place: Place, timeout_s: float = LOCK_TIMEOUT_S) -> Itera
 
 def lock(disk: Disk, place: Place, timeout_s: float = LOCK_TIMEOUT_S) -> int:
     """A descriptor that holds the same lock; closing it gives the lock back."""
-    path = f"{place.directory}/.lock"
-    fd = disk.open(path, _LOCK_FLAGS, 0o644)
-    try:
-        lock_descriptor(disk, fd, path, timeout_s)
-    except BaseException:
-        disk.close(fd)
-        raise
-    return fd
+    return lock_file(disk, f"{place.directory}/.lock", timeout_s)
 
 
 def create(

@@ -138,7 +138,8 @@ def test_a_sync_that_ends_unforeseen_is_no_success(disk, syncs):
     assert settle_all(syncs, [1, 2]) == [None] * 2
 
 
-def test_who_comes_during_a_sync_waits_for_the_next_one(disk):
+def held_back(disk):
+    """Syncs that wait in the midst of it; what tells that one has begun, and what lets it go on."""
     under_way, go_on = Event(), Event()
 
     def run(function, *args):
@@ -146,7 +147,11 @@ def test_who_comes_during_a_sync_waits_for_the_next_one(disk):
         go_on.wait()
         return function(*args)
 
-    syncs = SharedSyncs(disk, run=run)
+    return SharedSyncs(disk, run=run), under_way, go_on
+
+
+def test_who_comes_during_a_sync_waits_for_the_next_one(disk):
+    syncs, under_way, go_on = held_back(disk)
     first = spawn(settle_all, syncs, [1, 2])
     under_way.wait()
     second = spawn(settle_all, syncs, [3, 4])
@@ -166,14 +171,7 @@ def test_who_gives_up_before_the_sync_is_left_out_of_it(disk, syncs):
 
 
 def test_who_gives_up_during_its_sync_may_close_its_descriptor(disk):
-    under_way, go_on = Event(), Event()
-
-    def run(function, *args):
-        under_way.set()
-        go_on.wait()
-        return function(*args)
-
-    syncs = SharedSyncs(disk, run=run)
+    syncs, under_way, go_on = held_back(disk)
     task = spawn(syncs.settle, 7, next(moments))
     under_way.wait()
     task.kill()
