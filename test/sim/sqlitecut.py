@@ -13,6 +13,7 @@ file may be there or not, each by itself, and the last one may be torn at a sect
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import random
 import sqlite3
@@ -329,6 +330,8 @@ class Recorder:
         return self
 
     def __exit__(self, *_error: object) -> None:
+        # Connections that are closed by the collector still call what they were opened with: now or never.
+        gc.collect()
         self._set_open_directory(self._real_open_directory)
         self._library.sqlite3_vfs_unregister(byref(self._vfs))
         self._library.sqlite3_vfs_register(self._real, 1)
