@@ -128,7 +128,7 @@ class ProxyLogging(Filter):
             if policy is not None and name == "object":
                 prefix = f"object.policy.{policy}.{verb}.{status}"
                 self._count(prefix, verb, now - started, received + sent, first_byte, started)
-        if self._log is not None:
+        if self._log is not None and self._log.is_wanted:
             self._log.write(
                 self._line(request, method, path_qs, status, policy, started, now, received, sent)
             )

@@ -20,6 +20,8 @@ SAMPLE = (
 class Lines:
     """An access log in memory."""
 
+    is_wanted = True
+
     def __init__(self):
         self.lines = []
 
@@ -115,6 +117,13 @@ def test_nothing_is_logged_before_the_body_has_ended():
     assert bench.log.lines == []
     response.ended(3, True)
     assert len(bench.log.lines) == 1
+
+
+def test_no_line_is_made_for_a_log_that_wants_none():
+    bench = Bench(lambda request: Response(200))
+    bench.log.is_wanted = False
+    bench.ask()
+    assert bench.log.lines == []
 
 
 def test_a_client_that_vanishes_is_a_499_and_an_exception_a_500():
