@@ -79,14 +79,18 @@ def use_hub() -> None:
 
 
 def sleep(seconds: float = 0.0) -> None:
-    """Let others run for at least ``seconds``."""
-    _our_hub()
-    eventlet.sleep(seconds)
+    """Let others run for at least ``seconds``; with 0 all who can go on now, waiting for whatever."""
+    hub = _our_hub()
+    if seconds > 0.0:
+        eventlet.sleep(seconds)
+    else:
+        hub.after_turn.append((_wake, (greenlet.getcurrent(),)))
+        hub.park(None)
 
 
 def pause(seconds: float) -> None:
     """Sleep wherever this is called: a green thread lets others run, another thread just sleeps."""
-    (eventlet.sleep if in_green_thread() else _plain_sleep)(seconds)
+    (sleep if in_green_thread() else _plain_sleep)(seconds)
 
 
 def in_green_thread() -> bool:
@@ -311,6 +315,8 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
         self.running = self.stopping = False
         #: Calls to make in the next turn.
         self.ready: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        #: Calls to make in the turn after the next look at the descriptors.
+        self.after_turn: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
         #: Detached green threads that wait for work.
         self.idle: list[Any] = []
         self._waiters: dict[int, Any] = {}
@@ -408,6 +414,9 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
                     self.prepare_timers()
                 if self.timers and self.timers[0][0] <= self.clock():
                     self.fire_timers(self.clock())
+                if self.after_turn:
+                    self.ready.extend(self.after_turn)
+                    self.after_turn.clear()
                 if self.ready:
                     self._run_ready()
                 self.wait(self._until_next())
@@ -415,6 +424,7 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
             self.timers.clear()
             self.next_timers.clear()
             self.ready.clear()
+            self.after_turn.clear()
             self._is_sweeping = False
         finally:
             self.running = self.stopping = False
@@ -435,7 +445,7 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
 
     def _until_next(self) -> float:
         """Seconds for which nothing is to be done but for descriptors."""
-        if self.ready:
+        if self.ready or self.after_turn:
             return 0.0
         if self.next_timers:
             self.prepare_timers()

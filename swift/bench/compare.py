@@ -31,6 +31,8 @@ SMALL_SIZES = ((KIB, "1 KiB"), (10 * KIB, "10 KiB"), (64 * KIB, "64 KiB"))
 CONCURRENCIES = (16, 64)
 #: Objects that GET and HEAD choose from.
 STOCK = 1000
+#: Names over which large objects are written in turn.
+LARGE_NAMES = 4
 LISTING_ROWS = 10_000
 ACCOUNT = "/v1/AUTH_test"
 
@@ -94,7 +96,13 @@ def workloads(seconds: float) -> list[Workload]:
                 f"PUT {label}",
                 "MB/s",
                 lambda r, p=path, s=size, c=clients: Load(
-                    "PUT", f"{p}put-{r}-", c, max(seconds, 6), body_bytes=s, order="counting"
+                    "PUT",
+                    f"{p}put-{r}-",
+                    c,
+                    max(seconds, 6),
+                    body_bytes=s,
+                    order="counting" if s == MIB else "cycling",
+                    count=1 if s == MIB else LARGE_NAMES,
                 ),
                 lambda c, s=size: stock(c, s),
             )

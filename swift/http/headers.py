@@ -7,24 +7,27 @@ calls; the wire writer prints names Title-Cased through the memo below, as clien
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 HeaderMap = dict[str, str]
 
 #: Names seen so far; bounded, because a client chooses the names.
 _MEMO_MAX = 4096
-_titles: dict[str, str] = {"etag": "Etag"}
 
 
-def title_case(name: str) -> str:
-    """``x-object-meta-a1b`` → ``X-Object-Meta-A1B``: every letter after a non-letter is a capital."""
-    title = _titles.get(name)
-    if title is None:
+class _Titles(dict[str, str]):
+    """The memo; a name that is in it costs no function call of ours."""
+
+    def __missing__(self, name: str) -> str:
         # Bytes, because a Latin-1 view of UTF-8 must not be changed outside ASCII.
         title = name.encode("latin-1", "replace").title().decode("latin-1")
-        if len(_titles) < _MEMO_MAX:
-            _titles[name] = title
-    return title
+        if len(self) < _MEMO_MAX:
+            self[name] = title
+        return title
+
+
+#: ``x-object-meta-a1b`` → ``X-Object-Meta-A1B``: every letter after a non-letter is a capital.
+title_case: Callable[[str], str] = _Titles(etag="Etag").__getitem__
 
 
 def lower_name(name: str) -> str:

@@ -13,6 +13,7 @@ from swift.green import Task, spawn
 from swift.http.body import BodyTimeout, ClientDisconnected, RequestBody, read_into
 from swift.http.headers import HeaderMap
 from swift.http.response import HTTPError
+from swift.platform.buffers import Buffers
 from swift.runtime.diskcalls import Run
 from swift.store.api import Draft
 from swift.wire import etagtrailer
@@ -20,7 +21,9 @@ from swift.wire import etagtrailer
 #: Bodies up to this size are held in memory and written in one go.
 SMALL_BYTES = 256 << 10
 #: What a large body is handed to the disk in.
-BATCH_BYTES = 1 << 20
+BATCH_BYTES = 512 << 10
+
+_buffers = Buffers(BATCH_BYTES, kept_max=8)
 
 _MD5 = re.compile(r"[0-9a-f]{32}\Z")
 
@@ -86,8 +89,7 @@ def receive_all(
     Raises ``HTTPError`` 413, ``ClientDisconnected`` for another size than announced, ``BodyTimeout`` after
     ``deadline`` (monotonic seconds), and what the draft raises.
     """
-    batch_bytes = BATCH_BYTES if size is None else min(BATCH_BYTES, size + 1)
-    buffers = memoryview(bytearray(batch_bytes)), memoryview(bytearray(batch_bytes))
+    buffers = _buffers.take(), _buffers.take()
     limit = size_max if size is None else size
     number = 0
     while batch := _fill(body, buffers[number % 2], deadline):
@@ -99,6 +101,8 @@ def receive_all(
         writer.write(batch)
         number += 1
     writer.wait()
+    # Not after an error: a thread may still write from one of them.
+    _buffers.give(*buffers)
     if size is not None and writer.size != size:
         raise ClientDisconnected(f"{writer.size} of {size} bytes came")
 

@@ -213,7 +213,8 @@ def check(state: ObjectState, plan: PutPlan, etag: str) -> None:
 def store_small(store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, body: bytes) -> PutResult:
     """Blocking: decide and write in one go; raises ``HTTPError`` and what engines raise."""
     etag = md5(body, usedforsecurity=False).hexdigest()
-    with store.edit(key, view, create=True, is_new=True, next_part_power=plan.next_part_power) as edit:
+    is_new = plan.if_none_match is None
+    with store.edit(key, view, create=True, is_new=is_new, next_part_power=plan.next_part_power) as edit:
         check(edit.state, plan, etag)
         draft = edit.draft(len(body), etag=etag)
         try:

@@ -38,6 +38,8 @@ PENALTY_S = 2.0
 #: sync that is saved, at most ``DIRTY_LIMIT``.
 DIRTY_EACH = 1 << 20
 DIRTY_LIMIT = 64 << 20
+#: For how long the answer to that is believed (the kernel takes 20 µs to give it), seconds.
+DIRTY_FOR_S = 0.05
 
 #: Numbers the moments at which files are opened.
 moments = count()
@@ -122,6 +124,8 @@ class SharedSyncs:
         self._dirty_limit = dirty_limit
         self._monotonic = monotonic
         self._alone_until = 0.0
+        self._dirty_bytes = 0
+        self._dirty_until = 0.0
         self._run = run or ThreadPool(1, "sync").call
         self._gathering: _Batch | None = None
         self._is_busy = False
@@ -203,9 +207,13 @@ class SharedSyncs:
             self._alone_until = ended + PENALTY_S
 
     def _is_dear(self, saved: int) -> bool:
-        if self._monotonic() < self._alone_until:
+        now = self._monotonic()
+        if now < self._alone_until:
             return True
-        return self._disk.dirty_bytes() > min(saved * DIRTY_EACH, self._dirty_limit)
+        if now >= self._dirty_until:
+            self._dirty_bytes = self._disk.dirty_bytes()
+            self._dirty_until = now + DIRTY_FOR_S
+        return self._dirty_bytes > min(saved * DIRTY_EACH, self._dirty_limit)
 
     def __repr__(self) -> str:
         return "SharedSyncs()"

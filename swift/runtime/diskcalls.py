@@ -25,9 +25,9 @@ Run = Callable[..., Any]
 
 #: Calls that take longer than this on average belong in threads, seconds.
 QUICK_S = 0.01
-#: One call that takes this long is enough to leave the event loop.
+#: One call that takes this long is enough to be doubted, and another one to leave the event loop.
 STALL_S = 0.25
-#: How long a slow device stays in threads before the loop tries it again.
+#: How long a device is doubted, and a slow one stays in threads before the loop tries it again.
 PENALTY_S = 10.0
 #: The average follows the last dozens of calls.
 _WEIGHT = 1 / 32
@@ -39,7 +39,11 @@ def run_inline(function: Callable[..., Any], *args: Any) -> Any:
 
 
 class QuickCalls:
-    """The ``Run`` of the only device of a process; ``threads`` takes over while the device is slow."""
+    """The ``Run`` of the only device of a process; ``threads`` takes over while the device is slow.
+
+    A call may also take long because the process had no CPU. Asking the kernel about that costs as much as a
+    system call, so it is asked only for ten seconds after calls began to take long.
+    """
 
     def __init__(
         self,
@@ -52,25 +56,31 @@ class QuickCalls:
         self._queued_s = RunQueue().waited_s if queued_s is None else queued_s
         self._average_s = 0.0
         self._slow_until = 0.0
+        self._doubted_until = 0.0
 
     def __call__(self, function: Callable[..., Any], *args: Any) -> Any:
         """Run it; raises what it raises."""
         started = self._monotonic()
         if started < self._slow_until:
             return self._threads(function, *args)
-        others = self._queued_s() + waited_s()
+        doubted = started < self._doubted_until
+        others = waited_s() + (self._queued_s() if doubted else 0.0)
         try:
             return function(*args)
         finally:
             # What it waited for a CPU or let other green threads run is no fault of the device.
-            others = self._queued_s() + waited_s() - others
-            self._took(self._monotonic() - started - others, started)
+            others = waited_s() + (self._queued_s() if doubted else 0.0) - others
+            self._took(self._monotonic() - started - others, started, doubted)
 
-    def _took(self, seconds: float, started: float) -> None:
+    def _took(self, seconds: float, started: float, doubted: bool) -> None:
         self._average_s += (seconds - self._average_s) * _WEIGHT
         if self._average_s > QUICK_S or seconds > STALL_S:
             self._average_s = 0.0
-            self._slow_until = max(self._slow_until, started + seconds + PENALTY_S)
+            until = started + seconds + PENALTY_S
+            if doubted:
+                self._slow_until = max(self._slow_until, until)
+            else:
+                self._doubted_until = until
 
     def leave_the_loop(self) -> None:
         """From now on there are others to protect from this device."""

@@ -295,8 +295,9 @@ class ObjectStore(Protocol):
         """Hold the object exclusively (enter the result). Raises like ``look``, and ``LockTimeout``.
 
         ``create`` false promises that nothing will be put or deleted. ``is_new`` is a guess that there was
-        nothing before, which costs a little when it is wrong. While partitions are being split,
-        ``next_part_power`` has every change made in the future partition as well.
+        nothing before, which costs a little when it is wrong; what another process writes at the same moment
+        may then count as written later, so whoever asks whether the object exists must not guess. While
+        partitions are being split, ``next_part_power`` has every change made in the future partition as well.
         """
 
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> Draft:

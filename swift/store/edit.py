@@ -50,6 +50,7 @@ class FileEdit:
         "_view",
         "_create",
         "_is_new",
+        "_is_fresh",
         "_next_power",
         "_fd",
         "_names",
@@ -73,6 +74,7 @@ class FileEdit:
         self._view = view
         self._create = create
         self._is_new = is_new
+        self._is_fresh = False
         self._next_power = next_part_power
         self._fd: int | None = None
         self._names: list[str] = []
@@ -88,7 +90,8 @@ class FileEdit:
                 if not self._hold():
                     return self
                 assert self._fd is not None
-                names = self._names = store.names_in(self._fd)
+                # A directory made a moment ago is empty, or others put something there in the same moment.
+                names = self._names = [] if self._is_fresh else store.names_in(self._fd)
                 if names:
                     loaded = load(store.disk, place.directory, names, place.key, self._view, open_data=False)
                     self.state = loaded.state
@@ -110,12 +113,15 @@ class FileEdit:
         """Lock the hash directory, making it if wanted; False when there is none and none is wanted."""
         disk, directory = self._store.disk, self._place.directory
         if self._is_new:
-            self._made.extend(make_place(self._store, self._place))
+            made = make_place(self._store, self._place)
+            self._made.extend(made)
+            self._is_fresh = bool(made)
         while True:
             try:
                 self._fd = lock_directory(disk, directory)
                 return True
             except FileNotFoundError:
+                self._is_fresh = False
                 if not self._create:
                     return False
                 self._made.extend(make_place(self._store, self._place))
@@ -220,6 +226,8 @@ class FileEdit:
             )
         except FileNotFoundError:
             raise FilesChanged(f"{place.directory} was removed meanwhile")
+        except FileExistsError:
+            raise FilesChanged(f"{place.directory} got the same name meanwhile")
         self._changed = True
         self._store.durable_partitions.add(place.partition)
         if name not in self._names:

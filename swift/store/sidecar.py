@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterable
 
 from swift.base.checksum import CHUNKS_MAX, ChunkSums
 
@@ -53,4 +54,11 @@ class Sidecar:
 
     def matches(self, number: int, data: bytes) -> bool:
         """Whether ``data`` is chunk ``number``."""
-        return zlib.crc32(data) == self.sums[number]
+        return self.agrees(number, (data,))
+
+    def agrees(self, number: int, pieces: Iterable[bytes]) -> bool:
+        """Whether ``pieces`` together are chunk ``number``."""
+        checksum = 0
+        for piece in pieces:
+            checksum = zlib.crc32(piece, checksum)
+        return checksum == self.sums[number]

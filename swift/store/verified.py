@@ -25,6 +25,8 @@ from swift.store.sidecar import SIDECAR_ATTRIBUTE, SMALL_BYTES, Sidecar
 REMEMBERED_BYTES = 8 << 10
 #: A run of verified chunks is sent in ranges of this size, so that no other request waits long.
 RANGE_BYTES_MAX = 8 << 20
+#: What a chunk is read in when only its checksum is wanted.
+CHECKED_BYTES = 128 << 10
 #: How far apart the pages are that tell whether a chunk is in memory.
 PROBE_EVERY_BYTES = 256 << 10
 
@@ -129,12 +131,22 @@ class FileObject:
                 yield FileBody(self._fd, position, end - position, _nothing_to_close)
                 position = end
                 continue
-            end = min(stop, (position // chunk + 1) * chunk)
-            for number, data in self._checked(sidecar, position, end):
+            number = position // chunk
+            if self._is_right(sidecar, number):
                 self._recent.add(file, number)
-                if not self._is_at_hand(file, chunk, position):
-                    yield data
-                    position = end
+                if self._is_at_hand(file, chunk, position):
+                    continue
+            # Damaged, which is judged there, or gone from memory again.
+            end = min(stop, (number + 1) * chunk)
+            yield from (data for _number, data in self._checked(sidecar, position, end))
+            position = end
+
+    def _is_right(self, sidecar: Sidecar, number: int) -> bool:
+        """Whether a chunk is what was written; needs little memory for it."""
+        begin = number * sidecar.chunk
+        end = min(begin + sidecar.chunk, self.state.size)
+        pieces = range(begin, end, CHECKED_BYTES)
+        return sidecar.agrees(number, (self._read(at, min(CHECKED_BYTES, end - at)) for at in pieces))
 
     def _is_at_hand(self, file: Identity, chunk: int, position: int) -> bool:
         """Whether the chunk at ``position`` was checked and, by a sample of its pages, stayed in memory."""

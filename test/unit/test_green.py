@@ -151,3 +151,49 @@ def test_calls_that_make_each_other_ready_for_ever_leave_room_for_descriptors():
         stopped.append(True)
         os.close(reader)
         os.close(writer)
+
+
+def test_letting_others_run_lets_all_who_can_go_on_now_whatever_they_waited_for():
+    reader, writer = os.pipe()
+    seen = []
+    event = green.Event()
+
+    def waits_for_bytes():
+        green.wait_readable(reader, time.monotonic() + 5)
+        seen.append("bytes")
+
+    def waits_for_the_event():
+        event.wait()
+        seen.append("event")
+
+    try:
+        tasks = [green.spawn(waits_for_bytes), green.spawn(waits_for_the_event)]
+        green.sleep(0)
+        os.write(writer, b"x")
+        event.set()
+        green.sleep(0)
+        assert sorted(seen) == ["bytes", "event"]
+        for task in tasks:
+            task.wait()
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def test_one_that_lets_others_run_can_be_killed_and_does_not_come_back():
+    turns = []
+
+    def run():
+        while True:
+            green.sleep(0)
+            turns.append(1)
+
+    task = green.spawn(run)
+    while len(turns) < 3:
+        green.sleep(0)
+    task.kill()
+    count = len(turns)
+    for _ in range(5):
+        green.sleep(0)
+    assert len(turns) == count
+    assert task.done

@@ -17,6 +17,7 @@ from swift.green import spawn
 from swift.http.body import RequestBody, read_into
 from swift.http.headers import HeaderMap
 from swift.http.response import TEXT, HTTPError
+from swift.platform.buffers import Buffers
 from swift.platform.threads import ThreadPool
 from swift.proxy.backend import Backends
 from swift.ring.device import Node
@@ -24,6 +25,8 @@ from swift.wire import etagtrailer
 
 #: What is read from the client at once when it has sent as much.
 PIECE_BYTES = 512 << 10
+#: Memory that idle uploads leave for the next ones, in pieces.
+KEPT_PIECES = 4
 #: Smaller pieces are hashed on the event loop: handing them to a thread would cost more.
 THREAD_BYTES = 128 << 10
 
@@ -118,6 +121,7 @@ class Pump:
         self._backends = backends
         self._size_max = size_max
         self._threads = ThreadPool(2, "md5")
+        self._buffers = Buffers(PIECE_BYTES, KEPT_PIECES)
 
     def send(self, piece: bytes | memoryview, sinks: list[Sink], need: int) -> None:
         """Send bytes to all sinks; raises ``HTTPError`` 503 when too few are left."""
@@ -131,7 +135,7 @@ class Pump:
 
         Raises ``HTTPError`` 413 or 503 and body errors.
         """
-        buffer = memoryview(bytearray(PIECE_BYTES))
+        buffer = self._buffers.take()
         digests = Digests(body.length) if any(sink.trusts for sink in sinks) else None
         received = 0
         while size := read_into(body, buffer):
@@ -143,6 +147,8 @@ class Pump:
             self.send(piece, sinks, need)
             if hashing is not None:
                 hashing.wait()
+        # Not after an error: a thread may still hash what is in it.
+        self._buffers.give(buffer)
         return received, {} if digests is None else digests.trailers()
 
     def _hash(self, digests: Digests | None, piece: memoryview) -> Any:

@@ -13,6 +13,7 @@ from swift.base.checksum import ChunkSums, chunk_size_for
 from swift.green import Task, spawn
 from swift.http.body import BadFraming, BodyTimeout, BytesBody, ClientDisconnected
 from swift.obj.intake import SMALL_BYTES, DraftWriter
+from swift.platform.disk import Disk
 from swift.wire import etagtrailer
 
 
@@ -150,6 +151,31 @@ def test_who_expects_a_continue_is_refused_before_the_body(bench):
         expects_continue=True,
     )
     assert refused.status == 409
+
+
+class Overtaken(Disk):
+    """Lets somebody else write the object as soon as its directory was made."""
+
+    def __init__(self, overtake):
+        self.overtake = overtake
+
+    def mkdir(self, path, *more):
+        super().mkdir(path, *more)
+        if len(os.path.basename(path)) == 32:
+            overtake, self.overtake = self.overtake, lambda: None
+            overtake()
+
+
+@pytest.mark.parametrize(("headers", "status"), [({}, 201), ({"if-none-match": "*"}, 412)])
+def test_a_new_object_that_another_writer_makes_at_the_same_moment(bench, headers, status):
+    older, newer = bench.tick(), bench.tick()
+    answers = []
+    bench.app._stores.of(bench.context.policies.default).disk = Overtaken(
+        lambda: answers.append(bench.ask("PUT", headers={"x-timestamp": newer}, body=b"newer").status)
+    )
+    answers.append(bench.ask("PUT", headers={"x-timestamp": older, **headers}, body=b"older").status)
+    assert answers == [201, status]
+    assert bench.ask("HEAD").headers["x-timestamp"] == newer
 
 
 def test_if_none_match_looks_at_what_is_there(bench):

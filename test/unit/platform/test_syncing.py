@@ -7,7 +7,15 @@ import pytest
 
 from swift.green import Event, gather, sleep, spawn
 from swift.platform.disk import Disk
-from swift.platform.syncing import DIRTY_EACH, LONG_S, PENALTY_S, SharedSyncs, SingleSyncs, moments
+from swift.platform.syncing import (
+    DIRTY_EACH,
+    DIRTY_FOR_S,
+    LONG_S,
+    PENALTY_S,
+    SharedSyncs,
+    SingleSyncs,
+    moments,
+)
 from swift.runtime.diskcalls import run_inline
 
 
@@ -199,6 +207,16 @@ def test_while_much_else_waits_to_be_written_everybody_syncs_alone(disk, syncs):
     assert (disk.singles, disk.filesystems) == ([1, "d", "e", 2, "d", "e", 3, "d", "e"], [])
     settle_all(syncs, [1, 2, 3, 4])
     assert disk.filesystems == [1]
+
+
+def test_what_waits_to_be_written_is_asked_for_once_in_a_while(disk, watch, syncs):
+    settle_all(syncs, [1, 2])
+    disk.dirty = 1 << 40
+    settle_all(syncs, [1, 2])
+    assert len(disk.filesystems) == 2
+    watch.takes(DIRTY_FOR_S)
+    settle_all(syncs, [1, 2])
+    assert len(disk.filesystems) == 2
 
 
 def test_after_a_long_sync_everybody_syncs_alone_for_a_while(disk, watch, syncs):

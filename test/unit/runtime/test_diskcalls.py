@@ -62,13 +62,34 @@ def test_waiting_for_others_is_not_the_devices_fault(calls, watch, threaded):
     assert threaded == []
 
 
-def test_one_stall_moves_the_device_to_threads_until_the_penalty_is_over(calls, watch, threaded):
+def test_a_second_stall_moves_the_device_to_threads_until_the_penalty_is_over(calls, watch, threaded):
     calls(watch.takes, STALL_S * 1.1)
+    calls(watch.takes, STALL_S * 1.1)
+    assert threaded == []
     calls(watch.takes, 0.001)
     assert threaded == [(0.001,)]
     watch.takes(PENALTY_S)
     calls(watch.takes, 0.001)
     assert len(threaded) == 1
+
+
+def test_stalls_far_apart_are_forgiven(calls, watch, threaded):
+    for _ in range(3):
+        calls(watch.takes, STALL_S * 1.1)
+        watch.takes(PENALTY_S)
+    calls(watch.takes, 0.001)
+    assert threaded == []
+
+
+def test_the_kernel_is_asked_about_the_cpu_only_after_a_slow_call(watch):
+    asked = []
+    calls = QuickCalls(lambda function, *args: function(*args), watch, lambda: asked.append(1) or 0.0)
+    for _ in range(100):
+        calls(watch.takes, QUICK_S / 2)
+    assert not asked
+    calls(watch.takes, STALL_S * 1.1)
+    calls(watch.takes, QUICK_S / 2)
+    assert asked
 
 
 def test_a_device_that_is_slow_on_average_moves_to_threads(calls, watch, threaded):
@@ -90,8 +111,9 @@ def test_a_call_that_fails_slowly_counts_as_slow_and_raises(calls, watch, thread
         watch.takes(seconds)
         raise OSError("gone")
 
-    with pytest.raises(OSError, match="gone"):
-        calls(fail, STALL_S * 2)
+    for _ in range(2):
+        with pytest.raises(OSError, match="gone"):
+            calls(fail, STALL_S * 2)
     with pytest.raises(OSError, match="gone"):
         calls(fail, 0.0)
     assert threaded == [(0.0,)]

@@ -9,6 +9,7 @@ from hashlib import md5
 
 import pytest
 
+from swift.base.checksum import CHUNK_BYTES
 from swift.base.clock import ManualClock
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
@@ -22,7 +23,7 @@ from swift.store.errors import CorruptBody, FilesChanged
 from swift.store.recent import BELIEVED_S, FILES_MAX, RecentChecks
 from swift.store.registry import EngineParts, file_store
 from swift.store.sidecar import SIDECAR_ATTRIBUTE
-from swift.store.verified import REMEMBERED_BYTES
+from swift.store.verified import CHECKED_BYTES, REMEMBERED_BYTES
 
 NOW_S = 1_700_000_000.0
 NOW = Viewpoint(NOW_S)
@@ -347,14 +348,17 @@ class Resident(Disk):
     holds = True
 
     def __init__(self):
-        #: Where chunks were read to be verified.
+        #: Which chunks were read to be verified, by their begin.
         self.verified = []
+        self.largest = 0
 
     def read_cached(self, fd, size_bytes, offset=0):
         return os.pread(fd, size_bytes, offset) if self.holds else None
 
     def pread(self, fd, size_bytes, offset):
-        self.verified.append(offset)
+        if offset % CHUNK_BYTES == 0:
+            self.verified.append(offset)
+        self.largest = max(self.largest, size_bytes)
         return os.pread(fd, size_bytes, offset)
 
 
@@ -382,6 +386,12 @@ def test_chunks_are_verified_and_then_sent_from_the_file(resident):
     store, disk = resident
     assert kinds(store) == [1 << 20, 1 << 20, 17]
     assert disk.verified == CHUNKS
+
+
+def test_verifying_needs_little_memory(resident):
+    store, disk = resident
+    kinds(store)
+    assert disk.largest == CHECKED_BYTES
 
 
 def test_what_was_verified_a_moment_ago_is_not_read_for_that_again(resident):

@@ -1,0 +1,27 @@
+"""Buffers that are used again: fresh memory costs several microseconds a page, as much as filling it.
+
+A body of a megabyte goes through buffers of half a megabyte. Made anew for every request they would be given
+back to the kernel each time, and be cleared by it page by page for the next one.
+"""
+
+from __future__ import annotations
+
+
+class Buffers:
+    """Equal buffers of ``size`` bytes; at most ``kept_max`` of them are kept while nobody uses them."""
+
+    def __init__(self, size: int, kept_max: int):
+        self.size = size
+        self._kept_max = kept_max
+        self._kept: list[memoryview] = []
+
+    def take(self) -> memoryview:
+        """One with unknown content."""
+        return self._kept.pop() if self._kept else memoryview(bytearray(self.size))
+
+    def give(self, *buffers: memoryview) -> None:
+        """Back from their only user. One that may still be in use is simply let go instead."""
+        self._kept += buffers[: max(0, self._kept_max - len(self._kept))]
+
+    def __repr__(self) -> str:
+        return f"<Buffers {len(self._kept)} x {self.size}>"
