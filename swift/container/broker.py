@@ -53,7 +53,7 @@ DIALECT = Dialect(
     row_of_pending=row_of_pending,
 )
 
-_LISTED = ("name", "created_at", "size", "content_type", "etag")
+LISTED = ("name", "created_at", "size", "content_type", "etag")
 _OWN_COUNTS = (
     "SELECT ci.*, COALESCE(ps.object_count, 0) AS object_count, COALESCE(ps.bytes_used, 0) AS bytes_used "
     "FROM container_info ci LEFT JOIN policy_stat ps ON ci.storage_policy_index = ps.storage_policy_index"
@@ -301,11 +301,12 @@ class ContainerBroker(Broker):
         """Merge many rows at once; durable when this returns."""
         self.write(lambda connection: objecttable.merge_rows(connection, rows))
 
-    def listing(self, query: ListingQuery, policy_index: int) -> list[PageRow]:
-        """A page of (name, created_at, size, content_type, etag, sub-directory or None)."""
-        source = Source(
-            "object", _LISTED, "AND t.storage_policy_index = :policy_index", {"policy_index": policy_index}
-        )
+    def listing(
+        self, query: ListingQuery, policy_index: int, columns: tuple[str, ...] = LISTED
+    ) -> list[PageRow]:
+        """A page of rows: these columns, and last the sub-directory or None."""
+        condition = "AND t.storage_policy_index = :policy_index"
+        source = Source("object", columns, condition, {"policy_index": policy_index})
         return self.read(lambda connection: page(connection, source, query), database=self.oldest)
 
     # --- shard ranges -----------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from swift.config.common import StorageSettings
 from swift.container import listing, records
 from swift.container.accounts import AccountUpdater, Outcome
 from swift.container.broker import (
+    LISTED,
     ContainerBroker,
     ContainerInfo,
     NotEmpty,
@@ -361,7 +362,8 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         else:
             index = self._policy(request)
             policy_index = info.storage_policy_index if index is None else index
-            page = broker.listing(query, policy_index)
+            columns = ("name",) if shape is ListingFormat.PLAIN else LISTED
+            page = broker.listing(query, policy_index, columns)
             headers["x-backend-record-type"] = records.OBJECT
             headers["x-backend-record-storage-policy-index"] = str(policy_index)
             body = _render(shape, page, target.path.container or "")

@@ -18,8 +18,10 @@ from swift.base.hashing import short_md5
 
 #: How long a statement waits for another process's lock, seconds.
 BUSY_TIMEOUT_S = 25.0
-#: Page cache of one connection; the kernel's cache holds the rest.
-CACHE_KIB = 1024
+#: Page caches of the two connections of a database; the kernel's cache holds the rest. With half as much,
+#: merging rows whose names are in no order costs a tenth more, a listing nothing.
+WRITER_CACHE_KIB = 512
+READER_CACHE_KIB = 256
 
 Trace = Callable[[str], None]
 
@@ -128,7 +130,7 @@ def connect(
     return connection
 
 
-def prepare(connection: sqlite3.Connection, path: str) -> None:
+def prepare(connection: sqlite3.Connection, path: str, cache_kib: int = WRITER_CACHE_KIB) -> None:
     """Set the pragmas of a working connection.
 
     The journal is truncated, not deleted, to end a transaction: then SQLite syncs that end (FULL), which it
@@ -138,7 +140,7 @@ def prepare(connection: sqlite3.Connection, path: str) -> None:
         connection.execute("PRAGMA journal_mode=TRUNCATE")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA temp_store=MEMORY")
-        connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
+        connection.execute(f"PRAGMA cache_size=-{cache_kib}")
 
 
 class Transaction:

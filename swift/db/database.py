@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from swift.db.connection import (
+    READER_CACHE_KIB,
     DatabaseBroken,
     DatabaseError,
     DatabaseMissing,
@@ -93,7 +94,7 @@ class Database:
                     prepare(writer, self.path)
                     migrate(writer, self.path, self.dialect.migrations)
                     reader = connect(self.path, trace=self._trace, wait_s=0)
-                    prepare(reader, self.path)
+                    prepare(reader, self.path, READER_CACHE_KIB)
                 except BaseException:
                     writer.close()
                     raise

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Protocol
 
-from swift.green import Event, in_green_thread, pause, spawn_detached
+from swift.green import Event, in_green_thread, spawn_detached
 from swift.platform.disk import Disk
 from swift.platform.threads import ThreadPool
 from swift.platform.waiting import letting_others_run
@@ -154,10 +154,8 @@ class SharedSyncs:
             raise OSError(*member.error.args)
 
     def _sync_all(self) -> None:
-        """Sync batch after batch until nobody waits."""
+        """Sync batch after batch until nobody waits; begins when all who were woken together wait."""
         try:
-            # One turn of the loop: whoever has been woken already joins the first batch.
-            pause(0.0)
             while self._gathering is not None:
                 batch, self._gathering = self._gathering, None
                 try:

@@ -49,3 +49,12 @@ def test_the_newest_time_is_shown():
 )
 def test_what_is_shown_of_a_content_type(stored, shown, size):
     assert shown_type(stored) == (shown, size)
+
+
+def test_a_long_page_is_one_json_text():
+    page = [(f"o{number}", "1700000000.00000", number, "text/plain", "e", None) for number in range(2345)]
+    assert as_json(page) == json.dumps(as_rows(page)).encode("ascii")
+
+
+def test_text_needs_no_column_but_the_name():
+    assert as_text([("o1", None), ("a/b", "a/")]) == b"o1\na/\n"

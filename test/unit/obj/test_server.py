@@ -59,7 +59,7 @@ def test_only_so_many_hot_objects_are_remembered():
     hot = HotObjects(ManualClock())
     for number in range(3 * GENERATION_MAX):
         hot.add(ObjectKey("sda", "1", Policy(0, "gold"), EntityPath("a", "c", "o"), str(number)))
-    assert len(hot._young) + len(hot._old) <= 2 * GENERATION_MAX
+    assert GENERATION_MAX <= len(hot) <= 2 * GENERATION_MAX
 
 
 def test_the_paste_factory_reads_its_configuration(tmp_path):

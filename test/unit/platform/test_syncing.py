@@ -194,10 +194,10 @@ def test_who_gives_up_during_its_sync_may_close_its_descriptor(disk):
 
 def test_when_all_give_up_nothing_is_synced_and_the_next_one_is_served(disk, syncs):
     task = spawn(syncs.settle, 1, next(moments), ("d", "e"))
-    sleep()
-    task.kill()
-    sleep()
-    assert disk.filesystems == []
+    spawn(task.kill)
+    sleep(0.01)
+    assert task.done
+    assert (disk.filesystems, disk.singles) == ([], [])
     assert settle_all(syncs, [2]) == [None]
 
 
