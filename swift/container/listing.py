@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from io import BytesIO
 from json.encoder import encode_basestring_ascii as quoted
 from time import gmtime
 from typing import Any
@@ -101,9 +102,14 @@ def as_rows(page: Iterable[PageRow]) -> list[dict[str, Any]]:
 def as_json(page: Sequence[PageRow]) -> bytes:
     """The JSON text of a page, equal to encoding ``as_rows``."""
     clock = _Clock()
+    text = BytesIO()
+    text.write(b"[")
     # In portions, so that the texts of ten thousand rows are never in memory beside the rows and the answer.
-    portions = (page[start : start + _PORTION] for start in range(0, len(page), _PORTION))
-    return b"[%b]" % b", ".join([_json_of(portion, clock) for portion in portions])
+    for start in range(0, len(page), _PORTION):
+        text.write(b", " if start else b"")
+        text.write(_json_of(page[start : start + _PORTION], clock))
+    text.write(b"]")
+    return text.getvalue()
 
 
 def _json_of(page: Sequence[PageRow], clock: _Clock) -> bytes:
