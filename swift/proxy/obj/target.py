@@ -62,6 +62,7 @@ def write_attempts(
         headers,
         object_count=count or len(target.view.primaries(target.part)),
         object_quorum=target.quorum,
+        object_nodes=target.view.primaries(target.part),
         container_part=part,
         container_nodes=containers.primaries(part),
         db_state=target.container.sharding_state,

@@ -18,11 +18,16 @@ def spread_updates(
     *,
     object_count: int,
     object_quorum: int,
+    object_nodes: Sequence[Node],
     container_part: int,
     container_nodes: Sequence[Node],
     db_state: str,
 ) -> list[HeaderMap]:
-    """Copies of ``headers`` for each object node, with the container nodes it must tell."""
+    """Copies of ``headers`` for each object node, with the container nodes it must tell.
+
+    ``object_nodes`` are the primaries, of which ``object_count`` need not be the number.
+    """
+    container_nodes = in_pairs(object_nodes, container_nodes)
     attempts = [dict(headers) for _ in range(object_count)]
     shares: list[list[Node]] = [[] for _ in range(object_count)]
     updates = container_update_count(len(container_nodes), object_count, object_quorum)
@@ -34,6 +39,39 @@ def spread_updates(
             attempt["x-container-host"], attempt["x-container-device"] = _hosts_and_devices(share)
             attempt["x-container-root-db-state"] = db_state
     return attempts
+
+
+def in_pairs(objects: Sequence[Node], containers: Sequence[Node]) -> list[Node]:
+    """``containers``, each in the place of the object node that is to tell it.
+
+    An object server tells the same container server whenever it can, first of all the one beside it. Rows of
+    changes that became durable together then arrive together and share a sync (decision 0010).
+    """
+    free = list(range(len(containers)))
+    places = [-1] * min(len(objects), len(free))
+    for is_beside in (_same_device, _same_host):
+        for i, place in enumerate(places):
+            if place < 0:
+                for k in free:
+                    if is_beside(objects[i], containers[k]):
+                        places[i] = k
+                        free.remove(k)
+                        break
+    for i, place in enumerate(places):
+        if place < 0:
+            # Two devices may wish for the same one; the second takes what is left.
+            wish = objects[i].id % len(containers)
+            places[i] = wish if wish in free else free[0]
+            free.remove(places[i])
+    return [containers[k] for k in places + free]
+
+
+def _same_device(one: Node, other: Node) -> bool:
+    return one.ip == other.ip and one.device == other.device
+
+
+def _same_host(one: Node, other: Node) -> bool:
+    return one.ip == other.ip
 
 
 def _hosts_and_devices(nodes: Sequence[Node]) -> tuple[str, str]:

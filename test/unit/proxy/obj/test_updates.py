@@ -1,0 +1,64 @@
+"""Which container node each object node tells, and that each is told."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swift.proxy.obj.updates import in_pairs, spread_updates
+from swift.ring.device import Node
+
+
+def node(number: int, ip: str, device: str = "sda", port: int = 6200) -> Node:
+    return Node(number, 1, 1, ip, port, ip, port, device, 1.0, "", index=0)
+
+
+addresses = st.sampled_from(["10.0.0.1", "10.0.0.2", "10.0.0.3"])
+nodes = st.lists(
+    st.builds(node, st.integers(0, 9), addresses, st.sampled_from(["sda", "sdb"])), max_size=5, unique=True
+)
+
+
+@given(nodes, nodes)
+def test_every_container_node_has_one_place(objects, containers):
+    paired = in_pairs(objects, containers)
+    assert sorted(paired, key=repr) == sorted(containers, key=repr)
+
+
+def test_the_same_device_goes_before_the_same_host():
+    objects = [node(1, "10.0.0.1", "sdb"), node(2, "10.0.0.1", "sda"), node(3, "10.0.0.2", "sda")]
+    containers = [node(7, "10.0.0.2", "sdc"), node(8, "10.0.0.1", "sda"), node(9, "10.0.0.1", "sdz")]
+    assert [each.id for each in in_pairs(objects, containers)] == [9, 8, 7]
+
+
+def test_an_object_node_tells_the_container_node_beside_it_whatever_its_place_is():
+    containers = [node(k, f"10.0.0.{k}") for k in (1, 2, 3)]
+    for three in ((1, 2, 4), (4, 1, 2), (2, 4, 1)):
+        objects = [node(k, f"10.0.0.{k}") for k in three]
+        told = dict(zip(three, (each.id for each in in_pairs(objects, containers)), strict=True))
+        assert told == {1: 1, 2: 2, 4: 3}
+
+
+def test_an_object_node_far_from_all_tells_the_same_one_again_and_again():
+    containers = [node(k, f"10.0.1.{k}") for k in (1, 2, 3)]
+    for three in ((3, 7, 11), (7, 11, 3), (11, 3, 7)):
+        objects = [node(k, f"10.0.0.{k}") for k in three]
+        told = dict(zip(three, (each.id for each in in_pairs(objects, containers)), strict=True))
+        assert told == {3: 1, 7: 2, 11: 3}
+
+
+@given(nodes, nodes.filter(len), st.integers(1, 5), st.integers(1, 5))
+def test_no_container_node_is_left_out(objects, containers, count, quorum):
+    attempts = spread_updates(
+        {"x-timestamp": "1"},
+        object_count=count,
+        object_quorum=min(count, quorum),
+        object_nodes=objects,
+        container_part=7,
+        container_nodes=containers,
+        db_state="unsharded",
+    )
+    assert len(attempts) == count
+    told = [host for attempt in attempts for host in attempt.get("x-container-host", "").split(",") if host]
+    assert len(told) >= len(containers)
+    assert {each.key.rpartition("/")[0] for each in containers} == set(told)
