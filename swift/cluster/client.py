@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from swift import green
 from swift.cluster.hosts import resolve
@@ -68,23 +69,18 @@ class _Link:
             except BlockingIOError:
                 continue
 
-    def send_chunk(self, data: bytes | memoryview, deadline: float) -> None:
-        """Like ``send_all``, framed as a chunk, without copying it together."""
-        head = chunk_head(len(data))
+    def send_parts(self, parts: Sequence[bytes | memoryview], deadline: float) -> None:
+        """Like ``send_all`` for several pieces in a row, without copying them together."""
         try:
-            sent = self.sock.sendmsg((head, data, b"\r\n"))
+            sent = self.sock.sendmsg(parts)
         except BlockingIOError:
             sent = 0
-        if sent == len(head) + len(data) + 2:
-            return
-        if sent < len(head):
-            self.send_all(head[sent:], deadline)
-            sent = len(head)
-        sent -= len(head)
-        if sent < len(data):
-            self.send_all(memoryview(data)[sent:], deadline)
-            sent = len(data)
-        self.send_all(b"\r\n"[sent - len(data) :], deadline)
+        for part in parts:
+            if sent >= len(part):
+                sent -= len(part)
+            else:
+                self.send_all(memoryview(part)[sent:], deadline)
+                sent = 0
 
     def recv(self, deadline: float) -> bytes:
         """Some bytes, empty at the end; raises OSError / ``DeadlineExceeded``."""
@@ -201,9 +197,7 @@ class HttpTransport:
         """See ``Transport.open``; ``body`` is sent in the same write as the head."""
         address = (ip, port)
         host = f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
-        opening = request_head(method, path, host, headers)
-        if body:
-            opening += body
+        opening = (request_head(method, path, host, headers), body)
         link = self._link(address, connect_timeout_s)
         exchange = HttpExchange(self, link, method, opening, connect_timeout_s, timeout_s)
         exchange.chunked = "transfer-encoding" in headers
@@ -232,7 +226,7 @@ class HttpExchange:
         transport: HttpTransport,
         link: _Link,
         method: str,
-        opening: bytes,
+        opening: tuple[bytes, bytes],
         connect_timeout_s: float,
         timeout_s: float,
     ):
@@ -243,7 +237,7 @@ class HttpExchange:
         self._connect_timeout_s = connect_timeout_s
         self._timeout_s = timeout_s
         self.chunked = False
-        #: Nothing but ``_opening`` was sent and nothing came back, so it can be sent again.
+        #: Nothing but head and small body was sent and nothing came back, so they can be sent again.
         self.replayable = True
         self.continue_headers: HeaderMap = {}
         self._final: StreamReply | None = None
@@ -251,7 +245,7 @@ class HttpExchange:
     def begin(self) -> None:
         """Send the head (and the small body that came with it)."""
         try:
-            self._guarded(_Link.send_all, self._opening)
+            self._send_opening()
         except TransportError:
             link = self._link
             if link is None or not link.reused:
@@ -264,14 +258,19 @@ class HttpExchange:
         address = self._link.address
         self._link.close()
         self._link = self._transport._connect(address, self._connect_timeout_s)
-        self._send(self._opening)
+        self._send_opening()
+
+    def _send_opening(self) -> None:
+        head, body = self._opening
+        if body:
+            self._guarded(_Link.send_parts, self._opening)
+        else:
+            self._send(head)
 
     def _send(self, data: bytes | memoryview) -> None:
         self._guarded(_Link.send_all, data)
 
-    def _guarded(
-        self, send: Callable[[_Link, bytes | memoryview, float], None], data: bytes | memoryview
-    ) -> None:
+    def _guarded(self, send: Callable[[_Link, Any, float], None], data: Any) -> None:
         link = self._link
         if link is None:
             raise TransportError("the exchange was aborted")
@@ -295,7 +294,7 @@ class HttpExchange:
         if not self.chunked:
             self._send(data)
         elif data:
-            self._guarded(_Link.send_chunk, data)
+            self._guarded(_Link.send_parts, (chunk_head(len(data)), data, b"\r\n"))
 
     def finish(self, trailers: HeaderMap | None = None) -> None:
         """End a chunked body; see ``Exchange.finish``."""

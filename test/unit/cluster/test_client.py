@@ -325,6 +325,26 @@ def test_chunks_larger_than_any_socket_buffer_arrive_whole_and_trailers_follow(t
     assert (b"".join(pieces), used, decoder.finished) == (body + b"tail", len(received[0]), True)
 
 
+def test_a_body_larger_than_any_socket_buffer_arrives_whole_behind_its_head(transport, make_server):
+    body = os.urandom(3 << 20)
+    came = []
+
+    def answer(wire, head, number):
+        while len(wire.buffer) < len(body):
+            wire._more()
+        came.append(wire.buffer)
+        wire.buffer = b""
+        wire.send(OK)
+        return number > 1
+
+    server = make_server(answer)
+    for _ in range(3):
+        # The second one finds its connection closed and is sent again.
+        assert ask(transport, server, "PUT", body).status == 200
+    assert came == [body] * 3
+    assert server.connections == 2
+
+
 def test_a_large_answer_can_be_spliced_but_for_what_came_with_its_head(transport, make_server):
     body = bytes(range(256)) * 8000
 
