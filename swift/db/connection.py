@@ -20,7 +20,7 @@ from swift.base.hashing import short_md5
 BUSY_TIMEOUT_S = 25.0
 #: Page caches of the two connections of a database; the kernel's cache holds the rest. With half as much,
 #: merging rows whose names are in no order costs a tenth more, a listing nothing.
-WRITER_CACHE_KIB = 512
+WRITER_CACHE_KIB = 1024
 READER_CACHE_KIB = 256
 
 Trace = Callable[[str], None]
