@@ -31,7 +31,7 @@ SMALL_SIZES = ((KIB, "1 KiB"), (10 * KIB, "10 KiB"), (64 * KIB, "64 KiB"))
 CONCURRENCIES = (16, 64)
 #: Objects that GET and HEAD choose from.
 STOCK = 1000
-#: Names over which large objects are written in turn.
+#: Names over which objects of 100 MiB are written in turn.
 LARGE_NAMES = 4
 LISTING_ROWS = 10_000
 ACCOUNT = "/v1/AUTH_test"

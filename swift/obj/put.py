@@ -23,6 +23,7 @@ from swift.http.validate import check_metadata
 from swift.obj.expiry import parse_delete_at
 from swift.obj.target import PLAIN, is_flagged, next_part_power_of
 from swift.store.api import Draft, Edit, ObjectKey, ObjectState, ObjectStore, Viewpoint
+from swift.store.errors import FilesChanged
 from swift.store.metadata import Metadata
 
 #: Headers stored as metadata; those that a POST may change.
@@ -213,7 +214,23 @@ def check(state: ObjectState, plan: PutPlan, etag: str) -> None:
 def store_small(store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, body: bytes) -> PutResult:
     """Blocking: decide and write in one go; raises ``HTTPError`` and what engines raise."""
     etag = md5(body, usedforsecurity=False).hexdigest()
-    is_new = plan.if_none_match is None
+    try:
+        return _store_small(store, key, view, plan, body, etag, is_new=plan.if_none_match is None)
+    except FilesChanged:
+        # Others write the same object; without a guess the second look sees what they wrote.
+        return _store_small(store, key, view, plan, body, etag, is_new=False)
+
+
+def _store_small(
+    store: ObjectStore,
+    key: ObjectKey,
+    view: Viewpoint,
+    plan: PutPlan,
+    body: bytes,
+    etag: str,
+    *,
+    is_new: bool,
+) -> PutResult:
     with store.edit(key, view, create=True, is_new=is_new, next_part_power=plan.next_part_power) as edit:
         check(edit.state, plan, etag)
         draft = edit.draft(len(body), etag=etag)

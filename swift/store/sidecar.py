@@ -52,11 +52,7 @@ class Sidecar:
             return None
         return cls(chunk, struct.unpack(f">{len(packed) // 4}I", packed))
 
-    def matches(self, number: int, data: bytes) -> bool:
-        """Whether ``data`` is chunk ``number``."""
-        return self.agrees(number, (data,))
-
-    def agrees(self, number: int, pieces: Iterable[bytes]) -> bool:
+    def matches(self, number: int, pieces: Iterable[bytes]) -> bool:
         """Whether ``pieces`` together are chunk ``number``."""
         checksum = 0
         for piece in pieces:

@@ -123,6 +123,7 @@ class FileObject:
         assert self._fd is not None
         file = _identity(self._disk.fstat(self._fd))
         chunk, position = sidecar.chunk, start
+        stays = True
         while position < stop:
             end = position
             while end < stop and end - position < RANGE_BYTES_MAX and self._is_at_hand(file, chunk, end):
@@ -132,13 +133,16 @@ class FileObject:
                 position = end
                 continue
             number = position // chunk
-            if self._is_right(sidecar, number):
+            if stays and self._is_right(sidecar, number):
                 self._recent.add(file, number)
-                if self._is_at_hand(file, chunk, position):
+                stays = self._is_at_hand(file, chunk, position)
+                if stays:
                     continue
-            # Damaged, which is judged there, or gone from memory again.
+            # Damaged, which is judged there; or what is read does not stay in memory, here or ever.
             end = min(stop, (number + 1) * chunk)
-            yield from (data for _number, data in self._checked(sidecar, position, end))
+            for _number, data in self._checked(sidecar, position, end):
+                self._recent.add(file, number)
+                yield data
             position = end
 
     def _is_right(self, sidecar: Sidecar, number: int) -> bool:
@@ -146,7 +150,7 @@ class FileObject:
         begin = number * sidecar.chunk
         end = min(begin + sidecar.chunk, self.state.size)
         pieces = range(begin, end, CHECKED_BYTES)
-        return sidecar.agrees(number, (self._read(at, min(CHECKED_BYTES, end - at)) for at in pieces))
+        return sidecar.matches(number, (self._read(at, min(CHECKED_BYTES, end - at)) for at in pieces))
 
     def _is_at_hand(self, file: Identity, chunk: int, position: int) -> bool:
         """Whether the chunk at ``position`` was checked and, by a sample of its pages, stayed in memory."""
@@ -188,7 +192,7 @@ class FileObject:
         for number in range(start // chunk, -(-stop // chunk)):
             begin = number * chunk
             data = self._read(begin, min(chunk, size - begin))
-            if not trusted and not sidecar.matches(number, data):
+            if not trusted and not sidecar.matches(number, (data,)):
                 # Either the body or the sidecar is wrong; the MD5 of the whole body is the judge.
                 self._verify_whole()
                 trusted = True

@@ -178,6 +178,17 @@ def test_a_new_object_that_another_writer_makes_at_the_same_moment(bench, header
     assert bench.ask("HEAD").headers["x-timestamp"] == newer
 
 
+def test_a_new_object_that_is_stored_twice_at_the_same_moment(bench):
+    headers = {"x-timestamp": bench.tick()}
+    answers = []
+    bench.app._stores.of(bench.context.policies.default).disk = Overtaken(
+        lambda: answers.append(bench.ask("PUT", headers=headers, body=b"same").status)
+    )
+    answers.append(bench.ask("PUT", headers=headers, body=b"same").status)
+    assert answers == [201, 409]
+    assert bench.ask("GET").status == 200
+
+
 def test_if_none_match_looks_at_what_is_there(bench):
     star = {"if-none-match": "*"}
     assert bench.ask("PUT", headers=star, body=b"x").status == 201

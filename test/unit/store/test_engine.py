@@ -415,6 +415,13 @@ def test_what_left_the_memory_is_verified_again(resident):
     assert set(kinds(store)) == {"bytes"}
 
 
+def test_where_nothing_stays_in_memory_only_one_chunk_is_read_twice(resident):
+    store, disk = resident
+    disk.holds = False
+    assert set(kinds(store)) == {"bytes"}
+    assert disk.verified == [CHUNKS[0], *CHUNKS]
+
+
 def test_a_check_is_believed_for_a_minute(resident):
     store, disk = resident
     kinds(store)

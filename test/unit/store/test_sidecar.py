@@ -25,8 +25,8 @@ def test_sums_do_not_depend_on_how_the_body_was_cut(sizes):
     sidecar = Sidecar.decode(encode_sums(sums), len(body))
     for number in range(-(-len(body) // CHUNK)):
         chunk = body[number * CHUNK : (number + 1) * CHUNK]
-        assert sidecar.matches(number, chunk)
-        assert not sidecar.matches(number, bytes([chunk[0] ^ 1]) + chunk[1:])
+        assert sidecar.matches(number, (chunk[:1], chunk[1:]))
+        assert not sidecar.matches(number, (bytes([chunk[0] ^ 1]) + chunk[1:],))
 
 
 def test_an_empty_or_endless_body_has_none():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,20 +34,16 @@ def test_the_same_device_goes_before_the_same_host():
     assert [each.id for each in in_pairs(objects, containers)] == [9, 8, 7]
 
 
-def test_an_object_node_tells_the_container_node_beside_it_whatever_its_place_is():
-    containers = [node(k, f"10.0.0.{k}") for k in (1, 2, 3)]
-    for three in ((1, 2, 4), (4, 1, 2), (2, 4, 1)):
-        objects = [node(k, f"10.0.0.{k}") for k in three]
-        told = dict(zip(three, (each.id for each in in_pairs(objects, containers)), strict=True))
-        assert told == {1: 1, 2: 2, 4: 3}
-
-
-def test_an_object_node_far_from_all_tells_the_same_one_again_and_again():
-    containers = [node(k, f"10.0.1.{k}") for k in (1, 2, 3)]
-    for three in ((3, 7, 11), (7, 11, 3), (11, 3, 7)):
-        objects = [node(k, f"10.0.0.{k}") for k in three]
-        told = dict(zip(three, (each.id for each in in_pairs(objects, containers)), strict=True))
-        assert told == {3: 1, 7: 2, 11: 3}
+@pytest.mark.parametrize(
+    ("network", "told"),
+    [("10.0.0", {1: 1, 2: 2, 4: 3}), ("10.0.1", {3: 1, 7: 2, 11: 3})],
+    ids=["the one beside it", "far from all, the same one again and again"],
+)
+def test_an_object_node_tells_one_container_node_whatever_its_place_is(network, told):
+    containers = [node(k, f"{network}.{k}") for k in (1, 2, 3)]
+    for three in permutations(told):
+        paired = in_pairs([node(k, f"10.0.0.{k}") for k in three], containers)
+        assert dict(zip(three, (each.id for each in paired), strict=True)) == told
 
 
 @given(nodes, nodes.filter(len), st.integers(1, 5), st.integers(1, 5))
