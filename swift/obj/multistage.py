@@ -23,9 +23,11 @@ from swift.http.response import HTTPError
 from swift.obj.intake import BATCH_BYTES, DraftWriter
 from swift.obj.put import USER_PREFIXES, PutPlan
 from swift.obj.target import is_flagged
+from swift.wire import reservation
 from swift.wire.mime import BadMime, DocumentBegins, DocumentData, DocumentEnds, Event, MimeParser
 
 FOOTER_BYTES_MAX = 1 << 20
+_ORDERS = frozenset((reservation.RESERVE, reservation.RELEASE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,13 @@ class Stages:
     boundary: str
     footers: bool
     commit: bool
+    #: The object is reserved before it is stored (``wire.reservation``).
+    reserve: bool = False
 
     @property
     def continue_headers(self) -> HeaderMap:
         """What both ``100 Continue`` say, so that the client knows that it was understood."""
-        headers: HeaderMap = {}
+        headers: HeaderMap = {reservation.OFFER: "yes"} if self.reserve else {}
         if self.commit:
             headers["x-obj-multiphase-commit"] = "yes"
         if self.footers:
@@ -57,7 +61,7 @@ def stages_of(request: Request) -> Stages | None:
     boundary = headers.get("x-backend-obj-multipart-mime-boundary")
     if not boundary:
         raise HTTPError(400, "no MIME boundary")
-    return Stages(boundary, footers, commit)
+    return Stages(boundary, footers, commit, reserve=commit and reservation.is_offered(headers))
 
 
 class MimeBody:
@@ -173,15 +177,21 @@ def add_footers(plan: PutPlan, footers: HeaderMap) -> None:
         plan.etag = unquote_etag(footers["etag"])
 
 
-def await_commit(body: RequestBody, documents: MimeBody, stages: Stages) -> None:
-    """Tell the client that the object is stored and wait for its confirmation; 400 for anything else."""
+def await_order(body: RequestBody, documents: MimeBody, stages: Stages, said: HeaderMap) -> str:
+    """Say how things stand after this round and wait for the next document; its X-Document, lower-case.
+
+    Raises ``HTTPError`` 400 for a document that means nothing here, and body errors.
+    """
     while documents.begin() is not None:
+        # What else is in the body before means nothing, but has to be read to its end.
         documents.read(FOOTER_BYTES_MAX)
-    body.send_continue(stages.continue_headers)
+    body.send_continue({**stages.continue_headers, **said})
     body.next_stage()
     headers = documents.begin()
     if headers is None:
         raise ClientDisconnected("the commit never came")
-    if headers.get("x-document", "").lower() != "put commit":
+    order = headers.get("x-document", "").lower()
+    if order != reservation.COMMIT and not (stages.reserve and order in _ORDERS):
         raise HTTPError(400, "not a put commit document")
     documents.read(FOOTER_BYTES_MAX)
+    return order

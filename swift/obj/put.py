@@ -268,10 +268,17 @@ def _publish(
     return PutResult(etag, draft.size, metadata, edit.state)
 
 
-def commit_archive(store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan) -> None:
-    """Blocking: make a stored fragment archive durable; nothing for replicated objects."""
+def commit_archive(
+    store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, *, judge: bool = False
+) -> None:
+    """Blocking: make a stored fragment archive durable; nothing for replicated objects.
+
+    With ``judge`` the object is looked at again first; raises like ``check``.
+    """
     fragment = plan.fragment(key)
     if fragment is None or plan.no_commit:
         return
     with store.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
+        if judge:
+            check(edit.state, plan, plan.etag or "")
         edit.commit(plan.timestamp, fragment)

@@ -20,7 +20,7 @@ from swift.base.errors import DeviceUnavailable, NoSpace
 from swift.base.timestamp import Timestamp
 from swift.compose import backend_context, merged
 from swift.config.common import StorageSettings
-from swift.http.body import trailers_of
+from swift.http.body import BodyTimeout, RequestBody, trailers_of
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
@@ -28,7 +28,7 @@ from swift.obj import get
 from swift.obj.delete import parse_delete, store_delete
 from swift.obj.hot import HotObjects
 from swift.obj.intake import SMALL_BYTES, DraftWriter, read_small, receive_all, settle
-from swift.obj.multistage import MimeBody, Stages, await_commit, receive, stages_of
+from swift.obj.multistage import MimeBody, Stages, await_order, receive, stages_of
 from swift.obj.post import parse_post, store_post
 from swift.obj.put import (
     PutPlan,
@@ -39,6 +39,7 @@ from swift.obj.put import (
     store_draft,
     store_small,
 )
+from swift.obj.reserved import ReservedPut
 from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.receiver import Session, Surroundings, answer
 from swift.obj.target import check_partition, is_flagged, key_of, opens_expired, policy_of, read_view
@@ -51,7 +52,7 @@ from swift.store.api import EXPIRED, LIVE, AsyncUpdate, ObjectKey, ObjectState, 
 from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision
 from swift.store.partitionlock import ReplicationLocks
 from swift.store.registry import EngineParts, StoreRegistry
-from swift.wire import etagtrailer
+from swift.wire import etagtrailer, reservation
 
 #: What a device answers that is lost, read-only or failing: the proxy goes elsewhere.
 _DEVICE_LOST = frozenset(
@@ -262,11 +263,41 @@ class ObjectServer(BackendApp):
             writer.abandon()
             raise
         run, store = self._threads(key.device), self._stores.of(key.policy)
+        if stages.reserve:
+            return self._put_reserved(
+                ReservedPut(store, key, view, plan, writer.draft), body, documents, stages, run
+            )
         result: PutResult = run(store_draft, store, key, view, plan, writer.draft, not stages.commit)
         if stages.commit:
-            await_commit(body, documents, stages)
+            await_order(body, documents, stages, {})
             run(commit_archive, store, key, view, plan)
         return result
+
+    def _put_reserved(
+        self, put: ReservedPut, body: RequestBody, documents: MimeBody, stages: Stages, run: Run
+    ) -> PutResult:
+        """Promise the object to this writer, and do what it says then."""
+        try:
+            order = reservation.RESERVE
+            while order != reservation.COMMIT:
+                said: HeaderMap = {}
+                if order == reservation.RESERVE:
+                    said = reservation.told(run(put.reserve))
+                else:
+                    run(put.release)
+                order = self._next_order(body, documents, stages, said)
+            result: PutResult = run(put.commit)
+            return result
+        finally:
+            run(put.forget)
+
+    def _next_order(self, body: RequestBody, documents: MimeBody, stages: Stages, said: HeaderMap) -> str:
+        """The next document's order; a writer that lets its promise run out is gone."""
+        try:
+            with green.Timeout(reservation.FORGOTTEN_AFTER_S):
+                return await_order(body, documents, stages, said)
+        except green.DeadlineExceeded:
+            raise BodyTimeout("the writer says nothing")
 
     def _begin(
         self, key: ObjectKey, view: Viewpoint, plan: PutPlan, *, etag_follows: bool = False

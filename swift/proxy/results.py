@@ -8,6 +8,7 @@ from swift.base.etag import unquote_etag
 from swift.cluster.fanout import Answer
 from swift.cluster.quorum import best_status, fill_missing
 from swift.http.headers import HeaderMap
+from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
 
 #: Headers of a backend's answer that are not the client's business.
@@ -48,6 +49,32 @@ def best_response(
     if position is None or position >= len(answers):
         return error_response(503)
     return response_of(answers[position])
+
+
+def refused_early(request: Request, answers: Sequence[Answer]) -> Response | None:
+    """The answer to a PUT that a node refuses before it takes the body: that one decides.
+
+    What a node says before anything was stored is about the object that was there before.
+    """
+    statuses = {answer.status for answer in answers}
+    if 412 in statuses and "if-none-match" in request.headers:
+        return error_response(412)
+    if 409 in statuses:
+        return error_response(202)
+    return None
+
+
+def put_response(answers: Sequence[Answer], count: int, quorum: int) -> Response:
+    """The answer to a PUT from what nodes said in the end, by quorum.
+
+    A node that has something newer (409) need not store this: where such nodes complete the quorum the
+    object is accepted (202) but already superseded.
+    """
+    stored = sum(1 for answer in answers if answer.status // 100 == 2)
+    newer = sum(1 for answer in answers if answer.status == 409)
+    if stored < quorum <= stored + newer:
+        return error_response(202)
+    return best_response(answers, count, quorum)
 
 
 def response_of(answer: Answer) -> Response:

@@ -188,11 +188,24 @@ class Edit(Protocol):
     def commit(self, timestamp: Timestamp, fragment: int) -> None:
         """Make a fragment archive durable."""
 
+    def withdraw(self, timestamp: Timestamp, fragment: int) -> None:
+        """Forget a fragment archive that will not be committed; one that is durable stays."""
+
     def post(self, timestamp: Timestamp, ctype_timestamp: Timestamp | None, metadata: Metadata) -> None:
         """Store metadata beside the data; ``ctype_timestamp`` is given when it has a Content-Type."""
 
     def delete(self, timestamp: Timestamp) -> None:
         """Leave a tombstone."""
+
+
+class Reservation(Protocol):
+    """An object promised to one writer (``wire.reservation``)."""
+
+    def holds(self) -> bool:
+        """Whether the promise is still good: not given back, and not older than its lease."""
+
+    def release(self) -> None:
+        """Give it back; again does nothing."""
 
 
 class AsyncUpdate(NamedTuple):
@@ -298,6 +311,13 @@ class ObjectStore(Protocol):
         nothing before, which costs a little when it is wrong; what another process writes at the same moment
         may then count as written later, so whoever asks whether the object exists must not guess. While
         partitions are being split, ``next_part_power`` has every change made in the future partition as well.
+        """
+
+    def reserve(self, key: ObjectKey, writer: Timestamp) -> Reservation:
+        """Promise an object to the writer of a version; raises ``AlreadyReserved``.
+
+        It binds only those who ask for it, in any process of this node, and outlives its process: what a
+        killed one promised is given to others only when nobody can rely on it any more.
         """
 
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> Draft:

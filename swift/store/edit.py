@@ -24,8 +24,8 @@ from swift.store.hashes import mark_dirty
 from swift.store.layout import objects_dir, partition_dir, suffix_of
 from swift.store.metadata import Metadata, write_metadata
 from swift.store.place import Place
-from swift.store.reader import load
-from swift.store.reclaim import clean_up, remove_made
+from swift.store.reader import load, names_in
+from swift.store.reclaim import clean_up, remove_if_empty, remove_made
 
 if TYPE_CHECKING:
     from swift.store.engine import FileStore
@@ -91,7 +91,7 @@ class FileEdit:
                     return self
                 assert self._fd is not None
                 # A directory made a moment ago is empty, or others put something there in the same moment.
-                names = self._names = [] if self._is_fresh else store.names_in(self._fd)
+                names = self._names = [] if self._is_fresh else names_in(store.disk, self._fd)
                 if names:
                     loaded = load(store.disk, place.directory, names, place.key, self._view, open_data=False)
                     self.state = loaded.state
@@ -181,8 +181,19 @@ class FileEdit:
             self._names = [*(name for name in self._names if name not in (old, new)), new]
         self._clean_up()
 
+    def withdraw(self, timestamp: Timestamp, fragment: int) -> None:
+        """See ``Edit``. Nothing is synced: what a power cut brings back is as good as never committed."""
+        name, place = data_name(timestamp, fragment), self._place
+        if name not in self._names:
+            return
+        self._mark_dirty()
+        self._store.disk.unlink(f"{place.directory}/{name}")
+        self._names = [left for left in self._names if left != name]
+        if not self._names and remove_if_empty(self._store.disk, place.directory):
+            remove_if_empty(self._store.disk, place.suffix)
+
     def _is_superseded(self, timestamp: Timestamp) -> bool:
-        choice = choose(self._store.names_in(self._place.directory), self._place.key.policy.ec)
+        choice = choose(names_in(self._store.disk, self._place.directory), self._place.key.policy.ec)
         if choice.tombstone is not None and choice.tombstone.timestamp > timestamp:
             return True
         return choice.durable_timestamp is not None and choice.durable_timestamp >= timestamp

@@ -7,7 +7,6 @@ a file that vanishes between listing and opening means that a newer one is there
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -29,15 +28,15 @@ from swift.store.hashes import SuffixHash, SuffixHasher, mark_dirty
 from swift.store.layout import is_suffix, objects_dir, partition_dir, suffix_of, temporary_dir
 from swift.store.place import Place
 from swift.store.quarantine import quarantine_object
-from swift.store.reader import Loaded, load
+from swift.store.reader import LISTING_DAMAGE, Loaded, load, names_in
 from swift.store.recent import RecentChecks
 from swift.store.reclaim import ReclaimRules, remove_made
+from swift.store.reservation import FileReservation, reserve
 from swift.store.updates import write_update
 from swift.store.upkeep import FileUpkeep
 from swift.store.verified import FileObject
 
 _TRIES = 5
-_LISTING_DAMAGE = frozenset((errno.ENODATA, errno.EUCLEAN))
 
 #: Told about damage and other things an operator wants to know.
 Notice = Callable[[str], None]
@@ -108,7 +107,7 @@ class FileStore:
         failure: FilesChanged | None = None
         for _ in range(_TRIES):
             try:
-                names = self.names_in(place.directory)
+                names = names_in(self.disk, place.directory)
                 return place, load(self.disk, place.directory, names, key, view, open_data=open_data)
             except FilesChanged as error:
                 failure = error
@@ -117,22 +116,6 @@ class FileStore:
                     raise
                 self.quarantine(place, str(error))
         raise failure or FilesChanged(f"{place.directory} is damaged again and again")
-
-    def names_in(self, directory: int | str) -> list[str]:
-        """The names in a hash directory or its descriptor, none when it is absent.
-
-        Raises ``Damaged`` for what is no directory or cannot be listed, and OSError.
-        """
-        try:
-            return self.disk.listdir(directory)
-        except FileNotFoundError:
-            return []
-        except NotADirectoryError:
-            raise Damaged("a file is in place of the hash directory")
-        except OSError as error:
-            if error.errno in _LISTING_DAMAGE:
-                raise Damaged(f"the hash directory cannot be listed: {error.strerror}")
-            raise
 
     @property
     def upkeep(self) -> FileUpkeep:
@@ -155,7 +138,7 @@ class FileStore:
         try:
             path = quarantine_object(self.disk, place.device, key.policy, place.directory)
         except OSError as error:
-            if error.errno not in _LISTING_DAMAGE:
+            if error.errno not in LISTING_DAMAGE:
                 raise
             path = quarantine_object(self.disk, place.device, key.policy, place.suffix)
         self.notice(f"Quarantined {place.directory} to {path}: {reason}")
@@ -184,6 +167,10 @@ class FileStore:
         """See ``ObjectStore``."""
         place = Place(key, self.devices.path(key.device))
         return FileEdit(self, place, view, create=create, is_new=is_new, next_part_power=next_part_power)
+
+    def reserve(self, key: ObjectKey, writer: Timestamp) -> FileReservation:
+        """See ``ObjectStore``."""
+        return reserve(self.disk, self.clock, Place(key, self.devices.path(key.device)), writer)
 
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> FileDraft:
         """See ``ObjectStore``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swift.base.errors import SwiftError
+from swift.base.timestamp import Timestamp
 
 
 class StoreError(SwiftError):
@@ -27,3 +28,11 @@ class CorruptBody(StoreError):
 
 class BadFragmentIndex(StoreError):
     """A fragment archive without a usable index."""
+
+
+class AlreadyReserved(StoreError):
+    """The object is promised to another writer; ``writer`` is the timestamp of its write, zero if unknown."""
+
+    def __init__(self, writer: Timestamp):
+        super().__init__(f"reserved by {writer.internal}")
+        self.writer = writer

@@ -33,7 +33,7 @@ from swift.store.api import (
     Viewpoint,
 )
 from swift.store.chooser import choose
-from swift.store.errors import BadFragmentIndex, CorruptBody, Damaged
+from swift.store.errors import AlreadyReserved, BadFragmentIndex, CorruptBody, Damaged
 from swift.store.filenames import DATA, META, data_name, meta_name, parse_name, tombstone_name
 from swift.store.fragmentwalk import FragmentWalk, archive_walk
 from swift.store.hashes import SuffixFeeds, SuffixHash
@@ -41,6 +41,7 @@ from swift.store.layout import suffix_of
 from swift.store.metadata import Metadata
 from swift.store.reader import ANY_NAME, choose_for, state_of
 from swift.store.reclaim import ReclaimRules, files_to_remove
+from swift.wire.reservation import LEASE_S
 
 BLOCK_BYTES = 1 << 20
 
@@ -78,6 +79,7 @@ class MemoryStore:
         self.updates: dict[tuple[str, int, str], AsyncUpdate] = {}
         self.hasher = hasher
         self._directories: dict[Where, Directory] = {}
+        self._reserved: dict[Where, MemoryReservation] = {}
         self._lock = threading.RLock()
 
     def _where(self, key: ObjectKey) -> Where:
@@ -154,6 +156,21 @@ class MemoryStore:
         self._where(key)
         return MemoryEdit(self, key, view, next_part_power)
 
+    def reserve(self, key: ObjectKey, writer: Timestamp) -> MemoryReservation:
+        """See ``ObjectStore``."""
+        where = self._where(key)
+        with self._lock:
+            holder = self._reserved.get(where)
+            if holder is not None:
+                raise AlreadyReserved(holder.writer)
+            made = self._reserved[where] = MemoryReservation(self, where, writer)
+            return made
+
+    def forget(self, where: Where) -> None:
+        """A reservation is given back."""
+        with self._lock:
+            self._reserved.pop(where, None)
+
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> MemoryDraft:
         """See ``ObjectStore``."""
         self._where(key)
@@ -220,6 +237,26 @@ class MemoryStore:
 
     def __repr__(self) -> str:
         return f"MemoryStore({sorted(self.available)}, {len(self._directories)} objects)"
+
+
+class MemoryReservation:
+    """``Reservation`` of the in-memory engine."""
+
+    def __init__(self, store: MemoryStore, where: Where, writer: Timestamp):
+        self.writer = writer
+        self._store: MemoryStore | None = store
+        self._where = where
+        self._until_s = store.clock.monotonic() + LEASE_S
+
+    def holds(self) -> bool:
+        """See ``Reservation``."""
+        return self._store is not None and self._store.clock.monotonic() < self._until_s
+
+    def release(self) -> None:
+        """See ``Reservation``."""
+        store, self._store = self._store, None
+        if store is not None:
+            store.forget(self._where)
 
 
 class MemoryObject:
@@ -350,6 +387,10 @@ class MemoryEdit:
         elif not self._is_superseded(timestamp):
             raise FileNotFoundError(data_name(timestamp, fragment))
         self._store.clean_up(directory, self._key.policy)
+
+    def withdraw(self, timestamp: Timestamp, fragment: int) -> None:
+        """See ``Edit``."""
+        self._store.files(self._key).pop(data_name(timestamp, fragment), None)
 
     def _is_superseded(self, timestamp: Timestamp) -> bool:
         choice = choose(self._store.files(self._key), self._key.policy.ec)

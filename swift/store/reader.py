@@ -21,6 +21,8 @@ from swift.store.metadata import Metadata, read_metadata
 
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC
 _DAMAGE = frozenset((errno.EIO, errno.ENODATA, errno.EUCLEAN))
+#: What a directory answers whose blocks are damaged.
+LISTING_DAMAGE = frozenset((errno.ENODATA, errno.EUCLEAN))
 #: What a POST cannot change.
 _DATA_ONLY = ("Content-Length", "ETag", "deleted", "X-Static-Large-Object")
 _SYSMETA = "X-Object-Sysmeta-"
@@ -38,6 +40,23 @@ class Loaded:
         self.choice = choice
         self.data_path = data_path
         self.fd = fd
+
+
+def names_in(disk: Disk, directory: int | str) -> list[str]:
+    """The names in a hash directory or its descriptor, none when it is absent.
+
+    Raises ``Damaged`` for what is no directory or cannot be listed, and OSError.
+    """
+    try:
+        return disk.listdir(directory)
+    except FileNotFoundError:
+        return []
+    except NotADirectoryError:
+        raise Damaged("a file is in place of the hash directory")
+    except OSError as error:
+        if error.errno in LISTING_DAMAGE:
+            raise Damaged(f"the hash directory cannot be listed: {error.strerror}")
+        raise
 
 
 def load(

@@ -47,7 +47,7 @@ from swift.store.layout import is_suffix, partition_dir, suffix_of
 from swift.store.metadata import CHECKSUM_ATTRIBUTE, read_metadata_blob
 from swift.store.partitionlock import REPLICATION_LOCK_FILE
 from swift.store.place import Place
-from swift.store.reader import ANY_NAME, Loaded
+from swift.store.reader import ANY_NAME, Loaded, names_in
 from swift.store.reclaim import remove_if_empty
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class FileUpkeep:
         view = Viewpoint(self._store.clock.time(), open_expired=True)
         for _ in range(_TRIES):
             try:
-                names = self._store.names_in(place.directory)
+                names = names_in(self._store.disk, place.directory)
                 self._tidy(place, names, temporary_age_s)
                 _, loaded = self._store.loaded(place.key, view, open_data=True, quarantines=False)
                 try:

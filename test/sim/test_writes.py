@@ -375,3 +375,11 @@ def test_a_container_server_that_is_down_costs_no_upload(sim):
     with sim.refusing("container", *range(1, 7)):
         assert put(sim, SMALL).status == 201
     assert len(list(sim.root.glob("node*/sdb*/async_pending/*/*"))) == 3
+
+
+@pytest.mark.parametrize(("superseded", "status"), [(1, 201), (2, 202), (3, 202)])
+def test_what_nodes_say_in_the_end_counts_by_quorum(sim, superseded, status):
+    """One node that has something newer does not outvote those that stored the object."""
+    nodes = object_nodes(sim)
+    with sim.answering("object", 409, *nodes[:superseded]):
+        assert put(sim, SMALL).status == status

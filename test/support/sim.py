@@ -86,6 +86,15 @@ class Faults:
         self.gone_after_stage = set()
         #: Ports on whose way a byte of every upload is damaged.
         self.garbles = set()
+        #: port → how often it still answers something before its connections break.
+        self.dies_after_answers = {}
+        #: Draws how long every message takes, so that requests meet in any order; None: no time.
+        self.jitter = None
+
+    def travel(self):
+        """A message is on its way."""
+        if self.jitter is not None:
+            green.sleep(self.jitter.choice((0.0, 0.0, 0.0005, 0.001, 0.002)))
 
 
 class _Upload:
@@ -202,6 +211,7 @@ class _Exchange:
 
     def _run(self):
         faults = self._transport.faults
+        faults.travel()
         if self._port in faults.waits_for:
             faults.waits_for[self._port].wait(10)
         if self._port not in faults.answers:
@@ -223,15 +233,26 @@ class _Exchange:
 
     def finish(self, trailers=None):
         self._finished += 1
+        self._transport.faults.travel()
         self._upload.trailers = trailers or {}
         self._upload.put(None)
 
     def wait_continue(self):
         headers = self._upload.signals.get(time.monotonic() + 10)
+        self._transport.faults.travel()
+        self._may_die()
         if headers is None:
             return self.reply()
         self.continue_headers = {} if self._port in self._transport.faults.takes_no_footers else headers
         return None
+
+    def _may_die(self):
+        left = self._transport.faults.dies_after_answers
+        if self._port in left:
+            left[self._port] -= 1
+            if left[self._port] < 0:
+                self.abort()
+                raise TransportError("the node died")
 
     def reply(self):
         if self._final is None:

@@ -16,12 +16,14 @@ from typing import Any
 
 from swift.http.headers import HeaderMap, lower_name, title_case
 from swift.http.request import Request
+from swift.wire import reservation
 
 #: ``callable(dict)`` that adds footers; a filter that finds one calls it first.
 FOOTERS_KEY = "swift.callback.update_footers"
 
 _OBJECT = b"X-Document: object body\r\n\r\n"
 _COMMIT = b"X-Document: put commit\r\n\r\nput_commit_confirmation"
+_ORDER = b"X-Document: %s\r\n\r\nplease\r\n"
 
 
 class Footers(dict[str, str]):
@@ -80,8 +82,10 @@ def footers_of(request: Request) -> Footers:
 class Documents:
     """The framing of one upload's documents; the same for all its nodes."""
 
-    def __init__(self, *, commit: bool = False, boundary: str | None = None):
+    def __init__(self, *, commit: bool = False, reserve: bool = False, boundary: str | None = None):
         self.commit = commit
+        #: Nodes are asked to promise the object before they store it; needs ``commit``.
+        self.reserve = reserve
         #: What filters added; known when the body was read.
         self.footers = Footers()
         self._boundary = boundary or secrets.token_hex(32)
@@ -100,9 +104,15 @@ class Documents:
         }
         if self.commit:
             headers["x-backend-obj-multiphase-commit"] = "yes"
+        if self.reserve:
+            headers[reservation.OFFER] = "yes"
         if length is not None:
             headers["x-backend-obj-content-length"] = str(length)
         return headers
+
+    def order(self, name: str) -> bytes:
+        """The body of a round before the last: ``reservation.RESERVE`` or ``RELEASE``."""
+        return _ORDER % name.encode() + self._mark + b"\r\n"
 
     def understood(self, continue_headers: HeaderMap) -> bool:
         """Whether the server's 100 says that it takes such documents."""

@@ -1,16 +1,17 @@
 """Writing a replicated object (spec: proxy.md §11).
 
 A small body is read first and then sent to every primary together with its head, one round trip a node.
-A larger one, one that must not replace anything (``If-None-Match: *``: every node is asked before any
-stores), and one to which a filter adds footers at its end, streams in step: nodes are opened with
+A larger one, and one to which a filter adds footers at its end, streams in step: nodes are opened with
 ``Expect: 100-continue``, every piece goes to all of them, a failing node is dropped, and below a quorum the
-upload ends with 503.
+upload ends with 503. One that must not replace anything (``If-None-Match: *``) goes in two phases: nodes have
+it, and a majority of the primaries promised the object to nobody else, before any stores it.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from swift import green
@@ -22,16 +23,31 @@ from swift.cluster.transport import TransportError
 from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
-from swift.http.response import Response, error_response
+from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Controller
 from swift.proxy.obj.documents import Documents, footers_of, wants_footers
 from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
-from swift.proxy.obj.sinks import Pump, Sink, stream_headers
+from swift.proxy.obj.phases import confirm
+from swift.proxy.obj.sinks import PIECE_BYTES, Pump, Sink, stream_headers
+from swift.proxy.obj.staged import StagedSink, open_sink, spread
 from swift.proxy.obj.target import ObjectTarget
-from swift.proxy.results import best_response
+from swift.proxy.results import put_response, refused_early
 from swift.ring.device import Node
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of sending an object to its nodes."""
+
+    #: How many nodes must have stored it.
+    need: int
+    #: Bytes of its body.
+    size: int = 0
+    #: What nodes answered instead of taking the body.
+    early: Sequence[Answer] = ()
+    answers: Sequence[Answer] = ()
 
 
 class Uploader:
@@ -49,13 +65,15 @@ class Uploader:
         try:
             documents = Documents() if wants_footers(request) else None
             small = length is not None and length <= self._context.settings.client_chunk_size
-            if small and documents is None and "if-none-match" not in request.headers:
-                size = length or 0
-                answers, need = self._put_small(request, target, attempts)
+            if "if-none-match" in request.headers:
+                documents = Documents(commit=True, reserve=True)
+                outcome = self._put_promised(request, target, attempts, documents)
+            elif small and documents is None:
+                outcome = self._put_small(request, target, attempts)
             else:
                 framing = stream_headers(length) if documents is None else documents.headers(length)
                 attempts = [{**headers, **framing} for headers in attempts]
-                answers, need, size = self._put_stream(request, target, attempts, documents)
+                outcome = self._put_stream(request, target, attempts, documents)
         except ClientDisconnected:
             self._count("client_disconnects")
             return error_response(499)
@@ -64,23 +82,22 @@ class Uploader:
             return error_response(408)
         except BadFraming:
             return error_response(400)
-        response = self._conclude(request, answers, len(attempts), need)
+        response = self._conclude(request, outcome, len(attempts))
         if response.status == 201:
-            orphans = orphans_of(attempts, answers)
+            orphans = orphans_of(attempts, outcome.answers)
             footers = documents.footers if documents is not None else None
-            row = row_of_put(request, size, response.headers.get("etag", ""), footers)
+            row = row_of_put(request, outcome.size, response.headers.get("etag", ""), footers)
             tell_containers(self._context, request, target, orphans, "PUT", row)
         return response
 
     def _count(self, what: str) -> None:
         self._context.telemetry.statsd.increment(f"object.{what}")
 
-    def _conclude(self, request: Request, answers: Sequence[Answer], count: int, need: int) -> Response:
-        statuses = [answer.status for answer in answers]
-        if 412 in statuses and "if-none-match" in request.headers:
-            return error_response(412)
-        if 409 in statuses:
-            return error_response(202)
+    def _conclude(self, request: Request, outcome: Outcome, count: int) -> Response:
+        refused = refused_early(request, outcome.early)
+        if refused is not None:
+            return refused
+        answers = [*outcome.early, *outcome.answers]
         etags = {unquote_etag(a.headers.get("etag", "")) for a in answers if a.status // 100 == 2}
         if len(etags) > 1:
             self._context.telemetry.log.error(
@@ -88,17 +105,15 @@ class Uploader:
                 txid=request.env.get("swift.trans_id"),
             )
             return error_response(500)
-        response = best_response(answers, count, need)
+        response = put_response(answers, count, outcome.need)
         response.headers["last-modified"] = request.timestamp.http_date
         return response
 
     # a body in memory
 
-    def _put_small(
-        self, request: Request, target: ObjectTarget, attempts: list[HeaderMap]
-    ) -> tuple[Sequence[Answer], int]:
+    def _put_small(self, request: Request, target: ObjectTarget, attempts: list[HeaderMap]) -> Outcome:
         body = _read_exactly(request)
-        return self._controller.write_answers(
+        answers, need = self._controller.write_answers(
             target.view,
             target.part,
             "PUT",
@@ -109,6 +124,7 @@ class Uploader:
             quorum=quorum_size(len(attempts)),
             request=request,
         )
+        return Outcome(need, len(body), answers=answers)
 
     def _nodes(self, target: ObjectTarget) -> NodeIterator:
         planner = self._context.planner(target.policy.index)
@@ -122,22 +138,67 @@ class Uploader:
         target: ObjectTarget,
         attempts: list[HeaderMap],
         documents: Documents | None,
-    ) -> tuple[Sequence[Answer], int, int]:
-        """The answers, how many must agree, and the bytes that were sent."""
-        need = quorum_size(len(attempts))
+    ) -> Outcome:
+        outcome = Outcome(quorum_size(len(attempts)))
         nodes = self._nodes(target)
         opened = green.gather([partial(self._open, nodes, target, documents, h) for h in attempts])
         sinks = [sink for sink in opened if isinstance(sink, Sink)]
-        answers = [answer for answer in opened if isinstance(answer, Answer)]
+        outcome.early = [answer for answer in opened if isinstance(answer, Answer)]
         try:
-            if _ends_early(request, answers) or len(sinks) < need:
-                return answers, need, 0
-            size = self._send_body(request, sinks, need, documents)
-            answers += self._collect(sinks, need)
-            return answers, need, size
+            if refused_early(request, outcome.early) is None and len(sinks) >= outcome.need:
+                outcome.size = self._send_body(request, sinks, outcome.need, documents)
+                outcome.answers = self._collect(sinks, outcome.need)
+            return outcome
         finally:
             for sink in sinks:
                 sink.abandon()
+
+    # a body in two phases
+
+    def _put_promised(
+        self, request: Request, target: ObjectTarget, attempts: list[HeaderMap], documents: Documents
+    ) -> Outcome:
+        """Like ``_put_stream``, to nodes that promise the object to one writer."""
+        outcome = Outcome(quorum_size(len(attempts)))
+        framing = documents.headers(request.body.length)
+        for headers in attempts:
+            headers.update(framing)
+        opener = partial(open_sink, self._backends, self._nodes(target), target, documents)
+        opened = green.gather([partial(opener, headers) for headers in attempts])
+        sinks = [sink for sink in opened if isinstance(sink, StagedSink)]
+        outcome.early = [answer for answer in opened if isinstance(answer, Answer)]
+        try:
+            if refused_early(request, outcome.early) is None and len(sinks) >= outcome.need:
+                outcome.size = self._send_documents(request, sinks, outcome.need, documents)
+                outcome.answers = confirm(
+                    sinks,
+                    documents,
+                    writer=request.timestamp,
+                    majority=target.majority,
+                    need=outcome.need,
+                    grace_s=self._context.settings.post_quorum_timeout,
+                )
+            return outcome
+        finally:
+            for sink in sinks:
+                sink.abandon()
+
+    def _send_documents(
+        self, request: Request, sinks: Sequence[StagedSink], need: int, documents: Documents
+    ) -> int:
+        """Move the body and its footers to all sinks; the body's size. Raises like ``Pump.move``."""
+        size, size_max = 0, self._context.limits.max_file_size
+        spread(sinks, need, documents.opening)
+        while piece := request.body.read(PIECE_BYTES):
+            size += len(piece)
+            if size > size_max:
+                raise HTTPError(413, "Your request is too large.", content_type=TEXT)
+            spread(sinks, need, piece)
+        documents.footers = footers_of(request)
+        closing = documents.closing(documents.footers)
+        for sink in sinks:
+            sink.finish(closing)
+        return size
 
     def _open(
         self, nodes: Iterator[Node], target: ObjectTarget, documents: Documents | None, headers: HeaderMap
@@ -209,11 +270,6 @@ class Uploader:
             if deadline is None and agreeing >= need:
                 deadline = time.monotonic() + self._context.settings.post_quorum_timeout
         return answers
-
-
-def _ends_early(request: Request, answers: Sequence[Answer]) -> bool:
-    statuses = {answer.status for answer in answers}
-    return 409 in statuses or (412 in statuses and "if-none-match" in request.headers)
 
 
 def _read_exactly(request: Request) -> bytes:

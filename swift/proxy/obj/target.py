@@ -31,6 +31,11 @@ class ObjectTarget:
         """Object servers that must acknowledge a write."""
         return self.policy.quorum(len(self.view.primaries(self.part)))
 
+    @property
+    def majority(self) -> int:
+        """Primaries that must agree when only one of several writers may win."""
+        return len(self.view.primaries(self.part)) // 2 + 1
+
 
 def locate(context: ProxyContext, request: Request, path: EntityPath, info: ContainerInfo) -> ObjectTarget:
     """The target of a request; 503 for a container that cannot be asked or an unknown policy."""

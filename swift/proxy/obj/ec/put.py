@@ -9,12 +9,10 @@ nothing behind.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from swift import green
 from swift.cluster.fanout import Answer
-from swift.cluster.quorum import best_status, fill_missing
 from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -22,11 +20,12 @@ from swift.http.response import Response, error_response
 from swift.proxy.controller import Controller
 from swift.proxy.obj.documents import Documents
 from swift.proxy.obj.ec.scheme import Scheme, Schemes
-from swift.proxy.obj.ec.sink import ArchiveSink, assign_indexes, open_sink
 from swift.proxy.obj.ec.upload import ArchiveUpload
 from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
+from swift.proxy.obj.phases import confirm
+from swift.proxy.obj.staged import StagedSink, assign_indexes, open_sink
 from swift.proxy.obj.target import ObjectTarget
-from swift.proxy.results import response_of
+from swift.proxy.results import put_response, refused_early
 
 
 class ArchiveUploader:
@@ -57,7 +56,7 @@ class ArchiveUploader:
     def _put(
         self, request: Request, target: ObjectTarget, attempts: list[HeaderMap], scheme: Scheme
     ) -> Response:
-        documents = Documents(commit=True)
+        documents = Documents(commit=True, reserve="if-none-match" in request.headers)
         length = request.body.length
         framing = documents.headers(None if length is None else scheme.archive_length(length))
         for headers in attempts:
@@ -67,18 +66,25 @@ class ArchiveUploader:
         opened = green.gather(
             [partial(open_sink, self._backends, nodes, target, documents, headers) for headers in attempts]
         )
-        sinks = [sink for sink in opened if isinstance(sink, ArchiveSink)]
+        sinks = [sink for sink in opened if isinstance(sink, StagedSink)]
         early = [answer for answer in opened if isinstance(answer, Answer)]
         upload = ArchiveUpload(request, scheme, documents, sinks, target.quorum, self._schemes.threads)
         try:
-            refused = _refusal(request, early)
+            refused = refused_early(request, early)
             if refused is not None:
                 return refused
             upload.check()
             assign_indexes(sinks, scheme.ec.fragments, scheme.ec.duplication)
             settings = self._context.settings
             upload.send(settings.client_chunk_size, self._context.limits.max_file_size)
-            answers = upload.commit(settings)
+            answers = confirm(
+                sinks,
+                documents,
+                writer=request.timestamp,
+                majority=target.majority,
+                need=target.quorum,
+                grace_s=settings.post_quorum_timeout,
+            )
         finally:
             for sink in sinks:
                 sink.abandon()
@@ -92,24 +98,12 @@ class ArchiveUploader:
         answers: list[Answer],
         upload: ArchiveUpload,
     ) -> Response:
-        statuses = fill_missing((answer.status for answer in answers), len(attempts))
-        position = best_status(statuses, target.quorum)
-        if position is None or position >= len(answers) or statuses[position] // 100 != 2:
-            return error_response(503)
+        response = put_response(answers, len(attempts), target.quorum)
+        if response.status != 201:
+            return response
         encoder = upload.encoder
-        response = response_of(answers[position])
         response.headers["etag"] = encoder.etag
         response.headers["last-modified"] = request.timestamp.http_date
         row = row_of_put(request, encoder.size, encoder.etag, upload.footers)
         tell_containers(self._context, request, target, orphans_of(attempts, answers), "PUT", row)
         return response
-
-
-def _refusal(request: Request, answers: Sequence[Answer]) -> Response | None:
-    """The answer when a node refuses the object before its body is sent."""
-    statuses = {answer.status for answer in answers}
-    if 412 in statuses and "if-none-match" in request.headers:
-        return error_response(412)
-    if 409 in statuses:
-        return error_response(202)
-    return None

@@ -1,28 +1,19 @@
-"""One erasure coded upload in progress: from the client's bytes to confirmed archives (spec: proxy.md §13).
-
-Each node has a green thread of its own once its data was sent: it waits until the archive is on disk, then
-for the verdict over all nodes, and confirms. A node that is late for the quorum so still confirms its
-archive, without anybody waiting for it.
-"""
+"""One erasure coded upload: from the client's bytes to archives on their way (spec: proxy.md §13)."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from swift import green
 from swift.base.etag import unquote_etag
-from swift.cluster.fanout import Answer
 from swift.ec.archive import ArchiveEncoder, Segmenter
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError
 from swift.platform.threads import ThreadPool
 from swift.proxy.obj.documents import Documents, Footers, footers_of
 from swift.proxy.obj.ec.scheme import ETAG, LENGTH, PREFIX, SEGMENT_SIZE, THREAD_BYTES, Scheme
-from swift.proxy.obj.ec.sink import ArchiveSink
-from swift.proxy.settings import ProxySettings
+from swift.proxy.obj.staged import StagedSink
 
 #: Fragments up to this size fit into socket buffers: they are sent to one node after the other.
 SERIAL_BYTES = 16 << 10
@@ -37,7 +28,7 @@ class ArchiveUpload:
         request: Request,
         scheme: Scheme,
         documents: Documents,
-        sinks: Sequence[ArchiveSink],
+        sinks: Sequence[StagedSink],
         need: int,
         threads: ThreadPool,
     ):
@@ -143,79 +134,3 @@ class ArchiveUpload:
             )
             for index in {sink.index for sink in self._sinks}
         }
-
-    # the two phases
-
-    def commit(self, settings: ProxySettings) -> list[Answer]:
-        """Wait until a quorum stored its archives, confirm, and wait for a quorum of answers.
-
-        Raises ``HTTPError`` 503 when too few nodes stored theirs; none of them then counts.
-        """
-        phases = _Phases([sink for sink in self._sinks if sink.alive], self._documents.confirmation)
-        try:
-            if phases.count_stored(self._need) < self._need:
-                raise HTTPError(503)
-            phases.confirmed = True
-        finally:
-            phases.verdict.set()
-        return phases.answers(self._need, settings.post_quorum_timeout)
-
-
-class _Phases:
-    """The end of an upload: one green thread a node, and what they report."""
-
-    def __init__(self, sinks: Sequence[ArchiveSink], confirmation: bytes):
-        self.verdict = green.Event()
-        self.confirmed = False
-        self._confirmation = confirmation
-        self._reports = green.Mailbox()
-        self._stored_waiting = self._answers_waiting = len(sinks)
-        self._answers: list[Answer] = []
-        for sink in sinks:
-            sink.awaited = True
-            green.spawn_detached(self._finish, sink)
-
-    def _finish(self, sink: ArchiveSink) -> None:
-        answer: Answer | None = None
-        try:
-            sink.await_stored()
-            self._reports.put(("stored", sink.stored))
-            self.verdict.wait()
-            if sink.stored and self.confirmed:
-                sink.finish(self._confirmation)
-                if sink.alive:
-                    answer = sink.answer()
-        finally:
-            sink.awaited = answer is not None
-            sink.abandon()
-            self._reports.put(("answer", answer))
-
-    def count_stored(self, need: int) -> int:
-        """Nodes with an archive on disk, at most ``need``."""
-        stored = 0
-        while self._stored_waiting and stored < need:
-            stored += bool(self._next_report(None)[1])
-        return stored
-
-    def _next_report(self, deadline: float | None) -> tuple[str, Any]:
-        kind, value = self._reports.get(deadline)
-        if kind == "stored":
-            self._stored_waiting -= 1
-        else:
-            self._answers_waiting -= 1
-            if value is not None:
-                self._answers.append(value)
-        return kind, value
-
-    def answers(self, need: int, grace_s: float) -> list[Answer]:
-        """Final answers, the rest of them for a moment after a quorum agreed."""
-        deadline = None
-        while self._answers_waiting:
-            try:
-                self._next_report(deadline)
-            except green.DeadlineExceeded:
-                break
-            agreed = sum(1 for answer in self._answers if answer.status // 100 == 2)
-            if deadline is None and agreed >= need:
-                deadline = time.monotonic() + grace_s
-        return self._answers

@@ -1,23 +1,43 @@
-"""One node that takes a fragment archive: open, data, footers, confirmation (spec: proxy.md §13)."""
+"""One node that takes an upload in two phases: open, data, footers, confirmation (spec: proxy.md §13).
+
+Fragment archives go this way, and whole objects that must not replace what others wrote
+(``wire.reservation``).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from swift.base.timestamp import ZERO
 from swift.cluster.fanout import Answer
 from swift.cluster.transport import Exchange, TransportError
 from swift.http.headers import HeaderMap
+from swift.http.response import HTTPError
 from swift.proxy.backend import Backends
 from swift.proxy.obj.documents import Documents
 from swift.proxy.obj.target import ObjectTarget
 from swift.ring.device import Node
+from swift.wire import reservation
 
 
-class ArchiveSink:
-    """An archive on its way to one node; a failure of any kind takes it out."""
+class StagedSink:
+    """An archive or object on its way to one node; a failure of any kind takes it out."""
 
-    __slots__ = ("node", "index", "headers", "alive", "stored", "awaited", "_exchange", "_backends")
+    __slots__ = (
+        "node",
+        "index",
+        "headers",
+        "alive",
+        "stored",
+        "promises",
+        "held",
+        "holder",
+        "refusal",
+        "awaited",
+        "_exchange",
+        "_backends",
+    )
 
     def __init__(self, node: Node, exchange: Exchange, headers: HeaderMap, backends: Backends):
         self.node = node
@@ -25,8 +45,16 @@ class ArchiveSink:
         self.index = -1
         self.headers = headers
         self.alive = True
-        #: The node has the archive on its disk and waits for the confirmation.
+        #: The node has what it needs and waits for the confirmation.
         self.stored = False
+        #: The node can promise the object to one writer.
+        self.promises = reservation.is_offered(exchange.continue_headers)
+        #: It has promised it to us; always, where it knows no promises.
+        self.held = False
+        #: The other writer that it promised it to, zero when nobody knows.
+        self.holder = ZERO
+        #: The final answer that came instead of waiting for the confirmation.
+        self.refusal: Answer | None = None
         #: A green thread reads the answer, and ends the exchange however that goes.
         self.awaited = False
         self._exchange = exchange
@@ -57,19 +85,22 @@ class ArchiveSink:
         except TransportError as error:
             self._failed(error)
 
-    def await_stored(self) -> Answer | None:
-        """Wait until the node has the archive; the answer that it gave instead, None otherwise."""
+    def await_stored(self) -> None:
+        """Wait until the node has everything of this round: ``stored`` and ``held``, or ``refusal``."""
         try:
             early = self._exchange.wait_continue()
         except TransportError as error:
             self._failed(error)
-            return None
+            return
         if early is None:
             self.stored = True
-            return None
+            said = self._exchange.continue_headers
+            self.held = not self.promises or reservation.is_held(said)
+            self.holder = reservation.holder_of(said)
+            return
         self.alive = False
         self._backends.judge(self.node, early.status)
-        return Answer(early.status, early.reason, early.headers, node=self.node, attempt=self.headers)
+        self.refusal = Answer(early.status, early.reason, early.headers, node=self.node, attempt=self.headers)
 
     def answer(self) -> Answer | None:
         """The node's final answer, None when it fails."""
@@ -83,12 +114,12 @@ class ArchiveSink:
         return Answer(reply.status, reply.reason, reply.headers, body, self.node, self.headers)
 
     def abandon(self) -> None:
-        """Drop the connection unless its answer is read, if late: an archive without end is not stored."""
+        """Drop the connection unless its answer is read, if late: what has no end is not stored."""
         if not self.awaited:
             self._exchange.abort()
 
     def __repr__(self) -> str:
-        return f"<ArchiveSink #{self.index} {self.node.key} {'alive' if self.alive else 'failed'}>"
+        return f"<StagedSink #{self.index} {self.node.key} {'alive' if self.alive else 'failed'}>"
 
 
 def open_sink(
@@ -97,8 +128,8 @@ def open_sink(
     target: ObjectTarget,
     documents: Documents,
     headers: HeaderMap,
-) -> ArchiveSink | Answer | None:
-    """The next node that is ready for an archive, or a final answer that came instead."""
+) -> StagedSink | Answer | None:
+    """The next node that is ready for the body, or a final answer that came instead."""
     headers["expect"] = "100-continue"
     for node in nodes:
         exchange = backends.open(node, target.part, "PUT", target.path, headers)
@@ -111,7 +142,7 @@ def open_sink(
             continue
         if early is None:
             if documents.understood(exchange.continue_headers):
-                return ArchiveSink(node, exchange, headers, backends)
+                return StagedSink(node, exchange, headers, backends)
             exchange.abort()
             backends.failed(node, "the node does not take uploads in two phases", headers)
             continue
@@ -122,7 +153,15 @@ def open_sink(
     return None
 
 
-def assign_indexes(sinks: Sequence[ArchiveSink], fragments: int, copies: int) -> None:
+def spread(sinks: Sequence[StagedSink], need: int, piece: bytes) -> None:
+    """Send the same bytes to all; raises ``HTTPError`` 503 when fewer than ``need`` are left."""
+    for sink in sinks:
+        sink.send(piece)
+    if sum(sink.alive for sink in sinks) < need:
+        raise HTTPError(503)
+
+
+def assign_indexes(sinks: Sequence[StagedSink], fragments: int, copies: int) -> None:
     """Give each node its archive: primaries the one of their place, handoffs what is missing most."""
     missing = Counter(dict.fromkeys(range(fragments), copies))
     handoffs = []

@@ -1,0 +1,298 @@
+"""The end of an upload in two phases: what nodes report, and what they are told (spec: proxy.md §13).
+
+Each node has a green thread of its own once its data was sent: it waits until the node has everything, says
+so, and passes orders on until the last one. A node that is late so still commits, without anybody waiting
+for it. ``Phases`` is for uploads that only must not be half-stored. ``Promises`` decides about those that
+must not replace what others wrote: it commits when a strict majority of the primaries promised the object,
+gives up when one says that there is an object, and steps back for a moment when an older writer has some of
+the promises; of writers that share them the oldest keeps what it has, so one always gets on. What to do is
+decided by ``judge``, which is pure.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from swift import green
+from swift.base.timestamp import Timestamp
+from swift.cluster.fanout import Answer
+from swift.http.response import HTTPError
+from swift.proxy.obj.documents import Documents
+from swift.proxy.obj.staged import StagedSink
+from swift.wire import reservation
+
+#: Writers that share the promises step back for so long at first, seconds, and at most.
+PAUSE_S = 0.004
+PAUSE_MAX_S = 0.25
+#: So long a writer tries before it answers 503.
+PATIENCE_S = 10.0
+
+
+class Verdict(Enum):
+    """What an upload does next."""
+
+    WAIT = "wait"
+    COMMIT = "commit"
+    #: Younger writers have promises that are needed: ask again for those.
+    INSIST = "insist"
+    #: An older writer, or nobody knows who, has some: let it have all.
+    STEP_BACK = "step back"
+    #: A node says that the object must not be written.
+    REFUSED = "refused"
+    #: Too few nodes are left.
+    LOST = "lost"
+
+
+@dataclass(slots=True)
+class Votes:
+    """How many nodes say what; a handoff's promise counts for durability only.
+
+    A node that has something newer counts like one that holds the object: nothing is to be won there.
+    """
+
+    held: int = 0
+    held_primaries: int = 0
+    busy: int = 0
+    busy_primaries: int = 0
+    #: Those of the busy whose promise an older or unknown writer has.
+    yielding: int = 0
+    waiting: int = 0
+    waiting_primaries: int = 0
+    refused: int = 0
+
+
+def judge(votes: Votes, majority: int, need: int) -> Verdict:
+    """What these votes mean when ``majority`` primaries and ``need`` nodes in all must hold the object."""
+    if votes.refused:
+        return Verdict.REFUSED
+    if votes.held_primaries >= majority and votes.held >= need:
+        return Verdict.COMMIT
+    within = votes.held_primaries + votes.waiting_primaries >= majority
+    if within and votes.held + votes.waiting >= need:
+        return Verdict.WAIT
+    if (
+        votes.held_primaries + votes.waiting_primaries + votes.busy_primaries >= majority
+        and votes.held + votes.waiting + votes.busy >= need
+    ):
+        return Verdict.STEP_BACK if votes.yielding else Verdict.INSIST
+    return Verdict.LOST
+
+
+def _says(sink: StagedSink, status: int) -> bool:
+    """Whether a node refuses the object with this status."""
+    return sink.refusal is not None and sink.refusal.status == status
+
+
+class Phases:
+    """One green thread a node, and what they report."""
+
+    def __init__(self, sinks: Sequence[StagedSink], documents: Documents):
+        self._documents = documents
+        self._reports = green.Mailbox()
+        #: Sinks whose green thread waits for the node's next word.
+        self._waiting = set(sinks)
+        self._orders = {sink: green.Mailbox() for sink in sinks}
+        #: Sinks whose last order was not given yet.
+        self._open = list(sinks)
+        #: Sinks that were told to commit and have not answered.
+        self._committing: set[StagedSink] = set()
+        self.answers: list[Answer] = []
+        for sink in sinks:
+            sink.awaited = True
+            green.spawn_detached(self._follow, sink, self._orders[sink])
+
+    def _follow(self, sink: StagedSink, orders: green.Mailbox) -> None:
+        answer: Answer | None = None
+        try:
+            sink.await_stored()
+            self._reports.put((sink, False, None))
+            while sink.alive and (order := orders.get()) is not None:
+                if order == reservation.COMMIT:
+                    sink.finish(self._documents.confirmation)
+                    answer = sink.answer() if sink.alive else None
+                    break
+                sink.finish(self._documents.order(order))
+                if sink.alive:
+                    sink.await_stored()
+                self._reports.put((sink, False, None))
+        finally:
+            sink.awaited = answer is not None
+            sink.abandon()
+            self._reports.put((sink, True, answer))
+
+    def _hear(self, deadline: float | None = None) -> None:
+        """The next report; raises ``DeadlineExceeded``."""
+        sink, is_last, answer = self._reports.get(deadline)
+        self._waiting.discard(sink)
+        if is_last:
+            self._committing.discard(sink)
+            self._open = [other for other in self._open if other is not sink]
+            if answer is not None:
+                self.answers.append(answer)
+
+    def _tell(self, sinks: Sequence[StagedSink], order: str) -> None:
+        """An order that the nodes answer."""
+        for sink in sinks:
+            self._waiting.add(sink)
+            self._orders[sink].put(order)
+
+    @property
+    def refusals(self) -> list[Answer]:
+        """What nodes answered instead of waiting for the confirmation."""
+        return [sink.refusal for sink in self._orders if sink.refusal is not None]
+
+    # deciding
+
+    def await_stored(self, need: int) -> bool:
+        """Wait until ``need`` nodes have everything; False when they cannot."""
+        while (ready := sum(s.stored or _says(s, 409) for s in self._orders)) < need and self._waiting:
+            self._hear()
+        return ready >= need
+
+    def drop(self) -> None:
+        """Nothing of the upload is to stay; after ``commit`` only what was not committed."""
+        left, self._open = self._open, []
+        for sink in left:
+            self._orders[sink].put(None)
+
+    def commit(self, sinks: Sequence[StagedSink] | None = None) -> None:
+        """Tell nodes to store for good, all that were not told yet when ``sinks`` is None."""
+        told = [sink for sink in self._open if sinks is None or sink in sinks]
+        self._open = [sink for sink in self._open if sink not in told]
+        self._committing.update(told)
+        for sink in told:
+            self._orders[sink].put(reservation.COMMIT)
+
+    def _settled(self) -> int:
+        """Nodes that have the object for good, or something newer."""
+        return sum(a.status // 100 == 2 or a.status == 409 for a in (*self.answers, *self.refusals))
+
+    def await_answers(self, need: int, grace_s: float) -> None:
+        """Wait for those that were told until ``need`` nodes are settled, and a moment for the rest."""
+        deadline = None
+        while self._committing:
+            if deadline is None and self._settled() >= need:
+                deadline = time.monotonic() + grace_s
+            try:
+                self._hear(deadline)
+            except green.DeadlineExceeded:
+                break
+
+
+class Promises(Phases):
+    """``Phases`` of an upload that must not replace what others wrote."""
+
+    def __init__(self, sinks: Sequence[StagedSink], documents: Documents, writer: Timestamp):
+        self._writer = writer
+        #: When each node was asked last, monotonic: its promise is not older.
+        self._asked_s = dict.fromkeys(sinks, time.monotonic())
+        super().__init__(sinks, documents)
+
+    def agree(self, majority: int, need: int) -> Verdict:
+        """Collect promises until the verdict is not to wait; it is COMMIT, REFUSED or LOST.
+
+        Of two writers that ask the same nodes at once at most one is told to commit: both need a
+        majority of promises at one time, and a promise is given back only when its object is stored.
+        """
+        give_up = time.monotonic() + PATIENCE_S
+        pause_s = PAUSE_S
+        while True:
+            while (verdict := judge(self._votes(), majority, need)) is Verdict.WAIT:
+                self._hear()
+            if verdict is Verdict.COMMIT and self._are_stale():
+                verdict = Verdict.STEP_BACK
+            if verdict not in (Verdict.STEP_BACK, Verdict.INSIST):
+                return verdict
+            if time.monotonic() >= give_up:
+                return Verdict.LOST
+            self._ask_again(pause_s * (0.5 + random.random()), release=verdict is Verdict.STEP_BACK)
+            pause_s = min(2 * pause_s, PAUSE_MAX_S)
+
+    def _are_stale(self) -> bool:
+        """Whether a node may have given its promise to another writer by now."""
+        oldest_s = min(self._asked_s[sink] for sink in self._held())
+        return time.monotonic() - oldest_s >= reservation.LEASE_S
+
+    def _held(self) -> list[StagedSink]:
+        return [sink for sink in self._open if sink.alive and sink.held and sink not in self._waiting]
+
+    def _votes(self) -> Votes:
+        votes = Votes()
+        for sink in self._orders:
+            primary = sink.node.index is not None
+            if sink in self._waiting:
+                votes.waiting += 1
+                votes.waiting_primaries += primary
+            elif _says(sink, 412):
+                votes.refused += 1
+            elif _says(sink, 409) or (sink.alive and sink.held):
+                votes.held += 1
+                votes.held_primaries += primary
+            elif sink.alive:
+                votes.busy += 1
+                votes.busy_primaries += primary
+                votes.yielding += sink.holder <= self._writer
+        return votes
+
+    def _ask_again(self, pause_s: float, *, release: bool) -> None:
+        """Let others have the promises that we hold, or keep them, and ask for the missing ones."""
+        heard = [s for s in self._open if s.alive and s.promises and s not in self._waiting]
+        if release:
+            held = [sink for sink in heard if sink.held]
+            self._tell(held, reservation.RELEASE)
+            while self._waiting.intersection(held):
+                self._hear()
+        green.sleep(pause_s)
+        again = [sink for sink in heard if sink.alive and (release or not sink.held)]
+        self._asked_s.update(dict.fromkeys(again, time.monotonic()))
+        self._tell(again, reservation.RESERVE)
+
+    def settle(self, need: int, grace_s: float) -> None:
+        """Commit where the object is held; elsewhere once ``need`` nodes have it for good.
+
+        What is stored then cannot be refused any more, whoever holds the object there.
+        """
+        self.commit(self._held())
+        self.await_answers(need, 0.0)
+        if self._settled() < need:
+            self.drop()
+            self.await_answers(need, grace_s)
+            return
+        self.commit()
+        self.await_answers(need, grace_s)
+
+
+def confirm(
+    sinks: Sequence[StagedSink],
+    documents: Documents,
+    *,
+    writer: Timestamp,
+    majority: int,
+    need: int,
+    grace_s: float,
+) -> list[Answer]:
+    """Store an upload for good whose data is on its way to ``sinks``; what the nodes answer to it.
+
+    ``need`` nodes must have it before any is told to commit, and ``majority`` primaries must have promised
+    the object to ``writer``, the timestamp of this write, when ``documents`` ask for promises. Raises
+    ``HTTPError`` 412 when a node says that there is an object.
+    """
+    alive = [sink for sink in sinks if sink.alive]
+    phases = Promises(alive, documents, writer) if documents.reserve else Phases(alive, documents)
+    try:
+        if isinstance(phases, Promises):
+            verdict = phases.agree(majority, need)
+            if verdict is Verdict.REFUSED:
+                raise HTTPError(412)
+            if verdict is Verdict.COMMIT:
+                phases.settle(need, grace_s)
+        elif phases.await_stored(need):
+            phases.commit()
+            phases.await_answers(need, grace_s)
+    finally:
+        phases.drop()
+    return phases.answers + phases.refusals

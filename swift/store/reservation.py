@@ -1,0 +1,103 @@
+"""An object promised to one writer, between all processes of a node, without holding up anybody else.
+
+While a conditional write makes sure of the other nodes, this one must promise the object to nobody else;
+unconditional writes, reads and daemons go on. The promise is the ``flock`` of a file in the device's
+temporary directory, so it ends with the process. One that ended so may yet be relied upon: its writer may
+just be committing on other nodes. So the file says until when, and a file that nobody holds keeps the object
+from others until then, as does the time after a boot, when such a file may have been lost.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+from swift.base.clock import Clock
+from swift.base.timestamp import ZERO, Timestamp
+from swift.platform.disk import Disk
+from swift.platform.durable import make_directories
+from swift.store.errors import AlreadyReserved
+from swift.store.layout import temporary_dir
+from swift.store.place import Place
+from swift.wire.reservation import FORGOTTEN_AFTER_S, LEASE_S
+
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+
+
+class FileReservation:
+    """``Reservation`` of the filesystem engine."""
+
+    __slots__ = ("_disk", "_clock", "_path", "_fd", "_until_s")
+
+    def __init__(self, disk: Disk, clock: Clock, path: str, fd: int):
+        self._disk = disk
+        self._clock = clock
+        self._path = path
+        self._fd: int | None = fd
+        self._until_s = clock.monotonic() + LEASE_S
+
+    def holds(self) -> bool:
+        """See ``Reservation``."""
+        return self._fd is not None and self._clock.monotonic() < self._until_s
+
+    def release(self) -> None:
+        """See ``Reservation``."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            try:
+                self._disk.unlink(self._path)
+            finally:
+                self._disk.close(fd)
+
+    def __repr__(self) -> str:
+        return f"<FileReservation {self._path} {'holds' if self.holds() else 'gone'}>"
+
+
+def reserve(disk: Disk, clock: Clock, place: Place, writer: Timestamp) -> FileReservation:
+    """Promise an object; raises ``AlreadyReserved`` and OSError."""
+    if clock.monotonic() < FORGOTTEN_AFTER_S:
+        raise AlreadyReserved(ZERO)
+    directory = temporary_dir(place.device, place.key.policy)
+    path = f"{directory}/reserved-{place.key.hash}"
+    while True:
+        try:
+            fd = disk.open(path, _FLAGS, 0o600)
+        except FileNotFoundError:
+            make_directories(disk, directory, below=place.device)
+            continue
+        try:
+            _lock(disk, fd)
+            if disk.fstat(fd).st_nlink:
+                _promise(disk, clock, fd, writer)
+                return FileReservation(disk, clock, path, fd)
+        except BaseException:
+            disk.close(fd)
+            raise
+        # The former holder removed the file; there may be a new one.
+        disk.close(fd)
+
+
+def _lock(disk: Disk, fd: int) -> None:
+    try:
+        disk.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise AlreadyReserved(_written(disk, fd)[1])
+
+
+def _promise(disk: Disk, clock: Clock, fd: int, writer: Timestamp) -> None:
+    now_s = clock.monotonic()
+    until_s, former = _written(disk, fd)
+    # A time that lies further ahead than any promise was written before the last boot.
+    if now_s < until_s <= now_s + FORGOTTEN_AFTER_S:
+        raise AlreadyReserved(former)
+    disk.truncate(fd, 0)
+    disk.write(fd, f"{now_s + FORGOTTEN_AFTER_S:.6f} {writer.internal}".encode())
+
+
+def _written(disk: Disk, fd: int) -> tuple[float, Timestamp]:
+    """Until when the last holder may commit, on the monotonic clock, and who it is; zeros when unknown."""
+    until, _, writer = disk.pread(fd, 128, 0).decode("latin-1").partition(" ")
+    try:
+        return float(until), Timestamp(writer)
+    except ValueError:
+        return 0.0, ZERO

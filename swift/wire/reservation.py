@@ -1,0 +1,53 @@
+"""Conditional writes: nodes promise an object to one writer before any of them stores it.
+
+A PUT that must not replace what others wrote goes in two rounds (``obj.multistage``). The proxy offers this
+in its head; a node that understands says so in its first ``100 Continue``. Once the body is there the node
+tries to reserve the object for this writer, judges the condition, and says in the next ``100`` (``HELD``)
+whether this writer has it or which other one, known by the timestamp of its write. The proxy then sends one
+of three documents: commit, release (give the object back, keep the body), or reserve (try again). A node of
+another make ignores the offer: its ``100`` says nothing, and it judges as ever when the body is there.
+"""
+
+from __future__ import annotations
+
+from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
+from swift.http.headers import HeaderMap
+
+#: In the request: the offer. In the first ``100 Continue``: that it is taken.
+OFFER = "x-backend-reserve"
+#: In later ``100 Continue``: "yes", or the timestamp of the other writer that has the object.
+HELD = "x-backend-reserved"
+_YES = "yes"
+
+#: ``X-Document`` of the second and later rounds.
+COMMIT = "put commit"
+RESERVE = "put reserve"
+RELEASE = "put release"
+
+#: So long after its promise a node still commits, seconds; writers collect promises no longer than that.
+LEASE_S = 10.0
+#: From then on nobody can rely on a promise, and the object is free again.
+FORGOTTEN_AFTER_S = 2 * LEASE_S
+
+
+def is_offered(headers: HeaderMap) -> bool:
+    """Whether a request's head, or the first answer to it, speaks of it."""
+    return headers.get(OFFER) == _YES
+
+
+def is_held(continue_headers: HeaderMap) -> bool:
+    """Whether a node says that it promised the object to us."""
+    return continue_headers.get(HELD) == _YES
+
+
+def holder_of(continue_headers: HeaderMap) -> Timestamp:
+    """The other writer that has the object; zero when nobody knows."""
+    try:
+        return Timestamp(continue_headers.get(HELD, ""))
+    except InvalidTimestamp:
+        return ZERO
+
+
+def told(holder: Timestamp | None) -> HeaderMap:
+    """What a node says after it tried; ``holder`` is the other writer, None when there is none."""
+    return {HELD: _YES if holder is None else holder.internal}

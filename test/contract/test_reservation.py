@@ -1,0 +1,126 @@
+"""What every object engine promises about promises (``ObjectStore.reserve``)."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from swift.base.clock import ManualClock
+from swift.store.api import ABSENT, LIVE
+from swift.store.errors import AlreadyReserved
+from swift.wire.reservation import FORGOTTEN_AFTER_S, LEASE_S
+from test.contract.test_store import EC, NOW, FileBench, MemoryBench, key_of, put, ts
+
+
+@pytest.fixture(params=[FileBench, MemoryBench], ids=["files", "memory"])
+def bench(request, tmp_path):
+    return request.param(tmp_path)
+
+
+@pytest.fixture
+def store(bench):
+    return bench.store
+
+
+@pytest.fixture
+def files(tmp_path):
+    return FileBench(tmp_path)
+
+
+def is_taken(store, by=None):
+    """Whether somebody else has the object; ``by`` is who."""
+    try:
+        store.reserve(key_of(), ts(9))
+    except AlreadyReserved as error:
+        return by is None or error.writer == by
+    return False
+
+
+def test_an_object_is_promised_to_one_writer_at_a_time(store):
+    first = store.reserve(key_of(), ts(1))
+    assert first.holds()
+    assert is_taken(store, by=ts(1))
+    first.release()
+    assert not first.holds()
+    second = store.reserve(key_of(), ts(2))
+    assert second.holds()
+    first.release()
+    assert second.holds(), "what was given back is given back once"
+    assert is_taken(store)
+
+
+def test_a_promise_is_about_one_object_of_one_policy(store):
+    assert store.reserve(key_of(), ts(2)).holds()
+    assert store.reserve(key_of("p"), ts(2)).holds()
+    assert store.reserve(key_of(policy=EC), ts(2)).holds()
+
+
+def test_a_promise_is_good_for_a_lease_and_keeps_others_away_after_it(bench):
+    promise = bench.store.reserve(key_of(), ts(1))
+    bench.clock.advance(LEASE_S - 0.1)
+    assert promise.holds()
+    bench.clock.advance(0.2)
+    assert not promise.holds()
+    assert is_taken(bench.store)
+
+
+def test_writers_that_ask_for_no_promise_are_not_held_up(store):
+    promise = store.reserve(key_of(), ts(1))
+    put(store, key_of(), ts(10))
+    assert store.look(key_of(), NOW).kind == LIVE
+    promise.release()
+
+
+def test_another_process_sees_the_promise(files):
+    promise = files.store.reserve(key_of(), ts(1))
+    assert is_taken(files.make())
+    promise.release()
+    assert files.make().reserve(key_of(), ts(2)).holds()
+
+
+def test_nothing_is_left_of_a_promise_that_was_given_back(files):
+    files.store.reserve(key_of(), ts(1)).release()
+    assert list(files.root.glob("sda/tmp/*")) == []
+
+
+def test_what_a_killed_process_promised_is_promised_again_when_nobody_can_rely_on_it(files):
+    child = os.fork()
+    if not child:
+        os._exit(0 if files.store.reserve(key_of(), ts(1)).holds() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert is_taken(files.store)
+    files.clock.advance(FORGOTTEN_AFTER_S - 0.1)
+    assert is_taken(files.store)
+    files.clock.advance(0.2)
+    assert files.store.reserve(key_of(), ts(2)).holds()
+
+
+def test_nothing_is_promised_soon_after_a_boot(files):
+    """The file of a promise may be lost with the power; its writer may commit elsewhere yet."""
+    clock = files.clock = ManualClock(FORGOTTEN_AFTER_S - 1)
+    store = files.make()
+    assert is_taken(store)
+    clock.advance(2)
+    assert store.reserve(key_of(), ts(2)).holds()
+
+
+def test_an_archive_that_is_not_committed_can_be_withdrawn(bench):
+    key = key_of(policy=EC)
+    put(bench.store, key, ts(10), fragment=2, commit=False)
+    with bench.store.edit(key, NOW, create=False) as edit:
+        edit.withdraw(ts(10), 2)
+    assert bench.names(key) == []
+    assert bench.store.look(key, NOW).kind == ABSENT
+
+
+def test_withdrawing_spares_what_is_durable_and_what_is_others(bench):
+    key = key_of(policy=EC)
+    put(bench.store, key, ts(10), fragment=2)
+    put(bench.store, key, ts(11), fragment=3, commit=False)
+    before = bench.names(key)
+    with bench.store.edit(key, NOW, create=False) as edit:
+        edit.withdraw(ts(10), 2)
+        edit.withdraw(ts(12), 2)
+        edit.withdraw(ts(11), 2)
+    assert bench.names(key) == before
