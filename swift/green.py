@@ -11,6 +11,7 @@ It refuses to know HTTP, disks or configuration.
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import socket as _plain_socket
@@ -322,7 +323,8 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
         self._waiters: dict[int, Any] = {}
         self._callbacks: dict[int, Callable[[], None]] = {}
         self._deadlines: dict[Any, float] = {}
-        self._is_sweeping = False
+        #: When deadlines are looked at next; infinite when nobody has one.
+        self._sweep_at_s = math.inf
 
     def switch(self) -> Any:
         """Go on with the loop until somebody switches back here."""
@@ -350,17 +352,24 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
     def _watch(self, current: Any, deadline: float) -> None:
         """Have ``DeadlineExceeded`` thrown into a green thread when it sleeps for too long."""
         self._deadlines[current] = deadline
-        if not self._is_sweeping:
-            self._is_sweeping = True
-            self.schedule_call_global(SWEEP_INTERVAL_S, self._sweep)
+        if deadline < self._sweep_at_s:
+            self._sweep_before(deadline, time.monotonic())
+
+    def _sweep_before(self, deadline: float, now: float) -> None:
+        """Look at deadlines when this one is due, but not all the time when many are."""
+        self._sweep_at_s = max(deadline, now + SWEEP_INTERVAL_S)
+        self.schedule_call_global(self._sweep_at_s - now, self._sweep)
 
     def _sweep(self) -> None:
         now, waiting = time.monotonic(), self._deadlines
+        if now < self._sweep_at_s:
+            # An earlier deadline came after this look was planned, and has been looked at since.
+            return
         for waiter in [waiter for waiter, deadline in waiting.items() if deadline <= now]:
             self.ready.append((self._expire, (waiter, now)))
-        self._is_sweeping = bool(waiting)
+        self._sweep_at_s = math.inf
         if waiting:
-            self.schedule_call_global(SWEEP_INTERVAL_S, self._sweep)
+            self._sweep_before(min(waiting.values()), now)
 
     def _expire(self, waiter: Any, now: float) -> None:
         # It may have been woken in between, and sleep again.
@@ -425,7 +434,7 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
             self.next_timers.clear()
             self.ready.clear()
             self.after_turn.clear()
-            self._is_sweeping = False
+            self._sweep_at_s = math.inf
         finally:
             self.running = self.stopping = False
 

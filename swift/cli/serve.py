@@ -172,13 +172,10 @@ class ServerProcess:
             tls=_tls_context(settings),
         )
         stopped = green.Event()
-        for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(sig, lambda *_: stopped.set())
+        on_signals((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), stopped.set)
         green.spawn_detached(self._publish_metrics)
-        accepting = green.spawn(server.serve, listener)
-        while not stopped.wait(1.0):
-            if accepting.done:
-                break
+        green.spawn(server.serve, listener).on_exit(stopped.set)
+        stopped.wait()
         server.stop()
         self._flush()
         notify_systemd("STOPPING=1")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +27,8 @@ from swift.container.reported import Report, mark_reported, open_found, report_o
 from swift.db import walk
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseError, DatabaseMissing
-from swift.db.files import Place, quarantine
+from swift.db.files import quarantine
+from swift.db.settled import BUSY_S, Due, Settled
 from swift.http.headers import HeaderMap
 from swift.platform.disk import Disk
 from swift.ring.device import Node
@@ -37,6 +39,8 @@ from swift.runtime.deviceduty import DeviceDuty, DeviceWork
 
 NAME = "container-updater"
 DIRECTORY = "containers"
+#: Seconds within which every container is looked at although nothing has happened to it.
+RECHECK_S = 6 * 3600.0
 
 
 @dataclass(frozen=True)
@@ -81,12 +85,22 @@ class ContainerUpdater(DeviceDuty):
         *,
         disk: Disk | None = None,
         rng: random.Random | None = None,
+        busy_s: float = BUSY_S,
     ):
         super().__init__(context, disk=disk, rng=rng)
+        self._busy_s = busy_s
         self.settings = settings
         self.ring = account_ring
         #: Accounts whose servers failed, and until when they are left in peace (monotonic seconds).
         self.suppressed: dict[str, float] = {}
+        self._settled: dict[str, Settled] = {}
+
+    def settled(self, device: str) -> Settled:
+        """What is known of a device's containers, at the beginning of another pass."""
+        if device not in self._settled:
+            self._settled[device] = Settled(self.disk, RECHECK_S, self._busy_s)
+        self._settled[device].begin(0)
+        return self._settled[device]
 
     def begin(self, share: str, desk: Desk) -> DevicePass:
         """A pass over the device ``share``."""
@@ -108,11 +122,12 @@ class DevicePass(DeviceWork):
         self._duty = duty
         self._engine = Engine(disk=duty.disk, run=self._run, warn=self._log.warning)
         self._agent = f"{NAME} {os.getpid()}"
+        self._settled = duty.settled(device)
 
     # --- planning -------------------------------------------------------------------------------------
 
-    def plan(self) -> Iterator[Place]:
-        """The hash directories of all containers, partitions in random order."""
+    def plan(self) -> Iterator[Due]:
+        """The containers to which something has happened, partitions in random order."""
         try:
             device_path = self._duty.context.devices.path(self._device)
         except DeviceUnavailable:
@@ -122,20 +137,22 @@ class DevicePass(DeviceWork):
         # Without a ring nothing can be told; better one error now than one for each container.
         self._duty.ring.view()
         disk, rng = self._duty.disk, self._duty.rng
-        for partition in walk.partitions(disk, self._run, device_path, DIRECTORY, rng):
-            yield from walk.places(disk, self._run, device_path, DIRECTORY, partition)
+        found = walk.partitions(disk, self._run, device_path, DIRECTORY, rng)
+        for some in walk.portions(found):
+            yield from self._run(self._settled.scan, device_path, DIRECTORY, some, time.time_ns()).due
 
     # --- doing ----------------------------------------------------------------------------------------
 
-    def do(self, unit: Place) -> None:
+    def do(self, unit: Due) -> None:
         """Look at one container and tell its account when there is news."""
         started_s = self._desk.clock.monotonic()
         try:
-            broker = open_found(unit, self._engine)
+            broker = open_found(unit.place, self._engine)
             if broker is None:
                 return
             try:
-                self._process(broker)
+                if not self._process(broker):
+                    self._run(self._settled.settle, unit, time.time_ns())
             finally:
                 broker.close()
         except DatabaseMissing:
@@ -143,17 +160,22 @@ class DevicePass(DeviceWork):
             return
         except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
             self._tally.add("errors")
-            self._log.error(f"ERROR cannot look at container database {unit.directory}: {error}")
+            self._log.error(f"ERROR cannot look at container database {unit}: {error}")
         self._tally.timing("timing", self._desk.clock.monotonic() - started_s)
 
-    def _process(self, broker: ContainerBroker) -> None:
+    def _process(self, broker: ContainerBroker) -> bool:
+        """Tell the news; whether there were any."""
         if self._duty.suppressed.get(broker.account, 0.0) > self._desk.clock.monotonic():
-            return
+            return True
         info = broker.info()
         report = report_of(broker, info)
         if report is None:
             self._tally.add("no_changes")
-            return
+            return False
+        self._bring(broker, info, report)
+        return True
+
+    def _bring(self, broker: ContainerBroker, info: ContainerInfo, report: Report) -> None:
         statuses = self._tell(info, report)
         taken = sum(1 for status in statuses if status is not None and 200 <= status <= 299)
         if taken >= len(statuses) // 2 + 1:
@@ -176,6 +198,7 @@ class DevicePass(DeviceWork):
 
     def facts(self) -> dict[str, Any]:
         """Nothing beyond the counts."""
+        self._settled.end()
         return {}
 
     # --- telling --------------------------------------------------------------------------------------

@@ -6,13 +6,14 @@ It lists directories only; whether there is a database in one is for whoever ope
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from swift.db.files import Place
 from swift.db.transaction import Run
 from swift.platform.disk import Disk
 
 HASH_DIGITS = 32
+PORTION = 32
 
 
 def partitions(disk: Disk, run: Run, device_path: str, kind: str, rng: random.Random) -> list[str]:
@@ -32,6 +33,12 @@ def places(disk: Disk, run: Run, device_path: str, kind: str, partition: str) ->
         for name_hash in names_in(disk, run, f"{root}/{suffix}"):
             if len(name_hash) == HASH_DIGITS:
                 yield Place(device_path, kind, partition, name_hash)
+
+
+def portions(partitions: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Partitions, as many at a time as are looked at in one call of a disk thread."""
+    for start in range(0, len(partitions), PORTION):
+        yield partitions[start : start + PORTION]
 
 
 def names_in(disk: Disk, run: Run, directory: str) -> list[str]:

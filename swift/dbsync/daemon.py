@@ -1,21 +1,25 @@
 """The database replicator: every database of this node is brought to all nodes that should have it.
 
 Spec: account-container.md §13. One pass walks the devices of this node that are in the ring; what becomes of
-each database is ``visit``'s.
+each database is ``visit``'s. A database is visited because something has happened to it since all its copies
+were found equal, because the ring changed, or because it is time to (``db.settled``).
 """
 
 from __future__ import annotations
 
 import os
 import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from swift.base.errors import DeviceUnavailable
 from swift.base.hashing import PathHasher
+from swift.db import walk
 from swift.db.broker import Engine
 from swift.db.files import Place
+from swift.db.settled import BUSY_S, Due, Settled
 from swift.dbsync import handoffs
 from swift.dbsync.courier import Means
 from swift.dbsync.replica import Replica
@@ -103,6 +107,8 @@ class DatabaseReplicator:
             f"{self.name} {os.getpid()}",
         )
         self._own: tuple[RingView, frozenset[int]] | None = None
+        self._rings_seen = 0
+        self._settled: dict[str, Settled] = {}
 
     def shares(self) -> list[str]:
         """The devices of this node in the ring, in random order; raises RingError and OSError."""
@@ -129,7 +135,16 @@ class DatabaseReplicator:
                 and names_any_of(device.replication_ip, addresses)
             )
             self._own = view, ids
+            self._rings_seen += 1
         return self._own[1]
+
+    def settled(self, device: str, view: RingView) -> Settled:
+        """What is known of a device's databases, at the beginning of another pass."""
+        if device not in self._settled:
+            self._settled[device] = Settled(self.disk, self.settings.recheck_interval, BUSY_S)
+        self.own_ids(view)
+        self._settled[device].begin(self._rings_seen)
+        return self._settled[device]
 
     def begin(self, share: str, desk: Desk) -> DevicePass:
         """A pass over the device ``share``."""
@@ -172,11 +187,12 @@ class DevicePass:
         self._log = context.telemetry.log
         self._run = context.pools.run(device)
         self._visits = Visits(duty, device, desk)
+        self._settled = duty.settled(device, duty.ring.view())
 
     # --- planning ----------------------------------------------------------------------------------
 
-    def plan(self) -> Iterator[Place]:
-        """The hash directories of all databases, partitions in random order."""
+    def plan(self) -> Iterator[Due]:
+        """The databases that are due, partitions in random order."""
         duty = self._duty
         try:
             device_path = duty.context.devices.path(self._device)
@@ -189,11 +205,14 @@ class DevicePass:
         if duty.settings.handoffs_only:
             self._log.warning("handoffs_only is on: what belongs here is not replicated; turn it off soon")
         view = duty.ring.view()
-        root = f"{device_path}/{duty.kind.directory}"
-        partitions = [name for name in self._names(root) if name.isdigit() and self._is_wanted(view, name)]
-        duty.rng.shuffle(partitions)
-        for partition in partitions:
-            yield from self._places(device_path, root, partition)
+        kind = duty.kind.directory
+        found = walk.partitions(duty.disk, self._run, device_path, kind, duty.rng)
+        wanted = [partition for partition in found if self._is_wanted(view, partition)]
+        for some in walk.portions(wanted):
+            scan = self._run(self._settled.scan, device_path, kind, some, time.time_ns())
+            for directory in scan.empty:
+                self._run(handoffs.remove_empty, duty.disk, directory, self._desk.clock.time())
+            yield from scan.due
 
     def _is_wanted(self, view: RingView, partition: str) -> bool:
         chosen = self._duty.selection.partitions
@@ -204,28 +223,14 @@ class DevicePass:
         ids = self._duty.own_ids(view)
         return not any(node.id in ids for node in view.primaries(int(partition)))
 
-    def _places(self, device_path: str, root: str, partition: str) -> Iterator[Place]:
-        for suffix in self._names(f"{root}/{partition}"):
-            for name_hash in self._names(f"{root}/{partition}/{suffix}"):
-                if len(name_hash) == 32:
-                    yield Place(device_path, self._duty.kind.directory, partition, name_hash)
-
-    def _names(self, directory: str) -> list[str]:
-        try:
-            names: list[str] = self._run(self._duty.disk.listdir, directory)
-        except (FileNotFoundError, NotADirectoryError):
-            # It went away, or is a file that does not belong here.
-            return []
-        if not names:
-            self._run(handoffs.remove_empty, self._duty.disk, directory, self._desk.clock.time())
-        return names
-
     # --- doing -------------------------------------------------------------------------------------
 
-    def do(self, unit: Place) -> None:
+    def do(self, unit: Due) -> None:
         """Replicate one database."""
-        self._visits.visit(unit)
+        if self._visits.visit(unit.place):
+            self._run(self._settled.settle, unit, time.time_ns())
 
     def facts(self) -> dict[str, Any]:
         """The nodes that failed, by address and device."""
+        self._settled.end()
         return {"failure_nodes": self._visits.failed}

@@ -32,6 +32,11 @@ class ReplicatorSettings(Settings):
     )
     concurrency: int = option(8, "Databases in work at the same time.", kind=integer(1))
     databases_per_second: float = option(50.0, "Databases begun per second; 0: any.", kind=number(0))
+    recheck_interval: float = option(
+        3600.0,
+        "Seconds within which every database is compared with its copies although nothing happened to it.",
+        kind=SECONDS,
+    )
     per_diff: int = option(1000, "Rows sent in one message.", kind=integer(1))
     max_diffs: int = option(
         100, "Messages of rows sent to a node for one database in one pass.", kind=integer(1)

@@ -46,18 +46,22 @@ class Visits:
         #: How often each node failed: address → device → count.
         self.failed: dict[str, dict[str, int]] = {}
 
-    def visit(self, place: Place) -> None:
-        """Replicate one database; whatever goes wrong is counted and logged."""
+    def visit(self, place: Place) -> bool:
+        """Replicate one database; whatever goes wrong is counted and logged.
+
+        True when all its copies are equal now and nothing is left to be done.
+        """
         started_s = self._desk.clock.monotonic()
         replica = self._duty.kind.replica_at(place, self._engine)
+        in_order = False
         try:
             if replica.broker.refresh():
                 self._tally.add("attempts")
                 if self._is_in_its_place(replica):
-                    self._process(replica)
+                    in_order = self._process(replica)
         except DatabaseMissing:
             # It was removed or replaced while we looked; the next pass sees what is there.
-            return
+            return False
         except DatabaseBroken as error:
             self._tally.add("failures")
             self._quarantine(place, str(error))
@@ -67,6 +71,7 @@ class Visits:
         finally:
             replica.broker.close()
         self._tally.timing("timing", self._desk.clock.monotonic() - started_s)
+        return in_order
 
     # --- is it what it seems -----------------------------------------------------------------------
 
@@ -97,7 +102,8 @@ class Visits:
 
     # --- where does it belong ----------------------------------------------------------------------
 
-    def _process(self, replica: Replica) -> None:
+    def _process(self, replica: Replica) -> bool:
+        """See ``visit``."""
         duty, broker = self._duty, replica.broker
         now = Timestamp(duty.context.clock.time())
         self._clean(replica, now)
@@ -105,7 +111,7 @@ class Visits:
         if broker.read(lambda connection: replica.old.is_reclaimable(connection, before)):
             if handoffs.remove(broker, self._run, lambda c: replica.old.is_reclaimable(c, before)):
                 self._tally.add(f"removes.{self._device}")
-            return
+            return False
         view = duty.ring.view()
         part = view.partition_of(bytes.fromhex(broker.place.name_hash))
         primaries = view.primaries(part)
@@ -124,6 +130,8 @@ class Visits:
             duty.kind.afterwards(replica, view, duty.context.hasher, answers)
         if index is None:
             self._leave(replica, seen, answers)
+            return False
+        return all(answers) and not broker.read(replica.holds_unsplit_rows)
 
     def _clean(self, replica: Replica, now: Timestamp) -> None:
         """Forget what is too old."""

@@ -8,28 +8,37 @@ from collections.abc import Callable
 from swift import green
 from swift.base.clock import Clock, SystemClock
 from swift.green import pause
+from swift.platform.signals import on_signals
 
-#: A signal is noticed at most this late, seconds.
+#: Without an event loop a signal is noticed at most this late, seconds.
 SLICE_S = 0.25
 
 
 class Stop:
     """Whether work should end, and the only way in which a daemon sleeps.
 
-    ``sleep`` is the green one where green threads run, or ``plain_stop``'s where they must not.
+    It sleeps in the event loop until the end is asked for. ``sleep`` is given where that must not run
+    (``plain_stop``), and by tests that own the time: then it looks again after every slice.
     """
 
-    def __init__(self, clock: Clock | None = None, sleep: Callable[[float], None] = green.sleep):
+    def __init__(self, clock: Clock | None = None, sleep: Callable[[float], None] | None = None):
         self._clock = clock or SystemClock()
         self._sleep = sleep
-        self.requested = False
+        self._event = green.Event()
+
+    @property
+    def requested(self) -> bool:
+        """Whether the end was asked for."""
+        return self._event.is_set
 
     def request(self) -> None:
         """Ask for the end."""
-        self.requested = True
+        self._event.set()
 
     def wait(self, seconds: float) -> bool:
         """Sleep, unless the end is asked for; whether it was."""
+        if self._sleep is None:
+            return self._event.wait(max(0.0, seconds))
         deadline = self._clock.monotonic() + seconds
         while not self.requested:
             left = deadline - self._clock.monotonic()
@@ -40,8 +49,12 @@ class Stop:
 
     def on_signals(self) -> None:
         """SIGTERM and SIGINT end work at the next unit boundary; SIGHUP does nothing."""
-        for sig in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(sig, lambda *_: self.request())
+        ends = (signal.SIGTERM, signal.SIGINT)
+        if self._sleep is None:
+            on_signals(ends, self.request)
+        else:
+            for sig in ends:
+                signal.signal(sig, lambda *_: self.request())
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def __repr__(self) -> str:

@@ -29,15 +29,17 @@ DAEMONS = {
     "account-auditor": "account",
     "account-reaper": "account",
 }
-#: Seconds between their passes, short so that counts are right soon after an upload.
-DAEMON_INTERVAL_S = 5
-#: Of those that nobody waits for.
-AUDITOR_INTERVAL_S = 60
+#: Seconds between the passes of those that somebody waits for; an idle pass costs next to nothing.
+DAEMON_INTERVALS_S = {"object-updater": 5, "container-updater": 10, "account-reaper": 60}
+REPLICATOR_INTERVAL_S = 30
+#: Of those that read every byte.
+AUDITOR_INTERVAL_S = 1800
 
 
 def daemon_interval_s(name: str) -> int:
     """Seconds between the passes of a daemon."""
-    return AUDITOR_INTERVAL_S if name.endswith("-auditor") else DAEMON_INTERVAL_S
+    rest = AUDITOR_INTERVAL_S if name.endswith("-auditor") else REPLICATOR_INTERVAL_S
+    return DAEMON_INTERVALS_S.get(name, rest)
 
 
 @dataclass(frozen=True)

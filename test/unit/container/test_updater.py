@@ -20,7 +20,7 @@ class Bench:
         self.nodes = self.rig.nodes
         self.ring = FakeRing()
         self.settings = ContainerUpdaterSettings(**options)
-        self.duty = ContainerUpdater(self.rig.context, self.ring, self.settings)
+        self.duty = ContainerUpdater(self.rig.context, self.ring, self.settings, busy_s=0)
         self.server = ContainerServer(self.rig.context)
         self._tick = AT
 

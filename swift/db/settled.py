@@ -1,0 +1,143 @@
+"""Which databases of a device need no visit, because nothing has happened to them since the last one.
+
+A daemon that found a database in order remembers a mark of its files: their identity, size and change time.
+As long as the mark is the same there is nothing to do but to look at it: one listing and a ``stat`` a file,
+made for many at a time. What else would make a visit worth while goes into the mark as well: a
+number that the daemon changes when its circumstances do (a new ring), and the current one of the periods
+within which every database is visited whatever happens. Each database has its own beginning of a period, so
+that they are not all due at once.
+
+Change times move in steps, so a database that changed a moment ago has no mark yet. One that is being written
+all the time never has; it is visited now and then, and otherwise left until it comes to rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from swift.db.files import Place
+from swift.db.walk import HASH_DIGITS
+from swift.db.watch import REST_NS
+from swift.platform.disk import Disk
+
+#: A database that is being written is visited again after so long, seconds.
+BUSY_S = 60.0
+
+
+class Due(NamedTuple):
+    """A database to be visited, and its mark at that time; None when it is not at rest."""
+
+    place: Place
+    mark: int | None
+
+    def __str__(self) -> str:
+        return self.place.directory
+
+
+class Scan(NamedTuple):
+    """What is in some partitions: the databases that are due, and empty directories."""
+
+    due: list[Due]
+    empty: list[str]
+
+
+class Settled:
+    """The memory of one daemon for one device, kept from pass to pass.
+
+    Some 120 bytes a database. A pass begins with ``begin`` and ends with ``end``; databases that were not
+    seen in between are forgotten. Each is visited once in ``period_s`` seconds at least, and not more often
+    than every ``busy_s`` while it is being written.
+    """
+
+    def __init__(self, disk: Disk, period_s: float, busy_s: float):
+        self._disk = disk
+        self._busy_ns = busy_s * 1e9
+        self._period_ns = int(period_s * 1e9)
+        self._known: dict[bytes, int] = {}
+        self._seen: dict[bytes, int] = {}
+        #: When databases that are not settled were visited last, Unix nanoseconds.
+        self._visited: dict[bytes, int] = {}
+        self._circumstances = 0
+
+    def begin(self, circumstances: int) -> None:
+        """Another pass under these circumstances."""
+        self._circumstances = circumstances
+        self._seen = {}
+
+    def end(self) -> None:
+        """All databases were seen."""
+        self._known, self._seen = self._seen, {}
+
+    def scan(self, device_path: str, kind: str, partitions: Sequence[str], now_ns: int) -> Scan:
+        """Blocking: look at the databases of some partitions; ``now_ns`` is Unix time. Raises OSError."""
+        found = Scan([], [])
+        for partition in partitions:
+            self._scan(device_path, kind, partition, now_ns, found)
+        return found
+
+    def _scan(self, device_path: str, kind: str, partition: str, now_ns: int, found: Scan) -> None:
+        due, empty = found
+        root = f"{device_path}/{kind}/{partition}"
+        suffixes = _names(self._disk, root)
+        if not suffixes:
+            empty.append(root)
+        for suffix in suffixes:
+            names = _names(self._disk, f"{root}/{suffix}")
+            if not names:
+                empty.append(f"{root}/{suffix}")
+            for name in names:
+                if len(name) == HASH_DIGITS:
+                    place = Place(device_path, kind, partition, name)
+                    mark = self.mark(place, now_ns)
+                    if not self._may_wait(place, mark, now_ns):
+                        due.append(Due(place, mark))
+
+    def _may_wait(self, place: Place, mark: int | None, now_ns: int) -> bool:
+        key = bytes.fromhex(place.name_hash)
+        if mark is None:
+            visited_ns = self._visited.get(key)
+            if visited_ns is not None and 0 <= now_ns - visited_ns < self._busy_ns:
+                return True
+            self._visited[key] = now_ns
+            return False
+        self._visited.pop(key, None)
+        if self._known.get(key) != mark:
+            return False
+        self._seen[key] = mark
+        return True
+
+    def settle(self, unit: Due, now_ns: int) -> None:
+        """Blocking: a visit found the database in order; unless it changed meanwhile, that was the last."""
+        if unit.mark is not None and self.mark(unit.place, now_ns) == unit.mark:
+            self._seen[bytes.fromhex(unit.place.name_hash)] = unit.mark
+
+    def mark(self, place: Place, now_ns: int) -> int | None:
+        """Blocking: the mark of a database now, None when it is not at rest or gone. Raises OSError."""
+        facts: list[int] = []
+        for name in sorted(_names(self._disk, place.directory)):
+            if name.endswith((".db", ".pending")):
+                try:
+                    status = self._disk.stat(f"{place.directory}/{name}")
+                except FileNotFoundError:
+                    return None
+                if not now_ns - status.st_ctime_ns > REST_NS:
+                    return None
+                facts += (status.st_ino, status.st_size, status.st_ctime_ns)
+        period = (now_ns + self._begins_ns(place)) // self._period_ns
+        return hash((self._circumstances, period, *facts)) if facts else None
+
+    def _begins_ns(self, place: Place) -> int:
+        """When the periods of a database begin."""
+        return self._period_ns * int(place.name_hash[:8], 16) >> 32
+
+    def __repr__(self) -> str:
+        return f"<Settled {len(self._known)} databases>"
+
+
+def _names(disk: Disk, directory: str) -> list[str]:
+    """The names in a directory; none when it went away, or is a file that does not belong there."""
+    try:
+        return disk.listdir(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return []

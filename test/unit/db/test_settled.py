@@ -1,0 +1,172 @@
+"""Databases to which nothing has happened are not visited again."""
+
+import os
+from types import SimpleNamespace
+
+import pytest
+
+from swift.db.files import Place
+from swift.db.settled import BUSY_S, Due, Settled
+from swift.platform.disk import Disk
+
+PERIOD_S = 1000.0
+SECOND = 1_000_000_000
+
+
+class Device:
+    """A device with databases, and a daemon that finds all in order."""
+
+    def __init__(self, root):
+        self.root = root
+        self.settled = Settled(Disk(), PERIOD_S, BUSY_S)
+        self.circumstances = 0
+        self.now_ns = 0
+        self.later(10)
+
+    def later(self, seconds):
+        """Let so much time pass since the last change."""
+        newest = max((path.stat().st_ctime_ns for path in self.root.rglob("*.db*")), default=0)
+        self.now_ns = max(self.now_ns, newest) + int(seconds * SECOND)
+
+    def place(self, digit):
+        return Place(str(self.root), "containers", "7", digit * 32)
+
+    def make(self, digit):
+        place = self.place(digit)
+        os.makedirs(place.directory)
+        self.write(digit, b"first")
+        return place
+
+    def write(self, digit, data, name="{}.db"):
+        with open(f"{self.place(digit).directory}/{name.format(digit * 32)}", "ab") as file:
+            file.write(data)
+
+    def visited(self, *, in_order=True):
+        """The digits of the databases that one pass visits."""
+        self.settled.begin(self.circumstances)
+        scan = self.settled.scan(str(self.root), "containers", ["7"], self.now_ns)
+        if in_order:
+            for unit in scan.due:
+                self.settled.settle(unit, self.now_ns)
+        self.settled.end()
+        return sorted(unit.place.name_hash[0] for unit in scan.due)
+
+
+@pytest.fixture
+def device(tmp_path):
+    made = Device(tmp_path)
+    for digit in "ab":
+        made.make(digit)
+    made.later(10)
+    return made
+
+
+def test_what_was_found_in_order_is_left_alone(device):
+    assert device.visited() == ["a", "b"]
+    assert device.visited() == []
+    assert device.visited() == []
+
+
+def test_what_was_not_found_in_order_is_visited_again(device):
+    assert device.visited(in_order=False) == ["a", "b"]
+    assert device.visited() == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["{}.db", "{}.db.pending", "{}_0000000001.00000.db"])
+def test_a_database_that_changed_is_visited(device, name):
+    device.visited()
+    device.write("b", b"more", name)
+    device.later(10)
+    assert device.visited() == ["b"]
+    assert device.visited() == []
+
+
+def test_a_database_of_the_same_name_and_size_is_another_one(device):
+    device.visited()
+    path = f"{device.place('a').directory}/{'a' * 32}.db"
+    os.unlink(path)
+    device.write("a", b"first")
+    device.later(10)
+    assert device.visited() == ["a"]
+
+
+def test_a_change_during_a_visit_leads_to_another(device):
+    device.settled.begin(0)
+    scan = device.settled.scan(str(device.root), "containers", ["7"], device.now_ns)
+    device.write("a", b"meanwhile")
+    device.later(10)
+    for unit in scan.due:
+        device.settled.settle(unit, device.now_ns)
+    device.settled.end()
+    assert device.visited() == ["a"]
+
+
+def test_new_circumstances_make_all_due(device):
+    device.visited()
+    device.circumstances = 1
+    assert device.visited() == ["a", "b"]
+
+
+def test_every_database_is_due_once_in_a_period_not_all_at_once(device):
+    device.visited()
+    when = {"a": [], "b": []}
+    for step in range(40):
+        device.now_ns += int(PERIOD_S / 20 * SECOND)
+        for digit in device.visited():
+            when[digit].append(step)
+    assert [len(steps) for steps in when.values()] == [2, 2]
+    assert when["a"] != when["b"]
+
+
+def test_one_that_changed_a_moment_ago_is_not_believed_to_be_settled(device):
+    """Another change in the same step of the clock would not show."""
+    device.now_ns = os.stat(f"{device.place('a').directory}/{'a' * 32}.db").st_ctime_ns + SECOND // 2
+    assert "a" in device.visited()
+    device.later(10)
+    assert "a" in device.visited()
+    assert device.visited() == []
+
+
+class Restless(Disk):
+    """Every file was changed just now."""
+
+    def __init__(self):
+        self.now_ns = 0
+
+    def stat(self, path):
+        found = os.stat(path)
+        return SimpleNamespace(st_ino=found.st_ino, st_size=found.st_size, st_ctime_ns=self.now_ns)
+
+
+def test_one_that_is_written_all_the_time_is_visited_now_and_then(device):
+    disk = Restless()
+    settled = Settled(disk, PERIOD_S, BUSY_S)
+    visits = 0
+    for disk.now_ns in range(0, 300 * SECOND, 10 * SECOND):
+        settled.begin(0)
+        visits += len(settled.scan(str(device.root), "containers", ["7"], disk.now_ns).due)
+        settled.end()
+    assert visits == 2 * 300 / BUSY_S
+
+
+def test_one_that_went_away_is_forgotten(device):
+    device.visited()
+    path = f"{device.place('a').directory}/{'a' * 32}.db"
+    os.unlink(path)
+    os.rmdir(device.place("a").directory)
+    device.visited()
+    assert repr(device.settled) == "<Settled 1 databases>"
+
+
+def test_empty_directories_are_told(device):
+    os.makedirs(device.root / "containers" / "7" / "ccc")
+    device.settled.begin(0)
+    scan = device.settled.scan(str(device.root), "containers", ["7"], device.now_ns)
+    assert scan.empty == [f"{device.root}/containers/7/ccc"]
+    assert device.settled.scan(str(device.root), "containers", ["8"], device.now_ns).empty == [
+        f"{device.root}/containers/8"
+    ]
+
+
+def test_a_unit_prints_its_directory(device):
+    assert str(Due(device.place("a"), None)) == device.place("a").directory
