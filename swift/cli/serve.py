@@ -23,6 +23,7 @@ from swift.cli.listeners import Listeners, OnePort, PortFinder, PortSettings, Ri
 from swift.compose import CONSOLE_KEY, PROCESS_KEY, Process, cluster_of, telemetry_of
 from swift.config.common import ServerSettings
 from swift.config.files import read_section
+from swift.platform.signals import on_signals
 from swift.runtime.httpd import HttpServer
 from swift.runtime.metricspage import MetricsBoard
 from swift.runtime.notify import notify_systemd
