@@ -16,7 +16,7 @@ from typing import Any
 from swift import green
 from swift.cluster.hosts import resolve
 from swift.cluster.pool import ConnectionPool
-from swift.cluster.transport import BrokenOff, Reply, StreamReply, TransportError
+from swift.cluster.transport import BrokenOff, MalformedAnswer, Reply, StreamReply, TransportError
 from swift.http.body import BadFraming
 from swift.http.headers import HeaderMap
 from swift.telemetry.metrics import Registry
@@ -286,7 +286,8 @@ class HttpExchange:
         ip, port = self._link.address
         self._link.close()
         reason = "timeout" if isinstance(error, green.DeadlineExceeded) else str(error)
-        return TransportError(f"{doing} {self._method} to {ip}:{port}: {reason}")
+        kind = MalformedAnswer if isinstance(error, BadHead) else TransportError
+        return kind(f"{doing} {self._method} to {ip}:{port}: {reason}")
 
     def send(self, data: bytes | memoryview) -> None:
         """Send body bytes; see ``Exchange.send``."""

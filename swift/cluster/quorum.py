@@ -66,6 +66,10 @@ class WriteQuorum:
             self._hundreds[hundred] += 1
             self.reached = self.reached or self._hundreds[hundred] >= self.quorum
 
+    def within_reach(self, waiting: int) -> bool:
+        """Whether ``waiting`` further answers could still make a quorum, or it is there."""
+        return self.reached or max(self._hundreds[1:]) + waiting >= self.quorum
+
     @property
     def complete(self) -> bool:
         """Whether every node answered."""

@@ -29,7 +29,7 @@ def put_only_on(sim, nodes, body, at):
     """As if the others had missed this write."""
     with sim.refusing("object", *(set(range(1, 7)) - set(nodes))):
         put(sim, body, at)
-    sim.context.limiter._errors.clear()
+    sim.forgive()
 
 
 def dies(sim, after, *nodes):
@@ -54,7 +54,7 @@ def test_no_good_replica_is_503_when_nodes_fail_and_404_when_they_know_nothing(s
     put(sim)
     with sim.answering("object", 500, *range(1, 7)):
         assert sim("GET", "/a/c/o").status == 503
-    sim.context.limiter._errors.clear()
+    sim.forgive()
     with sim.refusing("object", *range(1, 7)):
         assert sim("GET", "/a/c/o").status == 503
 
@@ -136,7 +136,7 @@ def test_several_ranges_go_on_at_another_replica_when_one_dies(sim, after, dying
         assert (found.status, found.broke_off) == (206, None)
         assert found.headers["content-length"] == str(len(wanted))
         assert found.body == wanted
-        sim.context.limiter._errors.clear()
+        sim.forgive()
 
 
 @pytest.mark.parametrize("after", [10, 20_000])
@@ -182,7 +182,7 @@ def test_a_newer_tombstone_hides_older_data(sim):
     put_only_on(sim, nodes, b"old", NOW)
     with sim.refusing("object", nodes[2]):
         sim("DELETE", "/a/c/o", {"x-timestamp": f"{NOW + 1:.5f}"})
-    sim.context.limiter._errors.clear()
+    sim.forgive()
     assert nodes[2] in sim.holders()
     assert sim("GET", "/a/c/o", {"x-newest": "true"}).status == 404
     tombstones_first = [sim("GET", "/a/c/o").status for _ in range(10)]
@@ -280,7 +280,7 @@ def test_a_failing_container_server_makes_objects_503_not_404(sim):
     sim.cache.values.clear()
     with sim.answering("container", 503, *range(1, 7)):
         assert sim("GET", "/a/c/o").status == 503
-    sim.context.limiter._errors.clear()
+    sim.forgive()
     sim.cache.values.clear()
     assert sim("GET", "/a/c/o").status == 200
 

@@ -9,6 +9,7 @@ import itertools
 import os
 import time
 from collections import defaultdict
+from types import SimpleNamespace
 
 from swift import green
 from swift.account.server import AccountServer
@@ -463,6 +464,15 @@ class SimCluster:
         finally:
             for n in numbers:
                 del self.faults.answers[node_port(kind, n)]
+
+    def avoid(self, kind, *numbers):
+        """The proxy avoids these nodes from now on, as after many errors."""
+        for n in numbers:
+            self.context.limiter.limit(SimpleNamespace(key=f"10.0.0.1:{node_port(kind, n)}/sdb{n}"))
+
+    def forgive(self):
+        """The proxy forgets every error of nodes."""
+        self.context.limiter._records.clear()
 
     def counts(self):
         """Requests per (kind, method)."""

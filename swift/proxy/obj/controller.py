@@ -154,10 +154,11 @@ class ObjectController(Controller):
         missing = sum(1 for a in answers if a.status == 404)
         if 0 < accepted < need and missing:
             primaries = {node.id for node in target.view.primaries(target.part)}
-            for node in target.view.handoffs(target.part):
+            # Sorting is stable: in ring order, those to be avoided last.
+            for node in sorted(target.view.handoffs(target.part), key=self.context.limiter.is_limited):
                 if not missing or accepted >= need:
                     break
-                if node.id in primaries or self.context.limiter.is_limited(node):
+                if node.id in primaries:
                     continue
                 missing -= 1
                 answer = self.backends.small(node, target.part, "POST", target.path, attempts[-1])

@@ -28,7 +28,7 @@ from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Controller
 from swift.proxy.obj.documents import Documents, footers_of, wants_footers
 from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
-from swift.proxy.obj.sinks import Pump, Sink, stream_headers
+from swift.proxy.obj.sinks import Pump, Sink, open_all, stream_headers
 from swift.proxy.obj.target import ObjectTarget
 from swift.proxy.results import best_response
 from swift.ring.device import Node
@@ -126,7 +126,7 @@ class Uploader:
         """The answers, how many must agree, and the bytes that were sent."""
         need = quorum_size(len(attempts))
         nodes = self._nodes(target)
-        opened = green.gather([partial(self._open, nodes, target, documents, h) for h in attempts])
+        opened = open_all(partial(self._open, nodes, target, documents), attempts, nodes, need)
         sinks = [sink for sink in opened if isinstance(sink, Sink)]
         answers = [answer for answer in opened if isinstance(answer, Answer)]
         try:
@@ -151,7 +151,7 @@ class Uploader:
             try:
                 early = exchange.wait_continue()
             except TransportError as error:
-                self._backends.failed(node, str(error), headers)
+                self._backends.failed(node, error, headers)
                 continue
             if early is None:
                 if documents is None or documents.understood(exchange.continue_headers):

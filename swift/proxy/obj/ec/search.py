@@ -55,6 +55,8 @@ class FragmentSearch:
         self._asked = 0
         self._alternates_left = 2 * nodes.primary_count - need
         self._suppressible = min(settings.rebalance_missing_suppression_count, nodes.primary_count - 1)
+        #: Primaries that have nothing of the object.
+        self._absent = 0
         self._bad: list[Answer] = []
 
     # asking
@@ -80,6 +82,8 @@ class FragmentSearch:
                 wanted = max(self._sets.shortfall - len(self.unheard), 0 if useful else 1)
                 for _ in range(wanted):
                     self._launch()
+        # Whoever looks for another archive later has no choice.
+        self._nodes.asks_avoided = True
         return self._choose()
 
     def _launch(self) -> bool:
@@ -140,6 +144,10 @@ class FragmentSearch:
             body = b"".join(reply.body)
         except TransportError:
             body = b""
+        if status == 404 and not is_handoff:
+            self._absent += 1
+            # The others are too few for an object: no need of a node that may only cost a timeout.
+            self._nodes.asks_avoided = self._nodes.primary_count - self._absent >= self._need
         if not stamp > ZERO:
             if is_handoff and (status == 404 or status >= 500):
                 return
