@@ -15,7 +15,7 @@ from swift.http.response import Response
 from swift.proxy.backend import Backends, backend_headers
 from swift.proxy.context import ProxyContext
 from swift.proxy.reading import ReadPlan, SourceSearch, is_newest, source_response
-from swift.proxy.results import best_response
+from swift.proxy.results import best_response, has_timestamp
 from swift.ring.device import Node
 from swift.ring.view import RingView
 
@@ -95,8 +95,8 @@ class Controller:
             if (
                 answer is not None
                 and answer.status == 404
-                and "x-backend-timestamp" not in answer.headers
-                and node.id not in [primary.id for primary in view.primaries(part)]
+                and node.index is None
+                and not has_timestamp(answer.headers)
             ):
                 # A handoff that never heard of the entity proves nothing.
                 return None

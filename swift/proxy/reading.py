@@ -26,7 +26,7 @@ from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.proxy.backend import Backends
-from swift.proxy.results import best_response, client_headers
+from swift.proxy.results import best_response, client_headers, has_timestamp
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 from swift.wire.byteranges import layout_of
@@ -190,10 +190,9 @@ class SourceSearch:
 
     def _take_bad(self, reply: StreamReply, is_handoff: bool) -> None:
         status = reply.status if reply.status >= 400 else 404
-        stamp = reply.headers.get("x-backend-timestamp")
-        known = stamp is not None and Timestamp(stamp) > ZERO
+        known = has_timestamp(reply.headers)
         if known and status == 404 and self._plan.is_object:
-            self._forget_older_than(Timestamp(stamp))
+            self._forget_older_than(Timestamp(reply.headers["x-backend-timestamp"]))
         try:
             body = b"".join(reply.body)
         except TransportError:

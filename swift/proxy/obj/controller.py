@@ -12,7 +12,7 @@ from swift.cluster.quorum import best_status, fill_missing
 from swift.gateway.info import ContainerInfo, container_info
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
-from swift.http.response import TEXT, Response, error_response
+from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_metadata
 from swift.proxy.backend import backend_headers
 from swift.proxy.context import ProxyContext
@@ -57,7 +57,7 @@ class ObjectController(Controller):
     def _container(self, request: Request, path: EntityPath) -> ContainerInfo:
         prefix = self.context.limits.auto_create_account_prefix
         skip_pct = self.context.settings.container_existence_skip_cache_pct
-        return container_info(
+        info = container_info(
             request,
             self._forward,
             path.account,
@@ -65,6 +65,10 @@ class ObjectController(Controller):
             internal_prefix=prefix,
             skip_pct=skip_pct,
         )
+        if info.status >= 500:
+            # Nobody knows whether it exists, whose it is and which policy it has.
+            raise HTTPError(503)
+        return info
 
     # reading
 
@@ -198,6 +202,9 @@ class ObjectController(Controller):
             request=request,
         )
         response = best_response(answers, len(attempts), need, {404: 204})
+        if response.status == 404 and not _nobody_had_it(answers, len(target.view.primaries(target.part))):
+            # Tombstones are on handoffs, but whether there was an object nobody could tell.
+            return _with_policy(error_response(503), target)
         if response.status == 204:
             # A node that never had the object has left a tombstone, and told its share.
             orphans = orphans_of(attempts, answers, accepted=(204, 404))
@@ -207,6 +214,12 @@ class ObjectController(Controller):
     def _pass_sync_key(self, request: Request, info: ContainerInfo) -> None:
         if info.sync_key:
             request.env["swift_sync_key"] = info.sync_key
+
+
+def _nobody_had_it(answers: list[Answer], primaries: int) -> bool:
+    """Whether a majority of the primaries says so: handoffs seldom have an object in the first place."""
+    absent = sum(1 for a in answers if a.status == 404 and a.node is not None and a.node.index is not None)
+    return 2 * absent > primaries
 
 
 def _with_policy(response: Response, target: ObjectTarget) -> Response:

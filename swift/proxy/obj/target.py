@@ -33,9 +33,7 @@ class ObjectTarget:
 
 
 def locate(context: ProxyContext, request: Request, path: EntityPath, info: ContainerInfo) -> ObjectTarget:
-    """The target of a request; 503 for a container that cannot be asked or an unknown policy."""
-    if info.status >= 500:
-        raise HTTPError(503)
+    """The target of a request; 503 for an unknown policy."""
     header = request.headers.get("x-backend-storage-policy-index")
     policy = context.policies.of_header(header) if header else context.policies.get(info.policy_index)
     if policy is None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable
 
 from swift import green
-from swift.base.timestamp import ZERO, Timestamp
+from swift.base.timestamp import Timestamp
 from swift.cluster.fanout import Answer
 from swift.cluster.fragmentsets import FragmentSet, FragmentSets, Holding
 from swift.cluster.placement import NodeIterator
@@ -20,7 +20,7 @@ from swift.cluster.transport import StreamReply, TransportError
 from swift.http.response import Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.obj.ec.source import ArchiveRequest, ArchiveSource, holding_of
-from swift.proxy.results import best_response
+from swift.proxy.results import best_response, has_timestamp
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 
@@ -136,10 +136,9 @@ class FragmentSearch:
     def _take_bad(self, reply: StreamReply, *, is_handoff: bool) -> None:
         """Remember an answer that may become the client's; the rules of proxy.md §10."""
         status = reply.status if reply.status >= 400 else 404
-        text = reply.headers.get("x-backend-timestamp")
-        stamp = Timestamp(text) if text else ZERO
-        if stamp > ZERO and status == 404:
-            self._sets.deleted_at(stamp)
+        known = has_timestamp(reply.headers)
+        if known and status == 404:
+            self._sets.deleted_at(Timestamp(reply.headers["x-backend-timestamp"]))
         try:
             body = b"".join(reply.body)
         except TransportError:
@@ -148,7 +147,7 @@ class FragmentSearch:
             self._absent += 1
             # The others are too few for an object: no need of a node that may only cost a timeout.
             self._nodes.asks_avoided = self._nodes.primary_count - self._absent >= self._need
-        if not stamp > ZERO:
+        if not known:
             if is_handoff and (status == 404 or status >= 500):
                 return
             if status == 404 and self._suppressible > 0:
