@@ -107,4 +107,6 @@ class ErrorLimiter:
 
     def __repr__(self) -> str:
         avoided = sorted(key for key, record in self._records.items() if record.pause_s)
-        return f"<ErrorLimiter {len(self._records)} nodes with errors, avoided: {', '.join(avoided) or 'none'}>"
+        return (
+            f"<ErrorLimiter {len(self._records)} nodes with errors, avoided: {', '.join(avoided) or 'none'}>"
+        )

@@ -20,7 +20,7 @@ from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
 from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
-from swift.cluster.quorum import quorum_size
+from swift.cluster.quorum import half
 from swift.cluster.transport import ReplyBody, StreamReply, TransportError
 from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
@@ -212,7 +212,7 @@ class SourceSearch:
 
     def failure(self) -> Response:
         """The answer when no source was found."""
-        return best_response(self.bad, len(self.bad), quorum_size(len(self.bad)))
+        return best_response(self.bad, len(self.bad), half(len(self.bad)))
 
 
 def _abandon(box: green.Mailbox, flying: int) -> None:

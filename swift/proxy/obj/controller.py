@@ -188,9 +188,7 @@ class ObjectController(Controller):
             return error_response(404)
         target = locate(self.context, request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
-        nodes, count = self.context.planner(target.policy.index).for_delete(
-            target.view, target.part, self.kind
-        )
+        nodes, count = self.context.planner(target.policy.index).for_delete(target.view, target.part)
         attempts = write_attempts(self.context, headers, target, count)
         answers, need = self.write_answers(
             target.view,

@@ -17,7 +17,6 @@ from swift import green
 from swift.base.etag import unquote_etag
 from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
-from swift.cluster.quorum import quorum_size
 from swift.cluster.transport import TransportError
 from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
 from swift.http.headers import HeaderMap
@@ -106,13 +105,13 @@ class Uploader:
             attempts,
             nodes=self._nodes(target),
             body=body,
-            quorum=quorum_size(len(attempts)),
+            quorum=target.quorum,
             request=request,
         )
 
     def _nodes(self, target: ObjectTarget) -> NodeIterator:
         planner = self._context.planner(target.policy.index)
-        return planner.for_write(target.view, target.part, "object")
+        return planner.for_put(target.view, target.part)
 
     # a streamed body
 
@@ -124,7 +123,7 @@ class Uploader:
         documents: Documents | None,
     ) -> tuple[Sequence[Answer], int, int]:
         """The answers, how many must agree, and the bytes that were sent."""
-        need = quorum_size(len(attempts))
+        need = target.quorum
         nodes = self._nodes(target)
         opened = open_all(partial(self._open, nodes, target, documents), attempts, nodes, need)
         sinks = [sink for sink in opened if isinstance(sink, Sink)]

@@ -26,10 +26,8 @@ class ObjectTarget:
     view: RingView
     part: int
 
-    @property
-    def quorum(self) -> int:
-        """Object servers that must acknowledge a write."""
-        return self.policy.quorum(len(self.view.primaries(self.part)))
+    #: Object servers that must acknowledge a write.
+    quorum: int
 
 
 def locate(context: ProxyContext, request: Request, path: EntityPath, info: ContainerInfo) -> ObjectTarget:
@@ -40,7 +38,8 @@ def locate(context: ProxyContext, request: Request, path: EntityPath, info: Cont
         raise HTTPError(503, "Unknown storage policy")
     view = context.rings.object(policy).view()
     part = view.partition_of(context.hasher.digest(path.account, path.container, path.obj))
-    return ObjectTarget(path, info, policy, view, part)
+    quorum = context.object_quorum(policy, len(view.primaries(part)))
+    return ObjectTarget(path, info, policy, view, part, quorum)
 
 
 def write_attempts(
@@ -56,13 +55,15 @@ def write_attempts(
     headers["x-backend-storage-policy-index"] = str(target.policy.index)
     if target.view.next_part_power is not None:
         headers["x-backend-next-part-power"] = str(target.view.next_part_power)
+    container_nodes = containers.primaries(part)
     attempts = spread_updates(
         headers,
         object_count=count or len(target.view.primaries(target.part)),
         object_quorum=target.quorum,
         object_nodes=target.view.primaries(target.part),
         container_part=part,
-        container_nodes=containers.primaries(part),
+        container_nodes=container_nodes,
+        container_quorum=context.write_quorum(len(container_nodes)),
         db_state=target.container.sharding_state,
     )
     mark_queue_cleaners(attempts)

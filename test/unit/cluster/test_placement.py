@@ -195,7 +195,12 @@ def test_handoffs_beyond_the_expected_are_reported_with_their_number(limiter):
     for n in (1, 2):
         limiter.limit(node(n))
     told = []
-    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6)), limiter, 4, told.append))[:4] == [3, 4, 5, 6]
+    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6)), limiter, 4, told.append))[:4] == [
+        3,
+        4,
+        5,
+        6,
+    ]
     assert told == [1, 2]
 
 

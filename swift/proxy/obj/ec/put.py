@@ -63,7 +63,7 @@ class ArchiveUploader:
         for headers in attempts:
             headers.pop("etag", None)
             headers.update(framing)
-        nodes = self._context.planner(target.policy.index).for_write(target.view, target.part, "object")
+        nodes = self._context.planner(target.policy.index).for_put(target.view, target.part)
         opener = partial(open_sink, self._backends, nodes, target, documents)
         opened = open_all(opener, attempts, nodes, target.quorum)
         sinks = [sink for sink in opened if isinstance(sink, ArchiveSink)]

@@ -15,7 +15,7 @@ from swift.base.timestamp import Timestamp
 from swift.cluster.fanout import Answer
 from swift.cluster.fragmentsets import FragmentSet, FragmentSets, Holding
 from swift.cluster.placement import NodeIterator
-from swift.cluster.quorum import quorum_size
+from swift.cluster.quorum import half
 from swift.cluster.transport import StreamReply, TransportError
 from swift.http.response import Response, error_response
 from swift.proxy.backend import Backends
@@ -192,7 +192,7 @@ class FragmentSearch:
         bad = [*self._bad]
         # Archives that were never committed are as good as none.
         bad += [Answer(404) for holding in self._sets.holdings()]
-        response = best_response(bad, len(bad), quorum_size(len(bad)))
+        response = best_response(bad, len(bad), half(len(bad)))
         return error_response(404) if response.status == 404 and not response.body else response
 
 
