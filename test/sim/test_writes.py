@@ -154,6 +154,13 @@ def test_a_node_that_received_other_bytes_than_were_sent_stores_nothing(sim):
     assert sim.holders() == sorted(nodes[:2])
 
 
+def test_nodes_that_stored_different_bodies_are_an_error(sim):
+    nodes = object_nodes(sim)
+    sim.faults.garbles.add(node_port("object", nodes[2]))
+    # A small body goes out in one piece, and each node computes its ETag itself.
+    assert put(sim, SMALL).status == 500
+
+
 # --- conditions ---------------------------------------------------------------------------------------
 
 

@@ -85,6 +85,8 @@ class Faults:
         self.takes_no_footers = set()
         #: Ports that are gone once the first stage of an upload was sent.
         self.gone_after_stage = set()
+        #: Ports that are gone once they were sent the footers, before they have stored anything.
+        self.gone_before_stored = set()
         #: Ports on whose way a byte of every upload is damaged.
         self.garbles = set()
 
@@ -225,9 +227,14 @@ class _Exchange:
     def finish(self, trailers=None):
         self._finished += 1
         self._upload.trailers = trailers or {}
-        self._upload.put(None)
+        if self._port in self._transport.faults.gone_before_stored:
+            self._upload.put(ClientDisconnected("gone"))
+        else:
+            self._upload.put(None)
 
     def wait_continue(self):
+        if self._finished and self._port in self._transport.faults.gone_before_stored:
+            raise TransportError("the node is gone")
         headers = self._upload.signals.get(time.monotonic() + 10)
         if headers is None:
             return self.reply()
@@ -283,7 +290,7 @@ class MemoryTransport:
         length = None if "transfer-encoding" in headers else int(headers.get("content-length", 0))
         upload = _Upload(length)
         if body:
-            upload.put(body)
+            upload.put(bytes([body[0] ^ 1, *body[1:]]) if port in self.faults.garbles else body)
         heard = dict(headers)
         if port in self.faults.takes_no_footers:
             heard.pop(etagtrailer.OFFER, None)

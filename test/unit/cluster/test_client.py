@@ -1,6 +1,9 @@
 """The pooled client against a scripted server: reuse, stale connections, broken answers."""
 
+import itertools
 import os
+import socket
+import threading
 import time
 
 import pytest
@@ -137,6 +140,48 @@ def test_an_upload_that_expects_100_continue_survives_a_stale_connection_too(tra
     exchange.send(b"abc")
     exchange.finish()
     assert exchange.reply().status == 200
+
+
+class ThreadedServer:
+    """Says on which of its connections a request came; has nothing to do with this process's event loop."""
+
+    def __init__(self):
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        for number in itertools.count(1):
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._converse, args=(sock, number), daemon=True).start()
+
+    @staticmethod
+    def _converse(sock, number):
+        with sock:
+            while sock.recv(65536):
+                sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n%d" % number)
+
+    def close(self):
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+def test_a_connection_is_never_shared_with_a_forked_process(transport):
+    server = ThreadedServer()
+    assert ask(transport, server).body == b"1"
+    pid = os.fork()
+    if pid == 0:
+        number = 0
+        try:
+            number = int(ask(transport, server).body)
+        finally:
+            os._exit(number)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 2
+    assert ask(transport, server).body == b"1"
+    server.close()
 
 
 def test_a_fresh_connection_that_dies_is_an_error_not_a_second_try(transport, make_server):
