@@ -63,8 +63,18 @@ def test_an_answer_ends_avoidance(sim):
     avoid_everything(sim)
     sim("PUT", "/a/c/o", {}, SMALL)
     primaries = sim.primaries("object", "a", "c", "o", policy=sim.policy)
+    assert sim.avoided("object") == set(ALL) - set(primaries)
+
+
+@pytest.mark.parametrize("fault", ["refuses", "malformed"])
+def test_a_node_that_is_away_is_avoided_and_one_that_answers_nonsense_is_not(sim, fault):
     sim("PUT", "/a/c/o", {}, SMALL)
-    assert set(sim.asked("object", "PUT")) == set(primaries)
+    node = sim.primaries("object", "a", "c", "o", policy=sim.policy)[0]
+    getattr(sim.faults, fault).add(node_port("object", node))
+    for i in range(60):
+        assert sim("PUT", f"/a/c/o{i}", {}, SMALL).status == 201
+        assert sim("GET", "/a/c/o").body == SMALL
+    assert sim.avoided("object") == ({node} if fault == "refuses" else set())
 
 
 def hang(sim, kind, *numbers):
@@ -113,6 +123,19 @@ def test_a_read_that_breaks_off_goes_on_at_an_avoided_node(make_sim):
     primaries = sim.primaries("object", "a", "c", "o")
     sim.avoid("object", *primaries[:2])
     sim.faults.dies_after[node_port("object", primaries[2])] = 100_000
+    assert sim("GET", "/a/c/o").body == LARGE
+
+
+def test_a_read_that_began_on_a_handoff_goes_on_at_an_avoided_primary(make_sim):
+    sim = make_sim()
+    sim("PUT", "/a/c")
+    primaries, handoffs = sim.primaries("object", "a", "c", "o"), sim.handoffs("a", "c", "o")
+    with sim.refusing("object", *primaries[:2]):
+        assert sim("PUT", "/a/c/o", {}, LARGE).status == 201
+    sim.forgive()
+    assert sim.holders() == sorted([primaries[2], *handoffs[:2]])
+    sim.avoid("object", primaries[2], *handoffs[1:])
+    sim.faults.dies_after[node_port("object", handoffs[0])] = 100_000
     assert sim("GET", "/a/c/o").body == LARGE
 
 

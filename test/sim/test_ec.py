@@ -610,6 +610,32 @@ def test_conditions_look_at_the_object_s_own_etag(sim, method, headers, status):
     assert found.headers.get("etag", etag) == etag
 
 
+@pytest.mark.parametrize(
+    ("method", "asked", "status", "ranges"),
+    [
+        ("GET", {"if-none-match": "*"}, 304, "bytes"),
+        ("HEAD", {"if-none-match": "*"}, 304, "bytes"),
+        ("GET", {"if-modified-since": "Wed, 01 Jan 2120 00:00:00 GMT"}, 304, "bytes"),
+        ("GET", {"if-match": '"other"'}, 412, None),
+        ("GET", {"if-unmodified-since": "Wed, 01 Jan 2020 00:00:00 GMT"}, 412, None),
+        ("GET", {"range": "bytes=9999-"}, 416, "bytes"),
+    ],
+)
+def test_answers_without_the_object_have_the_peer_s_headers(sim, method, asked, status, ranges):
+    put(sim, BODY, {"content-type": "text/plain", "x-object-meta-a": "b"})
+    found = sim(method, "/a/c/o", asked)
+    headers = found.headers
+    assert (found.status, headers.get("accept-ranges")) == (status, ranges)
+    assert (headers["etag"], headers["x-object-meta-a"]) == (md5(BODY).hexdigest(), "b")
+    assert headers["content-type"] == ("text/plain" if method == "HEAD" else "text/html; charset=UTF-8")
+    assert "last-modified" in headers and "x-timestamp" in headers
+    if status != 416:
+        assert headers.get("content-length", "0") == "0"
+    else:
+        assert headers["content-range"] == "bytes */5500"
+    assert not [name for name in headers if "sysmeta" in name]
+
+
 def test_conditions_may_look_at_another_etag_first(sim):
     put(sim, BODY, {"x-object-sysmeta-slo-etag": "slo"})
     headers = {"x-backend-etag-is-at": "X-Object-Sysmeta-Slo-Etag", "if-none-match": '"slo"'}

@@ -16,7 +16,7 @@ from swift.account.server import AccountServer
 from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
 from swift.cluster.rings import Rings
-from swift.cluster.transport import BrokenOff, Reply, StreamReply, TransportError
+from swift.cluster.transport import BrokenOff, MalformedAnswer, Reply, StreamReply, TransportError
 from swift.container.server import ContainerServer
 from swift.http.body import BodyError, ClientDisconnected, FileBody
 from swift.http.request import Request
@@ -87,6 +87,8 @@ class Faults:
         self.gone_after_stage = set()
         #: Ports that are gone once they were sent the footers, before they have stored anything.
         self.gone_before_stored = set()
+        #: Ports that answer what is no HTTP.
+        self.malformed = set()
         #: Ports on whose way a byte of every upload is damaged.
         self.garbles = set()
 
@@ -242,6 +244,8 @@ class _Exchange:
         return None
 
     def reply(self):
+        if self._port in self._transport.faults.malformed:
+            raise MalformedAnswer("no HTTP")
         if self._final is None:
             if self._upload.length is not None:
                 self._upload.put(None)
@@ -472,10 +476,18 @@ class SimCluster:
             for n in numbers:
                 del self.faults.answers[node_port(kind, n)]
 
+    @staticmethod
+    def _device(kind, n):
+        return SimpleNamespace(key=f"10.0.0.1:{node_port(kind, n)}/sdb{n}")
+
     def avoid(self, kind, *numbers):
         """The proxy avoids these nodes from now on, as after many errors."""
         for n in numbers:
-            self.context.limiter.limit(SimpleNamespace(key=f"10.0.0.1:{node_port(kind, n)}/sdb{n}"))
+            self.context.limiter.limit(self._device(kind, n))
+
+    def avoided(self, kind):
+        """Numbers of the nodes that the proxy avoids."""
+        return {n for n in range(1, NODES + 1) if self.context.limiter.is_limited(self._device(kind, n))}
 
     def forgive(self):
         """The proxy forgets every error of nodes."""
