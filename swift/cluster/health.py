@@ -28,6 +28,8 @@ class _Record:
     probe_at: float = 0.0
     #: A request was sent to find out whether the node works again.
     probing: bool = False
+    #: The last error was a timeout.
+    slow: bool = False
 
 
 class ErrorLimiter:
@@ -51,6 +53,11 @@ class ErrorLimiter:
         record = self._records.get(node.key) if self._records else None
         return record is not None and record.pause_s > 0
 
+    def is_slow(self, node: Device) -> bool:
+        """Whether the node's last error was a timeout, so that asking it may cost another one."""
+        record = self._records.get(node.key)
+        return record is not None and record.slow
+
     def admits(self, node: Device) -> bool:
         """Whether to use the node now: it is not avoided, or this request shall be its probe."""
         record = self._records.get(node.key) if self._records else None
@@ -71,17 +78,18 @@ class ErrorLimiter:
             if record is not None and record.pause_s:
                 del self._records[node.key]
 
-    def failed(self, node: Device) -> bool:
-        """Count an error; True when the node is avoided from now on."""
+    def failed(self, node: Device, *, slow: bool = False) -> bool:
+        """Count an error, a timeout if ``slow``; True when the node is avoided from now on."""
         now = self._clock.monotonic()
         record = self._records.get(node.key)
         if record is None:
             record = self._records[node.key] = _Record()
-        elif record.pause_s:
+        record.slow = slow
+        if record.pause_s:
             if record.probing:
                 self._avoid(record, min(2 * record.pause_s, self._interval_s), now)
             return False
-        elif now - record.last_error >= self._interval_s:
+        if now - record.last_error >= self._interval_s:
             record.errors = 0
         record.errors += 1
         record.last_error = now
@@ -94,6 +102,7 @@ class ErrorLimiter:
     def limit(self, node: Device) -> None:
         """Avoid a node at once and for the whole interval, as its 507 asks for."""
         record = self._records.setdefault(node.key, _Record())
+        record.slow = False
         self._avoid(record, self._interval_s, self._clock.monotonic())
         self._count("forced_limit")
 

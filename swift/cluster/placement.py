@@ -122,9 +122,9 @@ class NodeIterator:
     """Hands out nodes once each to any number of green threads.
 
     First come ``node_count`` nodes that are not avoided, then, while ``asks_avoided`` is set, those that
-    were passed over: the last resort. Who can do without them clears it, because they may cost a timeout
-    each, and can set it again later. ``on_handoff(number)`` is told when a handoff beyond the expected ones
-    is used.
+    were passed over: the last resort. Who can do without them clears it, or ``asks_slow`` for those that may
+    cost a timeout, and can set it again later. ``on_handoff(number)`` is told when a handoff beyond the
+    expected ones is used.
     """
 
     def __init__(
@@ -137,6 +137,7 @@ class NodeIterator:
     ):
         self.primary_count = len(primaries)
         self.asks_avoided = True
+        self.asks_slow = True
         self._primaries = list(primaries)
         self._handoffs = handoffs
         self._limiter = limiter
@@ -160,8 +161,10 @@ class NodeIterator:
             self._left -= 1
             self._handed_out.append(node)
             return node
-        if self.asks_avoided and self._avoided:
-            return self._avoided.pop(0)
+        if self.asks_avoided:
+            for i, node in enumerate(self._avoided):
+                if self.asks_slow or not self._limiter.is_slow(node):
+                    return self._avoided.pop(i)
         raise StopIteration
 
     def _credit_lost_turns(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swift.base.entity import EntityPath
 from swift.cluster.fanout import Answer
-from swift.cluster.transport import Exchange, MalformedAnswer, StreamReply, TransportError
+from swift.cluster.transport import Exchange, MalformedAnswer, StreamReply, TimedOut, TransportError
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.proxy.context import ProxyContext
@@ -125,7 +125,9 @@ class Backends:
     def failed(self, node: Node, error: TransportError | str, headers: HeaderMap) -> None:
         """A node did not answer properly."""
         # A node that answers, whatever it says, is not lost: one odd object must not take it away from all.
-        limited = not isinstance(error, MalformedAnswer) and self._context.limiter.failed(node)
+        limited = False
+        if not isinstance(error, MalformedAnswer):
+            limited = self._context.limiter.failed(node, slow=isinstance(error, TimedOut))
         suffix = "; node is now error-limited" if limited else ""
         self._context.telemetry.log.error(
             f"ERROR with {node.key}: {error}{suffix}", txid=headers.get("x-trans-id")

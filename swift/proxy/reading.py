@@ -96,7 +96,7 @@ class SourceSearch:
                 if self._take(node, self._ask(node)):
                     break
         # Whoever goes on reading elsewhere has no choice.
-        self._nodes.asks_avoided = True
+        self._nodes.asks_slow = True
         return self.best
 
     def _ask(self, node: Node) -> StreamReply | None:
@@ -159,8 +159,8 @@ class SourceSearch:
         is_handoff = node.index is None
         if not is_handoff and reply.status < 500:
             self._heard += 1
-            # What a majority agrees on needs no node that may only cost a timeout.
-            self._nodes.asks_avoided = 2 * self._heard <= self._primaries
+            # What a majority agrees on needs no avoided node that may only cost a timeout.
+            self._nodes.asks_slow = 2 * self._heard <= self._primaries
         if self._is_good(reply):
             stamp = _timestamp(reply.headers)
             if stamp >= self._tombstone:

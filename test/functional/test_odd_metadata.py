@@ -55,12 +55,13 @@ def test_containers_and_accounts_keep_what_is_utf_8_until_it_is_removed(cluster,
         assert status_of(ask(cluster, b"POST", path, line)) == 400
         return
     assert status_of(ask(cluster, b"POST", path, line)) == 204
-    assert told(ask(cluster, b"HEAD", path), kind) == [line]
-    assert told(ask(cluster, b"GET", path), kind) == [line]
+    assert line in told(ask(cluster, b"HEAD", path), kind)
+    assert line in told(ask(cluster, b"GET", path), kind)
     for removal in (b"X-%s-Meta-%s:" % (kind, name), b"X-Remove-%s-Meta-%s: x" % (kind, name)):
         ask(cluster, b"POST", path, line)
         assert status_of(ask(cluster, b"POST", path, removal)) == 204
-        assert told(ask(cluster, b"HEAD", path), kind) == []
+        left = told(ask(cluster, b"HEAD", path), kind)
+        assert not [other for other in left if other.startswith(line.partition(b":")[0] + b":")]
 
 
 def test_odd_lines_never_count_against_a_node(cluster):

@@ -80,7 +80,7 @@ def test_a_node_that_is_away_is_avoided_and_one_that_answers_nonsense_is_not(sim
 def hang(sim, kind, *numbers):
     """These nodes are avoided, and would answer nobody before the returned event."""
     release = green.Event()
-    sim.avoid(kind, *numbers)
+    sim.avoid(kind, *numbers, slow=True)
     for n in numbers:
         sim.faults.waits_for[node_port(kind, n)] = release
     return release
@@ -98,11 +98,23 @@ def test_no_write_asks_an_avoided_node_when_a_quorum_is_there_without_it(sim, bo
         assert primaries[0] not in sim.asked("object")
 
 
-def test_what_a_majority_of_primaries_does_not_know_is_404_without_asking_an_avoided_one(sim):
+def test_what_a_majority_of_primaries_does_not_know_is_404_without_asking_one_that_hangs(sim):
     primaries = sim.primaries("object", "a", "c", "o", policy=sim.policy)
     hang(sim, "object", primaries[0])
     assert sim("GET", "/a/c/o").status == 404
     assert primaries[0] not in sim.asked("object")
+
+
+def test_an_object_that_a_majority_of_primaries_missed_is_found_on_an_avoided_node(make_sim):
+    sim = make_sim()
+    sim("PUT", "/a/c")
+    primaries, handoffs = sim.primaries("object", "a", "c", "o"), sim.handoffs("a", "c", "o")
+    with sim.refusing("object", *primaries[1:], *handoffs[1:]):
+        assert sim("PUT", "/a/c/o", {}, SMALL).status == 201
+    sim.forgive()
+    sim.avoid("object", primaries[0])
+    with sim.refusing("object", handoffs[0]):
+        assert sim("GET", "/a/c/o").body == SMALL
 
 
 def test_the_only_copies_are_found_on_avoided_nodes(make_sim):
@@ -134,7 +146,7 @@ def test_a_read_that_began_on_a_handoff_goes_on_at_an_avoided_primary(make_sim):
         assert sim("PUT", "/a/c/o", {}, LARGE).status == 201
     sim.forgive()
     assert sim.holders() == sorted([primaries[2], *handoffs[:2]])
-    sim.avoid("object", primaries[2], *handoffs[1:])
+    sim.avoid("object", primaries[2], *handoffs[1:], slow=True)
     sim.faults.dies_after[node_port("object", handoffs[0])] = 100_000
     assert sim("GET", "/a/c/o").body == LARGE
 

@@ -480,10 +480,14 @@ class SimCluster:
     def _device(kind, n):
         return SimpleNamespace(key=f"10.0.0.1:{node_port(kind, n)}/sdb{n}")
 
-    def avoid(self, kind, *numbers):
-        """The proxy avoids these nodes from now on, as after many errors."""
+    def avoid(self, kind, *numbers, slow=False):
+        """The proxy avoids these nodes from now on, as after a 507 or many timeouts."""
         for n in numbers:
-            self.context.limiter.limit(self._device(kind, n))
+            if slow:
+                while not self.context.limiter.is_limited(self._device(kind, n)):
+                    self.context.limiter.failed(self._device(kind, n), slow=True)
+            else:
+                self.context.limiter.limit(self._device(kind, n))
 
     def avoided(self, kind):
         """Numbers of the nodes that the proxy avoids."""

@@ -10,7 +10,7 @@ import pytest
 
 from swift import green
 from swift.cluster.client import HttpTransport
-from swift.cluster.transport import BrokenOff, TransportError
+from swift.cluster.transport import BrokenOff, MalformedAnswer, TimedOut, TransportError
 from swift.http.body import BodyError
 from swift.telemetry.metrics import Registry
 from swift.wire.chunked import ChunkDecoder
@@ -309,14 +309,14 @@ def test_a_large_body_streams_and_its_connection_is_reused_only_when_it_was_read
 def test_a_silent_server_is_an_error_after_the_timeout(transport, make_server):
     server = make_server(lambda wire, head, number: green.sleep(2))
     started = time.monotonic()
-    with pytest.raises(TransportError, match="timeout"):
+    with pytest.raises(TimedOut, match="timeout"):
         ask(transport, server, timeout_s=0.2)
     assert time.monotonic() - started < 1.5
 
 
 def test_garbage_instead_of_an_answer_is_an_error(transport, make_server):
     server = make_server(lambda wire, head, number: wire.send(b"nonsense\r\n\r\n"))
-    with pytest.raises(TransportError, match="malformed answer"):
+    with pytest.raises(MalformedAnswer, match="malformed answer"):
         ask(transport, server)
 
 

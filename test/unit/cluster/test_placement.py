@@ -177,6 +177,28 @@ def test_avoided_nodes_can_be_left_out_and_asked_after_all(limiter):
     assert ids(found) == [2]
 
 
+def test_avoided_nodes_that_may_cost_a_timeout_can_be_left_out(limiter):
+    for _ in range(4):
+        limiter.failed(node(1), slow=True)
+    limiter.limit(node(2))
+    found = NodeIterator(nodes(1, 2, 3), iter(nodes(4)), limiter, 6)
+    found.asks_slow = False
+    assert ids(found) == [3, 4, 2]
+    found.asks_slow = True
+    assert ids(found) == [1]
+
+
+def test_a_node_is_slow_as_long_as_its_last_error_was_a_timeout(limiter):
+    limiter.failed(node(1), slow=True)
+    assert limiter.is_slow(node(1))
+    limiter.failed(node(1))
+    assert not limiter.is_slow(node(1))
+    limiter.failed(node(1), slow=True)
+    limiter.limit(node(1))
+    assert not limiter.is_slow(node(1))
+    assert not limiter.is_slow(node(2))
+
+
 def test_a_node_whose_probe_is_due_is_in_its_place(clock, limiter):
     wear_out(limiter, node(1))
     clock.advance(1)

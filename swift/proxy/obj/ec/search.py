@@ -83,7 +83,7 @@ class FragmentSearch:
                 for _ in range(wanted):
                     self._launch()
         # Whoever looks for another archive later has no choice.
-        self._nodes.asks_avoided = True
+        self._nodes.asks_slow = True
         return self._choose()
 
     def _launch(self) -> bool:
@@ -145,8 +145,8 @@ class FragmentSearch:
             body = b""
         if status == 404 and not is_handoff:
             self._absent += 1
-            # The others are too few for an object: no need of a node that may only cost a timeout.
-            self._nodes.asks_avoided = self._nodes.primary_count - self._absent >= self._need
+            # The others are too few for an object: no need of an avoided one that may only cost a timeout.
+            self._nodes.asks_slow = self._nodes.primary_count - self._absent >= self._need
         if not known:
             if is_handoff and (status == 404 or status >= 500):
                 return
