@@ -16,7 +16,7 @@ from typing import Any
 from swift import green
 from swift.cluster.hosts import resolve
 from swift.cluster.pool import ConnectionPool
-from swift.cluster.transport import BrokenOff, Reply, StreamReply, TransportError
+from swift.cluster.transport import BrokenOff, MalformedAnswer, Reply, StreamReply, TimedOut, TransportError
 from swift.http.body import BadFraming
 from swift.http.headers import HeaderMap
 from swift.telemetry.metrics import Registry
@@ -145,9 +145,12 @@ class HttpTransport:
         try:
             deadline = time.monotonic() + connect_timeout_s
             sock = green.connect(resolve(ip, port), port, deadline)
-        except (OSError, green.DeadlineExceeded) as error:
+        except OSError as error:
             self._errors.inc()
-            raise TransportError(f"cannot connect to {ip}:{port}: {error or 'timeout'}")
+            raise TransportError(f"cannot connect to {ip}:{port}: {error}")
+        except green.DeadlineExceeded:
+            self._errors.inc()
+            raise TimedOut(f"cannot connect to {ip}:{port}: timeout")
         self._opened.inc()
         return _Link(sock, address)
 
@@ -285,8 +288,10 @@ class HttpExchange:
             return TransportError("the exchange was aborted")
         ip, port = self._link.address
         self._link.close()
-        reason = "timeout" if isinstance(error, green.DeadlineExceeded) else str(error)
-        return TransportError(f"{doing} {self._method} to {ip}:{port}: {reason}")
+        what = f"{doing} {self._method} to {ip}:{port}"
+        if isinstance(error, green.DeadlineExceeded):
+            return TimedOut(f"{what}: timeout")
+        return (MalformedAnswer if isinstance(error, BadHead) else TransportError)(f"{what}: {error}")
 
     def send(self, data: bytes | memoryview) -> None:
         """Send body bytes; see ``Exchange.send``."""

@@ -2,17 +2,19 @@
 
 ``fan_out`` runs one green thread per attempt; each walks the shared node iterator until ``send`` gives an
 answer worth counting, so that a handoff replaces a failing primary. It stops when the decider has its
-quorum (plus a grace for the rest), and never waits longer than the slowest attempt's own timeouts.
+quorum (plus a grace for the rest), and never waits longer than the slowest attempt's own timeouts. Avoided
+nodes are asked only when there can be no quorum without them: one that hangs would cost every write its time.
 Unfit for streaming bodies: those are driven in step by ``proxy.obj.put``.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from swift import green
+from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import WriteQuorum
 from swift.http.headers import HeaderMap
 from swift.ring.device import Node
@@ -37,7 +39,7 @@ Send = Callable[[Node, HeaderMap], Answer | None]
 
 def fan_out(
     attempts: Sequence[HeaderMap],
-    nodes: Iterator[Node],
+    nodes: NodeIterator,
     send: Send,
     decider: WriteQuorum,
     *,
@@ -55,21 +57,32 @@ def fan_out(
                     answer.node, answer.attempt = node, headers
                     break
         finally:
-            box.put(answer)
+            box.put((headers, answer, nodes.asks_avoided))
 
+    nodes.asks_avoided = False
     for headers in attempts:
         green.spawn_detached(work, headers)
     answers: list[Answer] = []
+    stranded: list[HeaderMap] = []
     waiting, deadline = len(attempts), None
     while waiting:
         try:
-            answer = box.get(deadline)
+            headers, answer, asked_all = box.get(deadline)
         except green.DeadlineExceeded:
             break
         waiting -= 1
-        if answer is not None:
+        if answer is None:
+            if not asked_all:
+                stranded.append(headers)
+        else:
             answers.append(answer)
             decider.add(answer.status)
             if deadline is None and decider.reached:
                 deadline = time.monotonic() + grace_s
+        if stranded and (nodes.asks_avoided or not decider.within_reach(waiting)):
+            nodes.asks_avoided = True
+            for headers in stranded:
+                green.spawn_detached(work, headers)
+            waiting += len(stranded)
+            stranded.clear()
     return answers

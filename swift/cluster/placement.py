@@ -1,7 +1,7 @@
 """Which nodes to ask, in which order (spec: proxy.md §6).
 
 ``Sorting`` orders primaries (shuffle, timing or affinity), ``NodeIterator`` hands out primaries and then
-handoffs, skipping error-limited ones, up to the request's node count.
+handoffs, up to the request's node count, and avoided nodes last.
 """
 
 from __future__ import annotations
@@ -121,8 +121,10 @@ def local_first(view: RingView, part: int, is_local: Callable[[Node], bool], loc
 class NodeIterator:
     """Hands out nodes once each to any number of green threads.
 
-    Stops after ``node_count`` nodes that were not error-limited. ``on_handoff(number)`` is told when a
-    handoff beyond the expected ones is used.
+    First come ``node_count`` nodes that are not avoided, then, while ``asks_avoided`` is set, those that
+    were passed over: the last resort. Who can do without them clears it, or ``asks_slow`` for those that may
+    cost a timeout, and can set it again later. ``on_handoff(number)`` is told when a handoff beyond the
+    expected ones is used.
     """
 
     def __init__(
@@ -134,6 +136,8 @@ class NodeIterator:
         on_handoff: Callable[[int], None] | None = None,
     ):
         self.primary_count = len(primaries)
+        self.asks_avoided = True
+        self.asks_slow = True
         self._primaries = list(primaries)
         self._handoffs = handoffs
         self._limiter = limiter
@@ -142,14 +146,26 @@ class NodeIterator:
         self._handoffs_used = 0
         self._on_handoff = on_handoff
         self._handed_out: list[Node] = []
+        self._avoided: list[Node] = []
+        # Of avoided handoffs no more are kept than would have been asked.
+        self._avoided_handoffs_left = self._expected_handoffs
 
     def __iter__(self) -> NodeIterator:
         return self
 
     def __next__(self) -> Node:
-        node = self._choose()
-        self._handed_out.append(node)
-        return node
+        if self._handed_out:
+            self._credit_lost_turns()
+        node = self._choose() if self._left > 0 else None
+        if node is not None:
+            self._left -= 1
+            self._handed_out.append(node)
+            return node
+        if self.asks_avoided:
+            for i, node in enumerate(self._avoided):
+                if self.asks_slow or not self._limiter.is_slow(node):
+                    return self._avoided.pop(i)
+        raise StopIteration
 
     def _credit_lost_turns(self) -> None:
         """A node that became limited while it was used does not count."""
@@ -158,23 +174,22 @@ class NodeIterator:
             self._left += len(lost)
             self._handed_out = [node for node in self._handed_out if node not in lost]
 
-    def _choose(self) -> Node:
-        if self._handed_out:
-            self._credit_lost_turns()
-        if self._left <= 0:
-            raise StopIteration
+    def _choose(self) -> Node | None:
+        """The next node that is not avoided."""
         while self._primaries:
             node = self._primaries.pop(0)
-            if not self._limiter.is_limited(node):
-                self._left -= 1
+            if self._limiter.admits(node):
                 return node
+            self._avoided.append(node)
         for node in self._handoffs:
-            if self._limiter.is_limited(node):
+            if not self._limiter.admits(node):
+                if self._avoided_handoffs_left > 0:
+                    self._avoided_handoffs_left -= 1
+                    self._avoided.append(node)
                 continue
-            self._left -= 1
             self._handoffs_used += 1
             extra = self._handoffs_used - max(0, self._expected_handoffs)
             if extra > 0 and self._on_handoff is not None:
                 self._on_handoff(extra)
             return node
-        raise StopIteration
+        return None

@@ -11,9 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 HUNDREDS = (200, 300, 400)
 
 
-def quorum_size(count: int) -> int:
-    """A majority of an odd count, half of an even one: (n + 1) // 2."""
+def half(count: int) -> int:
+    """A majority of an odd count, half of an even one: OpenStack Swift's quorum of writes, ours of reads."""
     return (count + 1) // 2
+
+
+def majority(count: int) -> int:
+    """More than half: two such sets always share a node, so no write is missed by all of another."""
+    return count // 2 + 1
 
 
 def best_status(
@@ -66,6 +71,10 @@ class WriteQuorum:
             self._hundreds[hundred] += 1
             self.reached = self.reached or self._hundreds[hundred] >= self.quorum
 
+    def within_reach(self, waiting: int) -> bool:
+        """Whether ``waiting`` further answers could still make a quorum, or it is there."""
+        return self.reached or max(self._hundreds[1:]) + waiting >= self.quorum
+
     @property
     def complete(self) -> bool:
         """Whether every node answered."""
@@ -83,6 +92,8 @@ def fill_missing(statuses: Iterable[int], count: int) -> list[int]:
     return filled + [503] * (count - len(filled))
 
 
-def container_update_count(container_replicas: int, object_replicas: int, object_quorum: int) -> int:
+def container_update_count(
+    container_replicas: int, container_quorum: int, object_replicas: int, object_quorum: int
+) -> int:
     """How many container updates an object write sends (proxy.md §9): max(Rc, Qc + Ro − Qo)."""
-    return max(container_replicas, quorum_size(container_replicas) + object_replicas - object_quorum)
+    return max(container_replicas, container_quorum + object_replicas - object_quorum)

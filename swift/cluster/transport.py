@@ -20,6 +20,14 @@ class TransportError(SwiftError):
     """No complete answer came from a node: connecting, sending or reading failed or took too long."""
 
 
+class TimedOut(TransportError):
+    """A node did not go on in time: asking it again may cost as much."""
+
+
+class MalformedAnswer(TransportError):
+    """What a node answered is no HTTP. It says nothing of the node's health: the next request may do well."""
+
+
 class BrokenOff(TransportError, BodyError):
     """An answer's body broke off; whoever only relays bodies sees a ``BodyError``."""
 

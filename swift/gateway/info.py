@@ -288,15 +288,17 @@ def container_info(
     internal_prefix: str = ".",
     skip_pct: float = 0.0,
 ) -> ContainerInfo:
-    """What is known of a container; status 0 when its account does not exist.
+    """What is known of a container; status 0 when its account does not exist, 5xx when one cannot be asked.
 
     Accounts that begin with ``internal_prefix`` need not exist. ``skip_pct`` as in ``account_info``.
     """
     key = container_key(account, container)
     record = _cached(request, key, skip_pct)
     if record is None:
-        if not account.startswith(internal_prefix) and not account_info(request, forward, account).exists:
-            return ContainerInfo(status=0)
+        if not account.startswith(internal_prefix):
+            owner = account_info(request, forward, account)
+            if not owner.exists:
+                return ContainerInfo(status=owner.status if owner.status >= 500 else 0)
         response = _head(request, forward, EntityPath(account, container), "GET_CONTAINER_INFO")
         record = request.env["swift.infocache"].get(key)
         if record is None:

@@ -37,6 +37,13 @@ def lower_name(name: str) -> str:
     return name.encode("latin-1", "replace").lower().decode("latin-1")
 
 
+def upper_name(name: str) -> str:
+    """A header name in upper case; bytes outside ASCII stay as they are."""
+    if name.isascii():
+        return name.upper()
+    return name.encode("latin-1", "replace").upper().decode("latin-1")
+
+
 def from_pairs(pairs: Iterable[tuple[str, str]]) -> HeaderMap:
     """A HeaderMap from pairs in any case; repeated names are joined with ``, ``."""
     headers: HeaderMap = {}

@@ -8,11 +8,6 @@ REPLICATION = "replication"
 ERASURE_CODING = "erasure_coding"
 
 
-def replication_quorum(replicas: float) -> int:
-    """How many of ``replicas`` must agree to a write: (n + 1) // 2."""
-    return (int(replicas) + 1) // 2
-
-
 def with_policy_suffix(base: str, index: int) -> str:
     """``objects`` for policy 0, ``objects-N`` for the others; likewise async_pending, tmp, ring names."""
     return base if index == 0 else f"{base}-{index}"
@@ -68,10 +63,6 @@ class Policy:
     def ring_name(self) -> str:
         """The ring file's base name: ``object`` or ``object-N``."""
         return with_policy_suffix("object", self.index)
-
-    def quorum(self, replicas: float) -> int:
-        """Backends that must acknowledge a write."""
-        return self.ec.quorum if self.ec else replication_quorum(replicas)
 
     def __repr__(self) -> str:
         kind = f"ec {self.ec.data}+{self.ec.parity}" if self.ec else "replication"

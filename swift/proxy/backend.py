@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swift.base.entity import EntityPath
 from swift.cluster.fanout import Answer
-from swift.cluster.transport import Exchange, StreamReply, TransportError
+from swift.cluster.transport import Exchange, MalformedAnswer, StreamReply, TimedOut, TransportError
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.proxy.context import ProxyContext
@@ -47,7 +47,10 @@ def backend_headers(context: ProxyContext, request: Request, *, transfer: bool) 
 
 
 class Backends:
-    """Sends to nodes and keeps the error limiter informed."""
+    """Sends to nodes and keeps the error limiter informed.
+
+    Every answer below 500 speaks for a node, every one from 500 on and every failure against it.
+    """
 
     def __init__(self, context: ProxyContext):
         self._context = context
@@ -89,7 +92,7 @@ class Backends:
                 timeout_s=settings.node_timeout if timeout_s is None else timeout_s,
             )
         except TransportError as error:
-            self.failed(node, str(error), headers)
+            self.failed(node, error, headers)
             return None
         if self._records_timings:
             self._context.timings.record(node, self._context.clock.monotonic() - started)
@@ -100,29 +103,34 @@ class Backends:
         try:
             reply = exchange.reply()
         except TransportError as error:
-            self.failed(node, str(error), headers)
+            self.failed(node, error, headers)
             return None
         self.judge(node, reply.status)
         return reply
 
     def judge(self, node: Node, status: int) -> None:
         """Count an answer's status for or against the node."""
-        if status == 507:
+        if status < 500:
+            self._context.limiter.succeeded(node)
+        elif status == 507:
             self._context.telemetry.log.error(f"507 Insufficient Storage: {node.key}")
             self._context.limiter.limit(node)
-        elif status >= 500:
+        else:
             self._context.limiter.failed(node)
 
     def log(self, text: str, headers: HeaderMap) -> None:
         """Log an error of the request that ``headers`` were made for."""
         self._context.telemetry.log.error(f"ERROR {text}", txid=headers.get("x-trans-id"))
 
-    def failed(self, node: Node, reason: str, headers: HeaderMap) -> None:
+    def failed(self, node: Node, error: TransportError | str, headers: HeaderMap) -> None:
         """A node did not answer properly."""
-        limited = self._context.limiter.failed(node)
+        # A node that answers, whatever it says, is not lost: one odd object must not take it away from all.
+        limited = False
+        if not isinstance(error, MalformedAnswer):
+            limited = self._context.limiter.failed(node, slow=isinstance(error, TimedOut))
         suffix = "; node is now error-limited" if limited else ""
         self._context.telemetry.log.error(
-            f"ERROR with {node.key}: {reason}{suffix}", txid=headers.get("x-trans-id")
+            f"ERROR with {node.key}: {error}{suffix}", txid=headers.get("x-trans-id")
         )
 
     def small(
@@ -151,7 +159,7 @@ class Backends:
         try:
             content = b"".join(reply.body)
         except TransportError as error:
-            self.failed(node, str(error), headers)
+            self.failed(node, error, headers)
             return None
         if reply.status >= 500:
             return None

@@ -57,7 +57,11 @@ class ContainerController(Controller):
 
     def _account(self, request: Request, account: str) -> AccountInfo:
         skip_pct = self.context.settings.account_existence_skip_cache_pct
-        return account_info(request, self._forward, account, skip_pct=skip_pct)
+        info = account_info(request, self._forward, account, skip_pct=skip_pct)
+        if info.status >= 500:
+            # That it cannot be asked does not mean that it has to be created.
+            raise HTTPError(503)
+        return info
 
     def _is_internal(self, account: str) -> bool:
         return account.startswith(self.context.limits.auto_create_account_prefix)

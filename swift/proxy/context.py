@@ -20,10 +20,11 @@ from swift.cluster.placement import (
     parse_node_count,
     parse_write_affinity,
 )
+from swift.cluster.quorum import half, majority
 from swift.cluster.rings import Rings
 from swift.cluster.transport import Transport
 from swift.policy.policies import Policies
-from swift.policy.policy import ErasureCode
+from swift.policy.policy import ErasureCode, Policy
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 from swift.ring.view import RingView
@@ -67,6 +68,20 @@ class ProxyContext:
             return self._planner
         return self._special_planners.get(policy_index, self._planner)
 
+    def write_quorum(self, count: int) -> int:
+        """How many of ``count`` nodes must acknowledge a write."""
+        return half(count) if self.settings.half_is_quorum else majority(count)
+
+    def object_quorum(self, policy: Policy, count: int) -> int:
+        """How many of the ``count`` nodes of an object must acknowledge a write under its policy.
+
+        What an erasure code asks for stands, unless it is no majority.
+        """
+        quorum = self.write_quorum(count)
+        if policy.ec is None:
+            return quorum
+        return policy.ec.quorum if self.settings.half_is_quorum else max(policy.ec.quorum, quorum)
+
     @cached_property
     def agent(self) -> str:
         """The User-Agent that backends see; first asked for by a worker, when it is forked."""
@@ -109,20 +124,25 @@ class Planner:
             primaries.sort(key=lambda node: order[node.id])
         return self._iterator(view, primaries, view.handoffs(part), "object")
 
-    def for_write(self, view: RingView, part: int, kind: str) -> NodeIterator:
-        """Like ``for_read``, local nodes first when write affinity is set."""
+    def for_put(self, view: RingView, part: int) -> NodeIterator:
+        """The nodes that take a new object: as ``for_read``, local ones first when write affinity is set.
+
+        Whatever is there already is changed where it is: only object PUT and DELETE know of write affinity.
+        """
+        kind = "object"
         if self._is_local is None:
             return self.for_read(view, part, kind)
         replicas = len(view.primaries(part))
         ordered = local_first(view, part, self._is_local, self._local_count(replicas))
         return self._iterator(view, self._sort(ordered[:replicas]), iter(ordered[replicas:]), kind)
 
-    def for_delete(self, view: RingView, part: int, kind: str) -> tuple[NodeIterator, int]:
-        """The nodes of a deletion and how many of them it needs.
+    def for_delete(self, view: RingView, part: int) -> tuple[NodeIterator, int]:
+        """The nodes of an object's deletion and how many of them it needs.
 
         With write affinity, objects may still wait on local handoffs for their way to remote primaries:
         the first of those are asked too.
         """
+        kind = "object"
         if self._is_local is None:
             return self.for_read(view, part, kind), len(view.primaries(part))
         primaries = view.primaries(part)

@@ -8,14 +8,14 @@ from swift.base.entity import EntityPath
 from swift.base.truth import is_true
 from swift.cluster.fanout import Answer, fan_out
 from swift.cluster.placement import NodeIterator
-from swift.cluster.quorum import WriteQuorum, quorum_size
+from swift.cluster.quorum import WriteQuorum
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.proxy.backend import Backends, backend_headers
 from swift.proxy.context import ProxyContext
 from swift.proxy.reading import ReadPlan, SourceSearch, is_newest, source_response
-from swift.proxy.results import best_response
+from swift.proxy.results import best_response, has_timestamp
 from swift.ring.device import Node
 from swift.ring.view import RingView
 
@@ -64,7 +64,10 @@ class Controller:
         overrides: Mapping[int, int] | None = None,
         request: Request,
     ) -> Response:
-        """Send one attempt per primary (handoffs replace failing ones) and agree on an answer."""
+        """Send one attempt per primary (handoffs replace failing ones) and agree on an answer.
+
+        ``nodes`` are others to begin with, where write affinity says so.
+        """
         answers, need = self.write_answers(
             view, part, method, path, attempts, nodes=nodes, body=body, quorum=quorum, request=request
         )
@@ -85,7 +88,7 @@ class Controller:
     ) -> tuple[list[Answer], int]:
         """Like ``write``, but the answers themselves and the quorum they need."""
         settings = self.context.settings
-        need = quorum_size(len(attempts)) if quorum is None else quorum
+        need = self.context.write_quorum(len(attempts)) if quorum is None else quorum
         use_replication = _replication_network(request)
 
         def send(node: Node, headers: HeaderMap) -> Answer | None:
@@ -95,14 +98,14 @@ class Controller:
             if (
                 answer is not None
                 and answer.status == 404
-                and "x-backend-timestamp" not in answer.headers
-                and node.id not in [primary.id for primary in view.primaries(part)]
+                and node.index is None
+                and not has_timestamp(answer.headers)
             ):
                 # A handoff that never heard of the entity proves nothing.
                 return None
             return answer
 
-        nodes = nodes or self.context.planner().for_write(view, part, self.kind)
+        nodes = nodes or self.context.planner().for_read(view, part, self.kind)
         decider = WriteQuorum(len(attempts), need)
         answers = fan_out(attempts, nodes, send, decider, grace_s=settings.post_quorum_timeout)
         return answers, need

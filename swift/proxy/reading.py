@@ -20,13 +20,13 @@ from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
 from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
-from swift.cluster.quorum import quorum_size
+from swift.cluster.quorum import half
 from swift.cluster.transport import ReplyBody, StreamReply, TransportError
 from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.proxy.backend import Backends
-from swift.proxy.results import best_response, client_headers
+from swift.proxy.results import best_response, client_headers, has_timestamp
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 from swift.wire.byteranges import layout_of
@@ -80,7 +80,8 @@ class SourceSearch:
         self._plan = plan
         self._nodes = nodes
         self._primaries = nodes.primary_count
-        self._asked = 0
+        #: Primaries that said what they have, if only that they have nothing.
+        self._heard = 0
         self._suppressible = min(settings.rebalance_missing_suppression_count, nodes.primary_count - 1)
         self._tombstone = ZERO
         self.bad: list[Answer] = []
@@ -89,11 +90,13 @@ class SourceSearch:
     def find(self) -> tuple[StreamReply, Node] | None:
         """The source to answer from, or None; the answers to judge then are in ``bad``."""
         if self._settings.concurrent_gets and not self._plan.newest:
-            return self._find_overlapping()
-        for node in self._nodes:
-            self._asked += 1
-            if self._take(node, self._ask(node), is_handoff=self._asked > self._primaries):
-                return self.best
+            self._find_overlapping()
+        else:
+            for node in self._nodes:
+                if self._take(node, self._ask(node)):
+                    break
+        # Whoever goes on reading elsewhere has no choice.
+        self._nodes.asks_slow = True
         return self.best
 
     def _ask(self, node: Node) -> StreamReply | None:
@@ -111,7 +114,7 @@ class SourceSearch:
         )
         return None if exchange is None else self._backends.reply(node, exchange, plan.headers)
 
-    def _find_overlapping(self) -> tuple[StreamReply, Node] | None:
+    def _find_overlapping(self) -> None:
         """Up to one request per primary in flight, a further one every ``concurrency_timeout``."""
         box = green.Mailbox()
         flying, exhausted = 0, False
@@ -120,8 +123,6 @@ class SourceSearch:
             node = next(self._nodes, None)
             if node is None:
                 return False
-            self._asked += 1
-            handoff = self._asked > self._primaries
 
             def ask() -> None:
                 reply = None
@@ -129,7 +130,7 @@ class SourceSearch:
                     reply = self._ask(node)
                 finally:
                     # Whatever happens to it, the one that waits must hear of it.
-                    box.put((node, reply, handoff))
+                    box.put((node, reply))
 
             green.spawn_detached(ask)
             return True
@@ -142,20 +143,24 @@ class SourceSearch:
                 break
             wait_s = None if exhausted or flying >= self._primaries else self._settings.concurrency_timeout
             try:
-                node, reply, handoff = box.get(None if wait_s is None else time.monotonic() + wait_s)
+                node, reply = box.get(None if wait_s is None else time.monotonic() + wait_s)
             except green.DeadlineExceeded:
                 continue
             flying -= 1
-            if self._take(node, reply, is_handoff=handoff):
+            if self._take(node, reply):
                 _abandon(box, flying)
-                return self.best
-        return self.best
+                return
 
-    def _take(self, node: Node, reply: StreamReply | None, *, is_handoff: bool) -> bool:
+    def _take(self, node: Node, reply: StreamReply | None) -> bool:
         """Judge an answer; True when the search is over."""
         if reply is None:
             self.bad.append(Answer(503, "Service Unavailable"))
             return False
+        is_handoff = node.index is None
+        if not is_handoff and reply.status < 500:
+            self._heard += 1
+            # What a majority agrees on needs no avoided node that may only cost a timeout.
+            self._nodes.asks_slow = 2 * self._heard <= self._primaries
         if self._is_good(reply):
             stamp = _timestamp(reply.headers)
             if stamp >= self._tombstone:
@@ -185,10 +190,9 @@ class SourceSearch:
 
     def _take_bad(self, reply: StreamReply, is_handoff: bool) -> None:
         status = reply.status if reply.status >= 400 else 404
-        stamp = reply.headers.get("x-backend-timestamp")
-        known = stamp is not None and Timestamp(stamp) > ZERO
+        known = has_timestamp(reply.headers)
         if known and status == 404 and self._plan.is_object:
-            self._forget_older_than(Timestamp(stamp))
+            self._forget_older_than(Timestamp(reply.headers["x-backend-timestamp"]))
         try:
             body = b"".join(reply.body)
         except TransportError:
@@ -208,7 +212,7 @@ class SourceSearch:
 
     def failure(self) -> Response:
         """The answer when no source was found."""
-        return best_response(self.bad, len(self.bad), quorum_size(len(self.bad)))
+        return best_response(self.bad, len(self.bad), half(len(self.bad)))
 
 
 def _abandon(box: green.Mailbox, flying: int) -> None:
@@ -216,7 +220,7 @@ def _abandon(box: green.Mailbox, flying: int) -> None:
 
     def close_late() -> None:
         for _ in range(flying):
-            _node, reply, _handoff = box.get()
+            _node, reply = box.get()
             if reply is not None:
                 reply.body.close()
 
@@ -292,7 +296,7 @@ class ResumableBody:
 
     def _change_source(self, error: TransportError) -> None:
         """Go on at another node; raises ``BodyError`` when there is none."""
-        self._backends.failed(self._node, str(error), self._plan.headers)
+        self._backends.failed(self._node, error, self._plan.headers)
         if not self._resume():
             raise BodyError(f"no other source after {self._sent} bytes")
 

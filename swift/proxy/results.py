@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from swift.base.etag import unquote_etag
+from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.cluster.fanout import Answer
 from swift.cluster.quorum import best_status, fill_missing
 from swift.http.headers import HeaderMap
@@ -32,6 +33,15 @@ def client_headers(headers: HeaderMap) -> HeaderMap:
     if "etag" in kept:
         kept["etag"] = unquote_etag(kept["etag"])
     return kept
+
+
+def has_timestamp(headers: HeaderMap) -> bool:
+    """Whether a node that answers 404 knows when the entity was deleted: it did not just never hear of it."""
+    stamp = headers.get("x-backend-timestamp")
+    try:
+        return stamp is not None and Timestamp(stamp) > ZERO
+    except InvalidTimestamp:
+        return False
 
 
 def best_response(

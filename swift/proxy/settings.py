@@ -56,11 +56,24 @@ class ProxySettings(Settings):
         -1.0, "node_timeout of reads that another node can take over.", sample="node_timeout"
     )
     conn_timeout: float = option(0.5, "Seconds to wait for a backend connection.", kind=SECONDS)
+    half_is_quorum: bool = option(
+        False,
+        "Let half of an even number of replicas acknowledge a write, as OpenStack Swift does; more than half"
+        " must otherwise.",
+    )
     post_quorum_timeout: float = option(0.5, "Seconds to wait for more answers after a quorum.", kind=SECONDS)
     error_suppression_interval: float = option(
-        60.0, "Seconds a failing node is left alone after its last error.", kind=SECONDS
+        60.0,
+        "Seconds that a failing node is left alone at most: it is tried again after 1, 2, 4 … seconds, after"
+        " its 507 only after all of them; one success ends it. A node that is left alone is still asked when"
+        " nothing else helps.",
+        kind=SECONDS,
     )
-    error_suppression_limit: int = option(10, "Errors that make a node failing.", kind=COUNT)
+    error_suppression_limit: int = option(
+        10,
+        "Errors, each within the interval after the one before, before a node is left alone.",
+        kind=COUNT,
+    )
     max_containers_per_account: int = option(0, "Refuse further containers; 0 is no limit.", kind=COUNT)
     max_containers_whitelist: tuple[str, ...] = option((), "Accounts without that limit.")
     deny_host_headers: tuple[str, ...] = option((), "Host names that are refused with 403.")

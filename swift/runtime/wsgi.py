@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 from swift.http.body import RequestBody, chunks_of
-from swift.http.headers import HeaderMap, from_pairs, title_case
+from swift.http.headers import HeaderMap, from_pairs, lower_name, title_case, upper_name
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 
@@ -78,7 +78,7 @@ def environ_of(request: Request) -> dict[str, Any]:
         }
     )
     for name, value in request.headers.items():
-        key = name.upper().replace("-", "_")
+        key = upper_name(name).replace("-", "_")
         environ[key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"] = value
     return environ
 
@@ -88,7 +88,7 @@ def request_from_environ(environ: dict[str, Any]) -> Request:
     headers: HeaderMap = {}
     for key, value in environ.items():
         if key.startswith("HTTP_"):
-            headers[key[5:].replace("_", "-").lower()] = value
+            headers[lower_name(key[5:].replace("_", "-"))] = value
         elif key in ("CONTENT_TYPE", "CONTENT_LENGTH") and value:
             headers[key.replace("_", "-").lower()] = value
     source = environ.get("wsgi.input")

@@ -1,9 +1,10 @@
 """HTTP/1.1 heads, sans I/O: bytes in, values out (RFC 9112; spec: public-api.md §1).
 
-llhttp (``httptools``) does the parsing. Four things it sees differently from this API are handled here,
-before it is fed: verbs it does not know (REPLICATE, SSYNC, UPDATE, anything that must become a 405),
-raw 8-bit bytes in the request target (percent-encoded), a missing Host in HTTP/1.1 (refused) and
-header names with underscores (dropped, because CGI-style names cannot tell them from dashes).
+llhttp (``httptools``) does the parsing. Five things it sees differently from this API are handled here:
+verbs it does not know (REPLICATE, SSYNC, UPDATE, anything that must become a 405), raw 8-bit bytes in the
+request target (percent-encoded), a missing Host in HTTP/1.1 (refused), header names with underscores
+(dropped, because CGI-style names cannot tell them from dashes), and metadata with odd names or values
+(``wire.oddlines``).
 
 It refuses to know sockets and bodies.
 """
@@ -19,6 +20,7 @@ import httptools
 from swift.base.errors import SwiftError
 from swift.base.timestamp import http_date
 from swift.http.headers import HeaderMap, title_case
+from swift.wire import oddlines
 
 #: A head longer than this is refused whatever its parts are.
 HEAD_BYTES_MAX = 65536
@@ -28,6 +30,7 @@ _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}\Z")
 _VERSION = re.compile(rb"HTTP/(\d)\.(\d)\Z")
 _NAMES_MAX = 4096
 _names: dict[bytes, str] = {}
+_LINE_BREAK = re.compile(r"[\r\n]")
 _EIGHT_BIT = re.compile(rb"[\x80-\xff]")
 
 
@@ -126,23 +129,18 @@ def parse_request_head(data: bytes, limits: HeadLimits) -> RequestHead:
         raise BadHead(414, "request line too long")
     if len(data) > HEAD_BYTES_MAX:
         raise BadHead(431, "request head too long")
-    head = RequestHead()
     space = data.find(b" ")
     method = data[:space]
     is_usual = data.endswith(b" HTTP/1.1", 0, line_end)
     if method not in _PARSED_METHODS or not data[:line_end].isascii():
         data = _translated(data, line_end, method)
     _check_sizes(data, limits)
-    parser = httptools.HttpRequestParser(head)
     try:
-        parser.feed_data(data)
-    except httptools.HttpParserUpgrade:
-        # An offer to switch protocols may be ignored (RFC 9110 §7.8): the request is answered as it is.
-        pass
+        head, parser = _fed(data)
     except httptools.HttpParserError as error:
         if _newer_version(data):
             raise BadHead(505, "HTTP version not supported")
-        raise BadHead(400, str(error))
+        head, parser = _fed_without_odd_lines(data, error)
     head.method = method.decode("ascii")
     if not is_usual:
         version = parser.get_http_version()
@@ -151,6 +149,32 @@ def parse_request_head(data: bytes, limits: HeadLimits) -> RequestHead:
         head.minor = 1 if version == "1.1" else 0
     _finish(head)
     return head
+
+
+def _fed(data: bytes) -> tuple[RequestHead, httptools.HttpRequestParser]:
+    head = RequestHead()
+    parser = httptools.HttpRequestParser(head)
+    try:
+        parser.feed_data(data)
+    except httptools.HttpParserUpgrade:
+        # An offer to switch protocols may be ignored (RFC 9110 §7.8): the request is answered as it is.
+        pass
+    return head, parser
+
+
+def _fed_without_odd_lines(data: bytes, error: Exception) -> tuple[RequestHead, httptools.HttpRequestParser]:
+    """Once more without the lines that only metadata excuses; raises ``BadHead`` when it was not for them."""
+    taken = oddlines.take_out(data)
+    if taken is None or not oddlines.may_be_asked(taken[1]):
+        raise BadHead(400, str(error))
+    try:
+        head, parser = _fed(taken[0])
+    except httptools.HttpParserError as other:
+        raise BadHead(400, str(other))
+    for name, value in taken[1]:
+        if oddlines.means_something(name):
+            head.on_header(name, value)
+    return head, parser
 
 
 def _newer_version(data: bytes) -> bool:
@@ -245,14 +269,19 @@ def date_line(now_s: float | None = None) -> str:
 def response_head(status: int, reason: str, headers: Mapping[str, str], extra: str) -> bytes:
     """Status line, Title-Cased headers, ``extra`` complete lines and the empty line, as bytes.
 
-    Raises ValueError when a name or value would smuggle in another line.
+    Line breaks in values, which stored metadata may have, become spaces. Raises ValueError when a name or the
+    reason would smuggle in another line.
     """
     lines = [f"HTTP/1.1 {status} {reason}\r\n"]
     for name, value in headers.items():
         lines.append(f"{title_case(name)}: {value}\r\n")
     block = "".join(lines)
-    if block.count("\n") != len(lines) or block.count("\r") != len(lines) or "\0" in block:
-        raise ValueError("a response header contains a line break")
+    if block.count("\n") != len(lines) or block.count("\r") != len(lines):
+        values = [_LINE_BREAK.sub(" ", str(value)) for value in headers.values()]
+        lines[1:] = [f"{title_case(n)}: {v}\r\n" for n, v in zip(headers, values, strict=True)]
+        block = "".join(lines)
+        if block.count("\n") != len(lines) or block.count("\r") != len(lines):
+            raise ValueError("a response header contains a line break")
     return (block + extra + "\r\n").encode("latin-1", "replace")
 
 
@@ -295,15 +324,31 @@ class ResponseHead:
         self.reason += reason.decode("latin-1")
 
 
-def parse_response_head(data: bytes, method: str) -> ResponseHead:
-    """Parse a complete answer head to a ``method`` request; raises ``BadHead`` with status 502."""
+def _fed_answer(data: bytes) -> tuple[ResponseHead, httptools.HttpResponseParser]:
     head = ResponseHead()
     parser = httptools.HttpResponseParser(head)
     try:
         parser.feed_data(data)
-    except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+    except httptools.HttpParserUpgrade as error:
         # Nobody here offers to switch protocols, so an answer that does is malformed too.
         raise BadHead(502, f"malformed answer: {error}")
+    return head, parser
+
+
+def parse_response_head(data: bytes, method: str) -> ResponseHead:
+    """Parse a complete answer head to a ``method`` request; raises ``BadHead`` with status 502."""
+    try:
+        head, parser = _fed_answer(data)
+    except httptools.HttpParserError as error:
+        taken = oddlines.take_out(data)
+        if taken is None:
+            raise BadHead(502, f"malformed answer: {error}")
+        try:
+            head, parser = _fed_answer(taken[0])
+        except httptools.HttpParserError as other:
+            raise BadHead(502, f"malformed answer: {other}")
+        for name, value in taken[1]:
+            head.on_header(name, value)
     head.status = parser.get_status_code()
     headers = head.headers
     connection = headers.get("connection")

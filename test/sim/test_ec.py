@@ -38,7 +38,7 @@ def nodes_of(sim):
 
 
 def forgive(sim):
-    sim.context.limiter._errors.clear()
+    sim.forgive()
 
 
 class Upload:
@@ -242,6 +242,28 @@ def test_when_too_few_store_their_archives_none_is_confirmed(sim):
     assert sim("GET", "/a/c/o", {"x-newest": "true"}).body == b"before"
 
 
+@pytest.mark.parametrize("gone", [2, 3, 5])
+def test_an_upload_that_nodes_lose_between_footers_and_storing_is_never_made_durable(sim, gone):
+    nodes = nodes_of(sim)
+    put(sim, b"before")
+    before = sim.files(EC)
+    ports = {node_port("object", n) for n in nodes[:gone]}
+    sim.faults.gone_before_stored |= ports
+    assert put(sim).status == 503
+    sim.faults.gone_before_stored.clear()
+    forgive(sim)
+    for n, names in sim.files(EC).items():
+        assert [name for name in names if name.endswith("#d.data")] == before[n]
+    for headers in ({}, {"x-newest": "true"}):
+        assert sim("GET", "/a/c/o", headers).body == b"before"
+
+
+def test_one_node_less_than_all_may_be_gone_before_it_stored(sim):
+    sim.faults.gone_before_stored.add(node_port("object", nodes_of(sim)[0]))
+    assert put(sim).status == 201
+    assert sim("GET", "/a/c/o").body == BODY
+
+
 def test_a_node_that_is_late_confirms_all_the_same(sim, make_sim):
     nodes = nodes_of(sim)
     event = sim.faults.waits_for[node_port("object", nodes[0])] = green.Event()
@@ -288,10 +310,15 @@ def test_every_answer_is_read_or_closed(sim, headers, read_bytes, dying):
             if left <= 0:
                 break
     response.discard()
+    assert open_answers(sim) == []
+
+
+def open_answers(sim):
+    """Bodies of answers that are still open when everything else had its turn."""
     for _ in range(50):
         green.sleep(0)
     assert sim.transport.downloads
-    assert [d for d in sim.transport.downloads if not d.closed and d.length] == []
+    return [download for download in sim.transport.downloads if not download.closed and download.length]
 
 
 # --- reading through losses ---------------------------------------------------------------------------
@@ -423,6 +450,19 @@ def test_the_newest_upload_with_enough_archives_wins(sim):
     write_only(sim, nodes, b"old" * 700, 1)
     write_only(sim, nodes[:4], b"new" * 900, 2)
     assert sim("GET", "/a/c/o").body == b"new" * 900
+
+
+@pytest.mark.parametrize("headers", [{}, {"x-newest": "true"}, {"range": "bytes=0-9"}])
+@pytest.mark.parametrize(("old", "new"), [(5, 4), (5, 2), (5, 0), (2, 2), (0, 2)])
+def test_archives_of_other_uploads_are_closed(sim, headers, old, new):
+    nodes = nodes_of(sim)
+    write_only(sim, nodes[:old], b"old" * 700, 1)
+    write_only(sim, nodes[5 - new :], b"new" * 900, 2)
+    sim.transport.downloads.clear()
+    response = sim.open("/a/c/o", headers)
+    assert response.status in ((200, 206) if old > 3 or new > 3 else (503,))
+    response.discard()
+    assert open_answers(sim) == []
 
 
 @pytest.mark.parametrize("newest", [True, False])
@@ -568,6 +608,32 @@ def test_conditions_look_at_the_object_s_own_etag(sim, method, headers, status):
     if status != 200:
         assert found.body == b"" or status == 412
     assert found.headers.get("etag", etag) == etag
+
+
+@pytest.mark.parametrize(
+    ("method", "asked", "status", "ranges"),
+    [
+        ("GET", {"if-none-match": "*"}, 304, "bytes"),
+        ("HEAD", {"if-none-match": "*"}, 304, "bytes"),
+        ("GET", {"if-modified-since": "Wed, 01 Jan 2120 00:00:00 GMT"}, 304, "bytes"),
+        ("GET", {"if-match": '"other"'}, 412, None),
+        ("GET", {"if-unmodified-since": "Wed, 01 Jan 2020 00:00:00 GMT"}, 412, None),
+        ("GET", {"range": "bytes=9999-"}, 416, "bytes"),
+    ],
+)
+def test_answers_without_the_object_have_the_peer_s_headers(sim, method, asked, status, ranges):
+    put(sim, BODY, {"content-type": "text/plain", "x-object-meta-a": "b"})
+    found = sim(method, "/a/c/o", asked)
+    headers = found.headers
+    assert (found.status, headers.get("accept-ranges")) == (status, ranges)
+    assert (headers["etag"], headers["x-object-meta-a"]) == (md5(BODY).hexdigest(), "b")
+    assert headers["content-type"] == ("text/plain" if method == "HEAD" else "text/html; charset=UTF-8")
+    assert "last-modified" in headers and "x-timestamp" in headers
+    if status != 416:
+        assert headers.get("content-length", "0") == "0"
+    else:
+        assert headers["content-range"] == "bytes */5500"
+    assert not [name for name in headers if "sysmeta" in name]
 
 
 def test_conditions_may_look_at_another_etag_first(sim):

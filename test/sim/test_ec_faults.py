@@ -44,7 +44,7 @@ def mend(sim):
         faulty.clear()
     for faulty in (faults.answers, faults.dies_after, faults.stops_taking_after):
         faulty.clear()
-    sim.context.limiter._errors.clear()
+    sim.forgive()
 
 
 @pytest.mark.parametrize("seed", range(40))

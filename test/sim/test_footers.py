@@ -76,7 +76,7 @@ def test_the_share_of_a_missing_node_hears_of_it_too(sim):
         others = set(range(1, 7)) - {n}
         with sim.refusing("container", *others):
             assert json.loads(sim("GET", "/a/c?format=json").body)[0]["hash"] == "e"
-        sim.context.limiter._errors.clear()
+        sim.forgive()
 
 
 def test_a_node_that_takes_no_footers_is_passed_over(sim):

@@ -9,13 +9,14 @@ import itertools
 import os
 import time
 from collections import defaultdict
+from types import SimpleNamespace
 
 from swift import green
 from swift.account.server import AccountServer
 from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
 from swift.cluster.rings import Rings
-from swift.cluster.transport import BrokenOff, Reply, StreamReply, TransportError
+from swift.cluster.transport import BrokenOff, MalformedAnswer, Reply, StreamReply, TransportError
 from swift.container.server import ContainerServer
 from swift.http.body import BodyError, ClientDisconnected, FileBody
 from swift.http.request import Request
@@ -84,6 +85,10 @@ class Faults:
         self.takes_no_footers = set()
         #: Ports that are gone once the first stage of an upload was sent.
         self.gone_after_stage = set()
+        #: Ports that are gone once they were sent the footers, before they have stored anything.
+        self.gone_before_stored = set()
+        #: Ports that answer what is no HTTP.
+        self.malformed = set()
         #: Ports on whose way a byte of every upload is damaged.
         self.garbles = set()
         #: port → how often it still answers something before its connections break.
@@ -235,9 +240,14 @@ class _Exchange:
         self._finished += 1
         self._transport.faults.travel()
         self._upload.trailers = trailers or {}
-        self._upload.put(None)
+        if self._port in self._transport.faults.gone_before_stored:
+            self._upload.put(ClientDisconnected("gone"))
+        else:
+            self._upload.put(None)
 
     def wait_continue(self):
+        if self._finished and self._port in self._transport.faults.gone_before_stored:
+            raise TransportError("the node is gone")
         headers = self._upload.signals.get(time.monotonic() + 10)
         self._transport.faults.travel()
         self._may_die()
@@ -255,6 +265,8 @@ class _Exchange:
                 raise TransportError("the node died")
 
     def reply(self):
+        if self._port in self._transport.faults.malformed:
+            raise MalformedAnswer("no HTTP")
         if self._final is None:
             if self._upload.length is not None:
                 self._upload.put(None)
@@ -303,7 +315,7 @@ class MemoryTransport:
         length = None if "transfer-encoding" in headers else int(headers.get("content-length", 0))
         upload = _Upload(length)
         if body:
-            upload.put(body)
+            upload.put(bytes([body[0] ^ 1, *body[1:]]) if port in self.faults.garbles else body)
         heard = dict(headers)
         if port in self.faults.takes_no_footers:
             heard.pop(etagtrailer.OFFER, None)
@@ -484,6 +496,27 @@ class SimCluster:
         finally:
             for n in numbers:
                 del self.faults.answers[node_port(kind, n)]
+
+    @staticmethod
+    def _device(kind, n):
+        return SimpleNamespace(key=f"10.0.0.1:{node_port(kind, n)}/sdb{n}")
+
+    def avoid(self, kind, *numbers, slow=False):
+        """The proxy avoids these nodes from now on, as after a 507 or many timeouts."""
+        for n in numbers:
+            if slow:
+                while not self.context.limiter.is_limited(self._device(kind, n)):
+                    self.context.limiter.failed(self._device(kind, n), slow=True)
+            else:
+                self.context.limiter.limit(self._device(kind, n))
+
+    def avoided(self, kind):
+        """Numbers of the nodes that the proxy avoids."""
+        return {n for n in range(1, NODES + 1) if self.context.limiter.is_limited(self._device(kind, n))}
+
+    def forgive(self):
+        """The proxy forgets every error of nodes."""
+        self.context.limiter._records.clear()
 
     def counts(self):
         """Requests per (kind, method)."""

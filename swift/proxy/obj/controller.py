@@ -12,7 +12,7 @@ from swift.cluster.quorum import best_status, fill_missing
 from swift.gateway.info import ContainerInfo, container_info
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
-from swift.http.response import TEXT, Response, error_response
+from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_metadata
 from swift.proxy.backend import backend_headers
 from swift.proxy.context import ProxyContext
@@ -57,7 +57,7 @@ class ObjectController(Controller):
     def _container(self, request: Request, path: EntityPath) -> ContainerInfo:
         prefix = self.context.limits.auto_create_account_prefix
         skip_pct = self.context.settings.container_existence_skip_cache_pct
-        return container_info(
+        info = container_info(
             request,
             self._forward,
             path.account,
@@ -65,6 +65,10 @@ class ObjectController(Controller):
             internal_prefix=prefix,
             skip_pct=skip_pct,
         )
+        if info.status >= 500:
+            # Nobody knows whether it exists, whose it is and which policy it has.
+            raise HTTPError(503)
+        return info
 
     # reading
 
@@ -154,10 +158,11 @@ class ObjectController(Controller):
         missing = sum(1 for a in answers if a.status == 404)
         if 0 < accepted < need and missing:
             primaries = {node.id for node in target.view.primaries(target.part)}
-            for node in target.view.handoffs(target.part):
+            # Sorting is stable: in ring order, those to be avoided last.
+            for node in sorted(target.view.handoffs(target.part), key=self.context.limiter.is_limited):
                 if not missing or accepted >= need:
                     break
-                if node.id in primaries or self.context.limiter.is_limited(node):
+                if node.id in primaries:
                     continue
                 missing -= 1
                 answer = self.backends.small(node, target.part, "POST", target.path, attempts[-1])
@@ -183,9 +188,7 @@ class ObjectController(Controller):
             return error_response(404)
         target = locate(self.context, request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
-        nodes, count = self.context.planner(target.policy.index).for_delete(
-            target.view, target.part, self.kind
-        )
+        nodes, count = self.context.planner(target.policy.index).for_delete(target.view, target.part)
         attempts = write_attempts(self.context, headers, target, count)
         answers, need = self.write_answers(
             target.view,
@@ -197,6 +200,9 @@ class ObjectController(Controller):
             request=request,
         )
         response = best_response(answers, len(attempts), need, {404: 204})
+        if response.status == 404 and not _nobody_had_it(answers, len(target.view.primaries(target.part))):
+            # Tombstones are on handoffs, but whether there was an object nobody could tell.
+            return _with_policy(error_response(503), target)
         if response.status == 204:
             # A node that never had the object has left a tombstone, and told its share.
             orphans = orphans_of(attempts, answers, accepted=(204, 404))
@@ -206,6 +212,12 @@ class ObjectController(Controller):
     def _pass_sync_key(self, request: Request, info: ContainerInfo) -> None:
         if info.sync_key:
             request.env["swift_sync_key"] = info.sync_key
+
+
+def _nobody_had_it(answers: list[Answer], primaries: int) -> bool:
+    """Whether a majority of the primaries says so: handoffs seldom have an object in the first place."""
+    absent = sum(1 for a in answers if a.status == 404 and a.node is not None and a.node.index is not None)
+    return 2 * absent > primaries
 
 
 def _with_policy(response: Response, target: ObjectTarget) -> Response:

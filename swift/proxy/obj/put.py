@@ -18,7 +18,6 @@ from swift import green
 from swift.base.etag import unquote_etag
 from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
-from swift.cluster.quorum import quorum_size
 from swift.cluster.transport import TransportError
 from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
 from swift.http.headers import HeaderMap
@@ -30,7 +29,7 @@ from swift.proxy.controller import Controller
 from swift.proxy.obj.documents import Documents, footers_of, wants_footers
 from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
 from swift.proxy.obj.phases import confirm
-from swift.proxy.obj.sinks import PIECE_BYTES, Pump, Sink, stream_headers
+from swift.proxy.obj.sinks import PIECE_BYTES, Pump, Sink, open_all, stream_headers
 from swift.proxy.obj.staged import StagedSink, open_sink, spread
 from swift.proxy.obj.target import ObjectTarget
 from swift.proxy.results import put_response, refused_early
@@ -121,14 +120,14 @@ class Uploader:
             attempts,
             nodes=self._nodes(target),
             body=body,
-            quorum=quorum_size(len(attempts)),
+            quorum=target.quorum,
             request=request,
         )
         return Outcome(need, len(body), answers=answers)
 
     def _nodes(self, target: ObjectTarget) -> NodeIterator:
         planner = self._context.planner(target.policy.index)
-        return planner.for_write(target.view, target.part, "object")
+        return planner.for_put(target.view, target.part)
 
     # a streamed body
 
@@ -139,9 +138,9 @@ class Uploader:
         attempts: list[HeaderMap],
         documents: Documents | None,
     ) -> Outcome:
-        outcome = Outcome(quorum_size(len(attempts)))
+        outcome = Outcome(target.quorum)
         nodes = self._nodes(target)
-        opened = green.gather([partial(self._open, nodes, target, documents, h) for h in attempts])
+        opened = open_all(partial(self._open, nodes, target, documents), attempts, nodes, outcome.need)
         sinks = [sink for sink in opened if isinstance(sink, Sink)]
         outcome.early = [answer for answer in opened if isinstance(answer, Answer)]
         try:
@@ -159,12 +158,13 @@ class Uploader:
         self, request: Request, target: ObjectTarget, attempts: list[HeaderMap], documents: Documents
     ) -> Outcome:
         """Like ``_put_stream``, to nodes that promise the object to one writer."""
-        outcome = Outcome(quorum_size(len(attempts)))
+        outcome = Outcome(target.quorum)
         framing = documents.headers(request.body.length)
         for headers in attempts:
             headers.update(framing)
-        opener = partial(open_sink, self._backends, self._nodes(target), target, documents)
-        opened = green.gather([partial(opener, headers) for headers in attempts])
+        nodes = self._nodes(target)
+        opener = partial(open_sink, self._backends, nodes, target, documents)
+        opened = open_all(opener, attempts, nodes, outcome.need)
         sinks = [sink for sink in opened if isinstance(sink, StagedSink)]
         outcome.early = [answer for answer in opened if isinstance(answer, Answer)]
         try:
@@ -212,7 +212,7 @@ class Uploader:
             try:
                 early = exchange.wait_continue()
             except TransportError as error:
-                self._backends.failed(node, str(error), headers)
+                self._backends.failed(node, error, headers)
                 continue
             if early is None:
                 if documents is None or documents.understood(exchange.continue_headers):

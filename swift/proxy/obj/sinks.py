@@ -7,13 +7,16 @@ the upload ends. The MD5 is computed here, in a thread beside the sending, for t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from hashlib import md5
-from typing import Any
+from typing import Any, TypeVar
 
+from swift import green
 from swift.base.checksum import ChunkSums, chunk_size_for
 from swift.cluster.fanout import Answer
+from swift.cluster.placement import NodeIterator
 from swift.cluster.transport import Exchange, TransportError
-from swift.green import spawn
 from swift.http.body import RequestBody, read_into
 from swift.http.headers import HeaderMap
 from swift.http.response import TEXT, HTTPError
@@ -29,6 +32,27 @@ PIECE_BYTES = 512 << 10
 KEPT_PIECES = 4
 #: Smaller pieces are hashed on the event loop: handing them to a thread would cost more.
 THREAD_BYTES = 128 << 10
+
+
+T = TypeVar("T")
+
+
+def open_all(
+    open_one: Callable[[HeaderMap], T | None], attempts: Sequence[HeaderMap], nodes: NodeIterator, need: int
+) -> list[T | None]:
+    """Open a node for every attempt at once; None where none is left.
+
+    Avoided nodes are asked only when fewer than ``need`` were found otherwise.
+    """
+    nodes.asks_avoided = False
+    opened = green.gather([partial(open_one, headers) for headers in attempts])
+    missing = [i for i, found in enumerate(opened) if found is None]
+    if len(opened) - len(missing) < need:
+        nodes.asks_avoided = True
+        late = green.gather([partial(open_one, attempts[i]) for i in missing])
+        for i, found in zip(missing, late, strict=True):
+            opened[i] = found
+    return opened
 
 
 def stream_headers(length: int | None) -> HeaderMap:
@@ -68,7 +92,7 @@ class Sink:
             self.exchange.send(piece)
         except TransportError as error:
             self.alive = False
-            backends.failed(self.node, str(error), self.headers)
+            backends.failed(self.node, error, self.headers)
 
     def finish(self, trailers: HeaderMap, backends: Backends) -> None:
         """End the body."""
@@ -78,7 +102,7 @@ class Sink:
             self.exchange.finish(trailers if self.trusts else None)
         except TransportError as error:
             self.alive = False
-            backends.failed(self.node, str(error), self.headers)
+            backends.failed(self.node, error, self.headers)
 
     def answer(self, backends: Backends) -> Answer | None:
         """The node's final answer, None when it fails."""
@@ -158,4 +182,4 @@ class Pump:
         if len(piece) < THREAD_BYTES:
             digests.update(piece)
             return None
-        return spawn(self._threads.call, digests.update, piece)
+        return green.spawn(self._threads.call, digests.update, piece)

@@ -62,7 +62,7 @@ class StagedSink:
 
     def _failed(self, error: TransportError) -> None:
         self.alive = False
-        self._backends.failed(self.node, str(error), self.headers)
+        self._backends.failed(self.node, error, self.headers)
 
     def send(self, *pieces: bytes) -> None:
         """Send body bytes."""
@@ -138,7 +138,7 @@ def open_sink(
         try:
             early = exchange.wait_continue()
         except TransportError as error:
-            backends.failed(node, str(error), headers)
+            backends.failed(node, error, headers)
             continue
         if early is None:
             if documents.understood(exchange.continue_headers):

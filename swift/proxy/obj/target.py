@@ -26,10 +26,8 @@ class ObjectTarget:
     view: RingView
     part: int
 
-    @property
-    def quorum(self) -> int:
-        """Object servers that must acknowledge a write."""
-        return self.policy.quorum(len(self.view.primaries(self.part)))
+    #: Object servers that must acknowledge a write.
+    quorum: int
 
     @property
     def majority(self) -> int:
@@ -38,16 +36,15 @@ class ObjectTarget:
 
 
 def locate(context: ProxyContext, request: Request, path: EntityPath, info: ContainerInfo) -> ObjectTarget:
-    """The target of a request; 503 for a container that cannot be asked or an unknown policy."""
-    if info.status >= 500:
-        raise HTTPError(503)
+    """The target of a request; 503 for an unknown policy."""
     header = request.headers.get("x-backend-storage-policy-index")
     policy = context.policies.of_header(header) if header else context.policies.get(info.policy_index)
     if policy is None:
         raise HTTPError(503, "Unknown storage policy")
     view = context.rings.object(policy).view()
     part = view.partition_of(context.hasher.digest(path.account, path.container, path.obj))
-    return ObjectTarget(path, info, policy, view, part)
+    quorum = context.object_quorum(policy, len(view.primaries(part)))
+    return ObjectTarget(path, info, policy, view, part, quorum)
 
 
 def write_attempts(
@@ -63,13 +60,15 @@ def write_attempts(
     headers["x-backend-storage-policy-index"] = str(target.policy.index)
     if target.view.next_part_power is not None:
         headers["x-backend-next-part-power"] = str(target.view.next_part_power)
+    container_nodes = containers.primaries(part)
     attempts = spread_updates(
         headers,
         object_count=count or len(target.view.primaries(target.part)),
         object_quorum=target.quorum,
         object_nodes=target.view.primaries(target.part),
         container_part=part,
-        container_nodes=containers.primaries(part),
+        container_nodes=container_nodes,
+        container_quorum=context.write_quorum(len(container_nodes)),
         db_state=target.container.sharding_state,
     )
     mark_queue_cleaners(attempts)

@@ -19,6 +19,7 @@ def spread_updates(
     object_count: int,
     object_quorum: int,
     object_nodes: Sequence[Node],
+    container_quorum: int,
     container_part: int,
     container_nodes: Sequence[Node],
     db_state: str,
@@ -30,7 +31,7 @@ def spread_updates(
     container_nodes = in_pairs(object_nodes, container_nodes)
     attempts = [dict(headers) for _ in range(object_count)]
     shares: list[list[Node]] = [[] for _ in range(object_count)]
-    updates = container_update_count(len(container_nodes), object_count, object_quorum)
+    updates = container_update_count(len(container_nodes), container_quorum, object_count, object_quorum)
     for i in range(updates):
         shares[i % object_count].append(container_nodes[i % len(container_nodes)])
     for attempt, share in zip(attempts, shares, strict=True):

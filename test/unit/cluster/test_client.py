@@ -1,13 +1,16 @@
 """The pooled client against a scripted server: reuse, stale connections, broken answers."""
 
+import itertools
 import os
+import socket
+import threading
 import time
 
 import pytest
 
 from swift import green
 from swift.cluster.client import HttpTransport
-from swift.cluster.transport import BrokenOff, TransportError
+from swift.cluster.transport import BrokenOff, MalformedAnswer, TimedOut, TransportError
 from swift.http.body import BodyError
 from swift.telemetry.metrics import Registry
 from swift.wire.chunked import ChunkDecoder
@@ -139,6 +142,48 @@ def test_an_upload_that_expects_100_continue_survives_a_stale_connection_too(tra
     assert exchange.reply().status == 200
 
 
+class ThreadedServer:
+    """Says on which of its connections a request came; has nothing to do with this process's event loop."""
+
+    def __init__(self):
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        for number in itertools.count(1):
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._converse, args=(sock, number), daemon=True).start()
+
+    @staticmethod
+    def _converse(sock, number):
+        with sock:
+            while sock.recv(65536):
+                sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n%d" % number)
+
+    def close(self):
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+def test_a_connection_is_never_shared_with_a_forked_process(transport):
+    server = ThreadedServer()
+    assert ask(transport, server).body == b"1"
+    pid = os.fork()
+    if pid == 0:
+        number = 0
+        try:
+            number = int(ask(transport, server).body)
+        finally:
+            os._exit(number)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 2
+    assert ask(transport, server).body == b"1"
+    server.close()
+
+
 def test_a_fresh_connection_that_dies_is_an_error_not_a_second_try(transport, make_server):
     server = make_server(lambda wire, head, number: False)
     with pytest.raises(TransportError, match="closed before an answer"):
@@ -264,14 +309,14 @@ def test_a_large_body_streams_and_its_connection_is_reused_only_when_it_was_read
 def test_a_silent_server_is_an_error_after_the_timeout(transport, make_server):
     server = make_server(lambda wire, head, number: green.sleep(2))
     started = time.monotonic()
-    with pytest.raises(TransportError, match="timeout"):
+    with pytest.raises(TimedOut, match="timeout"):
         ask(transport, server, timeout_s=0.2)
     assert time.monotonic() - started < 1.5
 
 
 def test_garbage_instead_of_an_answer_is_an_error(transport, make_server):
     server = make_server(lambda wire, head, number: wire.send(b"nonsense\r\n\r\n"))
-    with pytest.raises(TransportError, match="malformed answer"):
+    with pytest.raises(MalformedAnswer, match="malformed answer"):
         ask(transport, server)
 
 

@@ -47,29 +47,98 @@ def limiter(clock):
 # --- error limiting -----------------------------------------------------------------------------------
 
 
-def test_a_node_is_limited_after_more_errors_than_allowed_and_for_the_interval(clock, limiter):
+def wear_out(limiter, bad):
+    """As many errors as make a node avoided."""
+    return [limiter.failed(bad) for _ in range(4)]
+
+
+def test_more_errors_than_allowed_make_a_node_avoided(limiter):
     bad = node(1)
-    assert [limiter.failed(bad) for _ in range(4)] == [False, False, False, True]
+    assert wear_out(limiter, bad) == [False, False, False, True]
     assert limiter.is_limited(bad)
-    clock.advance(59)
-    assert limiter.is_limited(bad)
-    clock.advance(1)
-    assert not limiter.is_limited(bad)
-    assert not limiter.failed(bad), "everything before is forgotten"
+    assert not limiter.admits(bad)
+    assert limiter.admits(node(2))
 
 
-def test_the_interval_runs_from_the_last_error(clock, limiter):
+def test_errors_are_forgotten_when_none_follows_for_the_interval(clock, limiter):
     bad = node(1)
     for _ in range(4):
         limiter.failed(bad)
         clock.advance(50)
     assert limiter.is_limited(bad)
+    good = node(2)
+    for _ in range(9):
+        assert not limiter.failed(good)
+        clock.advance(60)
 
 
-def test_507_limits_at_once_and_only_that_device(limiter):
+def test_one_request_at_a_time_probes_an_avoided_node_and_waits_twice_as_long_each_time(clock, limiter):
+    bad = node(1)
+    wear_out(limiter, bad)
+    pauses = []
+    for _ in range(9):
+        pause = 0.0
+        while not limiter.admits(bad):
+            clock.advance(0.5)
+            pause += 0.5
+        pauses.append(pause)
+        assert not limiter.admits(bad), "the others wait for the probe's outcome"
+        assert not limiter.failed(bad)
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+def test_requests_that_come_to_an_avoided_node_as_their_last_resort_put_no_probe_off(clock, limiter):
+    bad = node(1)
+    wear_out(limiter, bad)
+    for _ in range(20):
+        limiter.failed(bad)
+    clock.advance(1)
+    assert limiter.admits(bad)
+
+
+def test_a_probe_that_nobody_hears_of_again_is_followed_by_another(clock, limiter):
+    bad = node(1)
+    wear_out(limiter, bad)
+    clock.advance(1)
+    assert limiter.admits(bad)
+    clock.advance(1)
+    assert limiter.admits(bad)
+
+
+def test_one_success_ends_avoidance_and_forgets_the_errors(clock, limiter):
+    bad = node(1)
+    wear_out(limiter, bad)
+    limiter.succeeded(bad)
+    assert not limiter.is_limited(bad)
+    assert wear_out(limiter, bad) == [False, False, False, True]
+    limiter.limit(bad)
+    limiter.succeeded(bad)
+    assert limiter.admits(bad)
+
+
+def test_successes_between_errors_do_not_make_a_failing_node_a_good_one(limiter):
+    bad = node(1)
+    for _ in range(3):
+        limiter.failed(bad)
+        limiter.succeeded(bad)
+    assert limiter.failed(bad)
+
+
+def test_507_makes_a_device_avoided_at_once_and_for_the_whole_interval(clock, limiter):
     limiter.limit(node(1))
     assert limiter.is_limited(node(1))
     assert not limiter.is_limited(node(2))
+    clock.advance(59.9)
+    assert not limiter.admits(node(1))
+    clock.advance(0.1)
+    assert limiter.admits(node(1))
+
+
+def test_an_interval_of_nothing_avoids_nobody(clock):
+    limiter = ErrorLimiter(clock, limit=0, interval_s=0)
+    limiter.failed(node(1))
+    limiter.limit(node(2))
+    assert limiter.admits(node(1)) and limiter.admits(node(2))
 
 
 # --- iterating ----------------------------------------------------------------------------------------
@@ -80,11 +149,61 @@ def test_primaries_come_first_then_handoffs_up_to_the_count(limiter):
     assert ids(found) == [1, 2, 3, 4, 5, 6]
 
 
-def test_limited_nodes_are_skipped_and_do_not_count(limiter):
+def test_avoided_nodes_come_last_and_do_not_count(limiter):
     for n in (2, 4):
         limiter.limit(node(n))
     found = NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6, 7)), limiter, 4)
-    assert ids(found) == [1, 3, 5, 6]
+    assert ids(found) == [1, 3, 5, 6, 2, 4]
+
+
+def test_when_all_nodes_are_avoided_all_are_there(limiter):
+    for n in range(1, 7):
+        limiter.limit(node(n))
+    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6)), limiter, 6)) == [1, 2, 3, 4, 5, 6]
+
+
+def test_of_avoided_handoffs_only_those_are_asked_that_would_have_been(limiter):
+    for n in range(4, 100):
+        limiter.limit(node(n))
+    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(*range(4, 100))), limiter, 5)) == [1, 2, 3, 4, 5]
+
+
+def test_avoided_nodes_can_be_left_out_and_asked_after_all(limiter):
+    limiter.limit(node(2))
+    found = NodeIterator(nodes(1, 2, 3), iter(nodes(4)), limiter, 6)
+    found.asks_avoided = False
+    assert ids(found) == [1, 3, 4]
+    found.asks_avoided = True
+    assert ids(found) == [2]
+
+
+def test_avoided_nodes_that_may_cost_a_timeout_can_be_left_out(limiter):
+    for _ in range(4):
+        limiter.failed(node(1), slow=True)
+    limiter.limit(node(2))
+    found = NodeIterator(nodes(1, 2, 3), iter(nodes(4)), limiter, 6)
+    found.asks_slow = False
+    assert ids(found) == [3, 4, 2]
+    found.asks_slow = True
+    assert ids(found) == [1]
+
+
+def test_a_node_is_slow_as_long_as_its_last_error_was_a_timeout(limiter):
+    limiter.failed(node(1), slow=True)
+    assert limiter.is_slow(node(1))
+    limiter.failed(node(1))
+    assert not limiter.is_slow(node(1))
+    limiter.failed(node(1), slow=True)
+    limiter.limit(node(1))
+    assert not limiter.is_slow(node(1))
+    assert not limiter.is_slow(node(2))
+
+
+def test_a_node_whose_probe_is_due_is_in_its_place(clock, limiter):
+    wear_out(limiter, node(1))
+    clock.advance(1)
+    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(4)), limiter, 3)) == [1, 2, 3, 4]
+    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(4)), limiter, 3)) == [2, 3, 4, 1]
 
 
 def test_a_node_that_became_limited_while_it_was_used_does_not_count(limiter):
@@ -98,7 +217,12 @@ def test_handoffs_beyond_the_expected_are_reported_with_their_number(limiter):
     for n in (1, 2):
         limiter.limit(node(n))
     told = []
-    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6)), limiter, 4, told.append)) == [3, 4, 5, 6]
+    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6)), limiter, 4, told.append))[:4] == [
+        3,
+        4,
+        5,
+        6,
+    ]
     assert told == [1, 2]
 
 

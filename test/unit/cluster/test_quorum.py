@@ -9,13 +9,28 @@ from swift.cluster.quorum import (
     best_status,
     container_update_count,
     fill_missing,
-    quorum_size,
+    half,
+    majority,
 )
 
 
-@pytest.mark.parametrize(("count", "quorum"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (6, 3), (7, 4)])
-def test_quorum_sizes(count, quorum):
-    assert quorum_size(count) == quorum
+@pytest.mark.parametrize(
+    ("count", "least", "most"),
+    [(1, 1, 1), (2, 1, 2), (3, 2, 2), (4, 2, 3), (5, 3, 3), (6, 3, 4), (7, 4, 4), (8, 4, 5)],
+)
+def test_a_majority_is_more_than_half(count, least, most):
+    assert (half(count), majority(count)) == (least, most)
+
+
+def test_a_quorum_is_within_reach_as_long_as_enough_could_still_agree():
+    quorum = WriteQuorum(3, 2)
+    assert [quorum.within_reach(waiting) for waiting in range(4)] == [False, False, True, True]
+    quorum.add(201)
+    assert [quorum.within_reach(waiting) for waiting in range(3)] == [False, True, True]
+    quorum.add(404)
+    assert [quorum.within_reach(waiting) for waiting in range(2)] == [False, True]
+    quorum.add(201)
+    assert quorum.within_reach(0)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +62,7 @@ def test_a_delete_counts_404_as_204_only_when_needed(statuses, best):
 
 @given(st.lists(st.sampled_from([200, 201, 204, 304, 404, 409, 412, 500, 503, 507]), max_size=7))
 def test_the_best_answer_has_a_quorum_behind_it_and_does_not_depend_on_order(statuses):
-    need = quorum_size(len(statuses))
+    need = half(len(statuses))
     position = best_status(statuses, need)
     if position is not None:
         hundred = statuses[position] // 100
@@ -88,4 +103,13 @@ def test_missing_answers_count_as_503():
     [(3, 3, 2, 3), (3, 4, 2, 4), (3, 14, 11, 5), (3, 6, 5, 3), (4, 3, 2, 4), (3, 2, 1, 3)],
 )
 def test_container_update_counts(containers, objects, quorum, updates):
-    assert container_update_count(containers, objects, quorum) == updates
+    assert container_update_count(containers, half(containers), objects, quorum) == updates
+
+
+@pytest.mark.parametrize("containers", [2, 3, 4, 5])
+@pytest.mark.parametrize("objects", [2, 3, 4, 5, 14])
+def test_enough_rows_are_sent_whichever_majority_of_the_objects_answers(containers, objects):
+    need = majority(objects)
+    sent = container_update_count(containers, majority(containers), objects, need)
+    assert sent - (objects - need) >= majority(containers)
+    assert sent >= containers

@@ -54,9 +54,9 @@ def test_header_values(text, index):
 def test_erasure_codes_know_their_geometry():
     ec = parse(_0={"name": "gold", "default": "yes"}, _2=EC).get(2)
     assert (ec.ec.data, ec.ec.parity, ec.ec.segment_size, ec.ec.duplication) == (4, 2, 1048576, 1)
-    assert (ec.ec.replicas, ec.quorum(6)) == (6, 5)
+    assert (ec.ec.replicas, ec.ec.quorum) == (6, 5)
     double = parse(_0={"name": "gold", "default": "yes"}, _2={**EC, "ec_duplication_factor": "2"}).get(2)
-    assert (double.ec.replicas, double.quorum(12)) == (12, 10)
+    assert (double.ec.replicas, double.ec.quorum) == (12, 10)
 
 
 @pytest.mark.parametrize(
@@ -64,12 +64,7 @@ def test_erasure_codes_know_their_geometry():
 )
 def test_ec_quorums(data, parity, quorum):
     section = {**EC, "ec_num_data_fragments": data, "ec_num_parity_fragments": parity}
-    assert parse(_0={"name": "gold", "default": "yes"}, _1=section).get(1).quorum(99) == quorum
-
-
-@pytest.mark.parametrize(("replicas", "quorum"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)])
-def test_replication_quorums(replicas, quorum):
-    assert Policies.single().default.quorum(replicas) == quorum
+    assert parse(_0={"name": "gold", "default": "yes"}, _1=section).get(1).ec.quorum == quorum
 
 
 GOLD = {"name": "gold", "default": "yes"}

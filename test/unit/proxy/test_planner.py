@@ -32,7 +32,11 @@ def view(tmp_path_factory):
 
 
 def planner(**options):
-    context = ProxyContext(
+    return context_of(**options).planner()
+
+
+def context_of(**options):
+    return ProxyContext(
         settings=ProxySettings(log_handoffs=False, **options),
         rings=None,
         transport=None,
@@ -41,7 +45,6 @@ def planner(**options):
         hasher=PathHasher(b"", b"x"),
         telemetry=Telemetry(silent_log()),
     )
-    return context.planner()
 
 
 @pytest.mark.parametrize("part", range(8))
@@ -73,7 +76,7 @@ def test_deletions_also_go_to_local_handoffs(view, option, extra):
     if extra is None:
         extra = min(len(local), sum(1 for node in view.primaries(part) if node.region != 1))
     chosen = planner(write_affinity="r1", write_affinity_handoff_delete_count=option)
-    nodes, count = chosen.for_delete(view, part, "object")
+    nodes, count = chosen.for_delete(view, part)
     asked = [node.id for node in nodes]
     assert count == 8 + extra
     assert set(asked[:8]) == primaries
@@ -82,7 +85,7 @@ def test_deletions_also_go_to_local_handoffs(view, option, extra):
 
 
 def test_without_write_affinity_deletions_go_to_the_primaries(view):
-    nodes, count = planner().for_delete(view, 0, "object")
+    nodes, count = planner().for_delete(view, 0)
     assert (count, {n.id for n, _ in zip(nodes, range(8), strict=False)}) == (
         8,
         {n.id for n in view.primaries(0)},
@@ -93,5 +96,34 @@ def test_the_node_count_grows_by_the_handoffs(view):
     chosen = planner(
         write_affinity="r1", write_affinity_handoff_delete_count=1, request_node_count="1 * replicas"
     )
-    nodes, count = chosen.for_delete(view, 0, "object")
+    nodes, count = chosen.for_delete(view, 0)
     assert (count, len(list(nodes))) == (9, 9)
+
+
+def test_new_objects_go_to_local_nodes_first(view):
+    chosen = planner(write_affinity="r1", write_affinity_node_count="1 * replicas")
+    asked = [node.region for node in chosen.for_put(view, 0)]
+    local = sum(1 for node in [*view.primaries(0), *view.handoffs(0)] if node.region == 1)
+    assert asked[:8].count(1) == local
+    assert planner().for_put(view, 0).primary_count == 8
+
+
+@pytest.mark.parametrize("count", range(1, 9))
+def test_more_than_half_must_acknowledge_a_write_unless_half_is_a_quorum(count):
+    gold = Policy(0, "gold", is_default=True)
+    strict, loose = context_of(), context_of(half_is_quorum=True)
+    assert strict.write_quorum(count) == strict.object_quorum(gold, count) == count // 2 + 1
+    assert loose.write_quorum(count) == loose.object_quorum(gold, count) == (count + 1) // 2
+
+
+@pytest.mark.parametrize(
+    ("data", "parity", "copies", "strict", "loose"),
+    [(2, 1, 1, 3, 3), (4, 2, 1, 5, 5), (8, 4, 1, 9, 9), (2, 2, 2, 6, 6), (2, 4, 1, 4, 3), (1, 3, 1, 3, 2)],
+)
+def test_an_erasure_code_asks_for_one_archive_more_than_the_data_and_for_a_majority(
+    data, parity, copies, strict, loose
+):
+    policy = Policy(1, "ec", ec=ErasureCode("liberasurecode_rs_vand", data, parity, 1000, copies))
+    count = policy.ec.replicas
+    assert context_of().object_quorum(policy, count) == strict
+    assert context_of(half_is_quorum=True).object_quorum(policy, count) == loose

@@ -179,10 +179,13 @@ def test_heads_that_grow_too_long_are_refused_before_their_end():
         assert caught.value.status == status
 
 
-@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\0b"])
+@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nb", "a\rb"])
 def test_responses_cannot_smuggle_header_lines(value):
+    lines = response_head(200, "OK", {"x-a": value, "x-b": "c"}, "").split(b"\r\n")
+    assert [line.partition(b":")[0] for line in lines] == [b"HTTP/1.1 200 OK", b"X-A", b"X-B", b"", b""]
+    assert not any(b"\r" in line or b"\n" in line for line in lines)
     with pytest.raises(ValueError):
-        response_head(200, "OK", {"x-a": value}, "")
+        response_head(200, "OK", {f"x-a{value}": ""}, "")
     with pytest.raises(ValueError):
         response_head(200, f"OK{value}", {}, "")
 
@@ -219,3 +222,82 @@ def test_what_is_written_reads_back():
 def test_the_framing_of_answers(text, method, length, chunked, keep):
     parsed = parse_response_head(text, method)
     assert (parsed.length, parsed.chunked, parsed.keep_alive) == (length, chunked, keep)
+
+
+# --- odd lines ----------------------------------------------------------------------------------------
+
+ODD = [
+    (b"X-Object-Meta-\xc3\xbc", b"v"),
+    (b"X-Account-Meta-a b", b"v"),
+    (b"X-Container-Meta-a(b", b"v"),
+    (b"X-Remove-Container-Meta-a,b", b"v"),
+    (b"X-Object-Meta-a\x01b ", b"v"),
+    (b"X-Object-Meta-\0", b"\0"),
+    (b"X-Object-Meta-A", b"v\x01w"),
+    (b"X-Object-Meta-A", b"\x7f"),
+    (b"Content-Disposition", b"v\x0bw"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), ODD)
+def test_odd_metadata_is_taken_from_requests_and_answers_and_written_again(name, value):
+    key, text = name.lower().decode("latin-1"), value.decode("latin-1")
+    line = name + b": " + value
+    headers = parse(head(b"GET / HTTP/1.1", b"X-B: c", line, b"X-D: e")).headers
+    assert headers == {"host": "x", "x-b": "c", key: text, "x-d": "e"}
+    answer = parse_response_head(b"HTTP/1.1 200 OK\r\nX-B: c\r\n" + line + b"\r\n\r\n", "GET")
+    assert (answer.status, answer.headers) == (200, {"x-b": "c", key: text})
+    for written in (request_head("GET", "/", "x", {key: text}), response_head(200, "OK", {key: text}, "")):
+        assert b"\r\n" + name.title() + b": " + value + b"\r\n" in written
+
+
+def test_odd_names_that_are_no_metadata_are_ignored():
+    assert parse(head(b"GET / HTTP/1.1", b"x y: z", b"\xfc: z")).headers == {"host": "x"}
+
+
+def test_repeated_odd_lines_are_joined():
+    headers = parse(head(b"GET / HTTP/1.1", b"X-Object-Meta-a b: 1", b"x-object-meta-A B: 2")).headers
+    assert headers["x-object-meta-a b"] == "1, 2"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"Content-Length : 3",
+        b"Content-Length\x0b: 3",
+        b"\xffContent-Length: 3",
+        b"Transfer-Encoding\0: chunked",
+        b"Host : y",
+        b"Content-Length: 3\x01",
+        b"Transfer-Encoding: \x0bchunked",
+        b"Transfer-Encoding: chunked\x7f",
+        b"X-Object-Meta-A: v\nContent-Length: 3",
+        b"X-Object-Meta-A: v\rContent-Length: 3",
+        b"X-Object-Meta-a\rb: v",
+        b"X-Object-Meta-A: v\r\n folded",
+        b" X-Object-Meta-A: v",
+        b"X-Object-Meta-A B",
+        b": v",
+        b"X-A : v",
+        b"X-A: \0",
+    ],
+)
+def test_nothing_odd_is_taken_that_could_be_framing(line):
+    assert refusal(head(b"GET / HTTP/1.1", line)) == 400
+    assert refusal(head(b"GET / HTTP/1.1", b"X-Object-Meta-a b: c", line)) == 400
+
+
+def test_odd_lines_excuse_nothing_else():
+    odd = b"X-Object-Meta-a b: c"
+    assert refusal(head(b"GET / HTTP/1.1", odd, b"Content-Length: 3", b"Transfer-Encoding: chunked")) == 400
+    assert refusal(head(b"GET / HTTP/1.1", odd, b"Content-Length: x")) == 400
+    assert refusal(head(b"GET / HTTP/9.1", odd)) == 505
+    with pytest.raises(BadHead):
+        parse_response_head(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\nX-A B: c\r\n\r\n", "GET")
+
+
+def test_line_breaks_in_stored_values_become_spaces():
+    written = response_head(200, "OK", {"x-object-meta-a": "v\nContent-Length: 3\r\n w"}, "")
+    assert b"\r\nX-Object-Meta-A: v Content-Length: 3   w\r\n\r\n" in written
+    with pytest.raises(ValueError, match="line break"):
+        response_head(200, "OK\r\nx: y", {}, "")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from swift import green
 from swift.cluster.fanout import Answer
 from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
 from swift.http.headers import HeaderMap
@@ -23,6 +22,7 @@ from swift.proxy.obj.ec.scheme import Scheme, Schemes
 from swift.proxy.obj.ec.upload import ArchiveUpload
 from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
 from swift.proxy.obj.phases import confirm
+from swift.proxy.obj.sinks import open_all
 from swift.proxy.obj.staged import StagedSink, assign_indexes, open_sink
 from swift.proxy.obj.target import ObjectTarget
 from swift.proxy.results import put_response, refused_early
@@ -62,10 +62,9 @@ class ArchiveUploader:
         for headers in attempts:
             headers.pop("etag", None)
             headers.update(framing)
-        nodes = self._context.planner(target.policy.index).for_write(target.view, target.part, "object")
-        opened = green.gather(
-            [partial(open_sink, self._backends, nodes, target, documents, headers) for headers in attempts]
-        )
+        nodes = self._context.planner(target.policy.index).for_put(target.view, target.part)
+        opener = partial(open_sink, self._backends, nodes, target, documents)
+        opened = open_all(opener, attempts, nodes, target.quorum)
         sinks = [sink for sink in opened if isinstance(sink, StagedSink)]
         early = [answer for answer in opened if isinstance(answer, Answer)]
         upload = ArchiveUpload(request, scheme, documents, sinks, target.quorum, self._schemes.threads)

@@ -72,6 +72,8 @@ class ArchiveReader:
         found = search.find()
         response = search.failure() if found is None else source_response(found[0])
         object_headers(response.headers)
+        if response.status == 304:
+            response.headers["content-length"] = "0"
         return response
 
 
@@ -142,8 +144,9 @@ class _Get:
             self._request.headers, etag=self._condition_etag(facts), last_modified_s=_modified_s(facts)
         )
         if unmet is not None:
-            headers["content-type"] = kind if unmet == 304 else HTML
-            return Response(unmet, {**headers, "content-length": "0"})
+            if unmet == 412:
+                del headers["accept-ranges"]
+            return Response(unmet, {**headers, "content-type": HTML, "content-length": "0"})
         spans = [Span(0, length)]
         status = 200
         if ranges is not None and not self._ignores_ranges(facts):

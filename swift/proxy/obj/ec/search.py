@@ -11,16 +11,16 @@ import time
 from collections.abc import Iterable
 
 from swift import green
-from swift.base.timestamp import ZERO, Timestamp
+from swift.base.timestamp import Timestamp
 from swift.cluster.fanout import Answer
 from swift.cluster.fragmentsets import FragmentSet, FragmentSets, Holding
 from swift.cluster.placement import NodeIterator
-from swift.cluster.quorum import quorum_size
+from swift.cluster.quorum import half
 from swift.cluster.transport import StreamReply, TransportError
 from swift.http.response import Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.obj.ec.source import ArchiveRequest, ArchiveSource, holding_of
-from swift.proxy.results import best_response
+from swift.proxy.results import best_response, has_timestamp
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 
@@ -55,6 +55,8 @@ class FragmentSearch:
         self._asked = 0
         self._alternates_left = 2 * nodes.primary_count - need
         self._suppressible = min(settings.rebalance_missing_suppression_count, nodes.primary_count - 1)
+        #: Primaries that have nothing of the object.
+        self._absent = 0
         self._bad: list[Answer] = []
 
     # asking
@@ -80,6 +82,8 @@ class FragmentSearch:
                 wanted = max(self._sets.shortfall - len(self.unheard), 0 if useful else 1)
                 for _ in range(wanted):
                     self._launch()
+        # Whoever looks for another archive later has no choice.
+        self._nodes.asks_slow = True
         return self._choose()
 
     def _launch(self) -> bool:
@@ -132,15 +136,18 @@ class FragmentSearch:
     def _take_bad(self, reply: StreamReply, *, is_handoff: bool) -> None:
         """Remember an answer that may become the client's; the rules of proxy.md §10."""
         status = reply.status if reply.status >= 400 else 404
-        text = reply.headers.get("x-backend-timestamp")
-        stamp = Timestamp(text) if text else ZERO
-        if stamp > ZERO and status == 404:
-            self._sets.deleted_at(stamp)
+        known = has_timestamp(reply.headers)
+        if known and status == 404:
+            self._sets.deleted_at(Timestamp(reply.headers["x-backend-timestamp"]))
         try:
             body = b"".join(reply.body)
         except TransportError:
             body = b""
-        if not stamp > ZERO:
+        if status == 404 and not is_handoff:
+            self._absent += 1
+            # The others are too few for an object: no need of an avoided one that may only cost a timeout.
+            self._nodes.asks_slow = self._nodes.primary_count - self._absent >= self._need
+        if not known:
             if is_handoff and (status == 404 or status >= 500):
                 return
             if status == 404 and self._suppressible > 0:
@@ -185,7 +192,7 @@ class FragmentSearch:
         bad = [*self._bad]
         # Archives that were never committed are as good as none.
         bad += [Answer(404) for holding in self._sets.holdings()]
-        response = best_response(bad, len(bad), quorum_size(len(bad)))
+        response = best_response(bad, len(bad), half(len(bad)))
         return error_response(404) if response.status == 404 and not response.body else response
 
 

@@ -53,6 +53,7 @@ def test_no_container_node_is_left_out(objects, containers, count, quorum):
         object_count=count,
         object_quorum=min(count, quorum),
         object_nodes=objects,
+        container_quorum=min(len(containers), quorum),
         container_part=7,
         container_nodes=containers,
         db_state="unsharded",

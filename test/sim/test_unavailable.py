@@ -1,0 +1,132 @@
+"""What cannot be asked is 503: that handoffs never heard of something proves nothing."""
+
+import contextlib
+
+import pytest
+
+ALL = range(1, 7)
+
+
+@pytest.fixture(params=["replicated", "coded"])
+def sim(request, make_sim):
+    """A cluster with an object of either kind of policy."""
+    if request.param == "coded":
+        pytest.importorskip("pyeclib", reason="PyECLib is not installed")
+    cluster = make_sim(log_handoffs=False)
+    policy = {"x-storage-policy": "ec32"} if request.param == "coded" else {}
+    assert cluster("PUT", "/a/c", policy).status == 201
+    assert cluster("PUT", "/a/c/o", {}, b"body").status == 201
+    cluster.policy = 1 if policy else 0
+    cluster.cache.values.clear()
+    return cluster
+
+
+@contextlib.contextmanager
+def unavailable(sim, how, kind, *names):
+    """Nobody can ask the primaries of an entity."""
+    nodes = sim.primaries(kind, *names, policy=sim.policy)
+    with contextlib.ExitStack() as stack:
+        if how == "refused":
+            stack.enter_context(sim.refusing(kind, *nodes))
+        elif how == "avoided":
+            sim.avoid(kind, *nodes)
+            stack.enter_context(sim.refusing(kind, *nodes))
+        else:
+            stack.enter_context(sim.answering(kind, how, *nodes))
+        yield
+    sim.forgive()
+
+
+@pytest.fixture(params=["refused", "avoided", 500, 507])
+def how(request):
+    return request.param
+
+
+def statuses(sim, path, *methods):
+    """What two requests of each method are answered: once nodes are avoided things may look different."""
+    return {method: [sim(method, path).status for _ in range(2)] for method in methods}
+
+
+def all_503(*methods):
+    return {method: [503, 503] for method in methods}
+
+
+def test_objects(sim, how):
+    methods = ("GET", "HEAD", "POST")
+    with unavailable(sim, how, "object", "a", "c", "o"):
+        assert statuses(sim, "/a/c/o", *methods) == all_503(*methods)
+    assert sim("GET", "/a/c/o").body == b"body"
+
+
+@pytest.mark.parametrize("concurrent", [False, True])
+def test_objects_that_are_asked_for_of_several_nodes_at_once(make_sim, how, concurrent):
+    sim = make_sim(log_handoffs=False, concurrent_gets=concurrent, concurrency_timeout=0.01)
+    sim.policy = 0
+    sim("PUT", "/a/c")
+    sim("PUT", "/a/c/o", {}, b"body")
+    with unavailable(sim, how, "object", "a", "c", "o"):
+        assert statuses(sim, "/a/c/o", "GET") == all_503("GET")
+
+
+def test_containers(sim, how):
+    methods = ("GET", "HEAD", "POST", "DELETE")
+    with unavailable(sim, how, "container", "a", "c"):
+        assert statuses(sim, "/a/c", *methods) == all_503(*methods)
+    sim.cache.values.clear()
+    assert sim("HEAD", "/a/c").status == 204
+
+
+def test_objects_of_containers_that_cannot_be_asked(sim, how):
+    methods = ("GET", "HEAD", "PUT", "POST", "DELETE")
+    with unavailable(sim, how, "container", "a", "c"):
+        assert statuses(sim, "/a/c/o", *methods) == all_503(*methods)
+    sim.cache.values.clear()
+    assert sim("GET", "/a/c/o").body == b"body"
+
+
+def test_accounts_are_neither_empty_nor_new(sim, how):
+    methods = ("GET", "HEAD", "POST")
+    with unavailable(sim, how, "account", "a"):
+        assert statuses(sim, "/a", *methods) == all_503(*methods)
+        assert sorted(sim.root.glob("node*/sdb*/accounts/*/*/*/*.db")) == account_files(sim)
+    sim.cache.values.clear()
+    assert b"c" in sim("GET", "/a").body
+
+
+def account_files(sim):
+    nodes = sim.primaries("account", "a")
+    return sorted(path for n in nodes for path in sim.root.glob(f"node{n}/sdb*/accounts/*/*/*/*.db"))
+
+
+def test_what_is_in_accounts_that_cannot_be_asked(sim, how):
+    with unavailable(sim, how, "account", "a"):
+        for target in ("/a/c", "/a/c/o", "/a/new"):
+            for method in ("GET", "HEAD", "PUT", "POST", "DELETE"):
+                assert (method, target, sim(method, target).status) == (method, target, 503)
+        assert sorted(sim.root.glob("node*/sdb*/accounts/*/*/*/*.db")) == account_files(sim), "none is new"
+    sim.cache.values.clear()
+    assert sim("GET", "/a/c/o").body == b"body"
+
+
+def test_one_primary_that_knows_nothing_is_not_enough_for_404(sim):
+    primaries = sim.primaries("object", "a", "c", "gone", policy=sim.policy)
+    with sim.refusing("object", *primaries[1:]):
+        assert statuses(sim, "/a/c/gone", "GET", "HEAD", "DELETE") == all_503("GET", "HEAD", "DELETE")
+    sim.forgive()
+    sim.avoid("object", *primaries[1:])
+    assert sim("GET", "/a/c/gone").status == 404, "the avoided ones are asked after all"
+
+
+def test_a_handoff_that_saw_the_deletion_proves_it(make_sim):
+    sim = make_sim(log_handoffs=False)
+    sim.policy = 0
+    sim("PUT", "/a/c")
+    with unavailable(sim, "refused", "object", "a", "c", "o"):
+        sim("PUT", "/a/c/o", {}, b"body")
+        assert sim("DELETE", "/a/c/o").status == 204
+        assert sim("GET", "/a/c/o").status == 404
+
+
+def test_a_deletion_that_no_primary_hears_of_does_not_say_that_there_was_nothing(sim, how):
+    with unavailable(sim, how, "object", "a", "c", "o"):
+        assert sim("DELETE", "/a/c/o").status == 503
