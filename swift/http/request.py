@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qsl
 
-from swift.base.entity import NotUTF8, decode_path, split_path
+from swift.base.entity import NotUTF8, decode_path, decode_path_loosely, split_path
 from swift.base.timestamp import Timestamp
 from swift.http.body import BytesBody, RequestBody
 from swift.http.headers import HeaderMap
@@ -73,6 +73,11 @@ class Request:
     def path(self) -> str:
         """The decoded path; raises ``NotUTF8``."""
         return decode_path(self.raw_path)
+
+    @property
+    def loose_path(self) -> str:
+        """The decoded path with bytes that are not UTF-8 as surrogate escapes."""
+        return decode_path_loosely(self.raw_path)
 
     @property
     def path_qs(self) -> str:

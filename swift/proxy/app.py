@@ -89,7 +89,7 @@ class ProxyApp:
 
     def _route(self, request: Request) -> Response:
         self._prepare(request)
-        if request.raw_path == "/info":
+        if request.loose_path == "/info":
             return self._info.handle(request)
         path = self._entity(request)
         if isinstance(path, Response):

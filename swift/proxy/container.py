@@ -122,6 +122,9 @@ class ContainerController(Controller):
         if must_create and not self._is_internal(path.account):
             if not settings.account_autocreate:
                 raise HTTPError(404)
+            if account.status == 400:
+                # Its name alone is refused: nothing is made for it.
+                raise HTTPError(404)
             if account.status == 410 or not self._accounts.autocreate(request, path.account):
                 raise HTTPError(503)
             account = self._account(request, path.account)

@@ -21,7 +21,7 @@ from swift.http.acl import (
     parse_acl,
     referrer_allowed,
 )
-from swift.http.headers import HeaderMap
+from swift.http.headers import HeaderMap, wire_value
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
@@ -40,6 +40,10 @@ from swift.telemetry.telemetry import Telemetry
 
 ACL_HEADER = "x-account-access-control"
 ACL_SYSMETA = "x-account-sysmeta-core-access-control"
+
+
+#: Control characters, the quote and the backslash → percent-quoted.
+_UNSAFE_IN_REALM = {code: f"%{code:02X}" for code in (*range(32), 34, 92, 127)}
 
 
 class Tempauth(Filter):
@@ -72,7 +76,7 @@ class Tempauth(Filter):
         env = request.env
         if self._settings.allow_overrides and env.get("swift.authorize_override"):
             return self.forward(request)
-        if request.raw_path.startswith(self._auth_path):
+        if request.loose_path.startswith(self._auth_path):
             return self._give_token(request)
         token = request.headers.get("x-auth-token") or request.headers.get("x-storage-token")
         if token and token.startswith(self._prefixes[0]):
@@ -239,12 +243,16 @@ class Tempauth(Filter):
 
     def _give_token(self, request: Request) -> Response:
         if request.method != "GET":
-            return error_response(405, headers={"allow": "GET"})
-        shape = request.raw_path[len(self._auth_path) :].strip("/").split("/")
-        if shape in (["v1.0"], ["auth"]):
+            return error_response(405)
+        version, _, rest = request.loose_path[len(self._auth_path) :].partition("/")
+        owner, _, word = rest.partition("/")
+        if not version:
+            return error_response(404)
+        if version in ("v1.0", "auth"):
+            owner = ""
             account, name, key = _credentials(request.headers)
-        elif len(shape) == 3 and shape[0] == "v1" and shape[2] == "auth":
-            account, name, key = _credentials_for(unquote(shape[1]), request.headers)
+        elif version == "v1" and owner and word == "auth":
+            account, name, key = _credentials_for(owner, request.headers)
         else:
             return error_response(400)
         user = self._users.get((account or "", name or ""))
@@ -252,13 +260,21 @@ class Tempauth(Filter):
             user.key.encode("utf-8"), (key or "").encode("latin-1", "replace")
         ):
             self._statsd.increment(f"{self._metric}.token_denied")
-            return unauthorised(request, account or "unknown")
+            return unauthorised(request, self._realm_of(request, owner, account))
         try:
             return self._token_response(request, user)
         except MemcacheError as error:
             self._statsd.increment(f"{self._metric}.errors")
             self._log.error(str(error), txid=request.env.get("swift.trans_id"))
             return error_response(503)
+
+    @staticmethod
+    def _realm_of(request: Request, owner: str, account: str | None) -> str:
+        """What a failed log-in names: the account as the client wrote it."""
+        if owner or not account:
+            return wire_value(owner) or "unknown"
+        headers = request.headers
+        return (headers.get("x-auth-user") or headers.get("x-storage-user") or "").partition(":")[0]
 
     def _token_response(self, request: Request, user: User) -> Response:
         cache = request.env.get("swift.cache")
@@ -343,11 +359,17 @@ def _credentials_for(account: str, headers: HeaderMap) -> tuple[str | None, str 
 
 
 def unauthorised(request: Request, realm: str | None = None) -> Response:
-    """401 with the challenge of public-api.md §3: the account as realm, quoted."""
+    """401 with the challenge of public-api.md §3.
+
+    The realm is the account of the path, percent-quoted, or ``realm``, of which only what would end the
+    header's value is quoted.
+    """
     if realm is None:
-        parts = request.raw_path.split("/")
-        realm = parts[2] if len(parts) > 2 and parts[2] and parts[1] != "auth" else "unknown"
-    return error_response(401, headers={"www-authenticate": f'Swift realm="{quote(realm, safe="%")}"'})
+        account = request.loose_path.split("/")[2:3]
+        realm = quote(account[0], safe="", errors="surrogateescape") if account and account[0] else "unknown"
+    else:
+        realm = realm.translate(_UNSAFE_IN_REALM)
+    return error_response(401, headers={"www-authenticate": f'Swift realm="{realm}"'})
 
 
 def make_tempauth(app: Any, conf: Conf) -> Tempauth:

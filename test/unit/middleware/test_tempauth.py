@@ -125,8 +125,44 @@ def test_ways_to_log_in(bench, path, headers, status):
 
 
 def test_only_get_asks_for_a_token(bench):
-    answer = bench.ask("POST", "/auth/v1.0")
-    assert (answer.status, answer.headers["allow"]) == (405, "GET")
+    assert bench.ask("POST", "/auth/v1.0").status == 405
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/%61uth/v1%2E0", 200),
+        ("/auth%2Fv1.0", 200),
+        ("/auth/v1.0/anything", 200),
+        ("/auth/v1/te%73t/auth", 200),
+        ("/auth/", 404),
+        ("/auth//v1.0", 404),
+        ("/auth/v1/test/auth/", 400),
+        ("/auth/%ff", 400),
+    ],
+)
+def test_the_path_of_a_login_is_decoded_before_it_is_looked_at(bench, path, status):
+    assert bench.ask("GET", path, {"x-auth-user": "test:tester", "x-auth-key": "testing"}).status == status
+
+
+@pytest.mark.parametrize(
+    ("path", "user", "realm"),
+    [
+        ("/v1/%41UTH_t%20t/c", None, "AUTH_t%20t"),
+        ("/v1/AUTH_%C3%A9", None, "AUTH_%C3%A9"),
+        ("/v1/AUTH_a%22b%0D%0A", None, "AUTH_a%22b%0D%0A"),
+        ("/auth/v1.0", "te/s t%20:x", "te/s t%20"),
+        ("/auth/v1.0", 'a"b:x', "a%22b"),
+        ("/auth/v1.0", "t\xe9:x", "t\xe9"),
+        ("/auth/v1/t%20t/auth", "a:x", "t t"),
+        ("/auth/v1/a%0d%0ab%22c/auth", "a:x", "a%0D%0Ab%22c"),
+        ("/auth/v1.0", "nobody", "unknown"),
+    ],
+)
+def test_a_refusal_names_the_account_and_nothing_escapes_from_the_header(bench, path, user, realm):
+    headers = {"x-auth-user": user, "x-auth-key": "wrong"} if user else {}
+    answer = bench.ask("GET", path, headers)
+    assert (answer.status, answer.headers["www-authenticate"]) == (401, f'Swift realm="{realm}"')
 
 
 def test_users_may_live_elsewhere_and_have_any_name(bench):
