@@ -46,7 +46,6 @@ class HttpServer:
         max_clients: int = 1024,
         client_timeout_s: float = 60.0,
         keepalive_timeout_s: float = 60.0,
-        pages: dict[str, Handle] | None = None,
         tls: ssl.SSLContext | None = None,
     ):
         self._handle = handle
@@ -56,8 +55,6 @@ class HttpServer:
         self._keepalive_timeout_s = keepalive_timeout_s
         self._max_clients = max_clients
         self._places = green.Semaphore(max_clients)
-        #: Paths the server itself answers (metrics), before any filter.
-        self._pages = pages or {}
         self._tls = tls
         self._connections: set[Connection] = set()
         self._stopping = False
@@ -179,8 +176,7 @@ class HttpServer:
         request.received_at = time.time()
         if connection.is_tls:
             request.scheme = "https"
-        page = self._pages.get(head.raw_path) if self._pages else None
-        response = self._respond(page or self._handle, request)
+        response = self._respond(request)
         may_keep = head.keep_alive and not response.close_connection and not self._stopping
         # The rest of a refused upload is dropped when it is short, and only after the answer: the client
         # may send it slowly or not at all. Otherwise the connection ends.
@@ -195,9 +191,9 @@ class HttpServer:
         self._linger(connection)
         return False
 
-    def _respond(self, handle: Handle, request: Request) -> Response:
+    def _respond(self, request: Request) -> Response:
         try:
-            return handle(request)
+            return self._handle(request)
         except HTTPError as error:
             return error.response
         except BodyError as error:

@@ -90,18 +90,19 @@ def _write(path: Path, text: str, *, mode: int = 0o644) -> None:
     path.write_text(text)
 
 
-def _defaults(plan: Plan, port: int, workers: int) -> str:
+def _defaults(plan: Plan, port: int, metrics_port: int, workers: int) -> str:
     user = pwd.getpwuid(os.geteuid()).pw_name
     return (
         f"[DEFAULT]\nbind_ip = {plan.ip}\nbind_port = {port}\nworkers = {workers}\n"
         f"user = {user}\nswift_dir = {plan.etc}\n"
+        f"metrics_bind_ip = {plan.ip}\nmetrics_bind_port = {metrics_port}\n"
     )
 
 
 def _proxy_conf(plan: Plan) -> str:
     account, _, name = plan.user.partition(":")
     return (
-        _defaults(plan, plan.proxy_port, plan.proxy_workers)
+        _defaults(plan, plan.proxy_port, plan.metrics_port("proxy"), plan.proxy_workers)
         + f"""
 [pipeline:main]
 pipeline = {PIPELINE}
@@ -148,7 +149,7 @@ def _storage_conf(plan: Plan, kind: str, node: int) -> str:
     mount_check = "true" if plan.xfs else "false"
     daemons = [name for name, server in DAEMONS.items() if server == kind]
     return (
-        _defaults(plan, plan.port(kind, node), 0)
+        _defaults(plan, plan.port(kind, node), plan.metrics_port(kind, node), 0)
         + f"""devices = {plan.devices(node)}
 mount_check = {mount_check}
 recon_cache_path = {plan.recon(node)}
