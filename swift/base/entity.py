@@ -33,7 +33,7 @@ def decode_path(raw: str) -> str:
 
 
 def decode_path_loosely(raw: str) -> str:
-    """Like ``decode_path``, but bytes that are not UTF-8 become surrogate escapes: for comparing and showing."""
+    """``decode_path`` for comparing and showing: bytes that are not UTF-8 become surrogate escapes."""
     if "%" not in raw and raw.isascii():
         return raw
     return unquote_to_bytes(raw.encode("latin-1")).decode("utf-8", "surrogateescape")

@@ -29,7 +29,7 @@ DEFAULT_RECHECK_S = 60.0
 def _count(value: Any) -> int:
     try:
         return int(value or 0)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return 0
 
 
@@ -205,6 +205,31 @@ def _container_from_record(record: dict[str, Any]) -> ContainerInfo:
     )
 
 
+def _is_sound(record: Any) -> bool:
+    """Whether what a cache gave has the shape of a record: other things are read as a miss.
+
+    Keys may be missing. Counts of a strange type count as zero.
+    """
+    if not isinstance(record, dict) or not isinstance(record.get("status"), int):
+        return False
+    for name in _TEXTS:
+        if not isinstance(record.get(name), str | None):
+            return False
+    for name in ("meta", "sysmeta", "cors"):
+        values = record.get(name)
+        if values is None:
+            continue
+        if not isinstance(values, dict):
+            return False
+        for value in values.values():
+            if not isinstance(value, str) and (name != "cors" or value is not None):
+                return False
+    return True
+
+
+_TEXTS = ("read_acl", "write_acl", "sync_key", "versions", "sharding_state")
+
+
 # --- looking up -------------------------------------------------------------------------------------
 
 
@@ -245,9 +270,9 @@ def _cached(request: Request, key: str, skip_pct: float) -> dict[str, Any] | Non
         return None
     cache = request.env.get("swift.cache")
     record = cache.get(key) if cache is not None else None
-    if isinstance(record, dict):
+    if record is not None and _is_sound(record):
         request.env["swift.infocache"][key] = record
-        return record
+        return record  # type: ignore[no-any-return]
     return None
 
 

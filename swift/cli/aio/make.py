@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import pwd
+import secrets
 import shutil
 import subprocess
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 from swift.base.errors import ConfigError
@@ -134,7 +137,7 @@ use = egg:swift#listing_formats
 
 [filter:tempauth]
 use = egg:swift#tempauth
-user_{account}_{name} = {plan.key} .admin
+{_token_key()}user_{account}_{name} = {plan.key} .admin
 user_{account}_{name}3 = {plan.key}3
 user_{account}2_{name}2 = {plan.key}2 .admin
 user_admin_admin = admin .admin .reseller_admin
@@ -143,6 +146,14 @@ user_admin_admin = admin .admin .reseller_admin
 use = egg:swift#dlo
 """
     )
+
+
+def _token_key() -> str:
+    """Options for tokens that need no cache, so that it may go away at any time; none without the library."""
+    if find_spec("cryptography") is None:
+        return ""
+    key = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+    return f"active_fernet_key_id = aio\nfernet_key_aio = {key}\n"
 
 
 def _storage_conf(plan: Plan, kind: str, node: int) -> str:

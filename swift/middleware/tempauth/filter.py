@@ -20,6 +20,7 @@ from swift.http.acl import (
     parse_account_acl,
     parse_acl,
     referrer_allowed,
+    stored_account_acl,
 )
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.request import Request
@@ -42,6 +43,8 @@ ACL_HEADER = "x-account-access-control"
 ACL_SYSMETA = "x-account-sysmeta-core-access-control"
 
 
+#: When to come again while no cache server answers: they are tried again each second.
+RETRY_AFTER_S = 1
 #: Control characters, the quote and the backslash → percent-quoted.
 _UNSAFE_IN_REALM = {code: f"%{code:02X}" for code in (*range(32), 34, 92, 127)}
 
@@ -80,12 +83,15 @@ class Tempauth(Filter):
             return self._give_token(request)
         token = request.headers.get("x-auth-token") or request.headers.get("x-storage-token")
         if token and token.startswith(self._prefixes[0]):
-            groups = self._groups_of(request, token)
+            try:
+                groups = self._groups_of(request, token)
+                service = request.headers.get("x-service-token")
+                extra = self._groups_of(request, service) if service and groups is not None else None
+            except MemcacheError as error:
+                return self._cannot_tell(request, error)
             if groups is None:
                 self._statsd.increment(f"{self._metric}.unauthorized")
                 return unauthorised(request) if self._prefixes[0] else self._anonymous(request)
-            service = request.headers.get("x-service-token")
-            extra = self._groups_of(request, service) if service else None
             return self._identified(request, f"{groups},{extra}" if extra else groups)
         return self._anonymous(request)
 
@@ -132,11 +138,14 @@ class Tempauth(Filter):
             return None
         if cache is None:
             raise ConfigError("tempauth needs the cache filter before it in the pipeline")
-        entry = cache.get(f"{prefix}/token/{token}")
-        if not entry:
-            return None
-        expires, groups = entry
-        return str(groups) if expires > time.time() else None
+        entry = _entry_of(cache.get(f"{prefix}/token/{token}", raise_on_error=True))
+        return entry[1] if entry is not None and entry[0] > time.time() else None
+
+    def _cannot_tell(self, request: Request, error: MemcacheError) -> Response:
+        """No cache server answers: a good token must not be called a bad one."""
+        self._statsd.increment(f"{self._metric}.errors")
+        self._log.error(str(error), txid=request.env.get("swift.trans_id"))
+        return error_response(503, headers={"retry-after": str(RETRY_AFTER_S)})
 
     def _prefix_of(self, account: str) -> str | None:
         """The reseller prefix that an account begins with; the empty one matches what no other does."""
@@ -213,10 +222,9 @@ class Tempauth(Filter):
             return True
         return bool(mine & set(acls.get("read-only", ()))) and reading
 
-    def _account_acls(self, request: Request, account: str) -> dict[str, list[str]] | None:
+    def _account_acls(self, request: Request, account: str) -> dict[str, list[str]]:
         info = account_info(request, self.forward, account)
-        stored = info.sysmeta.get("core-access-control")
-        return parse_account_acl(stored) if stored else None
+        return stored_account_acl(info.sysmeta.get("core-access-control"))
 
     def _check_account_acl(self, request: Request, container: str | None) -> Response | None:
         """Validate a new account ACL and turn it into system metadata."""
@@ -264,9 +272,7 @@ class Tempauth(Filter):
         try:
             return self._token_response(request, user)
         except MemcacheError as error:
-            self._statsd.increment(f"{self._metric}.errors")
-            self._log.error(str(error), txid=request.env.get("swift.trans_id"))
-            return error_response(503)
+            return self._cannot_tell(request, error)
 
     @staticmethod
     def _realm_of(request: Request, owner: str, account: str | None) -> str:
@@ -302,14 +308,12 @@ class Tempauth(Filter):
         groups = self._groups_string(user)
         now = time.time()
         token, expires = cache.get(user_key, raise_on_error=True), 0.0
-        if token:
-            entry = cache.get(f"{prefix}/token/{token}", raise_on_error=True)
-            same = entry and sorted(str(entry[1]).split(",")) == sorted(groups.split(","))
-            if same and entry[0] > now:
+        if isinstance(token, str) and token:
+            entry = _entry_of(cache.get(f"{prefix}/token/{token}", raise_on_error=True))
+            same = entry is not None and sorted(entry[1].split(",")) == sorted(groups.split(","))
+            if entry is not None and same and entry[0] > now:
                 expires = entry[0]
-            else:
-                token = None
-        if not token:
+        if not expires:
             token, expires = f"{prefix}tk{uuid4().hex}", now + self._settings.token_life
             life = self._settings.token_life
             cache.set(f"{prefix}/token/{token}", [expires, groups], ttl_s=life, raise_on_error=True)
@@ -333,6 +337,16 @@ class Tempauth(Filter):
         host = f"{scheme}://{request.headers.get('host', 'localhost')}"
         url = user.url or f"$HOST/v1/{quote(self._prefixes[0] + user.account)}"
         return url.replace("$HOST", host)
+
+
+def _entry_of(value: Any) -> tuple[float, str] | None:
+    """(Unix second of its end, groups) of a token as it is cached; None for any other shape."""
+    if not isinstance(value, list) or len(value) != 2:
+        return None
+    expires, groups = value
+    if isinstance(expires, bool) or not isinstance(expires, int | float) or not isinstance(groups, str):
+        return None
+    return expires, groups
 
 
 def _account_of(request: Request) -> str | None:

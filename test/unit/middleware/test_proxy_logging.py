@@ -5,7 +5,7 @@ import re
 import pytest
 
 from swift.http.request import Request
-from swift.http.response import Response
+from swift.http.response import HTTPError, Response
 from swift.middleware.gatekeeper import Gatekeeper, GatekeeperSettings
 from swift.middleware.proxy_logging import ProxyLogging, ProxyLoggingSettings
 from swift.telemetry.log import silent_log
@@ -138,6 +138,15 @@ def test_a_client_that_vanishes_is_a_499_and_an_exception_a_500():
     with pytest.raises(RuntimeError):
         bench.ask()
     assert bench.fields()[6] == "500"
+
+
+def test_a_refusal_by_a_filter_is_logged_as_what_it_is():
+    def fail(_request):
+        raise HTTPError(400, "Invalid Accept header")
+
+    bench = Bench(fail)
+    assert bench.ask().status == 400
+    assert bench.fields()[6] == "400"
 
 
 def test_a_request_is_logged_once_and_sub_requests_with_their_source():

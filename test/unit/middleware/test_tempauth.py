@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from swift.cluster.memcache import MemcacheError
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.tempauth.filter import Tempauth
@@ -169,6 +170,43 @@ def test_users_may_live_elsewhere_and_have_any_name(bench):
     assert bench.login("far:away").headers["x-storage-url"] == "https://far.example/v1/AUTH_faraway"
     answer = bench.login("%C3%BC:%C3%BC", "uml")
     assert answer.headers["x-storage-url"] == "http://h:80/v1/AUTH_%C3%BC"
+
+
+class DeadCache:
+    """No server answers."""
+
+    def get(self, key, default=None, *, raise_on_error=False):
+        if raise_on_error:
+            raise MemcacheError("no memcached server answered a get")
+        return default
+
+    def set(self, key, value, *, ttl_s=0, raise_on_error=False):
+        if raise_on_error:
+            raise MemcacheError("no memcached server answered a set")
+
+
+def test_a_token_that_cannot_be_checked_is_not_called_a_bad_one(bench):
+    token = bench.token("test:tester")
+    for headers in ({"x-auth-token": token}, {"x-auth-token": token, "x-service-token": token}):
+        answer = bench.ask("GET", "/v1/AUTH_test", headers, {"swift.cache": DeadCache()})
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    login = {"x-auth-user": "test:tester", "x-auth-key": "testing"}
+    answer = bench.ask("GET", "/auth/v1.0", login, {"swift.cache": DeadCache()})
+    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    assert bench.ask("GET", "/v1/AUTH_test", {}, {"swift.cache": DeadCache()}).status == 401
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["text", 5, [], [1], [1, 2, 3], {"a": 1}, ["soon", "test"], [9e9, ["test"]], [9e9, None], [None, "test"]],
+)
+def test_a_token_of_a_strange_shape_in_the_cache_is_none(bench, value):
+    token = bench.token("test:tester")
+    bench.cache.values[f"AUTH_/token/{token}"] = value
+    assert bench.ask("GET", "/v1/AUTH_test", {"x-auth-token": token}).status == 401
+    assert bench.token("test:tester") != token
+    bench.cache.values["AUTH_/user/test:tester"] = value
+    assert bench.login("test:tester").status == 200
 
 
 # --- decisions ----------------------------------------------------------------------------------------
