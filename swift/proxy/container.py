@@ -70,7 +70,7 @@ class ContainerController(Controller):
             denied = _authorise(request)
             return denied or error_response(404)
         view, part = self._place(path)
-        response = self.read(request, path, view, part, listing_query(request))
+        response = self.read(request, path, view, part, listing_query(request, self.kind))
         settings = self.context.settings
         record = container_record(response.status, response.headers)
         key = container_key(path.account, str(path.container))

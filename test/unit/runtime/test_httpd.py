@@ -615,12 +615,6 @@ def test_a_response_header_with_a_line_break_is_never_sent(bench):
     assert bench.log.lines
 
 
-def test_the_servers_own_pages_are_answered_before_any_filter(make_bench):
-    bench = make_bench(pages={"/metrics": lambda request: Response(200, {}, b"page")})
-    assert bench.wire().ask("GET", "/metrics").body == b"page"
-    assert bench.requests == []
-
-
 # --- stopping -----------------------------------------------------------------------------------------
 
 
