@@ -30,6 +30,9 @@ def listing_query(request: Request, kind: str) -> str:
     except NotUTF8 as error:
         raise HTTPError(400, str(error), content_type=HTML if is_account else TEXT)
     params = dict(request.params)
+    if is_account:
+        # Accounts know no paths: whatever it says counts for nothing.
+        params.pop("path", None)
     if text:
         # Three times cheaper: nothing is encoded as JSON there, sent, decoded again and thrown away here.
         params["format"] = "plain"
