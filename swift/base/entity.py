@@ -39,6 +39,11 @@ def decode_path_loosely(raw: str) -> str:
     return unquote_to_bytes(raw.encode("latin-1")).decode("utf-8", "surrogateescape")
 
 
+def requoted_path(raw: str) -> str:
+    """A raw request path quoted in the one way of ``quote_path``, however its sender wrote it."""
+    return raw if _is_plain(raw) else quote_path(decode_path_loosely(raw))
+
+
 def quote_path(path: str) -> str:
     """Percent-quote decoded text for a URL, slashes kept."""
     return path if _is_plain(path) else quote(path, safe="/~", errors="surrogateescape")

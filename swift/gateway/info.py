@@ -21,6 +21,8 @@ from swift.policy.policies import Policies
 
 Forward = Callable[[Request], Response]
 
+#: In a request's environment: the policy of the object's container, once known, for the access line.
+LOGGED_POLICY = "swift.logged_policy"
 #: Negative answers (404, 410) are kept for this share of the positive time.
 NEGATIVE_SHARE = 0.1
 DEFAULT_RECHECK_S = 60.0
@@ -283,6 +285,7 @@ def _head(request: Request, forward: Forward, path: EntityPath, source: str) -> 
         "/v1" + quote_path(str(path)),
         headers={"x-backend-allow-reserved-names": "true"},
         source=request.env.get("swift.source") or source,
+        agent="Swift",
     )
     sub.headers.pop("origin", None)
     return drained(forward(preauthorise(sub)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qsl
 
-from swift.base.entity import NotUTF8, decode_path, decode_path_loosely, split_path
+from swift.base.entity import NotUTF8, decode_path, decode_path_loosely, requoted_path, split_path
 from swift.base.timestamp import Timestamp
 from swift.http.body import BytesBody, RequestBody
 from swift.http.headers import HeaderMap
@@ -120,8 +120,10 @@ class Request:
 
     @property
     def url(self) -> str:
-        """The full URL the client named, for Referer lines."""
-        return f"{self.scheme}://{self.headers.get('host', 'localhost')}{self.path_qs}"
+        """The full URL the client named, for Referer lines; its path quoted in our way."""
+        path = requoted_path(self.raw_path)
+        query = f"?{self.query}" if self.query else ""
+        return f"{self.scheme}://{self.headers.get('host', 'localhost')}{path}{query}"
 
     def __repr__(self) -> str:
         return f"<Request {self.method} {self.path_qs}>"

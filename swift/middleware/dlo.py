@@ -214,6 +214,7 @@ class _Source:
             self._request,
             "GET",
             f"{self._base}/{quote_path(segment.name)}",
+            query="multipart-manifest=get",
             source="DLO",
             agent="%(orig)s DLO MultipartGET",
         )

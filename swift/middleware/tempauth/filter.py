@@ -263,6 +263,9 @@ class Tempauth(Filter):
             account, name, key = _credentials_for(owner, request.headers)
         else:
             return error_response(400)
+        if account and name:
+            # The access line names who tried, whether it works or not.
+            request.env["swift.access_logging"] = {"user_id": f"{account}:{name}"}
         user = self._users.get((account or "", name or ""))
         if user is None or not hmac.compare_digest(
             user.key.encode("utf-8"), (key or "").encode("latin-1", "replace")
@@ -291,7 +294,6 @@ class Tempauth(Filter):
             return error_response(500, "tempauth needs the cache filter before it in the pipeline")
         else:
             token, life = self._remembered_token(cache, user)
-        request.env["swift.access_logging"] = {"user_id": f"{user.account}:{user.name}"}
         headers = {
             "x-auth-token": token,
             "x-storage-token": token,

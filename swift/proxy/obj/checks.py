@@ -18,7 +18,7 @@ from swift.http.validate import check_metadata
 class TypeGuesser:
     """Content types by file name extension; reads the system's files and ``<swift_dir>/mime.types`` once."""
 
-    def __init__(self, swift_dir: str, system_files: Sequence[str] = tuple(mimetypes.knownfiles)):
+    def __init__(self, swift_dir: str, system_files: Sequence[str] = tuple(map(str, mimetypes.knownfiles))):
         self._types = mimetypes.MimeTypes()
         for path in (*system_files, os.path.join(swift_dir, "mime.types")):
             if os.path.exists(path):

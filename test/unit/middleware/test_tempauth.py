@@ -96,6 +96,26 @@ def test_a_login_gives_a_token_and_says_where_to_go(bench):
     assert bench.cache.values["AUTH_/user/test:tester"] == token
 
 
+@pytest.mark.parametrize(
+    ("path", "user", "logged"),
+    [
+        ("/auth/v1.0", "test:tester", "test:tester"),
+        ("/auth/v1.0", "no:one", "no:one"),
+        ("/auth/v1/test/auth", "test:tester", "test:tester"),
+        ("/auth/v1.0", "nobody", None),
+    ],
+)
+def test_the_access_line_names_who_tried_to_log_in(bench, path, user, logged):
+    env = {}
+    for key in ("wrong", "testing"):
+        request = Request(
+            "GET", path, {"x-auth-user": user, "x-auth-key": key}, env={"swift.cache": bench.cache}
+        )
+        bench.auth.handle(request)
+        env = request.env.get("swift.access_logging") or {}
+        assert env.get("user_id") == logged
+
+
 def test_a_second_login_gives_the_same_token_until_it_ends(bench):
     first = bench.token("test:tester")
     assert bench.token("test:tester") == first
