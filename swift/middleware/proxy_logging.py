@@ -235,10 +235,19 @@ def _kind_of(raw_path: str) -> str:
     return "container" if len(parts) > 3 and parts[3] else "account"
 
 
-def make_proxy_logging(app: Any, conf: Conf) -> ProxyLogging:
-    """The filter; ``access_log_*`` options override ``log_*`` of its log lines."""
+def access_conf(conf: Conf) -> Conf:
+    """Where access lines go: ``access_log_*`` options override ``log_*``.
+
+    ``log_address`` alone does not move them away from the system's syslog socket: as with the peer.
+    """
     own = {k.removeprefix("access_"): v for k, v in conf.items() if k.startswith("access_log_")}
-    merged = {**conf, **{k: v for k, v in own.items() if k not in ("log_headers", "log_headers_only")}}
+    kept = {k: v for k, v in conf.items() if k != "log_address"}
+    return {**kept, **{k: v for k, v in own.items() if k not in ("log_headers", "log_headers_only")}}
+
+
+def make_proxy_logging(app: Any, conf: Conf) -> ProxyLogging:
+    """The filter of a configuration section."""
+    merged = access_conf(conf)
     telemetry = telemetry_of(merged, name="proxy-server")
     settings = parse_options(ProxyLoggingSettings, conf, "proxy-logging")
     return ProxyLogging(app, settings, access_log_of(merged, telemetry, name="proxy-server"), telemetry)

@@ -9,7 +9,7 @@ from swift.gateway.subrequest import make_subrequest
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.middleware.gatekeeper import Gatekeeper, GatekeeperSettings
-from swift.middleware.proxy_logging import ProxyLogging, ProxyLoggingSettings
+from swift.middleware.proxy_logging import ProxyLogging, ProxyLoggingSettings, access_conf
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 
@@ -166,6 +166,21 @@ def test_the_policy_of_the_container_is_named_when_the_answer_does_not():
     bench = Bench(denied)
     bench.ask()
     assert bench.fields()[20] == "3"
+
+
+def test_access_lines_have_options_of_their_own_and_stay_at_the_syslog_socket():
+    conf = {
+        "log_address": "/s1",
+        "log_facility": "LOG_LOCAL2",
+        "log_name": "proxy",
+        "access_log_headers": "yes",
+    }
+    assert "log_address" not in access_conf(conf)
+    assert access_conf(conf)["log_facility"] == "LOG_LOCAL2"
+    own = {"access_log_address": "/s2", "access_log_facility": "LOG_LOCAL3", "access_log_name": "acc"}
+    found = access_conf({**conf, **own})
+    assert (found["log_address"], found["log_facility"], found["log_name"]) == ("/s2", "LOG_LOCAL3", "acc")
+    assert "log_headers" not in found
 
 
 def test_a_sub_request_comes_from_nobody():
