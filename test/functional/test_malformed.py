@@ -196,6 +196,23 @@ def test_a_header_cannot_smuggle_another_into_a_response(cluster):
     assert answer.headers["x-object-meta-a"] == "caf\xc3\xa9%0d%0aX-Evil: 1"
 
 
+def test_a_request_for_a_copy_stores_nothing(cluster):
+    cluster.request("PUT", "broken")
+    assert cluster.request("PUT", "broken/source", {}, b"abc").status == 201
+    answer = cluster.request("PUT", "broken/copy", {"X-Copy-From": "/broken/source", "Content-Length": "0"})
+    assert (answer.status, answer.body) == (501, b"Copying of objects is not supported")
+    assert cluster.request("GET", "broken/copy").status == 404
+    assert cluster.request("COPY", "broken/source", {"Destination": "broken/copy"}).status == 405
+
+
+def test_a_manifest_cannot_have_an_object_read_as_a_listing(cluster):
+    cluster.request("PUT", "broken")
+    assert cluster.request("PUT", "broken/plain", {}, b"no listing").status == 201
+    headers = {"X-Object-Manifest": "broken%2Fplain/x"}
+    assert cluster.request("PUT", "broken/manifest", headers, b"").status == 201
+    assert cluster.request("GET", "broken/manifest").status == 404
+
+
 def test_dots_are_ordinary_names_and_never_leave_the_container(cluster):
     cluster.request("PUT", "dots")
     for name in ("../../etc/passwd", "..", "a/../b", "./x"):
