@@ -32,6 +32,18 @@ def decode_path(raw: str) -> str:
         raise NotUTF8("path is not UTF-8")
 
 
+def decode_path_loosely(raw: str) -> str:
+    """``decode_path`` for comparing and showing: bytes that are not UTF-8 become surrogate escapes."""
+    if "%" not in raw and raw.isascii():
+        return raw
+    return unquote_to_bytes(raw.encode("latin-1")).decode("utf-8", "surrogateescape")
+
+
+def requoted_path(raw: str) -> str:
+    """A raw request path quoted in the one way of ``quote_path``, however its sender wrote it."""
+    return raw if _is_plain(raw) else quote_path(decode_path_loosely(raw))
+
+
 def quote_path(path: str) -> str:
     """Percent-quote decoded text for a URL, slashes kept."""
     return path if _is_plain(path) else quote(path, safe="/~", errors="surrogateescape")
@@ -40,25 +52,22 @@ def quote_path(path: str) -> str:
 def split_path(raw: str, minimum: int, maximum: int, *, rest_with_last: bool = False) -> list[str | None]:
     """Split a raw (still quoted) path into decoded segments.
 
-    Splitting happens before percent-decoding, so ``%2F`` stays inside its segment (proxy.md §1).
-    Returns ``maximum`` items, absent ones None. Raises ``BadPath`` when there are fewer than
-    ``minimum`` segments, more than ``maximum`` (unless ``rest_with_last``) or an empty one before the
-    last, and ``NotUTF8``.
+    It is decoded first: ``%2F`` separates like a slash, as it does for every WSGI server (PEP 3333), so that
+    no two spellings of a path mean different things. One slash at the end counts for nothing unless it
+    belongs to the rest. Returns ``maximum`` items, absent ones None. Raises ``BadPath`` when there are fewer
+    than ``minimum`` segments, more than ``maximum`` (unless ``rest_with_last``) or an empty one, and
+    ``NotUTF8``.
     """
-    if not raw.startswith("/"):
+    path = decode_path(raw)
+    if not path.startswith("/"):
         raise BadPath(f"Invalid path: {raw}")
-    parts = raw.split("/", maximum if rest_with_last else maximum + 1)[1:]
-    if len(parts) == maximum + 1 and parts[-1] == "":
-        parts.pop()
-    while len(parts) > minimum and parts[-1] == "":
+    parts: list[str | None] = [*path.split("/", maximum if rest_with_last else maximum + 1)[1:]]
+    if len(parts) > minimum and parts[-1] == "":
         parts.pop()
     if not minimum <= len(parts) <= maximum or "" in parts:
         raise BadPath(f"Invalid path: {raw}")
-    # Nearly every path is its own decoded form.
-    is_plain = "%" not in raw and raw.isascii()
-    decoded: list[str | None] = [*parts] if is_plain else [decode_path(part) for part in parts]
-    decoded.extend([None] * (maximum - len(decoded)))
-    return decoded
+    parts.extend([None] * (maximum - len(parts)))
+    return parts
 
 
 class EntityPath(NamedTuple):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 
 def unquote_etag(text: str) -> str:
-    """The tag without surrounding white space and double quotes."""
-    return text.strip().strip('"')
+    """The tag without white space and a pair of double quotes around it; an odd quote is a part of it."""
+    tag = text.strip()
+    return tag[1:-1] if len(tag) > 1 and tag[0] == tag[-1] == '"' else tag
 
 
 class EtagList(frozenset[str]):

@@ -37,8 +37,12 @@ class ByteRanges(tuple[tuple[int | None, int | None], ...]):
 
     @classmethod
     def parse(cls, header: str) -> ByteRanges | None:
-        """Parse a Range header value; None when it is malformed and so must be ignored."""
-        text = header.replace(" ", "").replace("\t", "")
+        """Parse a Range header value; None when it is malformed and so must be ignored.
+
+        Spaces count for nothing. As the peer reads them, the first position of a pair is whatever ``int``
+        takes (a sign, tabs, underscores), the last only digits.
+        """
+        text = header.replace(" ", "")
         unit, separator, specs = text.partition("=")
         if not separator or unit.lower() != "bytes":
             return None
@@ -47,9 +51,12 @@ class ByteRanges(tuple[tuple[int | None, int | None], ...]):
             first, dash, last = spec.partition("-")
             if not dash or not (first or last):
                 return None
-            if not _is_number(first) or not _is_number(last):
+            if last and not last.isdigit():
                 return None
-            pair = (int(first) if first else None, int(last) if last else None)
+            try:
+                pair = (int(first) if first else None, int(last) if last else None)
+            except ValueError:
+                return None
             if pair[0] is not None and pair[1] is not None and pair[1] < pair[0]:
                 return None
             pairs.append(pair)
@@ -77,10 +84,6 @@ class ByteRanges(tuple[tuple[int | None, int | None], ...]):
             elif first < length:
                 spans.append(Span(first, length if last is None else min(last + 1, length)))
         return [] if len(spans) > 1 and _abusive(spans) else spans
-
-
-def _is_number(text: str) -> bool:
-    return not text or (text.isascii() and text.isdigit() and len(text) <= 20)
 
 
 def _abusive(spans: list[Span]) -> bool:

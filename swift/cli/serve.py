@@ -35,6 +35,8 @@ from swift.wire.http1 import HeadLimits
 
 #: Header lines a request may have, as a multiple of the configured header count.
 HEADER_LINES_FACTOR = 1.6
+#: Readers of the metrics page that the kernel may queue.
+METRICS_BACKLOG = 16
 #: Threads switch this often, so that a finished disk call is noticed soon.
 SWITCH_INTERVAL_S = 0.001
 #: Allocations that start a collection of each generation.
@@ -69,6 +71,19 @@ def bind(settings: ServerSettings) -> Any:
                 address = f"{settings.bind_ip}:{settings.bind_port}"
                 raise ConfigError(f"cannot listen on {address}: {error.strerror}")
             time.sleep(0.1)
+
+
+def bind_metrics(settings: ServerSettings, telemetry: Telemetry) -> Any:
+    """The socket of the metrics page; None when there is no page, or none can be had, which stops nobody."""
+    port = settings.metrics_port
+    if not settings.metrics_path or not port:
+        return None
+    try:
+        return green.listen(settings.metrics_bind_ip, port, METRICS_BACKLOG)
+    except OSError as error:
+        address = f"{settings.metrics_bind_ip}:{port}"
+        telemetry.log.warning(f"no metrics page: cannot listen on {address}: {error.strerror}")
+        return None
 
 
 def _tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
@@ -109,6 +124,7 @@ class ServerProcess:
         self._raw = raw
         self.app: Any = None
         self._board = MetricsBoard(1)
+        self._metrics_listener: Any = None
 
     def load(self) -> None:
         """Build the pipeline once, before forking, so that errors show at the start."""
@@ -118,6 +134,7 @@ class ServerProcess:
         """Bind, fork and serve until told to stop; the exit code."""
         listeners = self._listen()
         self._board = MetricsBoard(listeners.slots_max)
+        self._metrics_listener = bind_metrics(self.settings, self.telemetry)
         drop_privileges(self.settings.user)
         os.umask(0o022)
         self.telemetry.log.notice(f"Starting {os.getpid()}")
@@ -169,12 +186,14 @@ class ServerProcess:
             keepalive_timeout_s=(
                 settings.client_timeout if settings.keepalive_timeout < 0 else settings.keepalive_timeout
             ),
-            pages={settings.metrics_path: self._board.handle} if settings.metrics_path else {},
             tls=_tls_context(settings),
         )
         stopped = green.Event()
         on_signals((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), stopped.set)
         green.spawn_detached(self._publish_metrics)
+        if self._metrics_listener is not None:
+            page = self._board.server(settings.metrics_path, self.telemetry.log)
+            green.spawn_detached(page.serve, self._metrics_listener)
         green.spawn(server.serve, listener).on_exit(stopped.set)
         stopped.wait()
         server.stop()

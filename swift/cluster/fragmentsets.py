@@ -55,7 +55,7 @@ def _listed(text: str | None) -> dict[Timestamp, frozenset[int]]:
         return {}
     try:
         return {Timestamp(stamp): frozenset(indexes) for stamp, indexes in json.loads(text).items()}
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, RecursionError):
         return {}
 
 

@@ -19,6 +19,9 @@ from swift.config.schema import Settings, option
 from swift.telemetry.telemetry import Telemetry
 from swift.wire.memcache import ServerRing, expiry, get_command, set_command, value_of, wire_key
 
+#: Seconds between attempts to talk to a server that is left alone.
+PROBE_S = 1.0
+
 
 class MemcacheError(SwiftError):
     """No memcached server answered."""
@@ -80,7 +83,10 @@ class _Wire:
 
 
 class _Server:
-    """The connections to one server and its recent errors."""
+    """The connections to one server and its recent errors.
+
+    One with too many of them is left alone, but for a probe each ``PROBE_S``; the first success ends that.
+    """
 
     def __init__(self, name: str, settings: MemcacheSettings):
         host, _, port = name.rpartition(":")
@@ -89,14 +95,31 @@ class _Server:
         self.idle: list[_Wire] = []
         self.places = green.Semaphore(max(1, settings.memcache_max_connections))
         self.errors: list[float] = []
+        self._probe_at = 0.0
 
-    @property
-    def suppressed(self) -> bool:
+    def may_try(self) -> bool:
+        """Whether to talk to it now; the caller does, and reports with ``failed`` or ``answered``."""
         if not self.errors:
-            return False
+            return True
         now = time.monotonic()
         self.errors = [t for t in self.errors if now - t < self.settings.error_suppression_interval]
-        return len(self.errors) > self.settings.error_suppression_limit
+        if len(self.errors) <= self.settings.error_suppression_limit:
+            return True
+        if now < self._probe_at:
+            return False
+        self._probe_at = now + PROBE_S
+        return True
+
+    def failed(self) -> None:
+        """It did not answer, or not sensibly; more errors than count are not kept."""
+        now = time.monotonic()
+        limit = self.settings.error_suppression_limit
+        self.errors = [*(self.errors[-limit:] if limit else ()), now]
+        self._probe_at = now + PROBE_S
+
+    def answered(self) -> None:
+        """It works."""
+        self.errors = []
 
     def converse(self, talk: Callable[[_Wire, float], Any]) -> Any:
         """Run ``talk(wire, deadline)`` on a connection; raises OSError or ``DeadlineExceeded``."""
@@ -188,14 +211,15 @@ class MemcacheRing:
         started = time.monotonic()
         for name in self._ring.order(hashed):
             server = self._servers[name]
-            if server.suppressed:
+            if not server.may_try():
                 continue
             try:
                 result = server.converse(talk)
+                server.answered()
                 statsd.timing(f"memcached.{verb}.timing", time.monotonic() - started)
                 return result
             except (OSError, green.DeadlineExceeded, ValueError) as error:
-                server.errors.append(time.monotonic())
+                server.failed()
                 statsd.timing(f"memcached.{verb}.errors.timing", time.monotonic() - started)
                 self._telemetry.log.error(f"error talking to memcached {name}: {error or 'timeout'}")
         if must:

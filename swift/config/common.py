@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from swift.config.kinds import AUTO_COUNT, COUNT, PORT, RESERVE, SECONDS, Reserve
 from swift.config.schema import Settings, option
 
+#: The metrics page listens so far from the port of the service, if nothing else is said.
+METRICS_OFFSET = 10_000
+PORT_MAX = 65_535
+
 
 @dataclass(frozen=True)
 class ServerSettings(Settings):
@@ -28,6 +32,19 @@ class ServerSettings(Settings):
     cert_file: str = option("", "TLS certificate, for testing only.")
     key_file: str = option("", "TLS key, for testing only.")
     metrics_path: str = option("/metrics", "Path of the Prometheus text page; empty turns it off.")
+    metrics_bind_ip: str = option("127.0.0.1", "Address of the metrics page, never that of clients.")
+    metrics_bind_port: int = option(
+        0, "Port of the metrics page; 0: bind_port + 10000, above 55535 bind_port - 10000.", kind=PORT
+    )
+
+    @property
+    def metrics_port(self) -> int:
+        """Where the metrics page is served; 0 when nothing says."""
+        if self.metrics_bind_port or not self.bind_port:
+            return self.metrics_bind_port
+        return self.bind_port + (
+            METRICS_OFFSET if self.bind_port <= PORT_MAX - METRICS_OFFSET else -METRICS_OFFSET
+        )
 
 
 @dataclass(frozen=True)

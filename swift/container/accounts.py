@@ -11,6 +11,7 @@ from enum import Enum, auto
 from functools import partial
 
 from swift import green
+from swift.base.digits import is_digits
 from swift.base.entity import quote_path
 from swift.cluster.transport import TransportError
 from swift.container.broker import ContainerInfo
@@ -120,6 +121,6 @@ def _items(header: str | None) -> list[str]:
 def split_host(host: str) -> tuple[str, int]:
     """``ip:port`` (brackets around IPv6 allowed) in its parts; raises ValueError."""
     ip, separator, port = host.rpartition(":")
-    if not separator or not port.isdigit():
+    if not separator or not is_digits(port):
         raise ValueError(f"{host!r} is not an address with a port")
     return ip.strip("[]"), int(port)

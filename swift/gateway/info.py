@@ -21,6 +21,8 @@ from swift.policy.policies import Policies
 
 Forward = Callable[[Request], Response]
 
+#: In a request's environment: the policy of the object's container, once known, for the access line.
+LOGGED_POLICY = "swift.logged_policy"
 #: Negative answers (404, 410) are kept for this share of the positive time.
 NEGATIVE_SHARE = 0.1
 DEFAULT_RECHECK_S = 60.0
@@ -29,7 +31,7 @@ DEFAULT_RECHECK_S = 60.0
 def _count(value: Any) -> int:
     try:
         return int(value or 0)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return 0
 
 
@@ -205,6 +207,31 @@ def _container_from_record(record: dict[str, Any]) -> ContainerInfo:
     )
 
 
+def _is_sound(record: Any) -> bool:
+    """Whether what a cache gave has the shape of a record: other things are read as a miss.
+
+    Keys may be missing. Counts of a strange type count as zero.
+    """
+    if not isinstance(record, dict) or not isinstance(record.get("status"), int):
+        return False
+    for name in _TEXTS:
+        if not isinstance(record.get(name), str | None):
+            return False
+    for name in ("meta", "sysmeta", "cors"):
+        values = record.get(name)
+        if values is None:
+            continue
+        if not isinstance(values, dict):
+            return False
+        for value in values.values():
+            if not isinstance(value, str) and (name != "cors" or value is not None):
+                return False
+    return True
+
+
+_TEXTS = ("read_acl", "write_acl", "sync_key", "versions", "sharding_state")
+
+
 # --- looking up -------------------------------------------------------------------------------------
 
 
@@ -245,9 +272,9 @@ def _cached(request: Request, key: str, skip_pct: float) -> dict[str, Any] | Non
         return None
     cache = request.env.get("swift.cache")
     record = cache.get(key) if cache is not None else None
-    if isinstance(record, dict):
+    if record is not None and _is_sound(record):
         request.env["swift.infocache"][key] = record
-        return record
+        return record  # type: ignore[no-any-return]
     return None
 
 
@@ -258,6 +285,7 @@ def _head(request: Request, forward: Forward, path: EntityPath, source: str) -> 
         "/v1" + quote_path(str(path)),
         headers={"x-backend-allow-reserved-names": "true"},
         source=request.env.get("swift.source") or source,
+        agent="Swift",
     )
     sub.headers.pop("origin", None)
     return drained(forward(preauthorise(sub)))

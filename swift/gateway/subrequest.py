@@ -50,7 +50,8 @@ def make_subrequest(
 ) -> Request:
     """A request with its own environment that carries over what proxy.md §3 lists.
 
-    ``agent`` is a template for the User-Agent; ``%(orig)s`` is the parent's.
+    ``agent`` is a template for the User-Agent; ``%(orig)s`` is the parent's. It comes from no client address,
+    so that logs do not count it as the client's.
     """
     env: dict[str, Any] = {key: parent.env[key] for key in INHERITED_KEYS if key in parent.env}
     env.setdefault("swift.infocache", parent.env.setdefault("swift.infocache", {}))
@@ -69,7 +70,6 @@ def make_subrequest(
         body,
         query=query,
         env=env,
-        remote_addr=parent.remote_addr,
         scheme=parent.scheme,
     )
     request.http_minor = parent.http_minor

@@ -77,9 +77,16 @@ def parse_account_acl(text: str) -> dict[str, list[str]] | None:
         return {}
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def stored_account_acl(text: str | None) -> dict[str, list[str]]:
+    """The grants of a stored account ACL; nothing is granted by one that no check would have let in."""
+    if not text or account_acl_error(text) is not None:
+        return {}
+    return parse_account_acl(text) or {}
 
 
 def account_acl_error(text: str) -> str | None:

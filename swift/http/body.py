@@ -21,7 +21,9 @@ FILE_CHUNK_BYTES = 1 << 20
 
 
 class BodyError(SwiftError):
-    """A body could not be read to its end."""
+    """A body could not be read to its end; ``status`` is the answer when that is the client's doing."""
+
+    status = 499
 
 
 class ClientDisconnected(BodyError):
@@ -31,9 +33,13 @@ class ClientDisconnected(BodyError):
 class BodyTimeout(BodyError):
     """The sender sent nothing for the client timeout (408)."""
 
+    status = 408
+
 
 class BadFraming(BodyError):
     """The chunked framing is malformed (400)."""
+
+    status = 400
 
 
 class RequestBody(Protocol):

@@ -9,9 +9,10 @@ import re
 from enum import Enum
 from functools import lru_cache
 
+from swift.base.entity import NotUTF8
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
-from swift.http.response import HTTPError
+from swift.http.response import TEXT, HTTPError
 
 
 class ListingFormat(Enum):
@@ -54,10 +55,13 @@ class _BadAccept(ValueError):
 def choose_format(request: Request) -> ListingFormat:
     """The listing format that a GET or HEAD of an account or container asks for.
 
-    Raises ``HTTPError`` 400 for an Accept header that does not parse and 406 when nothing in it can be
-    served.
+    Raises ``HTTPError`` 400 for an Accept header that does not parse or a format that is not UTF-8, and 406
+    when nothing in the header can be served.
     """
-    asked = request.params.get("format")
+    try:
+        asked = request.param_utf8("format")
+    except NotUTF8 as error:
+        raise HTTPError(400, str(error), content_type=TEXT)
     if asked:
         return _BY_QUERY.get(asked.lower(), ListingFormat.PLAIN)
     accept = request.headers.get("accept")
@@ -103,7 +107,8 @@ def _media_ranges(accept: str) -> list[tuple[str, str, float]]:
         match = _MEDIA_RANGE.match(accept, position)
         if match is None:
             raise _BadAccept(accept)
-        found.append((match[1].lower(), match[2].lower(), _quality(match[3])))
+        # Types are compared as they are written, as the peer does: clients see 406 from both or from none.
+        found.append((match[1], match[2], _quality(match[3])))
         position = match.end()
         if position == len(accept):
             return found
@@ -114,12 +119,10 @@ def _media_ranges(accept: str) -> list[tuple[str, str, float]]:
 
 def _quality(parameters: str) -> float:
     for parameter in _PARAMETERS.finditer(parameters):
-        if parameter[1].lower() == "q":
+        if parameter[1] == "q":
             try:
                 quality = float(parameter[2])
             except ValueError:
-                raise _BadAccept(parameters)
-            if quality < 0:
                 raise _BadAccept(parameters)
             return quality
     return 1.0

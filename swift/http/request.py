@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qsl
 
-from swift.base.entity import NotUTF8, decode_path, split_path
+from swift.base.entity import NotUTF8, decode_path, decode_path_loosely, requoted_path, split_path
 from swift.base.timestamp import Timestamp
 from swift.http.body import BytesBody, RequestBody
 from swift.http.headers import HeaderMap
@@ -75,6 +75,11 @@ class Request:
         return decode_path(self.raw_path)
 
     @property
+    def loose_path(self) -> str:
+        """The decoded path with bytes that are not UTF-8 as surrogate escapes."""
+        return decode_path_loosely(self.raw_path)
+
+    @property
     def path_qs(self) -> str:
         """The raw path with ``?query`` when there is one."""
         return f"{self.raw_path}?{self.query}" if self.query else self.raw_path
@@ -115,8 +120,10 @@ class Request:
 
     @property
     def url(self) -> str:
-        """The full URL the client named, for Referer lines."""
-        return f"{self.scheme}://{self.headers.get('host', 'localhost')}{self.path_qs}"
+        """The full URL the client named, for Referer lines; its path quoted in our way."""
+        path = requoted_path(self.raw_path)
+        query = f"?{self.query}" if self.query else ""
+        return f"{self.scheme}://{self.headers.get('host', 'localhost')}{path}{query}"
 
     def __repr__(self) -> str:
         return f"<Request {self.method} {self.path_qs}>"

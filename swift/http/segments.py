@@ -27,6 +27,8 @@ class SegmentedBody(Generic[S]):
         self._open = open_segment
         self._current: Response | None = None
         self._rest: memoryview = memoryview(b"")
+        #: Bytes taken from the open segment.
+        self._taken = 0
         self.length = length
 
     def start(self) -> None:
@@ -37,8 +39,9 @@ class SegmentedBody(Generic[S]):
     def _next(self) -> bool:
         if self._current is not None:
             self._current.discard()
-            self._current.ended(0, True)
+            self._current.ended(self._taken, True)
             self._current = None
+        self._taken = 0
         if not self._segments:
             return False
         self._current = self._open(self._segments.pop(0))
@@ -53,6 +56,7 @@ class SegmentedBody(Generic[S]):
                 return 0
             assert self._current is not None
             size = self._read_current(buffer, self._current.body)
+            self._taken += size
             if size or not self._next():
                 return size
 
@@ -79,5 +83,5 @@ class SegmentedBody(Generic[S]):
         self._segments = []
         if self._current is not None:
             self._current.discard()
-            self._current.ended(0, False)
+            self._current.ended(self._taken, False)
             self._current = None

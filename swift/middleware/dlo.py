@@ -27,6 +27,7 @@ from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.http.segments import SegmentedBody
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
 
+_PARTS = "multipart/byteranges"
 _FORMAT_ERROR = "X-Object-Manifest must be in the format container/prefix"
 #: A manifest may answer any of these, depending on the conditions of the request.
 _FOUND = frozenset((200, 206, 304, 412, 416))
@@ -59,12 +60,12 @@ class Dlo(Filter):
         self._page_rows = page_rows
 
     def handle(self, request: Request) -> Response:
-        """Join segments on GET and HEAD, check manifests on PUT and POST."""
+        """Join segments on GET and HEAD, check manifests on PUT."""
         try:
             version, account, container, obj = request.split_path(4, 4, rest_with_last=True)
         except (BadPath, NotUTF8):
             return self.forward(request)
-        if request.method in ("PUT", "POST"):
+        if request.method == "PUT":
             if "x-object-manifest" in request.headers:
                 _check_manifest(request)
             return self.forward(request)
@@ -75,8 +76,8 @@ class Dlo(Filter):
         if manifest is None or response.status not in _FOUND:
             return response
         drained(response)
-        if response.status == 412:
-            # The conditions are for the whole, not for the manifest, whose 412 hides what it is.
+        if response.status == 412 or response.headers.get("content-type", "").startswith(_PARTS):
+            # Conditions and ranges are for the whole: the manifest's own 412 or parts hide what it is.
             again = make_subrequest(request, "HEAD", request.raw_path, source="DLO")
             _pass_token(request, again)
             plain = drained(self.forward(again))
@@ -84,7 +85,10 @@ class Dlo(Filter):
         return self._serve(request, response, f"/{version}/{quote_path(account)}", manifest)
 
     def _serve(self, request: Request, manifest: Response, base: str, value: str) -> Response:
-        container, _, prefix = utf8_value(unquote(value, "latin-1")).partition("/")
+        container, prefix = (utf8_value(unquote(part, "latin-1")) for part in value.partition("/")[::2])
+        if "/" in container:
+            # No container has such a name; as a path it would be an object.
+            raise HTTPError(404)
         rows = self._page(request, base, container, prefix, "")
         complete = len(rows) < self._page_rows
         total = sum(row["bytes"] for row in rows) if complete else None
@@ -122,13 +126,13 @@ class Dlo(Filter):
         span, status = None, 200
         if total is not None:
             span = Span(0, total)
-            ranges = ByteRanges.parse(request.headers.get("range", "")) if request.method == "GET" else None
+            ranges = ByteRanges.parse(request.headers.get("range", ""))
             if ranges is not None and len(ranges) == 1:
                 spans = ranges.resolve(total)
                 if not spans:
                     what = {"content-range": f"bytes */{total}", "accept-ranges": "bytes"}
                     return error_response(416, headers=what)
-                if total:
+                if total and request.method == "GET":
                     span, status = spans[0], 206
                     headers["content-range"] = span.content_range(total)
             headers["content-length"] = str(span.length)
@@ -162,7 +166,8 @@ class Dlo(Filter):
         response = self.forward(sub)
         if not response.is_success:
             response.discard()
-            raise HTTPError(response.status)
+            challenge = response.headers.get("www-authenticate")
+            raise HTTPError(response.status, headers={"www-authenticate": challenge} if challenge else None)
         body = response.read_body()
         response.ended(len(body), True)
         rows = json.loads(body) if body else []
@@ -209,6 +214,7 @@ class _Source:
             self._request,
             "GET",
             f"{self._base}/{quote_path(segment.name)}",
+            query="multipart-manifest=get",
             source="DLO",
             agent="%(orig)s DLO MultipartGET",
         )
@@ -262,8 +268,8 @@ class _PagedBody(SegmentedBody[Segment]):
 
 
 def _check_manifest(request: Request) -> None:
-    """400 for a manifest that does not name a container and a prefix."""
-    value = unquote(request.headers["x-object-manifest"], "latin-1")
+    """400 for a manifest that does not name a container and a prefix, as it is written."""
+    value = request.headers["x-object-manifest"]
     container, _, prefix = value.partition("/")
     if not container or not prefix or "?" in value or "&" in value or prefix.startswith("/"):
         raise HTTPError(400, _FORMAT_ERROR)

@@ -28,7 +28,7 @@ class Healthcheck(Filter):
 
     def handle(self, request: Request) -> Response:
         """OK, unless an operator disabled this server."""
-        if request.raw_path != "/healthcheck":
+        if request.loose_path != "/healthcheck":
             return self.forward(request)
         if self._disable_path and os.path.exists(self._disable_path):
             return Response(503, {"content-type": TEXT}, b"DISABLED BY FILE")

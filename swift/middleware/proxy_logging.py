@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from swift.base.entity import requoted_path
 from swift.compose import access_log_of, telemetry_of
 from swift.config.kinds import COUNT
 from swift.config.schema import Settings, option
+from swift.gateway.info import LOGGED_POLICY
+from swift.http.body import BodyError
 from swift.http.request import Request
-from swift.http.response import Response
+from swift.http.response import HTTPError, Response, error_response
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
 from swift.telemetry.accesslog import AccessLog
 from swift.telemetry.telemetry import Telemetry
@@ -48,7 +51,7 @@ def _quoted(text: object) -> str:
     value = str(text)
     if _is_plain(value):
         return value
-    return quote(value.encode("utf-8", "surrogateescape"), "/:,")
+    return quote(value.encode("utf-8", "surrogateescape"), ":/{}")
 
 
 def _field(source: Mapping[str, Any], name: str) -> str:
@@ -88,20 +91,29 @@ class ProxyLogging(Filter):
         if env.get(MADE_KEY):
             return self.forward(request)
         env[MADE_KEY] = True
-        method, path_qs, started = request.method, request.path_qs, time.time()
+        method, started = request.method, time.time()
+        # As the client sent it: filters further in may change it.
+        target = request.raw_path, request.query
         kind = _kind_of(request.raw_path)
         try:
             response = self.forward(request)
+        except HTTPError as error:
+            # A filter further in refused it: as good as an answer.
+            response = error.response
+        except BodyError as error:
+            response = error_response(error.status)
         except Exception:
-            self._record(request, method, path_qs, kind, 500, None, started, 0, None)
+            self._record(request, method, target, kind, 500, None, started, 0, None)
             raise
         first_byte = time.time()
         # Filters further out remove internal headers before the body ends.
         policy = response.headers.get("x-backend-storage-policy-index")
+        if policy is None and LOGGED_POLICY in env:
+            policy = str(env[LOGGED_POLICY])
 
         def ended(sent_bytes: int, complete: bool) -> None:
             status = response.status if complete else 499
-            self._record(request, method, path_qs, kind, status, policy, started, sent_bytes, first_byte)
+            self._record(request, method, target, kind, status, policy, started, sent_bytes, first_byte)
 
         response.observe_end(ended)
         return response
@@ -110,7 +122,7 @@ class ProxyLogging(Filter):
         self,
         request: Request,
         method: str,
-        path_qs: str,
+        target: tuple[str, str],
         kind: str,
         status: int,
         policy: str | None,
@@ -129,9 +141,7 @@ class ProxyLogging(Filter):
                 prefix = f"object.policy.{policy}.{verb}.{status}"
                 self._count(prefix, verb, now - started, received + sent, first_byte, started)
         if self._log is not None and self._log.is_wanted:
-            self._log.write(
-                self._line(request, method, path_qs, status, policy, started, now, received, sent)
-            )
+            self._log.write(self._line(request, method, target, status, policy, started, now, received, sent))
 
     def _histogram(self, name: str, method: str, status: int) -> Any:
         key = (name, method, status)
@@ -164,7 +174,7 @@ class ProxyLogging(Filter):
         self,
         request: Request,
         method: str,
-        path_qs: str,
+        target: tuple[str, str],
         status: int,
         policy: str | None,
         started: float,
@@ -180,10 +190,12 @@ class ProxyLogging(Filter):
         access = env.get("swift.access_logging") or {}
         info = env.get("swift.log_info")
         peer_field = _quoted(peer)
-        path = quote(path_qs, "/%:,") if "?" in path_qs else path_qs
+        path, query = requoted_path(target[0]), target[1]
+        if query:
+            path = f"{path}?{query}"
         return (
             f"{_quoted(client) if client else peer_field} {peer_field} {_datetime(now)} "
-            f"{method if method in self._methods else _quoted(method)} {path} "
+            f"{method if method in self._methods else _quoted(method)} {_quoted(path)} "
             f"HTTP/1.{request.http_minor} {status} "
             f"{_field(headers, 'referer')} {_field(headers, 'user-agent')} "
             f"{_quoted(self._veiled(headers.get('x-auth-token')))} "
@@ -214,7 +226,8 @@ class ProxyLogging(Filter):
 
 def _kind_of(raw_path: str) -> str:
     """account, container, object or UNKNOWN, as metrics name them."""
-    parts = raw_path.split("/", 4)
+    path = requoted_path(raw_path) if "%" in raw_path else raw_path
+    parts = path.split("/", 4)
     if len(parts) < 3 or parts[1] not in ("v1", "v1.0") or not parts[2]:
         return "UNKNOWN"
     if len(parts) == 5 and parts[4]:
@@ -222,10 +235,19 @@ def _kind_of(raw_path: str) -> str:
     return "container" if len(parts) > 3 and parts[3] else "account"
 
 
-def make_proxy_logging(app: Any, conf: Conf) -> ProxyLogging:
-    """The filter; ``access_log_*`` options override ``log_*`` of its log lines."""
+def access_conf(conf: Conf) -> Conf:
+    """Where access lines go: ``access_log_*`` options override ``log_*``.
+
+    ``log_address`` alone does not move them away from the system's syslog socket: as with the peer.
+    """
     own = {k.removeprefix("access_"): v for k, v in conf.items() if k.startswith("access_log_")}
-    merged = {**conf, **{k: v for k, v in own.items() if k not in ("log_headers", "log_headers_only")}}
+    kept = {k: v for k, v in conf.items() if k != "log_address"}
+    return {**kept, **{k: v for k, v in own.items() if k not in ("log_headers", "log_headers_only")}}
+
+
+def make_proxy_logging(app: Any, conf: Conf) -> ProxyLogging:
+    """The filter of a configuration section."""
+    merged = access_conf(conf)
     telemetry = telemetry_of(merged, name="proxy-server")
     settings = parse_options(ProxyLoggingSettings, conf, "proxy-logging")
     return ProxyLogging(app, settings, access_log_of(merged, telemetry, name="proxy-server"), telemetry)

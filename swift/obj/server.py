@@ -75,6 +75,7 @@ class ObjectServer(BackendApp):
     """Serves the objects of one node."""
 
     server_type = "object"
+    logs_text_length = True
     replication_verbs = frozenset(("REPLICATE", "SSYNC"))
 
     def __init__(self, context: BackendContext, settings: ObjectSettings, stores: StoreRegistry):

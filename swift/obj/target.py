@@ -74,7 +74,7 @@ def parse_preferences(text: str) -> list[FragmentPreference] | None:
     """``X-Backend-Fragment-Preferences``; malformed JSON is absent, malformed members are 400."""
     try:
         items = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     try:
         return [_preference(item) for item in items]

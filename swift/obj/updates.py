@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from swift.base.entity import EntityPath, quote_path
-from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.cluster.expiry import queue_container, queue_task
+from swift.cluster.redirect import redirect_of
 from swift.cluster.transport import Reply, TransportError
 from swift.green import Event, spawn_detached
 from swift.http.headers import HeaderMap, title_case
@@ -24,8 +26,6 @@ from swift.obj.settings import ObjectSettings
 from swift.runtime.backendapp import BackendContext
 from swift.store.api import AsyncUpdate, ObjectKey, ObjectState
 from swift.store.metadata import Metadata
-
-from urllib.parse import unquote  # isort: skip
 
 #: Lists of hosts remembered: those of the containers that are written to.
 HOSTS_MAX = 1024
@@ -317,7 +317,8 @@ class Updater:
             if reply.is_success:
                 return None
             if reply.status == 301:
-                return _redirect_of(reply)
+                redirect = redirect_of(reply)
+                return "" if redirect is None else redirect.container
             reason = f"status {reply.status}"
         self._context.telemetry.log.error(
             f"ERROR Container update failed (saving for async update later): {reason} from {host}/{device}",
@@ -341,16 +342,3 @@ class Updater:
             except FileNotFoundError:
                 continue
         self._save(key, record, timestamp)
-
-
-def _redirect_of(reply: Reply) -> str:
-    """The shard's ``account/container`` of a 301, "" when it names none."""
-    location = reply.headers.get("location", "")
-    try:
-        Timestamp(reply.headers.get("x-backend-redirect-timestamp"))
-    except InvalidTimestamp:
-        return ""
-    if is_true(reply.headers.get("x-backend-location-is-quoted")):
-        location = unquote(location)
-    parts = location.lstrip("/").split("/", 2)
-    return f"{parts[0]}/{parts[1]}" if len(parts) == 3 and parts[0] and parts[1] else ""

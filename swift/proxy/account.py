@@ -22,8 +22,9 @@ class AccountController(Controller):
 
     def handle_read(self, request: Request, path: EntityPath) -> Response:
         """GET or HEAD; an account not yet on disk looks empty where accounts are made on demand."""
+        check_names(path, self.context.limits, new=True)
         view, part = self._place(path)
-        response = self.read(request, path, view, part, listing_query(request))
+        response = self.read(request, path, view, part, listing_query(request, self.kind))
         if response.status == 404:
             if response.headers.get("x-account-status", "").lower() == "deleted":
                 response = Response(410, {"x-account-status": "Deleted", "content-type": HTML})
@@ -62,15 +63,16 @@ class AccountController(Controller):
         """Merge metadata."""
         response = self._change(request, path, "POST")
         if response.status == 404 and self.context.settings.account_autocreate:
-            check_names(path, self.context.limits, new=True)
+            if response.headers.get("x-account-status", "").lower() == "deleted":
+                # It cannot be made anew until the reaper has been there.
+                return response
             if not self.autocreate(request, path.account):
                 return error_response(503)
             response = self._change(request, path, "POST")
         return response
 
     def _change(self, request: Request, path: EntityPath, method: str) -> Response:
-        if method == "PUT":
-            check_names(path, self.context.limits, new=True)
+        check_names(path, self.context.limits, new=True)
         check_metadata(request.headers, "account", self.context.limits)
         headers = backend_headers(self.context, request, transfer=False)
         headers.update(metadata_headers(request.headers, "account", frozenset()))

@@ -72,8 +72,8 @@ class ProxyApp:
             return error.response
         except (BadPath, NotUTF8):
             return error_response(412, "Invalid UTF8 or contains NULL")
-        except BodyError:
-            return error_response(499)
+        except BodyError as error:
+            return error_response(error.status)
         except SwiftError as error:
             self._log_error(request, error)
             return error_response(503)
@@ -89,7 +89,7 @@ class ProxyApp:
 
     def _route(self, request: Request) -> Response:
         self._prepare(request)
-        if request.raw_path == "/info":
+        if request.loose_path == "/info":
             return self._info.handle(request)
         path = self._entity(request)
         if isinstance(path, Response):

@@ -74,7 +74,7 @@ class ContainerController(Controller):
             denied = _authorise(request)
             return denied or error_response(404)
         view, part = self._place(path)
-        response = self.read(request, path, view, part, listing_query(request))
+        response = self.read(request, path, view, part, listing_query(request, self.kind))
         settings = self.context.settings
         record = container_record(response.status, response.headers)
         key = container_key(path.account, str(path.container))
@@ -125,6 +125,9 @@ class ContainerController(Controller):
         must_create = not account.exists or not account.really_exists
         if must_create and not self._is_internal(path.account):
             if not settings.account_autocreate:
+                raise HTTPError(404)
+            if account.status == 400:
+                # Its name alone is refused: nothing is made for it.
                 raise HTTPError(404)
             if account.status == 410 or not self._accounts.autocreate(request, path.account):
                 raise HTTPError(503)

@@ -6,6 +6,7 @@ import hmac
 import json
 from hashlib import sha1
 
+from swift.base.digits import is_digits
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
 from swift.proxy.context import ProxyContext
@@ -50,7 +51,7 @@ class InfoController:
         key = self._context.settings.admin_key
         if not key:
             return error_response(403)
-        if not expires.isdigit() or int(expires) < self._context.clock.time():
+        if not is_digits(expires) or int(expires) < self._context.clock.time():
             return error_response(401)
         accepted = ("HEAD", "GET") if method == "HEAD" else ("GET",)
         valid = False

@@ -7,25 +7,32 @@ from urllib.parse import quote
 from swift.base.entity import NotUTF8
 from swift.http.listing import TEXT_IS_ENOUGH
 from swift.http.request import Request
-from swift.http.response import TEXT, HTTPError
+from swift.http.response import HTML, TEXT, HTTPError
 
-_TEXT_PARAMETERS = ("prefix", "marker", "end_marker", "delimiter", "path")
+_ACCOUNT_PARAMETERS = ("prefix", "marker", "end_marker", "delimiter", "limit", "reverse")
+_CONTAINER_PARAMETERS = (*_ACCOUNT_PARAMETERS, "path")
 
 
-def listing_query(request: Request) -> str:
+def listing_query(request: Request, kind: str) -> str:
     """The client's parameters for a backend, JSON unless a filter in front chose another format.
 
-    Raises ``HTTPError`` 400 for parameters that are not UTF-8 (public-api.md §7.3).
+    Raises ``HTTPError`` 400 for parameters of a listing of this ``kind`` (``account`` or ``container``) that
+    are not UTF-8 (public-api.md §7.3); a HEAD lists nothing.
     """
     if not request.query:
         return "format=json"
-    text = request.method == "GET" and TEXT_IS_ENOUGH in request.env
+    lists = request.method == "GET"
+    text = lists and TEXT_IS_ENOUGH in request.env
+    is_account = kind == "account"
     try:
-        for name in _TEXT_PARAMETERS:
+        for name in (_ACCOUNT_PARAMETERS if is_account else _CONTAINER_PARAMETERS) if lists else ():
             request.param_utf8(name)
     except NotUTF8 as error:
-        raise HTTPError(400, str(error), content_type=TEXT)
+        raise HTTPError(400, str(error), content_type=HTML if is_account else TEXT)
     params = dict(request.params)
+    if is_account:
+        # Accounts know no paths: whatever it says counts for nothing.
+        params.pop("path", None)
     if text:
         # Three times cheaper: nothing is encoded as JSON there, sent, decoded again and thrown away here.
         params["format"] = "plain"

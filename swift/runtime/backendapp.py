@@ -15,7 +15,7 @@ from typing import Any
 
 from swift import __version__
 from swift.base.clock import Clock, SystemClock
-from swift.base.entity import NotUTF8
+from swift.base.entity import NotUTF8, requoted_path
 from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace
 from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
@@ -69,6 +69,8 @@ class BackendApp:
 
     server_type = ""
     replication_verbs: frozenset[str] = frozenset(("REPLICATE",))
+    #: Access lines say how long the text of an error is; the peer's database servers do not.
+    logs_text_length = False
 
     def __init__(self, context: BackendContext):
         self.context = context
@@ -173,14 +175,18 @@ class BackendApp:
         return True
 
     def _line(self, request: Request, response: Response, now: float, seconds: float) -> str:
-        headers = request.headers
+        headers, answer = request.headers, response.headers
+        length = answer.get("content-length")
+        if length is None and self.logs_text_length and request.method != "HEAD":
+            length = str(len(response.body)) if isinstance(response.body, bytes) else None
+        policy = headers.get("x-backend-storage-policy-index") or answer.get("x-backend-storage-policy-index")
         return (
             f"{request.remote_addr or '-'} - - [{common_log_time(now)}] "
-            f'"{request.method} {request.path_qs}" {response.status} '
-            f"{response.headers.get('content-length', '-')} "
+            f'"{request.method} {requoted_path(request.raw_path)}" {response.status} '
+            f"{length if length and length != '0' else '-'} "
             f'"{headers.get("referer", "-")}" "{headers.get("x-trans-id", "-")}" '
             f'"{headers.get("user-agent", "-")}" {seconds:.4f} "-" {self.pid} '
-            f"{headers.get('x-backend-storage-policy-index', '-')}"
+            f"{policy or '-'}"
         )
 
 

@@ -2,7 +2,7 @@
 
 The connection knows framing and time, not requests: ``runtime.httpd`` decides what to do with a head.
 Slow clients are cut by deadlines: a head must be complete ``client_timeout`` seconds after its first
-byte, and each piece of a body within as much.
+byte, empty lines before it included, and each piece of a body within as much.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import ssl
 import time
 from typing import Any
 
-from swift.green import DeadlineExceeded, wait_readable, wait_writable
-from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected, FileBody
+from swift.green import DeadlineExceeded, PlainSocket, wait_readable, wait_writable
+from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, FileBody
 from swift.wire.chunked import ChunkDecoder
 from swift.wire.http1 import HeadLimits, check_unfinished, response_head
 
@@ -38,6 +38,7 @@ class Connection:
         "buffer",
         "client_timeout_s",
         "idle",
+        "head_since",
         "sent_bytes",
         "framing_bytes",
     )
@@ -51,9 +52,20 @@ class Connection:
         self.client_timeout_s = client_timeout_s
         #: Waiting for the next request; such connections may be closed at any time.
         self.idle = True
+        #: When the wait for a head began, monotonic seconds; 0.0 while a request is being answered.
+        self.head_since = time.monotonic()
         self.sent_bytes = 0
         #: How many bytes of the response that is being sent are not body.
         self.framing_bytes = 0
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether an answered client keeps the connection for a request that has not begun."""
+        return self.idle and self.sent_bytes > 0
+
+    def become_tls(self, sock: Any) -> None:
+        """Go on with an encrypted socket over the same descriptor."""
+        self.sock, self.is_tls = sock, True
 
     # reading
 
@@ -73,7 +85,8 @@ class Connection:
         Raises ``wire.http1.BadHead`` for one that is too long, ``DeadlineExceeded`` for a slow one.
         """
         data = self.buffer.lstrip(b"\r\n") if self.buffer[:1] in (b"\r", b"\n") else self.buffer
-        deadline = time.monotonic() + (self.client_timeout_s if data else idle_timeout_s)
+        self.head_since = now = time.monotonic()
+        deadline = now + (self.client_timeout_s if data else idle_timeout_s)
         self.idle = not data
         searched = 0
         # After an answer the next request is hardly ever here already: look first only at a new connection.
@@ -83,7 +96,7 @@ class Connection:
                 end = data.find(b"\r\n\r\n", searched)
                 if end >= 0:
                     self.buffer = data[end + 4 :]
-                    self.idle = False
+                    self.head_since = 0.0
                     return data[: end + 4]
                 check_unfinished(data, limits)
                 searched = max(0, len(data) - 3)
@@ -100,11 +113,10 @@ class Connection:
                 return None
             if not more:
                 return None
-            if not data:
-                more = more.lstrip(b"\r\n")
+            if self.idle:
                 self.idle = False
                 deadline = time.monotonic() + self.client_timeout_s
-            data = data + more if data else more
+            data = data + more if data else more.lstrip(b"\r\n")
 
     def read_some(self) -> bytes:
         """Body bytes: what is buffered, else what arrives next.
@@ -242,7 +254,8 @@ class Connection:
     def hang_up(self) -> None:
         """End the conversation in both directions; whoever waits for the client sees its end."""
         try:
-            self.sock.shutdown(2)
+            # Not the method of an encrypted socket: that forgets the encryption, in which its reader waits.
+            PlainSocket.shutdown(self.sock, 2)
         except OSError:
             # The client was faster.
             return
@@ -270,6 +283,7 @@ class ConnectionBody:
         "_decoder",
         "_ready",
         "_must_continue",
+        "_broken",
         "may_wait",
     )
 
@@ -282,11 +296,15 @@ class ConnectionBody:
         self._decoder = ChunkDecoder() if length is None else None
         self._ready: list[bytes] = []
         self._must_continue = expects_continue
+        #: Reading failed: nobody knows where the next request would begin.
+        self._broken = False
         self.may_wait = expects_continue
 
     @property
     def finished(self) -> bool:
         """Whether every byte has been read."""
+        if self._broken:
+            return False
         if self._decoder is None:
             return self._left == 0
         return self._decoder.finished and not self._ready
@@ -295,9 +313,12 @@ class ConnectionBody:
     def is_short(self) -> bool:
         """Whether the rest may be worth reading to keep the connection.
 
-        Never when the client may still wait for 100 Continue: nobody knows whether a body will come.
+        Never when the client may still wait for 100 Continue: nobody knows whether a body will come. Never
+        after an error of reading, framing errors above all: what follows must not be taken for a request.
         """
-        return not self._must_continue and (self._decoder is not None or self._left <= DRAIN_BYTES_MAX)
+        if self._must_continue or self._broken:
+            return False
+        return self._decoder is not None or self._left <= DRAIN_BYTES_MAX
 
     def send_continue(self, headers: dict[str, str]) -> None:
         """``100 Continue`` with extra headers, if the client asked for it."""
@@ -322,7 +343,13 @@ class ConnectionBody:
             while piece := self.read(1 << 20):
                 pieces.append(piece)
             return b"".join(pieces)
-        return self._read_counted(size) if self._decoder is None else self._read_chunked(size)
+        if self._broken:
+            raise ClientDisconnected("the body broke off before")
+        try:
+            return self._read_counted(size) if self._decoder is None else self._read_chunked(size)
+        except BodyError:
+            self._broken = True
+            raise
 
     @property
     def trailers(self) -> dict[str, str]:
@@ -333,11 +360,15 @@ class ConnectionBody:
         """See ``http.body.read_into``."""
         decoder = self._decoder
         room = self._left if decoder is None else decoder.room
-        if self._connection.buffer or self._ready or self._must_continue or not room:
+        if self._connection.buffer or self._ready or self._must_continue or self._broken or not room:
             data = self.read(len(view))
             view[: len(data)] = data
             return len(data)
-        size = self._connection.receive_into(view[:room])
+        try:
+            size = self._connection.receive_into(view[:room])
+        except BodyError:
+            self._broken = True
+            raise
         if decoder is None:
             self._left -= size
         else:
@@ -383,6 +414,6 @@ class ConnectionBody:
                 if not piece:
                     return self.finished
                 dropped += len(piece)
-        except (ClientDisconnected, BodyTimeout, BadFraming):
+        except BodyError:
             return False
         return False

@@ -191,8 +191,12 @@ def listing_query(request: Request, default_limit: int, *, path: bool = True) ->
     """
     given = listing_parameters(request)
     text = given.get("limit", "")
-    # More digits than any constraint has are cut off: int() of a very long text is refused by Python.
-    limit = int(text[:20]) if text.isascii() and text.isdigit() else default_limit
+    try:
+        # More digits than any constraint has are cut off: int() of a very long text is refused by Python.
+        limit = int(text[:20]) if text.isdigit() else default_limit
+    except ValueError:
+        # Superscripts and the like count as digits, but not as numbers.
+        limit = default_limit
     if limit > default_limit:
         raise HTTPError(412, f"Maximum limit is {default_limit}")
     return ListingQuery(

@@ -16,7 +16,9 @@ from swift import green
 from swift.http.body import BodyError, FileBody
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response, error_response
+from swift.http.status import default_body
 from swift.runtime.connection import Connection, ConnectionBody, ConnectionClosed
+from swift.runtime.places import who_gives_way
 from swift.runtime.relay import relay
 from swift.telemetry.telemetry import Telemetry
 from swift.wire.chunked import LAST_CHUNK, chunk_head
@@ -26,8 +28,12 @@ Handle = Callable[[Request], Response]
 
 #: A response body up to this size is joined with its head into one send.
 JOIN_BYTES_MAX = 65536
+#: A server that nobody asks looks so often, seconds, whether it is to stop.
+LOOK_AGAIN_S = 10.0
 #: Ending a connection after an error, unread bytes are taken for this long so that the answer arrives.
 LINGER_S = 1.0
+#: While all places are taken: how long it takes at most until another client is looked for to give way.
+PLACE_WAIT_S = 0.1
 
 
 class HttpServer:
@@ -42,7 +48,6 @@ class HttpServer:
         max_clients: int = 1024,
         client_timeout_s: float = 60.0,
         keepalive_timeout_s: float = 60.0,
-        pages: dict[str, Handle] | None = None,
         tls: ssl.SSLContext | None = None,
     ):
         self._handle = handle
@@ -50,28 +55,32 @@ class HttpServer:
         self._limits = limits or HeadLimits()
         self._client_timeout_s = client_timeout_s
         self._keepalive_timeout_s = keepalive_timeout_s
+        self._max_clients = max_clients
         self._places = green.Semaphore(max_clients)
-        #: Paths the server itself answers (metrics), before any filter.
-        self._pages = pages or {}
         self._tls = tls
         self._connections: set[Connection] = set()
         self._stopping = False
         metrics = telemetry.metrics
         self._open = metrics.gauge("swift_http_connections", "Client connections open now.")
         self._refused = metrics.counter("swift_http_bad_requests_total", "Requests whose head was refused.")
+        self._displaced = metrics.counter(
+            "swift_http_displaced_connections_total",
+            "Connections without a complete request that were closed because all places were taken.",
+        )
 
     # accepting
 
     def serve(self, listener: Any) -> None:
         """Accept connections until ``stop``; returns then."""
         while not self._stopping:
-            self._places.acquire()
+            if not self._places.acquire(blocking=False) and not self._get_place(listener):
+                continue
             try:
                 sock, peer = listener.accept()
             except BlockingIOError:
                 self._places.release()
                 try:
-                    green.wait_readable(listener.fileno(), time.monotonic() + 1.0)
+                    green.wait_readable(listener.fileno(), time.monotonic() + LOOK_AGAIN_S)
                 except green.DeadlineExceeded:
                     continue
                 continue
@@ -85,6 +94,20 @@ class HttpServer:
             green.spawn_detached(self._connected, sock, peer)
             # One a turn, so that the other workers get their share of a burst.
             green.sleep(0)
+
+    def _get_place(self, listener: Any) -> bool:
+        """Wait a moment for a place while all are taken; a client that waits outside may displace another."""
+        try:
+            green.wait_readable(listener.fileno(), time.monotonic() + 1.0)
+        except green.DeadlineExceeded:
+            return False
+        connection = who_gives_way(self._connections, self._max_clients)
+        if connection is not None:
+            # Its green thread sees the end, which may take a turn or two: it must not be chosen again.
+            self._connections.discard(connection)
+            self._displaced.inc()
+            connection.hang_up()
+        return bool(self._places.acquire(timeout=PLACE_WAIT_S))
 
     def stop(self, grace_s: float = 30.0) -> None:
         """Accept no more, close idle connections, wait up to ``grace_s`` for busy ones."""
@@ -103,11 +126,13 @@ class HttpServer:
         try:
             sock.setblocking(False)
             sock.setsockopt(6, 1, 1)  # IPPROTO_TCP, TCP_NODELAY
-            if self._tls is not None:
-                sock = _handshake(self._tls, sock, time.monotonic() + self._client_timeout_s)
             connection = Connection(sock, peer, self._client_timeout_s)
             self._connections.add(connection)
             self._open.inc()
+            if self._tls is not None:
+                tls = self._tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+                connection.become_tls(tls)
+                _handshake(tls, time.monotonic() + self._client_timeout_s)
             self._converse(connection)
         except (OSError, ConnectionClosed, green.DeadlineExceeded):
             # The client is gone or too slow; what it asked for has been answered or dropped.
@@ -118,6 +143,7 @@ class HttpServer:
             if connection is not None:
                 self._connections.discard(connection)
                 self._open.inc(-1)
+                connection.close()
             sock.close()
             self._places.release()
 
@@ -152,8 +178,7 @@ class HttpServer:
         request.received_at = time.time()
         if connection.is_tls:
             request.scheme = "https"
-        page = self._pages.get(head.raw_path) if self._pages else None
-        response = self._respond(page or self._handle, request)
+        response = self._respond(request)
         may_keep = head.keep_alive and not response.close_connection and not self._stopping
         # The rest of a refused upload is dropped when it is short, and only after the answer: the client
         # may send it slowly or not at all. Otherwise the connection ends.
@@ -168,13 +193,13 @@ class HttpServer:
         self._linger(connection)
         return False
 
-    def _respond(self, handle: Handle, request: Request) -> Response:
+    def _respond(self, request: Request) -> Response:
         try:
-            return handle(request)
+            return self._handle(request)
         except HTTPError as error:
             return error.response
-        except BodyError:
-            return error_response(499)
+        except BodyError as error:
+            return error_response(error.status)
         except Exception as error:
             self._telemetry.log.exception(f"ERROR {request.method} {request.path_qs}", error)
             return error_response(500, "An error occurred", content_type="text/plain")
@@ -208,8 +233,11 @@ class HttpServer:
         extra = date_line()
         if "content-length" not in headers:
             if isinstance(body, bytes):
-                # A HEAD that fails announces nothing, as if its error page were empty.
-                empty = response.status in (204, 304) or (head.method == "HEAD" and response.status >= 400)
+                # A HEAD that fails announces nothing unless it has a text of its own.
+                status = response.status
+                empty = status in (204, 304) or (
+                    head.method == "HEAD" and status >= 400 and body == default_body(status)
+                )
                 headers["content-length"] = "0" if empty else str(len(body))
             elif isinstance(body, FileBody):
                 headers["content-length"] = str(body.length)
@@ -218,7 +246,7 @@ class HttpServer:
             extra += "Transfer-Encoding: chunked\r\n"
         if not keep:
             extra += "Connection: close\r\n"
-        elif head.minor == 0:
+        elif head.asks_keep_alive:
             extra += "Connection: keep-alive\r\n"
         text = response_head(response.status, response.reason, headers, extra)
         connection.framing_bytes += len(text)
@@ -242,10 +270,11 @@ class HttpServer:
 
     def _refuse(self, connection: Connection, error: BadHead) -> None:
         self._refused.inc()
-        headers = {"content-type": "text/html; charset=UTF-8", "content-length": str(len(error.body))}
-        reason = error_response(error.status).reason
-        text = response_head(error.status, reason, headers, date_line() + "Connection: close\r\n")
-        connection.send_all(text + error.body)
+        response = error_response(error.status, error.body or None)
+        response.headers["content-length"] = str(len(response.body))
+        extra = date_line() + "Connection: close\r\n"
+        text = response_head(error.status, response.reason, response.headers, extra)
+        connection.send_all(text + response.body)
         self._linger(connection)
 
     def _linger(self, connection: Connection) -> None:
@@ -264,12 +293,11 @@ def _has_length(response: Response) -> bool:
     return "content-length" in response.headers or isinstance(response.body, (bytes, FileBody))
 
 
-def _handshake(context: ssl.SSLContext, sock: Any, deadline: float) -> Any:
-    tls = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+def _handshake(tls: ssl.SSLSocket, deadline: float) -> None:
     while True:
         try:
             tls.do_handshake()
-            return tls
+            return
         except ssl.SSLWantReadError:
             green.wait_readable(tls.fileno(), deadline)
         except ssl.SSLWantWriteError:

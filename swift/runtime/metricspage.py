@@ -1,7 +1,8 @@
 """One metrics page for all workers of a server.
 
 Each worker writes its own numbers into its slot of a shared memory map once a second; whichever worker
-is asked for the page joins the slots. A ``pid`` label tells the workers apart.
+is asked for the page joins the slots. A ``pid`` label tells the workers apart. The page has an address of its
+own: what a server counts is not for its clients.
 """
 
 from __future__ import annotations
@@ -11,11 +12,17 @@ import os
 import struct
 
 from swift.http.request import Request
-from swift.http.response import Response
+from swift.http.response import Response, error_response
+from swift.runtime.httpd import HttpServer
+from swift.telemetry.log import Log
 from swift.telemetry.metrics import Registry
+from swift.telemetry.telemetry import Telemetry
 
 SLOT_BYTES = 1 << 18
 _LENGTH = struct.Struct("<I")
+#: Who asks for pages is few and quick.
+READERS_MAX = 16
+READER_TIMEOUT_S = 10.0
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -60,9 +67,23 @@ class MetricsBoard:
             lines += heads + samples
         return ("\n".join(lines) + "\n").encode()
 
-    def handle(self, _request: Request) -> Response:
-        """The page."""
-        return Response(200, {"content-type": CONTENT_TYPE}, self.render())
+    def server(self, path: str, log: Log) -> HttpServer:
+        """What answers GET and HEAD of ``path`` with the page; its own connections are not counted in it."""
+
+        def answer(request: Request) -> Response:
+            if request.loose_path != path:
+                return error_response(404)
+            if request.method not in ("GET", "HEAD"):
+                return error_response(405, headers={"allow": "GET, HEAD"})
+            return Response(200, {"content-type": CONTENT_TYPE}, self.render())
+
+        return HttpServer(
+            answer,
+            Telemetry(log),
+            max_clients=READERS_MAX,
+            client_timeout_s=READER_TIMEOUT_S,
+            keepalive_timeout_s=READER_TIMEOUT_S,
+        )
 
 
 def _collect(text: str, families: dict[str, tuple[list[str], list[str]]]) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
+from swift.base.digits import is_digits
 from swift.http.body import RequestBody, chunks_of
 from swift.http.headers import HeaderMap, from_pairs, lower_name, title_case, upper_name
 from swift.http.request import Request
@@ -50,12 +51,21 @@ class _Input(io.RawIOBase):
         return len(data)
 
 
+def split_host(host: str) -> tuple[str, str]:
+    """Name and port (perhaps empty) of a Host header; an IPv6 address loses its brackets."""
+    if host.startswith("["):
+        address, _, rest = host[1:].partition("]")
+        return address, rest.removeprefix(":")
+    name, _, port = host.partition(":")
+    return name, port
+
+
 def environ_of(request: Request) -> dict[str, Any]:
     """The WSGI environ of a request; ``request.env`` becomes that very dictionary."""
     environ = request.env
     for stale in [key for key in environ if key.startswith("HTTP_")]:
         del environ[stale]
-    host, _, port = request.headers.get("host", "localhost").partition(":")
+    host, port = split_host(request.headers.get("host", "localhost"))
     environ.update(
         {
             "REQUEST_METHOD": request.method,
@@ -120,7 +130,7 @@ class _ForeignBody:
     def __init__(self, source: Any, headers: HeaderMap):
         length = headers.get("content-length", "")
         chunked = "chunked" in headers.get("transfer-encoding", "").lower()
-        self.length: int | None = None if chunked else int(length) if length.isdigit() else 0
+        self.length: int | None = None if chunked else int(length) if is_digits(length) else 0
         self._left = self.length
         self._source = source
 

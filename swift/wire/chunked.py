@@ -37,10 +37,11 @@ class ChunkDecoder:
 
     ``feed`` returns the data found and how much of the input was used; ``finished`` is set once the
     last chunk and its ``trailers`` are consumed, leaving what follows (a pipelined request) alone.
-    Data of a chunk may bypass ``feed``: up to ``room`` bytes, reported by ``took``.
+    Data of a chunk may bypass ``feed``: up to ``room`` bytes, reported by ``took``. Once the framing was
+    malformed nobody knows where data ends: ``feed`` raises for ever after.
     """
 
-    __slots__ = ("finished", "trailers", "_left", "_state", "_line", "_trailer_bytes")
+    __slots__ = ("finished", "trailers", "_left", "_state", "_line", "_trailer_bytes", "_broken")
 
     def __init__(self) -> None:
         self.finished = False
@@ -50,6 +51,7 @@ class ChunkDecoder:
         self._state = "size"
         self._line = b""
         self._trailer_bytes = 0
+        self._broken = False
 
     @property
     def room(self) -> int:
@@ -64,16 +66,22 @@ class ChunkDecoder:
 
     def feed(self, data: bytes) -> tuple[list[bytes], int]:
         """Decode ``data``; (pieces, bytes consumed). Raises ``BadFraming``."""
+        if self._broken:
+            raise BadFraming("the framing was malformed before")
         pieces: list[bytes] = []
         position, size = 0, len(data)
-        while position < size and not self.finished:
-            if self._state == "data":
-                take = min(self._left, size - position)
-                pieces.append(data[position : position + take])
-                position += take
-                self.took(take)
-                continue
-            position = self._read_line(data, position)
+        try:
+            while position < size and not self.finished:
+                if self._state == "data":
+                    take = min(self._left, size - position)
+                    pieces.append(data[position : position + take])
+                    position += take
+                    self.took(take)
+                    continue
+                position = self._read_line(data, position)
+        except BadFraming:
+            self._broken = True
+            raise
         return pieces, position
 
     def _read_line(self, data: bytes, position: int) -> int:

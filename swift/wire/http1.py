@@ -1,10 +1,10 @@
 """HTTP/1.1 heads, sans I/O: bytes in, values out (RFC 9112; spec: public-api.md §1).
 
-llhttp (``httptools``) does the parsing. Five things it sees differently from this API are handled here:
-verbs it does not know (REPLICATE, SSYNC, UPDATE, anything that must become a 405), raw 8-bit bytes in the
-request target (percent-encoded), a missing Host in HTTP/1.1 (refused), header names with underscores
-(dropped, because CGI-style names cannot tell them from dashes), and metadata with odd names or values
-(``wire.oddlines``).
+llhttp (``httptools``) does the parsing. Six things it sees differently from this API are handled here: verbs
+it does not know (REPLICATE, SSYNC, UPDATE, anything that must become a 405), raw 8-bit bytes in the target
+(percent-encoded), a missing Host in HTTP/1.1 (refused), more than one space between the words of the request
+line (refused, because readers of such lines disagree), header names with underscores (dropped, because
+CGI-style names cannot tell them from dashes), and metadata with odd names or values (``wire.oddlines``).
 
 It refuses to know sockets and bodies.
 """
@@ -67,6 +67,7 @@ class RequestHead:
         "headers",
         "minor",
         "keep_alive",
+        "asks_keep_alive",
         "length",
         "chunked",
         "expects_continue",
@@ -81,6 +82,8 @@ class RequestHead:
         self.headers: HeaderMap = {}
         self.minor = 1
         self.keep_alive = True
+        #: The client named the wish, which HTTP/1.0 needs and others like to see confirmed.
+        self.asks_keep_alive = False
         self.length: int | None = 0
         self.chunked = False
         self.expects_continue = False
@@ -115,7 +118,12 @@ def _new_name(name: bytes) -> str:
 
 
 def check_unfinished(buffer: bytes, limits: HeadLimits) -> None:
-    """Refuse early a head that is already too long although its end has not arrived."""
+    """Refuse early a head that can only be refused, although its end has not arrived.
+
+    One with a line that ends in a bare line feed would be waited for in vain.
+    """
+    if buffer.count(b"\n") != buffer.count(b"\r\n"):
+        raise BadHead(400, "a line of the head ends in a bare line feed")
     if len(buffer) > limits.line_bytes and b"\r\n" not in buffer[: limits.line_bytes + 2]:
         raise BadHead(414, "request line too long")
     if len(buffer) > HEAD_BYTES_MAX:
@@ -132,6 +140,8 @@ def parse_request_head(data: bytes, limits: HeadLimits) -> RequestHead:
     space = data.find(b" ")
     method = data[:space]
     is_usual = data.endswith(b" HTTP/1.1", 0, line_end)
+    if data.find(b"  ", 0, line_end) >= 0:
+        raise BadHead(400, "the words of the request line are separated by more than one space")
     if method not in _PARSED_METHODS or not data[:line_end].isascii():
         data = _translated(data, line_end, method)
     _check_sizes(data, limits)
@@ -218,18 +228,27 @@ def _finish(head: RequestHead) -> None:
         head.length, head.chunked = None, True
     elif "content-length" in headers:
         head.length = int(headers["content-length"])
-    wishes = headers.get("connection")
-    if wishes is None:
-        head.keep_alive = head.minor == 1
-    else:
-        # llhttp has forgotten its own verdict once a request without a body is complete.
-        words = {word.strip() for word in wishes.lower().split(",")}
-        head.keep_alive = "close" not in words and (head.minor == 1 or "keep-alive" in words)
+    _agree_on_connection(head)
     expect = headers.get("expect")
     if expect is not None and head.minor == 1:
         if expect.lower() != "100-continue":
             raise BadHead(417, "unknown expectation")
         head.expects_continue = True
+
+
+def _agree_on_connection(head: RequestHead) -> None:
+    """Whether the connection outlives the answer."""
+    wishes = head.headers.get("connection")
+    if wishes is None:
+        head.keep_alive = head.minor == 1
+    else:
+        # llhttp has forgotten its own verdict once a request without a body is complete.
+        words = {word.strip() for word in wishes.lower().split(",")}
+        head.asks_keep_alive = "keep-alive" in words
+        head.keep_alive = "close" not in words and (head.minor == 1 or head.asks_keep_alive)
+    if head.chunked and head.minor == 0:
+        # HTTP/1.0 knows no chunked bodies: whoever relayed this may see its end elsewhere (RFC 9112 §6.1).
+        head.keep_alive = False
 
 
 def _check_coding(head: RequestHead, coding: str) -> None:

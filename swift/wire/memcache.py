@@ -37,13 +37,13 @@ def get_command(hashed: Sequence[str]) -> bytes:
 
 
 def value_of(flags: int, data: bytes) -> Any:
-    """A stored value; None for one that must be read as a miss (pickles, broken JSON)."""
+    """A stored value; None for one that must be read as a miss (pickles, broken or bottomless JSON)."""
     if flags & FLAG_PICKLE:
         return None
     if flags & FLAG_JSON:
         try:
             return json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     return data.decode("utf-8", "replace")
 

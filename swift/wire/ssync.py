@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
+from swift.base.digits import is_digits
 from swift.base.errors import SwiftError
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
@@ -303,7 +304,7 @@ class _Reader:
         text = text.strip()
         if text.startswith(ERROR_PREFIX):
             status, _, message = text.removeprefix(ERROR_PREFIX).strip().partition(" ")
-            raise SsyncRefused(int(status) if status.isdigit() else 0, message)
+            raise SsyncRefused(int(status) if is_digits(status) else 0, message)
         if not text:
             return
         if not self._started:

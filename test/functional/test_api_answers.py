@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from test.functional.api_cases import send_all
+from test.functional.api_cases_front import send_front
 from test.support.answers import Asker
 from test.support.cluster import LiveCluster
 
@@ -16,7 +17,6 @@ GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "data" / "api-answer
 DIFFERENT = {
     "GET /info": "the version is ours, and only our features are listed",
     "HEAD /info": "as GET",
-    "POST /auth/v1.0": "a 405 names the allowed method (RFC 9110 §15.5.6)",
 }
 
 
@@ -27,6 +27,7 @@ def answers(tmp_path_factory):
     try:
         asker = Asker(live.host, live.token)
         send_all(asker)
+        send_front(asker)
         assert "Traceback" not in live.log_text()
         return asker.answers
     finally:

@@ -341,17 +341,27 @@ def samples(page):
 
 
 def requests_counted(cluster):
-    found = samples(cluster.raw("GET", "/metrics").body)
+    found = samples(cluster.raw("GET", "/metrics", port=cluster.plan.metrics_port("proxy")).body)
     return sum(v for name, v in found.items() if name.startswith("swift_proxy_request_seconds_count{"))
 
 
 def test_every_server_has_a_metrics_page(cluster):
-    ports = [cluster.plan.proxy_port]
-    ports += [cluster.plan.port(kind, n) for kind in ("account", "container", "object") for n in range(1, 5)]
+    plan = cluster.plan
+    ports = [plan.metrics_port("proxy")]
+    ports += [plan.metrics_port(kind, n) for kind in ("account", "container", "object") for n in range(1, 5)]
     for port in ports:
         answer = cluster.raw("GET", "/metrics", port=port)
         assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
         assert samples(answer.body)
+        assert cluster.raw("GET", "/", port=port).status == 404
+        assert cluster.raw("POST", "/metrics", port=port).status == 405
+
+
+def test_clients_do_not_see_what_a_server_counts(cluster):
+    for path in ("/metrics", "/%6detrics"):
+        answer = cluster.raw("GET", path)
+        assert answer.status == 412
+        assert b"swift_" not in answer.body
 
 
 def test_the_page_counts_the_requests_of_all_workers(watched):
@@ -362,7 +372,9 @@ def test_the_page_counts_the_requests_of_all_workers(watched):
     watched.await_true(lambda: requests_counted(watched) >= expected, "all requests are counted")
     pids = {
         line.split('pid="')[1].split('"')[0]
-        for line in watched.raw("GET", "/metrics").body.decode().splitlines()
+        for line in watched.raw("GET", "/metrics", port=watched.plan.metrics_port("proxy"))
+        .body.decode()
+        .splitlines()
         if 'pid="' in line
     }
     assert len(pids) == watched.plan.proxy_workers

@@ -582,3 +582,43 @@ def test_of_two_creators_at_most_one_is_told_that_it_won(own_cluster):
     assert wins > 0
     assert isinstance(found, Answer)
     assert_no_traceback(cluster)
+
+
+# --- a cache that goes away ---------------------------------------------------------------------------
+
+
+def test_a_cluster_without_its_cache_serves_everybody(own_cluster):
+    assert own_cluster.request("PUT", "c").status == 201
+    own_cluster.kill("cache")
+    assert own_cluster.request("PUT", "c/o", {}, b"abc").status == 201
+    assert own_cluster.request("GET", "c/o").body == b"abc"
+    assert own_cluster.request("GET", "c", user="test2:tester2").status == 403
+
+
+def test_tokens_of_the_cache_wait_for_it_and_no_longer(tuned_cluster):
+    def without_keys(live):
+        conf = live.plan.etc / "proxy-server.conf"
+        lines = conf.read_text().splitlines(keepends=True)
+        conf.write_text("".join(line for line in lines if "fernet" not in line))
+
+    live = tuned_cluster(without_keys)
+    assert live.request("PUT", "c").status == 201
+    live.kill("cache")
+    # What a worker read a moment ago it still believes.
+    live.await_true(
+        lambda: {live.request("HEAD", "c").status for _ in range(20)} == {503},
+        "no worker can check the token",
+    )
+    for _ in range(50):
+        answer = live.request("HEAD", "c")
+        assert (answer.status, answer.headers.get("retry-after")) == (503, "1")
+    live.restart("cache")
+    # An empty cache knows no tokens: they are made anew. Each worker finds out for itself within a second.
+    login = {"X-Auth-User": "test:tester", "X-Auth-Key": "testing"}
+
+    def works():
+        return {live.raw("GET", "/auth/v1.0", login).status for _ in range(10)} == {200}
+
+    live.await_true(works, "every worker talks to it again", 5)
+    live.tokens.clear()
+    assert live.request("HEAD", "c").status == 204

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from swift.cli.aio.make import make_cluster
 from swift.cli.aio.plan import PORTS_PER_NODE, new_plan
-from swift.cli.aio.supervisor import Supervisor, answers
+from swift.cli.aio.supervisor import Supervisor, answers, cache_process
 from test.support.ports import free_ports, free_range
 
 
@@ -95,7 +95,8 @@ class LiveCluster:
 
     def restart(self, name):
         """Start a killed server again and wait until it answers."""
-        process = next(p for p in (*self.plan.servers(), *self.plan.daemons()) if p.name == name)
+        known = (cache_process(self.plan), *self.plan.servers(), *self.plan.daemons())
+        process = next(p for p in known if p.name == name)
         self._supervisor._spawn(process)
         if process.port is not None:
             self.await_true(lambda: answers(self.plan.ip, process.port), f"{name} answers")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from swift.bench.contestants import make_contestants
 from test.functional.api_cases import send_all
+from test.functional.api_cases_front import send_front
 from test.support.answers import Asker
 from test.support.cluster import login
 
@@ -21,6 +22,7 @@ def main(peer_bin, out):
             theirs.start()
             asker = Asker(theirs.host, lambda user: login(theirs.host, user))
             send_all(asker)
+            send_front(asker)
         finally:
             theirs.stop()
     Path(out).write_text(json.dumps(asker.answers, indent=0, ensure_ascii=True) + "\n")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import pwd
+import secrets
 import shutil
 import subprocess
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 from swift.base.errors import ConfigError
@@ -90,18 +93,19 @@ def _write(path: Path, text: str, *, mode: int = 0o644) -> None:
     path.write_text(text)
 
 
-def _defaults(plan: Plan, port: int, workers: int) -> str:
+def _defaults(plan: Plan, port: int, metrics_port: int, workers: int) -> str:
     user = pwd.getpwuid(os.geteuid()).pw_name
     return (
         f"[DEFAULT]\nbind_ip = {plan.ip}\nbind_port = {port}\nworkers = {workers}\n"
         f"user = {user}\nswift_dir = {plan.etc}\n"
+        f"metrics_bind_ip = {plan.ip}\nmetrics_bind_port = {metrics_port}\n"
     )
 
 
 def _proxy_conf(plan: Plan) -> str:
     account, _, name = plan.user.partition(":")
     return (
-        _defaults(plan, plan.proxy_port, plan.proxy_workers)
+        _defaults(plan, plan.proxy_port, plan.metrics_port("proxy"), plan.proxy_workers)
         + f"""
 [pipeline:main]
 pipeline = {PIPELINE}
@@ -133,7 +137,7 @@ use = egg:swift#listing_formats
 
 [filter:tempauth]
 use = egg:swift#tempauth
-user_{account}_{name} = {plan.key} .admin
+{_token_key()}user_{account}_{name} = {plan.key} .admin
 user_{account}_{name}3 = {plan.key}3
 user_{account}2_{name}2 = {plan.key}2 .admin
 user_admin_admin = admin .admin .reseller_admin
@@ -144,11 +148,19 @@ use = egg:swift#dlo
     )
 
 
+def _token_key() -> str:
+    """Options for tokens that need no cache, so that it may go away at any time; none without the library."""
+    if find_spec("cryptography") is None:
+        return ""
+    key = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+    return f"active_fernet_key_id = aio\nfernet_key_aio = {key}\n"
+
+
 def _storage_conf(plan: Plan, kind: str, node: int) -> str:
     mount_check = "true" if plan.xfs else "false"
     daemons = [name for name, server in DAEMONS.items() if server == kind]
     return (
-        _defaults(plan, plan.port(kind, node), 0)
+        _defaults(plan, plan.port(kind, node), plan.metrics_port(kind, node), 0)
         + f"""devices = {plan.devices(node)}
 mount_check = {mount_check}
 recon_cache_path = {plan.recon(node)}

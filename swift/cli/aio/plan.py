@@ -17,8 +17,9 @@ from swift.base.errors import ConfigError
 
 PLAN_FILE = "aio.json"
 PLAN_VERSION = 1
-#: Every node gets this many ports: object, container, account.
+#: Every node gets this many ports: object, container, account, and the metrics page of each.
 PORTS_PER_NODE = 10
+METRICS_OFFSET = 3
 #: The daemons of a node: name → the server whose configuration file they read.
 DAEMONS = {
     "object-updater": "object",
@@ -111,6 +112,10 @@ class Plan:
         """The port of a storage server."""
         offset = {"object": 0, "container": 1, "account": 2}[kind]
         return self.base_port + PORTS_PER_NODE * node + offset
+
+    def metrics_port(self, kind: str, node: int = 0) -> int:
+        """The port of the metrics page of the proxy (kind ``proxy``) or a storage server."""
+        return self.base_port if kind == "proxy" else self.port(kind, node) + METRICS_OFFSET
 
     @property
     def fragments(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from swift.base.digits import is_digits
 from swift.platform.mounts import is_mount
 
 _KINDS = ("objects", "containers", "accounts")
@@ -71,7 +72,7 @@ def quarantined(root: str) -> dict[str, Any]:
             totals[kind] += _count(f"{where}/{kind}")
         for name in names(where) or ():
             kind, _, index = name.partition("-")
-            if kind != "objects" or (index and not index.isdigit()):
+            if kind != "objects" or (index and not is_digits(index)):
                 continue
             count = _count(f"{where}/{name}")
             totals["objects"] += count

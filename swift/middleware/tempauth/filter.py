@@ -20,8 +20,9 @@ from swift.http.acl import (
     parse_account_acl,
     parse_acl,
     referrer_allowed,
+    stored_account_acl,
 )
-from swift.http.headers import HeaderMap
+from swift.http.headers import HeaderMap, wire_value
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
@@ -40,6 +41,12 @@ from swift.telemetry.telemetry import Telemetry
 
 ACL_HEADER = "x-account-access-control"
 ACL_SYSMETA = "x-account-sysmeta-core-access-control"
+
+
+#: When to come again while no cache server answers: they are tried again each second.
+RETRY_AFTER_S = 1
+#: Control characters, the quote and the backslash → percent-quoted.
+_UNSAFE_IN_REALM = {code: f"%{code:02X}" for code in (*range(32), 34, 92, 127)}
 
 
 class Tempauth(Filter):
@@ -72,16 +79,19 @@ class Tempauth(Filter):
         env = request.env
         if self._settings.allow_overrides and env.get("swift.authorize_override"):
             return self.forward(request)
-        if request.raw_path.startswith(self._auth_path):
+        if request.loose_path.startswith(self._auth_path):
             return self._give_token(request)
         token = request.headers.get("x-auth-token") or request.headers.get("x-storage-token")
         if token and token.startswith(self._prefixes[0]):
-            groups = self._groups_of(request, token)
+            try:
+                groups = self._groups_of(request, token)
+                service = request.headers.get("x-service-token")
+                extra = self._groups_of(request, service) if service and groups is not None else None
+            except MemcacheError as error:
+                return self._cannot_tell(request, error)
             if groups is None:
                 self._statsd.increment(f"{self._metric}.unauthorized")
                 return unauthorised(request) if self._prefixes[0] else self._anonymous(request)
-            service = request.headers.get("x-service-token")
-            extra = self._groups_of(request, service) if service else None
             return self._identified(request, f"{groups},{extra}" if extra else groups)
         return self._anonymous(request)
 
@@ -128,11 +138,14 @@ class Tempauth(Filter):
             return None
         if cache is None:
             raise ConfigError("tempauth needs the cache filter before it in the pipeline")
-        entry = cache.get(f"{prefix}/token/{token}")
-        if not entry:
-            return None
-        expires, groups = entry
-        return str(groups) if expires > time.time() else None
+        entry = _entry_of(cache.get(f"{prefix}/token/{token}", raise_on_error=True))
+        return entry[1] if entry is not None and entry[0] > time.time() else None
+
+    def _cannot_tell(self, request: Request, error: MemcacheError) -> Response:
+        """No cache server answers: a good token must not be called a bad one."""
+        self._statsd.increment(f"{self._metric}.errors")
+        self._log.error(str(error), txid=request.env.get("swift.trans_id"))
+        return error_response(503, headers={"retry-after": str(RETRY_AFTER_S)})
 
     def _prefix_of(self, account: str) -> str | None:
         """The reseller prefix that an account begins with; the empty one matches what no other does."""
@@ -209,10 +222,9 @@ class Tempauth(Filter):
             return True
         return bool(mine & set(acls.get("read-only", ()))) and reading
 
-    def _account_acls(self, request: Request, account: str) -> dict[str, list[str]] | None:
+    def _account_acls(self, request: Request, account: str) -> dict[str, list[str]]:
         info = account_info(request, self.forward, account)
-        stored = info.sysmeta.get("core-access-control")
-        return parse_account_acl(stored) if stored else None
+        return stored_account_acl(info.sysmeta.get("core-access-control"))
 
     def _check_account_acl(self, request: Request, container: str | None) -> Response | None:
         """Validate a new account ACL and turn it into system metadata."""
@@ -239,26 +251,39 @@ class Tempauth(Filter):
 
     def _give_token(self, request: Request) -> Response:
         if request.method != "GET":
-            return error_response(405, headers={"allow": "GET"})
-        shape = request.raw_path[len(self._auth_path) :].strip("/").split("/")
-        if shape in (["v1.0"], ["auth"]):
+            return error_response(405)
+        version, _, rest = request.loose_path[len(self._auth_path) :].partition("/")
+        owner, _, word = rest.partition("/")
+        if not version:
+            return error_response(404)
+        if version in ("v1.0", "auth"):
+            owner = ""
             account, name, key = _credentials(request.headers)
-        elif len(shape) == 3 and shape[0] == "v1" and shape[2] == "auth":
-            account, name, key = _credentials_for(unquote(shape[1]), request.headers)
+        elif version == "v1" and owner and word == "auth":
+            account, name, key = _credentials_for(owner, request.headers)
         else:
             return error_response(400)
+        if account and name:
+            # The access line names who tried, whether it works or not.
+            request.env["swift.access_logging"] = {"user_id": f"{account}:{name}"}
         user = self._users.get((account or "", name or ""))
         if user is None or not hmac.compare_digest(
             user.key.encode("utf-8"), (key or "").encode("latin-1", "replace")
         ):
             self._statsd.increment(f"{self._metric}.token_denied")
-            return unauthorised(request, account or "unknown")
+            return unauthorised(request, self._realm_of(request, owner, account))
         try:
             return self._token_response(request, user)
         except MemcacheError as error:
-            self._statsd.increment(f"{self._metric}.errors")
-            self._log.error(str(error), txid=request.env.get("swift.trans_id"))
-            return error_response(503)
+            return self._cannot_tell(request, error)
+
+    @staticmethod
+    def _realm_of(request: Request, owner: str, account: str | None) -> str:
+        """What a failed log-in names: the account as the client wrote it."""
+        if owner or not account:
+            return wire_value(owner) or "unknown"
+        headers = request.headers
+        return (headers.get("x-auth-user") or headers.get("x-storage-user") or "").partition(":")[0]
 
     def _token_response(self, request: Request, user: User) -> Response:
         cache = request.env.get("swift.cache")
@@ -269,7 +294,6 @@ class Tempauth(Filter):
             return error_response(500, "tempauth needs the cache filter before it in the pipeline")
         else:
             token, life = self._remembered_token(cache, user)
-        request.env["swift.access_logging"] = {"user_id": f"{user.account}:{user.name}"}
         headers = {
             "x-auth-token": token,
             "x-storage-token": token,
@@ -286,14 +310,12 @@ class Tempauth(Filter):
         groups = self._groups_string(user)
         now = time.time()
         token, expires = cache.get(user_key, raise_on_error=True), 0.0
-        if token:
-            entry = cache.get(f"{prefix}/token/{token}", raise_on_error=True)
-            same = entry and sorted(str(entry[1]).split(",")) == sorted(groups.split(","))
-            if same and entry[0] > now:
+        if isinstance(token, str) and token:
+            entry = _entry_of(cache.get(f"{prefix}/token/{token}", raise_on_error=True))
+            same = entry is not None and sorted(entry[1].split(",")) == sorted(groups.split(","))
+            if entry is not None and same and entry[0] > now:
                 expires = entry[0]
-            else:
-                token = None
-        if not token:
+        if not expires:
             token, expires = f"{prefix}tk{uuid4().hex}", now + self._settings.token_life
             life = self._settings.token_life
             cache.set(f"{prefix}/token/{token}", [expires, groups], ttl_s=life, raise_on_error=True)
@@ -317,6 +339,16 @@ class Tempauth(Filter):
         host = f"{scheme}://{request.headers.get('host', 'localhost')}"
         url = user.url or f"$HOST/v1/{quote(self._prefixes[0] + user.account)}"
         return url.replace("$HOST", host)
+
+
+def _entry_of(value: Any) -> tuple[float, str] | None:
+    """(Unix second of its end, groups) of a token as it is cached; None for any other shape."""
+    if not isinstance(value, list) or len(value) != 2:
+        return None
+    expires, groups = value
+    if isinstance(expires, bool) or not isinstance(expires, int | float) or not isinstance(groups, str):
+        return None
+    return expires, groups
 
 
 def _account_of(request: Request) -> str | None:
@@ -343,11 +375,17 @@ def _credentials_for(account: str, headers: HeaderMap) -> tuple[str | None, str 
 
 
 def unauthorised(request: Request, realm: str | None = None) -> Response:
-    """401 with the challenge of public-api.md §3: the account as realm, quoted."""
+    """401 with the challenge of public-api.md §3.
+
+    The realm is the account of the path, percent-quoted, or ``realm``, of which only what would end the
+    header's value is quoted.
+    """
     if realm is None:
-        parts = request.raw_path.split("/")
-        realm = parts[2] if len(parts) > 2 and parts[2] and parts[1] != "auth" else "unknown"
-    return error_response(401, headers={"www-authenticate": f'Swift realm="{quote(realm, safe="%")}"'})
+        account = request.loose_path.split("/")[2:3]
+        realm = quote(account[0], safe="", errors="surrogateescape") if account and account[0] else "unknown"
+    else:
+        realm = realm.translate(_UNSAFE_IN_REALM)
+    return error_response(401, headers={"www-authenticate": f'Swift realm="{realm}"'})
 
 
 def make_tempauth(app: Any, conf: Conf) -> Tempauth:

@@ -9,29 +9,19 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
-from urllib.parse import unquote
 
 from swift import green
 from swift.base.clock import Clock
 from swift.base.entity import EntityPath, quote_path
 from swift.base.hashing import PathHasher
-from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.base.truth import is_true
+from swift.cluster.redirect import Redirect, redirect_of
 from swift.cluster.transport import Reply, Transport, TransportError
-from swift.http.headers import HeaderMap, lower_name, utf8_value, wire_value
+from swift.http.headers import HeaderMap, lower_name, wire_value
 from swift.obj.updater.pendings import Pending
 from swift.ring.device import Node
 from swift.ring.ring import Ring
 from swift.runtime.report import Tally
 from swift.telemetry.log import Log
-
-
-class Redirect(NamedTuple):
-    """A shard (``account/container``) that took a container's place, and since when."""
-
-    timestamp: Timestamp
-    container: str
 
 
 @dataclass(frozen=True)
@@ -127,25 +117,6 @@ class Deliverer:
         if reply is not None and not reply.is_success and reply.status != 301:
             self._log.debug(f"{op} {path} on {node.replication_key}: status {reply.status}")
         return reply
-
-
-def redirect_of(reply: Reply | None) -> Redirect | None:
-    """Where a 301 points to; None when it is none or not usable."""
-    if reply is None or reply.status != 301:
-        return None
-    location = reply.headers.get("location", "")
-    if is_true(reply.headers.get("x-backend-location-is-quoted")):
-        location = unquote(location)
-    else:
-        location = utf8_value(location)
-    parts = location.lstrip("/").split("/", 2)
-    if len(parts) < 2 or not all(parts[:2]):
-        return None
-    try:
-        timestamp = Timestamp(reply.headers.get("x-backend-redirect-timestamp"))
-    except InvalidTimestamp:
-        return None
-    return Redirect(timestamp, f"{parts[0]}/{parts[1]}")
 
 
 def wire_safe(value: str) -> str:

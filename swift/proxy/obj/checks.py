@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 import os
+from collections.abc import Sequence
 from urllib.parse import unquote
 
 from swift.base.limits import Limits
@@ -15,24 +16,41 @@ from swift.http.validate import check_metadata
 
 
 class TypeGuesser:
-    """Content types by file name extension; reads ``<swift_dir>/mime.types`` once."""
+    """Content types by file name extension; reads the system's files and ``<swift_dir>/mime.types`` once."""
 
-    def __init__(self, swift_dir: str):
-        own = os.path.join(swift_dir, "mime.types")
+    def __init__(self, swift_dir: str, system_files: Sequence[str] = tuple(map(str, mimetypes.knownfiles))):
         self._types = mimetypes.MimeTypes()
-        if os.path.exists(own):
-            self._types.read(own)
+        for path in (*system_files, os.path.join(swift_dir, "mime.types")):
+            if os.path.exists(path):
+                self._types.read(path)
 
     def guess(self, name: str) -> str:
         """The type of an object name, ``application/octet-stream`` when unknown."""
         return self._types.guess_type(unquote(name))[0] or "application/octet-stream"
 
 
+def refuse_copy(request: Request) -> None:
+    """Answer a PUT that asks for a copy of another object, which nobody here makes; raises ``HTTPError``.
+
+    It must not become an upload of its empty body.
+    """
+    source = request.headers.get("x-copy-from")
+    if not source:
+        return
+    if request.body.length:
+        raise HTTPError(400, "Copy requests require a zero byte body", content_type=TEXT)
+    container, _, name = unquote(source).lstrip("/").partition("/")
+    if not container or not name:
+        raise HTTPError(412, "X-Copy-From header must be of the form <container name>/<object name>")
+    raise HTTPError(501, "Copying of objects is not supported", content_type=TEXT)
+
+
 def check_upload(request: Request, limits: Limits, guesser: TypeGuesser, name: str) -> None:
-    """Content type, size, name and metadata of a PUT; raises ``HTTPError`` 4xx.
+    """Content type, size, name and metadata of a PUT; raises ``HTTPError`` 4xx, 501 for a copy.
 
     Sets the content type and turns X-Delete-After into X-Delete-At.
     """
+    refuse_copy(request)
     headers = request.headers
     if is_true(headers.pop("x-detect-content-type", None)) or not headers.get("content-type"):
         headers["content-type"] = guesser.guess(name)
@@ -90,10 +108,11 @@ def convert_delete_after(request: Request) -> None:
 
 
 def _integer(text: str, name: str) -> int:
-    value = text.strip()
-    if not value.lstrip("-").isdigit() or not value.isascii() or len(value) > 30:
+    """A number as the peer reads it: with a sign or underscores too."""
+    try:
+        return int(text)
+    except ValueError:
         raise HTTPError(400, f"Non-integer {name}", content_type=TEXT)
-    return int(value)
 
 
 def without_swift_bytes(content_type: str) -> str:

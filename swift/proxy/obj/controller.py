@@ -9,7 +9,7 @@ from swift.base.etag import unquote_etag
 from swift.base.truth import is_true
 from swift.cluster.fanout import Answer
 from swift.cluster.quorum import best_status, fill_missing
-from swift.gateway.info import ContainerInfo, container_info
+from swift.gateway.info import LOGGED_POLICY, ContainerInfo, container_info
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
@@ -55,6 +55,7 @@ class ObjectController(Controller):
         self._archive_reader = ArchiveReader(self, schemes)
 
     def _container(self, request: Request, path: EntityPath) -> ContainerInfo:
+        """What is known of the container; its policy goes into the request's log environment."""
         prefix = self.context.limits.auto_create_account_prefix
         skip_pct = self.context.settings.container_existence_skip_cache_pct
         info = container_info(
@@ -68,6 +69,7 @@ class ObjectController(Controller):
         if info.status >= 500:
             # Nobody knows whether it exists, whose it is and which policy it has.
             raise HTTPError(503)
+        request.env[LOGGED_POLICY] = info.policy_index
         return info
 
     # reading

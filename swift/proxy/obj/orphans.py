@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from swift import green
+from swift.base.digits import is_digits
 from swift.base.etag import unquote_etag
 from swift.cluster.fanout import Answer
 from swift.cluster.transport import TransportError
@@ -76,7 +77,7 @@ def _places(orphans: Sequence[HeaderMap]) -> Iterator[tuple[str, int, str, str]]
         devices = orphan.get("x-container-device", "").split(",")
         for host, device in zip(hosts, devices, strict=False):
             ip, _, port = host.rpartition(":")
-            if port.isdigit():
+            if is_digits(port):
                 yield ip.strip("[]"), int(port), device, orphan["x-container-partition"]
 
 

@@ -29,7 +29,10 @@ from swift.base.entity import (
         ("/v1/a/c/o/", ["v1", "a", "c", "o/"]),
         ("/v1/a/c//o", ["v1", "a", "c", "/o"]),
         ("/v1/a/c/../o/./p", ["v1", "a", "c", "../o/./p"]),
-        ("/v1/a/c%2Fd/o", ["v1", "a", "c/d", "o"]),
+        ("/v1/a/c%2Fd/o", ["v1", "a", "c", "d/o"]),
+        ("/v1%2Fa%2Fc", ["v1", "a", "c", None]),
+        ("/v1/a/c%2F", ["v1", "a", "c", None]),
+        ("/v1/a/c%252Fd", ["v1", "a", "c%2Fd", None]),
         ("/v1/a/%C3%BC/%E2%82%AC", ["v1", "a", "ü", "€"]),
         ("/v1/a/c/100%", ["v1", "a", "c", "100%"]),
     ],
@@ -38,7 +41,9 @@ def test_request_paths_split_into_their_entities(raw, parts):
     assert split_path(raw, 1, 4, rest_with_last=True) == parts
 
 
-@pytest.mark.parametrize("raw", ["", "v1/a", "/", "//a", "/v1//c", "/v1/a//o"])
+@pytest.mark.parametrize(
+    "raw", ["", "v1/a", "/", "//a", "/v1//", "/v1//c", "/v1/a//", "/v1/a//o", "/v1/a/%2F"]
+)
 def test_paths_with_holes_are_bad(raw):
     with pytest.raises(BadPath):
         split_path(raw, 1, 4, rest_with_last=True)

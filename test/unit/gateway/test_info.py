@@ -49,6 +49,42 @@ CONTAINER_HEADERS = {
 }
 
 
+@pytest.mark.parametrize(
+    "record",
+    [
+        [],
+        "text",
+        7,
+        {},
+        {"status": "200"},
+        {"status": 200, "meta": []},
+        {"status": 200, "meta": {"a": 1}},
+        {"status": 200, "sysmeta": {"core-access-control": {"admin": []}}},
+        {"status": 200, "cors": ["*"]},
+        {"status": 200, "read_acl": ["x"]},
+        {"status": 200, "sharding_state": 5},
+    ],
+)
+def test_a_cached_record_of_a_strange_shape_is_a_miss(record):
+    cache = MemoryCache()
+    cache.values = {account_key("a"): record, container_key("a", "c"): record}
+    request = Request("GET", "/v1/a/c", {}, env={"swift.cache": cache})
+    asked = []
+
+    def forward(sub):
+        asked.append(sub.raw_path)
+        return Response(204, dict(CONTAINER_HEADERS))
+
+    assert container_info(request, forward, "a", "c").object_count == 2
+    assert account_info(request, forward, "a").status == 204
+    assert asked == ["/v1/a", "/v1/a/c"]
+
+
+def test_counts_that_are_no_numbers_count_as_nothing():
+    for count in (float("inf"), float("nan"), "many", [], "9" * 5000):
+        assert account_from_record({"status": 200, "bytes": count}).bytes == 0
+
+
 def test_our_container_record_is_the_peers():
     assert container_record(204, CONTAINER_HEADERS) == PEER_CONTAINER
 

@@ -9,6 +9,7 @@ from swift.http.acl import (
     parse_account_acl,
     parse_acl,
     referrer_allowed,
+    stored_account_acl,
 )
 
 
@@ -101,6 +102,17 @@ def test_the_last_matching_referrer_rule_wins(referer, rules, allowed):
 )
 def test_account_acls_are_checked(text, error):
     assert account_acl_error(text) == error
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, '{"admin": ' * 2000])
+def test_an_account_acl_without_bottom_is_a_syntax_error(text):
+    assert account_acl_error(text) == f"Syntax error in input ({text!r})"
+
+
+def test_a_stored_acl_grants_nothing_unless_it_is_well_formed():
+    assert stored_account_acl('{"admin": ["a"]}') == {"admin": ["a"]}
+    for text in (None, "", "{bad", '{"admin": 5}', '{"admin": [["a"]]}', "[" * 5000):
+        assert stored_account_acl(text) == {}
 
 
 def test_account_acls_have_a_normal_form():

@@ -4,10 +4,12 @@ import re
 
 import pytest
 
+from swift.gateway.info import LOGGED_POLICY
+from swift.gateway.subrequest import make_subrequest
 from swift.http.request import Request
-from swift.http.response import Response
+from swift.http.response import HTTPError, Response
 from swift.middleware.gatekeeper import Gatekeeper, GatekeeperSettings
-from swift.middleware.proxy_logging import ProxyLogging, ProxyLoggingSettings
+from swift.middleware.proxy_logging import ProxyLogging, ProxyLoggingSettings, access_conf
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 
@@ -91,7 +93,7 @@ def test_values_are_quoted_so_that_fields_stay_fields():
     bench.ask("PUT", "/v1/a/c/o", headers, query="x=a b&y=%20", sent=10)
     fields = bench.fields()
     assert len(fields) == 22
-    assert fields[4] == "/v1/a/c/o%3Fx%3Da%20b%26y%3D%20"
+    assert fields[4] == "/v1/a/c/o%3Fx%3Da%20b%26y%3D%2520"
     assert fields[7:10] == ["http://r/%20x", "a%20b%0Ac", "AUTH_tk000000000..."]
     assert fields[11:13] == ["10", "%22e%22"]
     assert fields[20] == "1"
@@ -140,13 +142,72 @@ def test_a_client_that_vanishes_is_a_499_and_an_exception_a_500():
     assert bench.fields()[6] == "500"
 
 
+@pytest.mark.parametrize(
+    ("path", "query", "logged"),
+    [
+        ("/v1/a/c/o", "", "/v1/a/c/o"),
+        ("/v1/a%2Fc/%C3%BC%20x", "", "/v1/a/c/%25C3%25BC%2520x"),
+        ("/v1/%ff", "", "/v1/%25FF"),
+        ("/v1/a'b\"c,d:e~{}", "", "/v1/a%2527b%2522c%252Cd%253Ae~%257B%257D"),
+        ("/v1/a", "q='a',%2F{}:", "/v1/a%3Fq%3D%27a%27%2C%252F{}:"),
+    ],
+)
+def test_paths_are_quoted_twice_as_the_peer_does(path, query, logged):
+    bench = Bench(lambda request: Response(200))
+    bench.ask("GET", path, query=query)
+    assert bench.fields()[4] == logged
+
+
+def test_the_policy_of_the_container_is_named_when_the_answer_does_not():
+    def denied(request):
+        request.env[LOGGED_POLICY] = 3
+        return Response(401)
+
+    bench = Bench(denied)
+    bench.ask()
+    assert bench.fields()[20] == "3"
+
+
+def test_access_lines_have_options_of_their_own_and_stay_at_the_syslog_socket():
+    conf = {
+        "log_address": "/s1",
+        "log_facility": "LOG_LOCAL2",
+        "log_name": "proxy",
+        "access_log_headers": "yes",
+    }
+    assert "log_address" not in access_conf(conf)
+    assert access_conf(conf)["log_facility"] == "LOG_LOCAL2"
+    own = {"access_log_address": "/s2", "access_log_facility": "LOG_LOCAL3", "access_log_name": "acc"}
+    found = access_conf({**conf, **own})
+    assert (found["log_address"], found["log_facility"], found["log_name"]) == ("/s2", "LOG_LOCAL3", "acc")
+    assert "log_headers" not in found
+
+
+def test_a_sub_request_comes_from_nobody():
+    bench = Bench(lambda request: Response(200))
+    parent = Request("GET", "/v1/a/c/o", {"user-agent": "me"}, remote_addr="127.0.0.1")
+    bench.filter.handle(make_subrequest(parent, "GET", "/v1/a/c/s", source="X")).ended(5, True)
+    fields = bench.fields()
+    assert fields[:2] == ["-", "-"]
+    assert (fields[8], fields[11], fields[16]) == ("me", "5", "X")
+
+
+def test_a_refusal_by_a_filter_is_logged_as_what_it_is():
+    def fail(_request):
+        raise HTTPError(400, "Invalid Accept header")
+
+    bench = Bench(fail)
+    assert bench.ask().status == 400
+    assert bench.fields()[6] == "400"
+
+
 def test_a_request_is_logged_once_and_sub_requests_with_their_source():
     bench = Bench(lambda request: Response(200))
     env = {"swift.proxy_access_log_made": True}
     bench.ask(env=env)
     assert bench.log.lines == []
     bench.ask(env={"swift.source": "DLO", "swift.log_info": ["one", "two"]})
-    assert bench.fields()[16:18] == ["DLO", "one,two"]
+    assert bench.fields()[16:18] == ["DLO", "one%2Ctwo"]
     assert "DLO.GET.200.timing" in bench.statsd.names
 
 

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from swift.cluster.memcache import MemcacheError
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.tempauth.filter import Tempauth
@@ -95,6 +96,26 @@ def test_a_login_gives_a_token_and_says_where_to_go(bench):
     assert bench.cache.values["AUTH_/user/test:tester"] == token
 
 
+@pytest.mark.parametrize(
+    ("path", "user", "logged"),
+    [
+        ("/auth/v1.0", "test:tester", "test:tester"),
+        ("/auth/v1.0", "no:one", "no:one"),
+        ("/auth/v1/test/auth", "test:tester", "test:tester"),
+        ("/auth/v1.0", "nobody", None),
+    ],
+)
+def test_the_access_line_names_who_tried_to_log_in(bench, path, user, logged):
+    env = {}
+    for key in ("wrong", "testing"):
+        request = Request(
+            "GET", path, {"x-auth-user": user, "x-auth-key": key}, env={"swift.cache": bench.cache}
+        )
+        bench.auth.handle(request)
+        env = request.env.get("swift.access_logging") or {}
+        assert env.get("user_id") == logged
+
+
 def test_a_second_login_gives_the_same_token_until_it_ends(bench):
     first = bench.token("test:tester")
     assert bench.token("test:tester") == first
@@ -125,14 +146,87 @@ def test_ways_to_log_in(bench, path, headers, status):
 
 
 def test_only_get_asks_for_a_token(bench):
-    answer = bench.ask("POST", "/auth/v1.0")
-    assert (answer.status, answer.headers["allow"]) == (405, "GET")
+    assert bench.ask("POST", "/auth/v1.0").status == 405
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/%61uth/v1%2E0", 200),
+        ("/auth%2Fv1.0", 200),
+        ("/auth/v1.0/anything", 200),
+        ("/auth/v1/te%73t/auth", 200),
+        ("/auth/", 404),
+        ("/auth//v1.0", 404),
+        ("/auth/v1/test/auth/", 400),
+        ("/auth/%ff", 400),
+    ],
+)
+def test_the_path_of_a_login_is_decoded_before_it_is_looked_at(bench, path, status):
+    assert bench.ask("GET", path, {"x-auth-user": "test:tester", "x-auth-key": "testing"}).status == status
+
+
+@pytest.mark.parametrize(
+    ("path", "user", "realm"),
+    [
+        ("/v1/%41UTH_t%20t/c", None, "AUTH_t%20t"),
+        ("/v1/AUTH_%C3%A9", None, "AUTH_%C3%A9"),
+        ("/v1/AUTH_a%22b%0D%0A", None, "AUTH_a%22b%0D%0A"),
+        ("/auth/v1.0", "te/s t%20:x", "te/s t%20"),
+        ("/auth/v1.0", 'a"b:x', "a%22b"),
+        ("/auth/v1.0", "t\xe9:x", "t\xe9"),
+        ("/auth/v1/t%20t/auth", "a:x", "t t"),
+        ("/auth/v1/a%0d%0ab%22c/auth", "a:x", "a%0D%0Ab%22c"),
+        ("/auth/v1.0", "nobody", "unknown"),
+    ],
+)
+def test_a_refusal_names_the_account_and_nothing_escapes_from_the_header(bench, path, user, realm):
+    headers = {"x-auth-user": user, "x-auth-key": "wrong"} if user else {}
+    answer = bench.ask("GET", path, headers)
+    assert (answer.status, answer.headers["www-authenticate"]) == (401, f'Swift realm="{realm}"')
 
 
 def test_users_may_live_elsewhere_and_have_any_name(bench):
     assert bench.login("far:away").headers["x-storage-url"] == "https://far.example/v1/AUTH_faraway"
     answer = bench.login("%C3%BC:%C3%BC", "uml")
     assert answer.headers["x-storage-url"] == "http://h:80/v1/AUTH_%C3%BC"
+
+
+class DeadCache:
+    """No server answers."""
+
+    def get(self, key, default=None, *, raise_on_error=False):
+        if raise_on_error:
+            raise MemcacheError("no memcached server answered a get")
+        return default
+
+    def set(self, key, value, *, ttl_s=0, raise_on_error=False):
+        if raise_on_error:
+            raise MemcacheError("no memcached server answered a set")
+
+
+def test_a_token_that_cannot_be_checked_is_not_called_a_bad_one(bench):
+    token = bench.token("test:tester")
+    for headers in ({"x-auth-token": token}, {"x-auth-token": token, "x-service-token": token}):
+        answer = bench.ask("GET", "/v1/AUTH_test", headers, {"swift.cache": DeadCache()})
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    login = {"x-auth-user": "test:tester", "x-auth-key": "testing"}
+    answer = bench.ask("GET", "/auth/v1.0", login, {"swift.cache": DeadCache()})
+    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    assert bench.ask("GET", "/v1/AUTH_test", {}, {"swift.cache": DeadCache()}).status == 401
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["text", 5, [], [1], [1, 2, 3], {"a": 1}, ["soon", "test"], [9e9, ["test"]], [9e9, None], [None, "test"]],
+)
+def test_a_token_of_a_strange_shape_in_the_cache_is_none(bench, value):
+    token = bench.token("test:tester")
+    bench.cache.values[f"AUTH_/token/{token}"] = value
+    assert bench.ask("GET", "/v1/AUTH_test", {"x-auth-token": token}).status == 401
+    assert bench.token("test:tester") != token
+    bench.cache.values["AUTH_/user/test:tester"] = value
+    assert bench.login("test:tester").status == 200
 
 
 # --- decisions ----------------------------------------------------------------------------------------

@@ -60,6 +60,22 @@ class TestTokens:
         monkeypatch.setattr(fernet.time, "time", lambda: later)
         assert fernet_tokens(KEYS, "1", life_s=60).open(token) is None
 
+    def test_remembered_tokens_run_out_too(self, fernet, monkeypatch):
+        tokens = fernet_tokens(KEYS, "1", life_s=60)
+        short, long = tokens.seal("g"), tokens.seal("group," * 60)
+        assert (tokens.open(short), tokens.open(long)) == ("g", "group," * 60)
+        now = fernet.time.time()
+        monkeypatch.setattr(fernet.time, "time", lambda: now + 58)
+        assert (tokens.open(short), tokens.open(long)) == ("g", "group," * 60)
+        monkeypatch.setattr(fernet.time, "time", lambda: now + 62)
+        assert (tokens.open(short), tokens.open(long)) == (None, None)
+
+    def test_only_some_tokens_are_remembered(self):
+        tokens = fernet_tokens(KEYS, "1", life_s=60)
+        many = [tokens.seal(f"g{n}") for n in range(1500)]
+        assert [tokens.open(token) for token in many] == [f"g{n}" for n in range(1500)]
+        assert [tokens.open(token) for token in many[:5]] == [f"g{n}" for n in range(5)]
+
     def test_users_work_with_them_and_the_cache_stays_empty(self):
         bench = Bench(**ACTIVE)
         answer = bench.login("test:tester")

@@ -84,3 +84,21 @@ def test_requests_of_replication_are_logged_for_developers_only(bench):
     bench.ask("REPLICATE", "/sda/1")
     bench.ask("GET", headers={"x-backend-replication": "true"})
     assert [line.split('"')[1].split()[0] for line in lines] == ["PUT"]
+
+
+def test_access_lines_have_the_fields_of_the_peer(bench):
+    lines = []
+    members = {"is_wanted": True, "write": lambda _self, line: lines.append(line)}
+    bench.context.access_log = type("Lines", (), members)()
+    bench.ask("PUT", body=b"hello")
+    bench.ask("GET", "/sda/1/AUTH_a/c/o%22x%2Fy")
+    bench.ask("HEAD", "/sda/1/AUTH_a/c/none")
+    bench.ask("GET")
+    found = [line.split('"') for line in lines]
+    assert [parts[1].split(" ")[0] + parts[2] for parts in found] == [
+        "PUT 201 - ",
+        "GET 404 70 ",
+        "HEAD 404 - ",
+        "GET 200 5 ",
+    ]
+    assert found[1][1].split(" ")[1] == "/sda/1/AUTH_a/c/o%22x/y"

@@ -13,6 +13,7 @@ from swift.obj.updates import (
     with_swift_bytes,
     without_swift_bytes,
 )
+from swift.store.updates import decode_update
 
 ASK = {"x-container-host": "10.0.0.1:6201", "x-container-device": "sdb", "x-container-partition": "9"}
 
@@ -30,6 +31,23 @@ def test_an_update_that_fails_is_kept(bench, answer):
     bench.containers.answers[6201] = answer
     assert bench.ask("PUT", headers=ASK, body=b"x").status == 201
     assert len(bench.pendings()) == 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "shard"),
+    [
+        ({"location": "/.shards_a/c-%C3%BC/o", "x-backend-location-is-quoted": "true"}, ".shards_a/c-ü"),
+        ({"location": "/.shards_a/c-\xc3\xbc/o"}, ".shards_a/c-ü"),
+        ({"location": "/.shards_a/c"}, ".shards_a/c"),
+        ({"location": "/.shards_a"}, None),
+    ],
+)
+def test_an_update_that_is_redirected_is_kept_with_its_shard(bench, headers, shard):
+    stamp = {"x-backend-redirect-timestamp": "0000000005.00000"}
+    bench.containers.answers[6201] = Reply(301, {**headers, **stamp})
+    assert bench.ask("PUT", headers=ASK, body=b"x").status == 201
+    (path,) = bench.root.glob("*/async_pending*/*/*")
+    assert decode_update(path.read_bytes())[0].container_path == shard
 
 
 def test_an_address_that_is_none_is_kept_for_later(bench):

@@ -1,0 +1,11 @@
+"""Plain decimal numbers from the outside."""
+
+from __future__ import annotations
+
+#: No number that is asked for has more digits; ``int`` refuses some thousands of them.
+DIGITS_MAX = 20
+
+
+def is_digits(text: str) -> bool:
+    """Whether ``int`` may have it: ASCII digits only, where ``str.isdigit`` takes those of all scripts."""
+    return text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX

@@ -1,0 +1,37 @@
+"""Where a container server sends an update whose container was sharded (spec: object-server.md §13)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.base.truth import is_true
+from swift.cluster.transport import Reply
+from swift.http.headers import utf8_value
+
+
+class Redirect(NamedTuple):
+    """A shard (``account/container``) that took a container's place, and since when."""
+
+    timestamp: Timestamp
+    container: str
+
+
+def redirect_of(reply: Reply | None) -> Redirect | None:
+    """Where a 301 points to; None when it is none or not usable."""
+    if reply is None or reply.status != 301:
+        return None
+    location = reply.headers.get("location", "")
+    if is_true(reply.headers.get("x-backend-location-is-quoted")):
+        location = unquote(location)
+    else:
+        location = utf8_value(location)
+    parts = location.lstrip("/").split("/", 2)
+    if len(parts) < 2 or not all(parts[:2]):
+        return None
+    try:
+        timestamp = Timestamp(reply.headers.get("x-backend-redirect-timestamp"))
+    except InvalidTimestamp:
+        return None
+    return Redirect(timestamp, f"{parts[0]}/{parts[1]}")

@@ -1,0 +1,112 @@
+"""The memcached client when servers vanish, come back and say strange things (proxy.md §15)."""
+
+import time
+
+import pytest
+
+from swift import green
+from swift.cluster.memcache import MemcacheError, MemcacheRing, MemcacheSettings
+from swift.wire.memcache import wire_key
+
+
+class Server:
+    """Answers every ``get`` with the bytes that the test sets, and everything else with STORED."""
+
+    def __init__(self, port=0):
+        self.answer = b"END\r\n"
+        self.asked = 0
+        self.listener = green.listen("127.0.0.1", port, 16)
+        self.port = self.listener.getsockname()[1]
+        self.socks = []
+        self.tasks = [green.spawn(self._accept)]
+
+    def _accept(self):
+        while True:
+            green.wait_readable(self.listener.fileno(), time.monotonic() + 60)
+            sock, _ = self.listener.accept()
+            sock.setblocking(False)
+            self.socks.append(sock)
+            self.tasks.append(green.spawn(self._serve, sock))
+
+    def _serve(self, sock):
+        while True:
+            green.wait_readable(sock.fileno(), time.monotonic() + 60)
+            data = sock.recv(65536)
+            if not data:
+                return
+            self.asked += 1
+            sock.send(self.answer if data.startswith(b"get") else b"STORED\r\n")
+
+    def close(self):
+        for task in self.tasks:
+            task.kill()
+        green.sleep(0)
+        for sock in (self.listener, *self.socks):
+            sock.close()
+
+
+@pytest.fixture
+def server():
+    server = Server()
+    yield server
+    server.close()
+
+
+def ring_of(*ports, **options):
+    servers = tuple(f"127.0.0.1:{port}" for port in ports)
+    return MemcacheRing(MemcacheSettings(memcache_servers=servers, **options))
+
+
+def value_answer(key, data, flags=2):
+    return b"VALUE %s %d %d\r\n%s\r\nEND\r\n" % (wire_key(key).encode(), flags, len(data), data)
+
+
+def test_a_value_is_read(server):
+    server.answer = value_answer("k", b'{"a": [1]}')
+    assert ring_of(server.port).get("k") == {"a": [1]}
+
+
+@pytest.mark.parametrize("data", [b"[" * 100_000, b"{", b"\xff", b'{"a":' * 50_000, b"9" * 5000 + b"x"])
+def test_a_value_that_is_no_json_or_has_no_bottom_is_a_miss(server, data):
+    server.answer = value_answer("k", data)
+    assert ring_of(server.port).get("k", raise_on_error=True) is None
+
+
+@pytest.mark.parametrize("answer", [b"VALUE\r\n", b"ERROR\r\n", b"VALUE a b c\r\n", b"\xff\xfe\r\n"])
+def test_an_answer_of_a_strange_shape_is_no_answer(server, answer):
+    server.answer = answer
+    ring = ring_of(server.port)
+    assert ring.get("k", "missing") == "missing"
+    with pytest.raises(MemcacheError):
+        ring.get("k", raise_on_error=True)
+
+
+def test_a_server_that_came_back_is_believed_after_a_second_not_after_a_minute():
+    server = Server()
+    port = server.port
+    ring = ring_of(port, error_suppression_limit=2)
+    server.close()
+    for _ in range(20):
+        with pytest.raises(MemcacheError):
+            ring.get("k", raise_on_error=True)
+    server = Server(port)
+    try:
+        server.answer = value_answer("k", b"5")
+        deadline = time.monotonic() + 3.0
+        while ring.get("k") != 5:
+            assert time.monotonic() < deadline
+            green.sleep(0.05)
+        # One success ends it: nobody has to wait for the next probe.
+        assert [ring.get("k", raise_on_error=True) for _ in range(5)] == [5] * 5
+    finally:
+        server.close()
+
+
+def test_a_server_that_is_left_alone_is_asked_once_a_second(server):
+    server.answer = b"ERROR\r\n"
+    ring = ring_of(server.port, error_suppression_limit=0)
+    started = time.monotonic()
+    while time.monotonic() - started < 1.2:
+        ring.get("k")
+        green.sleep(0.005)
+    assert server.asked == 2
