@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from swift.base.errors import SwiftError
+from swift.bench import daemons
 from swift.bench.contestants import Contestant, install_peer, make_contestants
 from swift.bench.options import parser
 from swift.bench.wrk import Load, Measured, check_wrk, run_wrk
@@ -238,13 +239,18 @@ def usage_table(contestants: Sequence[Contestant]) -> tuple[str, dict[str, Any]]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the comparison; 0, or 1 with a sentence."""
-    args = parser("compare", __doc__, seconds=8.0).parse_args(argv)
+    options = parser("compare", __doc__, seconds=8.0)
+    options.add_argument(
+        "--daemons", action="store_true", help="measure instead what daemons cost, at rest and beside a load"
+    )
+    args = options.parse_args(argv)
     try:
         check_wrk()
         args.root.mkdir(parents=True, exist_ok=True)
         commands = install_peer(args.peer or args.root / "peer", say)
         with working_folder(args.root, xfs=args.xfs) as folder:
-            return _compare(args, make_contestants(folder, commands))
+            contestants = make_contestants(folder, commands)
+            return daemons.compare(args, contestants, say) if args.daemons else _compare(args, contestants)
     except (SwiftError, OSError) as error:
         print(f"compare: {error}", file=sys.stderr)
         return 1

@@ -21,7 +21,7 @@ from pathlib import Path
 from swift.base.errors import ConfigError
 from swift.bench.wrk import Load
 from swift.cli.aio.make import make_cluster
-from swift.cli.aio.plan import Plan, new_plan
+from swift.cli.aio.plan import DAEMONS, Plan, new_plan
 from swift.cli.aio.supervisor import answers, cache_process
 from swift.runtime.workers import die_with_parent
 
@@ -46,11 +46,19 @@ def install_peer(venv: Path, say: Callable[[str], None]) -> Path:
 class Contestant:
     """A running cluster that can be measured."""
 
-    def __init__(self, name: str, plan: Plan, program: Callable[[str, str], list[str]]):
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        program: Callable[[str, str], list[str]],
+        daemons: Callable[[Plan], dict[str, list[str]]] = lambda _plan: {},
+    ):
+        self._daemon_commands = daemons
         self.name = name
         self.plan = plan
         self._program = program
         self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._daemons: dict[str, subprocess.Popen[bytes]] = {}
         self.token = ""
         #: URL prefix → how many numbered objects a counting PUT wrote there.
         self._written: dict[str, int] = {}
@@ -63,9 +71,6 @@ class Contestant:
     def start(self) -> None:
         """Make the files, start all processes, wait until they answer, get a token."""
         make_cluster(self.plan)
-        environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
-        # Both sides are called swift: a path of one must not shadow the package of the other.
-        environment.pop("PYTHONPATH", None)
         cache = cache_process(self.plan)
         commands = {cache.name: list(cache.args)}
         if cache.args[0] == "-m":
@@ -75,10 +80,7 @@ class Contestant:
             conf = next(arg for arg in process.args if arg.endswith(".conf"))
             commands[process.name] = self._program(kind, conf)
         for name, command in commands.items():
-            with open(self.plan.logs / f"{name}.log", "ab") as log:
-                self._children[name] = subprocess.Popen(
-                    command, stdout=log, stderr=log, env=environment, preexec_fn=die_with_parent
-                )
+            self._children[name] = self._run(name, command)
         deadline = time.monotonic() + 60
         for process in (cache, *self.plan.servers()):
             while not answers(self.plan.ip, process.port):
@@ -86,6 +88,25 @@ class Contestant:
                     raise ConfigError(f"{self.name}: {process.name} did not start; see {self.plan.logs}")
                 time.sleep(0.05)
         self.token = self._new_token()
+
+    def _run(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+        # Both sides are called swift: a path of one must not shadow the package of the other.
+        environment.pop("PYTHONPATH", None)
+        with open(self.plan.logs / f"{name}.log", "ab") as log:
+            return subprocess.Popen(
+                command, stdout=log, stderr=log, env=environment, preexec_fn=die_with_parent
+            )
+
+    def start_daemons(self) -> None:
+        """Start the daemons of all nodes."""
+        for name, command in self._daemon_commands(self.plan).items():
+            self._daemons[name] = self._run(name, command)
+
+    def stop_daemons(self) -> None:
+        """End them."""
+        daemons, self._daemons = self._daemons, {}
+        _end(daemons)
 
     def _new_token(self) -> str:
         headers = {"X-Auth-User": self.plan.user, "X-Auth-Key": self.plan.key}
@@ -116,7 +137,7 @@ class Contestant:
     def usage(self) -> dict[str, tuple[float, int]]:
         """Server kind → (CPU seconds so far, largest peak memory of one process in bytes)."""
         totals: dict[str, tuple[float, int]] = {}
-        for name, child in self._children.items():
+        for name, child in (*self._children.items(), *self._daemons.items()):
             kind = name.partition("-")[0]
             for pid in family_of(child.pid):
                 cpu, peak = usage_of(pid)
@@ -126,17 +147,22 @@ class Contestant:
 
     def stop(self) -> None:
         """End every process."""
-        for child in self._children.values():
+        self.stop_daemons()
+        _end(self._children)
+
+
+def _end(children: dict[str, subprocess.Popen[bytes]]) -> None:
+    for child in children.values():
+        with contextlib.suppress(ProcessLookupError):
+            child.send_signal(signal.SIGTERM)
+    deadline = time.monotonic() + 10
+    for child in children.values():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(max(0.1, deadline - time.monotonic()))
+        for pid in family_of(child.pid):
             with contextlib.suppress(ProcessLookupError):
-                child.send_signal(signal.SIGTERM)
-        deadline = time.monotonic() + 10
-        for child in self._children.values():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(max(0.1, deadline - time.monotonic()))
-            for pid in family_of(child.pid):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            child.wait()
+                os.kill(pid, signal.SIGKILL)
+        child.wait()
 
 
 def family_of(pid: int) -> list[int]:
@@ -173,4 +199,21 @@ def make_contestants(root: Path, peer_commands: Path) -> tuple[Contestant, Conte
     def their_program(kind: str, conf: str) -> list[str]:
         return [str(peer_commands / f"swift-{kind}-server"), conf, "-v"]
 
-    return Contestant("ours", ours, our_program), Contestant("theirs", theirs, their_program)
+    def our_daemons(plan: Plan) -> dict[str, list[str]]:
+        return {process.name: [sys.executable, *process.args] for process in plan.daemons()}
+
+    def their_daemons(plan: Plan) -> dict[str, list[str]]:
+        return {
+            f"daemons-{node}-{name}": [
+                str(peer_commands / f"swift-{name}"),
+                str(plan.etc / f"{kind}-server" / f"{node}.conf"),
+                "-v",
+            ]
+            for node in plan.node_numbers()
+            for name, kind in DAEMONS.items()
+        }
+
+    return (
+        Contestant("ours", ours, our_program, our_daemons),
+        Contestant("theirs", theirs, their_program, their_daemons),
+    )

@@ -31,7 +31,7 @@ DAEMONS = {
     "account-reaper": "account",
 }
 #: Seconds between the passes of those that somebody waits for; an idle pass costs next to nothing.
-DAEMON_INTERVALS_S = {"object-updater": 5, "container-updater": 10, "account-reaper": 60}
+DAEMON_INTERVALS_S = {"object-updater": 5, "container-updater": 15, "account-reaper": 60}
 REPLICATOR_INTERVAL_S = 30
 #: Of those that read every byte.
 AUDITOR_INTERVAL_S = 1800
