@@ -41,10 +41,11 @@ from swift.obj.put import (
 )
 from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.receiver import Session, Surroundings, answer
-from swift.obj.target import check_partition, is_flagged, key_of, opens_expired, policy_of, read_view
+from swift.obj.target import PLAIN, check_partition, is_flagged, key_of, opens_expired, policy_of, read_view
 from swift.obj.updates import Update, UpdateMaker, Updater, without_swift_bytes
 from swift.platform.disk import Disk
 from swift.platform.places import SharedPlaces
+from swift.platform.xattrs import AttributesTooLarge
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
 from swift.runtime.diskcalls import Run
 from swift.store.api import EXPIRED, LIVE, AsyncUpdate, ObjectKey, ObjectState, Viewpoint
@@ -66,6 +67,8 @@ _DEVICE_LOST = frozenset(
         errno.EPERM,
     )
 )
+#: Like the other limits of metadata it is 400: the part of them that only the filesystem knows.
+_TOO_MUCH_METADATA = "Metadata too large for this store: name, headers and metadata share their room"
 _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EOPNOTSUPP))
 _TOO_BUSY = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 
@@ -398,6 +401,9 @@ def _translated(handler: Handler) -> Handler:
             raise HTTPError(503)
         except BadFragmentIndex:
             raise HTTPError(500)
+        except AttributesTooLarge:
+            # Another node would refuse it as well: 507 would have the proxy try, and avoid, all of them.
+            raise HTTPError(400, _TOO_MUCH_METADATA, content_type=PLAIN)
         except OSError as error:
             raise _translate(error, request) from error
 

@@ -102,7 +102,7 @@ class Disk:
     unlink: Callable[..., None] = staticmethod(os.unlink)
     rename: Callable[..., None] = staticmethod(os.rename)
     link: Callable[..., None] = staticmethod(os.link)
-    statvfs: Callable[[str], os.statvfs_result] = staticmethod(os.statvfs)
+    statvfs: Callable[[int | str], os.statvfs_result] = staticmethod(os.statvfs)
 
     # Extended attributes, of descriptors or paths.
     getxattr: Callable[[int | str, str], bytes] = staticmethod(os.getxattr)

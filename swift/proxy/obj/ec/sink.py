@@ -69,7 +69,11 @@ class ArchiveSink:
             return None
         self.alive = False
         self._backends.judge(self.node, early.status)
-        return Answer(early.status, early.reason, early.headers, node=self.node, attempt=self.headers)
+        try:
+            text = b"".join(early.body)
+        except TransportError:
+            text = b""
+        return Answer(early.status, early.reason, early.headers, text, self.node, self.headers)
 
     def answer(self) -> Answer | None:
         """The node's final answer, None when it fails."""

@@ -15,6 +15,7 @@ from typing import Any
 from swift import green
 from swift.base.etag import unquote_etag
 from swift.cluster.fanout import Answer
+from swift.cluster.quorum import best_status
 from swift.ec.archive import ArchiveEncoder, Segmenter
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError
@@ -149,12 +150,13 @@ class ArchiveUpload:
     def commit(self, settings: ProxySettings) -> list[Answer]:
         """Wait until a quorum stored its archives, confirm, and wait for a quorum of answers.
 
-        Raises ``HTTPError`` 503 when too few nodes stored theirs; none of them then counts.
+        Raises ``HTTPError`` when too few nodes stored theirs, none of which then counts: 503, or what a
+        quorum refused the object with.
         """
         phases = _Phases([sink for sink in self._sinks if sink.alive], self._documents.confirmation)
         try:
             if phases.count_stored(self._need) < self._need:
-                raise HTTPError(503)
+                raise phases.refusal(self._need)
             phases.confirmed = True
         finally:
             phases.verdict.set()
@@ -171,6 +173,8 @@ class _Phases:
         self._reports = green.Mailbox()
         self._stored_waiting = self._answers_waiting = len(sinks)
         self._answers: list[Answer] = []
+        #: What nodes said instead of storing their archive.
+        self._refusals: list[Answer] = []
         for sink in sinks:
             sink.awaited = True
             green.spawn_detached(self._finish, sink)
@@ -178,7 +182,9 @@ class _Phases:
     def _finish(self, sink: ArchiveSink) -> None:
         answer: Answer | None = None
         try:
-            sink.await_stored()
+            refusal = sink.await_stored()
+            if refusal is not None:
+                self._refusals.append(refusal)
             self._reports.put(("stored", sink.stored))
             self.verdict.wait()
             if sink.stored and self.confirmed:
@@ -196,6 +202,14 @@ class _Phases:
         while self._stored_waiting and stored < need:
             stored += bool(self._next_report(None)[1])
         return stored
+
+    def refusal(self, need: int) -> HTTPError:
+        """Why too few nodes stored their archive, once all have said so."""
+        position = best_status([answer.status for answer in self._refusals], need)
+        if position is None:
+            return HTTPError(503)
+        answer = self._refusals[position]
+        return HTTPError(answer.status, answer.body.decode("latin-1"))
 
     def _next_report(self, deadline: float | None) -> tuple[str, Any]:
         kind, value = self._reports.get(deadline)
