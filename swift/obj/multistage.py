@@ -152,7 +152,7 @@ def _read_footers(documents: MimeBody, *, more: bool) -> HeaderMap:
     try:
         loaded: Any = json.loads(data)
         return {str(name).lower(): _text(value) for name, value in loaded.items()}
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, RecursionError):
         raise HTTPError(400, "invalid JSON for footer doc")
 
 

@@ -41,9 +41,10 @@ from swift.obj.put import (
 )
 from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.receiver import Session, Surroundings, answer
-from swift.obj.target import PLAIN, check_partition, is_flagged, key_of, opens_expired, policy_of, read_view
+from swift.obj.target import PLAIN, is_flagged, key_of, opens_expired, policy_of, read_view
 from swift.obj.updates import Update, UpdateMaker, Updater, without_swift_bytes
 from swift.platform.disk import Disk
+from swift.platform.mounts import Devices
 from swift.platform.places import SharedPlaces
 from swift.platform.xattrs import AttributesTooLarge
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
@@ -101,7 +102,7 @@ class ObjectServer(BackendApp):
             "REPLICATE": self.replicate,
             "SSYNC": self.ssync,
         }
-        return {verb: _translated(handler) for verb, handler in table.items()}
+        return {verb: _translated(handler, self.context.devices) for verb, handler in table.items()}
 
     def _slowed(self, handler: Handler) -> Handler:
         """A handler that takes as long as the operator wants at least, and tells of slow DELETEs."""
@@ -349,7 +350,7 @@ class ObjectServer(BackendApp):
         """REPLICATE: suffix hashes, or suffixes to be marked dirty (§13)."""
         policy = policy_of(request, self.context)
         device, partition, suffixes = split_backend_path(request, 2, 3)
-        check_partition(partition)
+        self.context.partitions.check(partition, policy.ring_name)
         store = self._stores.of(policy)
         run = self._threads(device, "hashes")
         answer: Any = None
@@ -362,8 +363,8 @@ class ObjectServer(BackendApp):
     def ssync(self, request: Request) -> Response:
         """SSYNC: a conversation in which another node pushes objects (§14)."""
         device, partition = split_backend_path(request, 2, 2)
-        check_partition(partition)
         policy = policy_of(request, self.context)
+        self.context.partitions.check(partition, policy.ring_name)
         text = request.headers.get("x-backend-ssync-frag-index")
         if text is not None and not (text.isascii() and text.isdigit()):
             raise HTTPError(400, f"Invalid X-Backend-Ssync-Frag-Index {text!r}")
@@ -389,7 +390,7 @@ class ObjectServer(BackendApp):
         )
 
 
-def _translated(handler: Handler) -> Handler:
+def _translated(handler: Handler, devices: Devices) -> Handler:
     """A handler whose engine errors become statuses."""
 
     def handle(request: Request) -> Response:
@@ -405,16 +406,20 @@ def _translated(handler: Handler) -> Handler:
             # Another node would refuse it as well: 507 would have the proxy try, and avoid, all of them.
             raise HTTPError(400, _TOO_MUCH_METADATA, content_type=PLAIN)
         except OSError as error:
-            raise _translate(error, request) from error
+            raise _translate(error, request, devices) from error
 
     return handle
 
 
-def _translate(error: OSError, request: Request) -> Exception:
+def _translate(error: OSError, request: Request, devices: Devices) -> Exception:
     if error.errno in _NO_ROOM:
         return NoSpace(error.strerror or "no space")
-    if error.errno in _DEVICE_LOST or isinstance(error, FileNotFoundError):
-        return DeviceUnavailable(request.raw_path.split("/", 2)[1])
+    device = request.raw_path.split("/", 2)[1]
+    if error.errno in _DEVICE_LOST:
+        return DeviceUnavailable(device)
+    if isinstance(error, FileNotFoundError):
+        # Something that others remove as well, unless all of the device is gone.
+        return HTTPError(503) if devices.is_usable(device) else DeviceUnavailable(device)
     if error.errno in _TOO_BUSY:
         return HTTPError(503)
     return error

@@ -20,6 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 from swift.platform.disk import Disk
 from swift.platform.syncing import Syncs, moments, sync_directory
 
+#: How often a directory is made that others remove as long as it is empty.
+_MKDIR_TRIES = 10
 _TEMPORARY_CHARS = string.ascii_letters + string.digits
 
 
@@ -48,12 +50,21 @@ def make_directories(disk: Disk, path: str, *, below: str) -> list[str]:
     except FileNotFoundError:
         if parent == below:
             raise
-    touched = make_directories(disk, parent, below=below)
-    try:
-        disk.mkdir(path)
-    except FileExistsError:
-        # Another writer was quicker but may not have synced it yet.
-        pass
+    touched: list[str] = []
+    for attempt in range(1, _MKDIR_TRIES + 1):
+        # What was made once more is of the same names.
+        touched = make_directories(disk, parent, below=below) or touched
+        try:
+            disk.mkdir(path)
+        except FileExistsError:
+            # Another writer was quicker but may not have synced it yet.
+            pass
+        except FileNotFoundError:
+            # Somebody removed the parent, which was empty, between the two calls.
+            if attempt == _MKDIR_TRIES:
+                raise
+            continue
+        break
     return [parent, *touched]
 
 

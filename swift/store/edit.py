@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from swift.store.engine import FileStore
 
 
+#: How often an object is looked at whose files or directory others change at the same time.
+_TRIES = 5
+
+
 def make_place(store: FileStore, place: Place) -> list[str]:
     """Make the hash directory; the directories that got a new entry, see ``make_directories``."""
     made = make_directories(store.disk, place.directory, below=place.device)
@@ -85,7 +89,7 @@ class FileEdit:
 
     def __enter__(self) -> FileEdit:
         store, place = self._store, self._place
-        for _ in range(5):
+        for _ in range(_TRIES):
             try:
                 if not self._hold():
                     return self
@@ -116,7 +120,7 @@ class FileEdit:
             made = make_place(self._store, self._place)
             self._made.extend(made)
             self._is_fresh = bool(made)
-        while True:
+        for _ in range(_TRIES):
             try:
                 self._fd = lock_directory(disk, directory)
                 return True
@@ -127,6 +131,7 @@ class FileEdit:
                 self._made.extend(make_place(self._store, self._place))
             except NotADirectoryError:
                 raise Damaged("a file is in place of the hash directory")
+        raise FilesChanged(f"{directory} is removed again and again")
 
     def _release(self) -> None:
         fd, self._fd = self._fd, None
@@ -143,7 +148,11 @@ class FileEdit:
 
     def draft(self, size: int | None, *, etag: str = "") -> FileDraft:
         """See ``Edit``."""
-        return self._store.draft_at(self._place, size, etag=etag)
+        try:
+            return self._store.draft_at(self._place, size, etag=etag)
+        except FileNotFoundError:
+            self._store.check_place_is_lost_alone(self._place)
+            raise FilesChanged(f"{self._place.directory} was removed meanwhile")
 
     def put(
         self,

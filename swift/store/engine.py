@@ -189,12 +189,21 @@ class FileStore:
         """See ``ObjectStore``."""
         place = Place(key, self.devices.path(key.device))
         self._space.check(place.device, size)
-        made = make_place(self, place)
-        try:
-            return self.draft_at(place, size, made=made, etag_follows=etag_follows)
-        except BaseException:
-            remove_made(self.disk, place.directory, made, keep=place.partition)
-            raise
+        made: list[str] = []
+        for _ in range(_TRIES):
+            made = make_place(self, place) or made
+            try:
+                return self.draft_at(place, size, made=made, etag_follows=etag_follows)
+            except FileNotFoundError:
+                self.check_place_is_lost_alone(place)
+            except BaseException:
+                remove_made(self.disk, place.directory, made, keep=place.partition)
+                raise
+        raise FilesChanged(f"{place.directory} is removed again and again")
+
+    def check_place_is_lost_alone(self, place: Place) -> None:
+        """A hash directory is missing: hashers remove empty ones. Raises ``DeviceUnavailable`` if all is."""
+        self.devices.path(place.key.device)
 
     def draft_at(
         self,

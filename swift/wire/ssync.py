@@ -27,6 +27,8 @@ ERROR_PREFIX = ":ERROR:"
 
 #: Longer lines are no lines of this protocol.
 LINE_BYTES_MAX = 65536
+#: Digits of the size of a body.
+LENGTH_DIGITS_MAX = 20
 #: Header lines of one subrequest; objects carry fewer.
 HEADERS_MAX = 1000
 
@@ -196,8 +198,10 @@ class Subrequest(NamedTuple):
                 raise SsyncError(f"malformed header line in {first}: {text!r}")
             headers[name.strip().lower()] = value.strip()
         length = headers.get("content-length")
-        if length is not None and not (length.isascii() and length.isdigit()):
-            raise SsyncError(f"malformed content-length in {first}: {length!r}")
+        if length is not None and not (
+            length.isascii() and length.isdigit() and len(length) <= LENGTH_DIGITS_MAX
+        ):
+            raise SsyncError(f"malformed content-length in {first}: {length[:100]!r}")
         if method == "PUT" and length is None:
             raise SsyncError(f"No content-length sent for {first}")
         if method != "PUT" and int(length or 0):

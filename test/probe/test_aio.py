@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.cli.aio.make import check_xattrs
+from swift.cli.aio.room import measure_room
 from test.support.cluster import LiveCluster, login
 from test.support.ports import free_ports, free_range
 
@@ -252,7 +252,7 @@ def without_attributes(tmp_path):
 
 def test_a_filesystem_without_user_attributes_is_refused_at_once(aio, without_attributes):
     with pytest.raises(ConfigError, match="does not take user extended attributes"):
-        check_xattrs(without_attributes)
+        measure_room(without_attributes)
     command = aio("bare/data")
     done = command.start()
     assert done.returncode == 1

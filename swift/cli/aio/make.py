@@ -6,39 +6,24 @@ import os
 import pwd
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 from swift.base.errors import ConfigError
 from swift.cli.aio.plan import DAEMONS, Plan, daemon_interval_s, parse_ec
+from swift.cli.aio.room import fitting_limits, measure_room
 from swift.ec.codec import DEFAULT_EC_TYPE, Codec, CodecError, available_types
 from swift.ring.builder import RingBuilder
 
-_XATTR = "user.swift.probe"
 PIPELINE = (
     "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth dlo proxy-logging "
     "proxy-server"
 )
 
 
-def check_xattrs(directory: Path) -> None:
-    """Raise ``ConfigError`` when files here cannot carry user extended attributes."""
-    with tempfile.NamedTemporaryFile(dir=directory) as probe:
-        try:
-            os.setxattr(probe.fileno(), _XATTR, b"1")
-        except OSError as error:
-            raise ConfigError(
-                f"the filesystem of {directory} does not take user extended attributes ({error.strerror}); "
-                "choose a data directory on ext4, XFS or btrfs, or run as root with --xfs"
-            )
-
-
 def make_cluster(plan: Plan) -> None:
     """Create everything that does not exist yet."""
     for path in (plan.root, plan.etc, plan.run, plan.logs, plan.cache):
         path.mkdir(parents=True, exist_ok=True)
-    if not plan.xfs:
-        check_xattrs(plan.root)
     for node in plan.node_numbers():
         (plan.devices(node) / plan.device(node)).mkdir(parents=True, exist_ok=True)
         plan.recon(node).mkdir(exist_ok=True)
@@ -50,11 +35,21 @@ def make_cluster(plan: Plan) -> None:
 def _write_configs(plan: Plan) -> None:
     swift_conf = f"[swift-hash]\nswift_hash_path_suffix = {plan.hash_suffix}\n"
     policy = "\n[storage-policy:0]\nname = gold\ndefault = yes\n"
-    _write(plan.etc / "swift.conf", swift_conf + policy + _ec_policy(plan), mode=0o600)
+    text = swift_conf + policy + _ec_policy(plan) + _constraints(plan)
+    _write(plan.etc / "swift.conf", text, mode=0o600)
     _write(plan.etc / "proxy-server.conf", _proxy_conf(plan), mode=0o600)
     for kind in ("account", "container", "object"):
         for node in plan.node_numbers():
             _write(plan.etc / f"{kind}-server" / f"{node}.conf", _storage_conf(plan, kind, node))
+
+
+def _constraints(plan: Plan) -> str:
+    """The limits of metadata that fit into the attributes of files here; devices of XFS take all."""
+    if plan.xfs:
+        return ""
+    limits = fitting_limits(measure_room(plan.root), coded=bool(plan.ec))
+    lines = [f"{name} = {value}\n" for name, value in limits.items()]
+    return "".join(("\n[swift-constraints]\n", *lines)) if lines else ""
 
 
 def _ec_policy(plan: Plan) -> str:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+
+import pytest
 
 from swift.base.clock import ManualClock
 from swift.base.entity import EntityPath
+from swift.http.body import BytesBody
 from swift.obj.hot import GENERATION_MAX, HotObjects
-from swift.obj.server import app_factory
+from swift.obj.server import ObjectServer, app_factory
+from swift.platform.disk import Disk
 from swift.policy.policy import Policy
 from swift.store.api import ObjectKey
+from test.support.cramped import cramped_stores
 
 
 def test_a_lost_device_is_507_for_every_verb(bench):
@@ -84,3 +90,74 @@ def test_requests_of_replication_are_logged_for_developers_only(bench):
     bench.ask("REPLICATE", "/sda/1")
     bench.ask("GET", headers={"x-backend-replication": "true"})
     assert [line.split('"')[1].split()[0] for line in lines] == ["PUT"]
+
+
+@pytest.mark.parametrize("partition", ["01", "9" * 400, str(1 << 32), "%D9%A3", "x"])
+@pytest.mark.parametrize("verb", ["GET", "PUT", "POST", "DELETE"])
+def test_odd_partitions_are_400_and_nothing_is_made_for_them(bench, verb, partition):
+    response = bench.ask(verb, f"/sda/{partition}/a/c/o", body=b"x" if verb == "PUT" else b"")
+    assert response.status == 400
+    for verb in ("REPLICATE", "SSYNC"):
+        assert bench.ask(verb, f"/sda/{partition}").status == 400
+    assert os.listdir(bench.root / "sda") == []
+
+
+TIME = "0000000001.00000"
+ODD_PREFERENCES = [
+    *("[" * 100_000, "{", "5", "null", '"a"', '{"a": 1}', "[[]]", "[null]", "[{}]", '[{"timestamp": 1}]'),
+    f'[{{"timestamp": "{TIME}", "exclude": [Infinity]}}]',
+    f'[{{"timestamp": "{TIME}", "exclude": [NaN]}}]',
+    f'[{{"timestamp": "{TIME}", "exclude": 5}}]',
+    f'[{{"timestamp": "{TIME}", "exclude": [[1]]}}]',
+    f'[{{"timestamp": "{TIME}", "exclude": [{"1" * 5000}]}}]',
+    '[{"timestamp": "tomorrow", "exclude": []}]',
+    '[{"timestamp": [], "exclude": []}]',
+]
+
+
+@pytest.mark.parametrize("text", ODD_PREFERENCES, ids=range(len(ODD_PREFERENCES)))
+def test_odd_fragment_preferences_are_the_fault_of_the_request(bench, text):
+    headers = {"x-backend-fragment-preferences": text, "x-backend-storage-policy-index": "1"}
+    for verb in ("GET", "HEAD"):
+        assert bench.ask(verb, headers=headers).status in (400, 404)
+
+
+@pytest.mark.parametrize("body", [b"small", b"large" * 100_000], ids=["small", "large"])
+def test_a_directory_that_others_remove_again_and_again_does_not_lose_the_device(make_bench, body):
+    class Tidy(Disk):
+        """Somebody removes every empty hash directory as soon as it is there."""
+
+        def open(self, path, *args):
+            self.tidy(path)
+            return os.open(path, *args)
+
+        def open_unnamed(self, directory):
+            self.tidy(directory)
+            return super().open_unnamed(directory)
+
+        def tidy(self, path):
+            if len(os.path.basename(path)) == 32 and os.path.isdir(path) and not os.listdir(path):
+                os.rmdir(path)
+
+    bench = make_bench()
+    stores = cramped_stores(bench.context, Tidy())
+    bench.app = ObjectServer(bench.context, bench.settings, stores)
+    assert bench.ask("PUT", body=body, stream=BytesBody(body)).status == 503
+
+
+def test_a_directory_that_a_hasher_removes_once_is_made_again(make_bench):
+    class Hasher(Disk):
+        times = 2
+
+        def open_unnamed(self, directory):
+            if self.times:
+                self.times -= 1
+                os.rmdir(directory)
+                os.rmdir(os.path.dirname(directory))
+            return super().open_unnamed(directory)
+
+    bench = make_bench()
+    bench.app = ObjectServer(bench.context, bench.settings, cramped_stores(bench.context, Hasher()))
+    body = b"large" * 100_000
+    assert bench.ask("PUT", body=body, stream=BytesBody(body)).status == 201
+    assert bench.ask("GET").read_body() == body

@@ -1,0 +1,58 @@
+"""What ``/info`` promises fits wherever the cluster's devices are, and what does not fit harms nobody."""
+
+import json
+
+import pytest
+
+POLICIES = ["gold", "ec"]
+
+
+@pytest.fixture
+def limits(cluster):
+    return json.loads(cluster.raw("GET", "/info").body)["swift"]
+
+
+def largest_metadata(limits):
+    """As many items as allowed that together are as long as allowed."""
+    count, left = limits["max_meta_count"], limits["max_meta_overall_size"]
+    items = {}
+    for number in range(count):
+        name = f"{number:02d}"
+        size = min(limits["max_meta_value_length"], left - len(name) - (count - number - 1) * (len(name) + 1))
+        items[f"X-Object-Meta-{name}"] = "v" * size
+        left -= len(name) + size
+    return items
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_largest_object_that_info_promises_is_stored(cluster, limits, policy):
+    container = policy.ljust(limits["max_container_name_length"], "c")
+    path = container
+    assert cluster.request("PUT", path, {"X-Storage-Policy": policy}).status == 201
+    path += "/" + "o" * limits["max_object_name_length"]
+    metadata = largest_metadata(limits)
+    headers = {"Content-Type": "t" * 255, "X-Delete-At": "9999999999", **metadata}
+    assert cluster.request("PUT", path, headers, b"body").status == 201
+    found = cluster.request("GET", path)
+    assert (found.status, found.body) == (200, b"body")
+    assert {name: found.headers[name.lower()] for name in metadata} == metadata
+    assert cluster.request("POST", path, headers).status == 202
+    assert cluster.request("HEAD", path).status == 200
+    assert cluster.request("DELETE", path).status == 204
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_headers_that_do_not_fit_take_the_store_from_nobody(cluster, limits, policy):
+    path = f"cramped-{policy}"
+    assert cluster.request("PUT", path, {"X-Storage-Policy": policy}).status == 201
+    assert cluster.request("PUT", f"{path}/innocent", {}, b"x").status == 201
+    long = {"Content-Type": "text/plain; a=" + "b" * (limits["max_header_size"] - 100)}
+    many = {f"X-Object-Meta-{number:02d}": "a" * 235 for number in range(16)}
+    for headers in (long, many, {**long, **many}):
+        for _ in range(4):
+            answer = cluster.request("PUT", f"{path}/big", headers, b"x")
+            # Where files have room for it, it is stored.
+            assert answer.status in (201, 400), answer
+            assert cluster.request("POST", f"{path}/innocent", headers).status in (202, 400)
+            assert cluster.request("GET", f"{path}/innocent").status == 200
+            assert cluster.request("PUT", f"{path}/innocent", {}, b"x").status == 201
