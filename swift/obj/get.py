@@ -16,7 +16,7 @@ from swift.base.truth import is_true
 from swift.green import Task, spawn
 from swift.http.body import BodyError, FileBody
 from swift.http.conditional import failed_condition, is_conditional
-from swift.http.headers import HeaderMap
+from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.http.status import default_body
@@ -40,9 +40,9 @@ def object_headers(state: ObjectState, stored: frozenset[str]) -> HeaderMap:
     headers: HeaderMap = {"content-type": metadata.get("Content-Type") or "application/octet-stream"}
     for name, value in metadata.items():
         if name.startswith(_METADATA):
-            headers[name.lower()] = value
+            headers[lower_name(name)] = value
         else:
-            lower = name.lower()
+            lower = lower_name(name)
             if lower in stored:
                 headers[lower] = value
     timestamp = state.timestamp

@@ -21,7 +21,7 @@ from swift.base.timestamp import Timestamp
 from swift.compose import backend_context, merged
 from swift.config.common import StorageSettings
 from swift.http.body import trailers_of
-from swift.http.headers import HeaderMap
+from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.obj import get
@@ -300,7 +300,7 @@ class ObjectServer(BackendApp):
         row = make.post_row(before, change.content_type, change.ctype_timestamp, change.timestamp)
         self._update(key, updates, make.container("PUT", row))
         headers: HeaderMap = {
-            name.lower(): value
+            lower_name(name): value
             for name, value in before.metadata.items()
             if name.startswith("X-Object-Sysmeta-")
         }
