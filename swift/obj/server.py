@@ -26,7 +26,6 @@ from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.obj import get
 from swift.obj.delete import parse_delete, store_delete
-from swift.obj.hot import HotObjects
 from swift.obj.intake import SMALL_BYTES, DraftWriter, read_small, receive_all, settle
 from swift.obj.multistage import MimeBody, Stages, await_commit, receive, stages_of
 from swift.obj.post import parse_post, store_post
@@ -87,7 +86,6 @@ class ObjectServer(BackendApp):
         self._stores = stores
         self._stored = settings.stored_headers
         self._updater = Updater(context, settings, self._save_update, f"object-server {self.pid}")
-        self._hot = HotObjects(context.clock)
         self.ssync_places = SharedPlaces(settings.replication_concurrency)
         self._runs: dict[str, Run] = {}
 
@@ -157,7 +155,7 @@ class ObjectServer(BackendApp):
 
     def _get_once(self, request: Request, key: ObjectKey, view: Viewpoint) -> Response:
         run = self._run(key.device)
-        stored = self._hot.call(key, run, self._stores.of(key.policy).open, key, view)
+        stored = run(self._stores.of(key.policy).open, key, view)
         state = stored.state
         settings = self.settings
         stored.keep_cache = get.keeps_cache(request, state, settings)
@@ -182,7 +180,7 @@ class ObjectServer(BackendApp):
         key = key_of(request, self.context)
         view = read_view(request, self.context)
         run = self._run(key.device)
-        state: ObjectState = self._hot.call(key, run, self._stores.of(key.policy).look, key, view)
+        state: ObjectState = run(self._stores.of(key.policy).look, key, view)
         if state.kind != LIVE:
             return get.not_found(request, state)
         headers = get.object_headers(state, self._stored)
@@ -210,7 +208,6 @@ class ObjectServer(BackendApp):
             result = self._put_small(request, key, view, plan, size)
         else:
             result = self._put_large(request, key, view, plan)
-        self._hot.add(key)
         make = UpdateMaker(request, key, self.context, self.settings)
         before = result.before.delete_at if result.before.kind == LIVE else None
         updates = make.expiry(before, plan.delete_at, result.metadata, plan.timestamp)

@@ -167,9 +167,12 @@ class Disk:
 
     @property
     def tells_failures(self) -> bool:
-        """Whether ``sync_filesystem`` tells of failed writes, as Linux does since 5.8."""
+        """Whether ``sync_filesystem`` tells of failed writes.
+
+        Linux tells of failed writes of files since 5.8, of the filesystem's own since 5.17.
+        """
         release = re.match(r"(\d+)\.(\d+)", os.uname().release)
-        return release is not None and (int(release[1]), int(release[2])) >= (5, 8)
+        return release is not None and (int(release[1]), int(release[2])) >= (5, 17)
 
     def dirty_bytes(self) -> int:
         """What this machine still has to write to its devices; 0 where the kernel does not tell."""

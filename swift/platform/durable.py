@@ -130,12 +130,15 @@ def publish(
     *,
     directory: str,
     dir_fd: int,
+    dir_opened: int,
     unsynced: Sequence[str],
     announce: Callable[[], None],
     replace: bool,
 ) -> None:
     """Give ``file`` its final name in ``directory``, durably; see the top of this file for the order.
 
+    ``dir_opened`` is the moment at which ``dir_fd`` was open (see ``Syncs``), which may be later than that of
+    the file: errors between the two are told only to who was open by then.
     ``unsynced`` are the directories from ``make_directories``; ``replace`` tells that the name exists.
     Raises OSError, after which the new name does not exist (with ``replace``: it may, holding the new
     content, because the old one is gone). FileNotFoundError means that the directory was removed.
@@ -144,7 +147,7 @@ def publish(
     announce()
     file._take_name(name, directory, dir_fd, replace=replace)
     try:
-        syncs.settle(dir_fd, file.opened)
+        syncs.settle(dir_fd, dir_opened)
     except OSError:
         if not replace:
             _unlink_quietly(disk, f"{directory}/{name}")

@@ -18,7 +18,7 @@ from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.db import files
 from swift.db.broker import Broker, Engine
-from swift.db.cache import BrokerCache
+from swift.db.cache import BrokerCache, Held
 from swift.db.connection import DatabaseBroken, DatabaseMissing, DatabaseUnwritable
 from swift.db.files import Place
 from swift.db.listing import ListingQuery
@@ -154,7 +154,8 @@ class _Answering:
 
     def __call__(self, request: Request) -> Response:
         try:
-            return self._handler(request)
+            with Held(self._app.brokers):
+                return self._handler(request)
         except DatabaseMissing:
             return error_response(404)
         except DatabaseBroken as error:

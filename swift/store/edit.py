@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from swift.base.timestamp import Timestamp
 from swift.platform.durable import UnnamedFile, make_directories, publish, rename_durably
 from swift.platform.locks import lock_directory
-from swift.platform.syncing import sync_directory
+from swift.platform.syncing import moments, sync_directory
 from swift.store.api import Draft, ObjectState, Viewpoint
 from swift.store.chooser import choose
 from swift.store.draft import FileDraft
@@ -57,6 +57,7 @@ class FileEdit:
         "_is_fresh",
         "_next_power",
         "_fd",
+        "_opened",
         "_names",
         "_made",
         "_changed",
@@ -81,6 +82,8 @@ class FileEdit:
         self._is_fresh = False
         self._next_power = next_part_power
         self._fd: int | None = None
+        #: The moment at which the directory was open, see ``Syncs``.
+        self._opened = 0
         self._names: list[str] = []
         self._made: list[str] = []
         self._changed = False
@@ -123,6 +126,7 @@ class FileEdit:
         for _ in range(_TRIES):
             try:
                 self._fd = lock_directory(disk, directory)
+                self._opened = next(moments)
                 return True
             except FileNotFoundError:
                 self._is_fresh = False
@@ -229,6 +233,7 @@ class FileEdit:
                 name,
                 directory=place.directory,
                 dir_fd=self._fd,
+                dir_opened=self._opened,
                 unsynced=self._unsynced(),
                 announce=self._mark_dirty,
                 replace=name in self._names,

@@ -1,4 +1,4 @@
-"""What is common to the verbs: devices, policies, REPLICATE, hot objects."""
+"""What is common to the verbs: devices, policies, REPLICATE."""
 
 from __future__ import annotations
 
@@ -7,14 +7,9 @@ import pickle
 
 import pytest
 
-from swift.base.clock import ManualClock
-from swift.base.entity import EntityPath
 from swift.http.body import BytesBody
-from swift.obj.hot import GENERATION_MAX, HotObjects
 from swift.obj.server import ObjectServer, app_factory
 from swift.platform.disk import Disk
-from swift.policy.policy import Policy
-from swift.store.api import ObjectKey
 from test.support.cramped import cramped_stores
 
 
@@ -42,30 +37,6 @@ def test_replicate_marks_suffixes_and_computes_hashes(bench):
     assert bench.ask("REPLICATE", "/sda/2/abc").status == 200
     assert bench.ask("REPLICATE", "/sda/..").status == 400
     assert bench.ask("REPLICATE", "/sda/x").status == 400
-
-
-def test_an_object_is_looked_up_in_the_pool_first_and_inline_afterwards():
-    clock, pooled = ManualClock(), []
-    hot = HotObjects(clock)
-    key = ObjectKey("sda", "1", Policy(0, "gold"), EntityPath("a", "c", "o"), "f" * 32)
-
-    def run(function, *args):
-        pooled.append(args)
-        return function(*args)
-
-    for _ in range(3):
-        assert hot.call(key, run, lambda value: value, 7) == 7
-    assert len(pooled) == 1
-    hot.call(key, run, lambda _value: clock.advance(1), 7)
-    hot.call(key, run, lambda value: value, 7)
-    assert len(pooled) == 2
-
-
-def test_only_so_many_hot_objects_are_remembered():
-    hot = HotObjects(ManualClock())
-    for number in range(3 * GENERATION_MAX):
-        hot.add(ObjectKey("sda", "1", Policy(0, "gold"), EntityPath("a", "c", "o"), str(number)))
-    assert GENERATION_MAX <= len(hot) <= 2 * GENERATION_MAX
 
 
 def test_the_paste_factory_reads_its_configuration(tmp_path):

@@ -17,7 +17,7 @@ from swift.platform.durable import (
     replace_file,
     write_all,
 )
-from swift.platform.syncing import SingleSyncs
+from swift.platform.syncing import SingleSyncs, moments
 
 
 class Recorder(Disk):
@@ -60,6 +60,7 @@ def publish_in(disk, root, name="new", *, unsynced=(), replace=False, temporary=
             name,
             directory=directory,
             dir_fd=dir_fd,
+            dir_opened=next(moments),
             unsynced=unsynced,
             announce=lambda: disk.log.append(("announce", "")),
             replace=replace,
@@ -129,6 +130,7 @@ def test_a_removed_directory_does_not_swallow_the_file(tmp_path):
             "new",
             directory=str(directory),
             dir_fd=dir_fd,
+            dir_opened=next(moments),
             unsynced=(),
             announce=lambda: None,
             replace=False,
