@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 
 import pytest
 
@@ -132,3 +133,19 @@ def test_a_directory_that_a_hasher_removes_once_is_made_again(make_bench):
     body = b"large" * 100_000
     assert bench.ask("PUT", body=body, stream=BytesBody(body)).status == 201
     assert bench.ask("GET").read_body() == body
+
+
+@pytest.mark.parametrize(("takes_all", "status"), [(True, 507), (False, 503)])
+def test_a_file_that_is_missing_means_a_lost_device_only_when_all_of_it_is_gone(
+    make_bench, takes_all, status
+):
+    bench = make_bench()
+
+    class Vanishing(Disk):
+        def setxattr(self, _file, name, _value):
+            if takes_all:
+                shutil.rmtree(bench.root / "sda")
+            raise FileNotFoundError(name)
+
+    bench.app = ObjectServer(bench.context, bench.settings, cramped_stores(bench.context, Vanishing()))
+    assert bench.ask("PUT", body=b"x").status == status

@@ -22,7 +22,7 @@ from swift.platform.disk import Disk
 from swift.platform.mounts import Devices
 from swift.platform.space import SpaceGuard
 from swift.platform.syncing import SingleSyncs, moments
-from swift.policy.policy import Policy
+from swift.policy.policy import ErasureCode, Policy
 from swift.store.api import ABSENT, LIVE, ObjectKey, Viewpoint
 from swift.store.engine import FileStore
 from swift.store.errors import CorruptBody, FilesChanged
@@ -534,3 +534,54 @@ def test_a_draft_does_not_outlive_its_lost_directory_by_another_device(tmp_path)
     shutil.rmtree(tmp_path / "sda")
     with pytest.raises(DeviceUnavailable):
         store.draft(KEY, 5)
+
+
+EC = Policy(1, "ec", ec=ErasureCode("liberasurecode_rs_vand", 4, 2))
+EC_KEY = KEY._replace(policy=EC)
+
+
+def test_a_suffix_is_dirty_before_the_name_of_a_durable_archive_is_there(tmp_path):
+    journal = tmp_path / "sda/objects-1/7/hashes.invalid"
+    at = Timestamp(NOW_S)
+    seen = []
+
+    class Watching(Disk):
+        def rename(self, old, new, **options):
+            if new.endswith("#d.data"):
+                seen.append(journal.read_text())
+            os.rename(old, new, **options)
+
+    store = make_store(tmp_path, Watching())
+    with store.edit(EC_KEY, NOW, create=True) as edit:
+        draft = edit.draft(4)
+        draft.write(b"body")
+        edit.put(draft, at, metadata_of(b"body", at), fragment=2)
+    store.hashes("sda", "7", EC)
+    assert journal.read_text() == ""
+    with store.edit(EC_KEY, NOW, create=True) as edit:
+        edit.commit(at, 2)
+    assert seen == [f"{KEY.hash[-3:]}\n"]
+
+
+def test_the_name_in_the_partition_to_be_is_durable_as_well(tmp_path):
+    steps = []
+
+    class Watching(Disk):
+        def link(self, old, new, **options):
+            os.link(old, new, **options)
+            steps.append(os.path.dirname(new))
+
+        def fsync(self, fd):
+            steps.append(os.readlink(f"/proc/self/fd/{fd}"))
+            os.fsync(fd)
+
+    store = make_store(tmp_path, Watching())
+    at = Timestamp(NOW_S)
+    with store.edit(KEY, NOW, create=True, next_part_power=9) as edit:
+        draft = edit.draft(4)
+        draft.write(b"body")
+        edit.put(draft, at, metadata_of(b"body", at))
+    target = tmp_path / "sda/objects" / str(int(KEY.hash[:8], 16) >> 23) / KEY.hash[-3:] / KEY.hash
+    assert os.listdir(target) == [f"{at.internal}.data"]
+    synced = steps[steps.index(str(target)) + 1 :]
+    assert set(map(str, (target, *target.parents[:3]))) <= set(synced)
