@@ -9,6 +9,7 @@ from hashlib import md5
 
 import pytest
 
+from swift.base.clock import ManualClock
 from swift.base.hashing import PathHasher
 from swift.config.kinds import Reserve
 from swift.green import gather
@@ -73,7 +74,12 @@ def disk():
 @pytest.fixture
 def app(tmp_path, disk):
     (tmp_path / "sda").mkdir()
-    context = BackendContext(devices=Devices(str(tmp_path), mount_check=False), hasher=PathHasher(b"p"))
+    context = BackendContext(
+        devices=Devices(str(tmp_path), mount_check=False),
+        hasher=PathHasher(b"p"),
+        # However slow the machine is, no sync takes long by this clock, so that all of them are shared.
+        clock=ManualClock(4_000_000_000.0),
+    )
     parts = EngineParts(
         devices=context.devices,
         hasher=context.hasher,
