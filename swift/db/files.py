@@ -147,6 +147,7 @@ def _create(
     unsynced = make_directories(disk, place.directory, below=place.device_path)
     temporary = f"{place.directory}/{secrets.token_hex(8)}.tmp"
     try:
+        disk.close(disk.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         _build(temporary, build, trace)
         sync_file(disk, temporary)
         if not install(disk, place, temporary, epoch=epoch):

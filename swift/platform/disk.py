@@ -123,7 +123,7 @@ class Disk:
 
         Raises OSError with a code in ``UNSUPPORTED`` where the filesystem cannot do it.
         """
-        return os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        return os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
 
     def link_unnamed(self, fd: int, name: str, *, dir_fd: int) -> None:
         """Name the file of ``open_unnamed``; FileExistsError when the name is taken."""

@@ -195,15 +195,12 @@ class FileStore:
             try:
                 return self.draft_at(place, size, made=made, etag_follows=etag_follows)
             except FileNotFoundError:
-                self.check_place_is_lost_alone(place)
+                # A hasher removed the empty directory, unless all of the device is gone.
+                self.devices.path(key.device)
             except BaseException:
                 remove_made(self.disk, place.directory, made, keep=place.partition)
                 raise
         raise FilesChanged(f"{place.directory} is removed again and again")
-
-    def check_place_is_lost_alone(self, place: Place) -> None:
-        """A hash directory is missing: hashers remove empty ones. Raises ``DeviceUnavailable`` if all is."""
-        self.devices.path(place.key.device)
 
     def draft_at(
         self,

@@ -10,10 +10,11 @@ import pytest
 pytest.importorskip("pyeclib", reason="PyECLib is not installed")
 
 
-
 def random_bytes(size):
     """The same for a size, whichever tests run."""
     return random.Random(size).randbytes(size)
+
+
 #: Around the segment size of 1 MiB, and the sizes at which bodies travel otherwise.
 SIZES = [0, 1, 100, 65_536, 200_000, 1_048_575, 1_048_576, 1_048_577, 3_500_000]
 
