@@ -241,10 +241,13 @@ class Supervisor:
                     f"{name} (pid {child.pid}) ended with status {child.returncode}; again in {pause_s:g} s"
                 )
             elif now >= again_at:
+                process = self._processes[name]
+                if process.port is not None and not port_is_free(self._plan.ip, process.port):
+                    # Its workers have not noticed yet, or somebody started it by hand.
+                    self._again_at[name] = now + PAUSE_MIN_S
+                    continue
                 del self._again_at[name]
-                # What the dead one has left, e.g. workers that did not notice yet, holds its port.
-                _signal_group(child, signal.SIGKILL)
-                self._spawn(self._processes[name])
+                self._spawn(process)
                 self._pauses[name].began(now)
                 self._write_state(list(self._processes.values()))
                 self._report(f"{name} was started again (pid {self._children[name].pid})")
