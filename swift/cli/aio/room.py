@@ -92,6 +92,8 @@ def fitting_limits(room_bytes: int, *, coded: bool, limits: Limits | None = None
         "max_meta_value_length": min(limits.max_meta_value_length, overall),
         "max_meta_count": count,
         "max_meta_overall_size": overall,
+        # A request may have as many headers as before: the limit of items is part of that limit.
+        "extra_header_count": limits.extra_header_count + limits.max_meta_count - count,
     }
 
 
