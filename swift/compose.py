@@ -20,6 +20,7 @@ from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.diskcalls import DiskPools
+from swift.runtime.partitions import Partitions
 from swift.telemetry.accesslog import AccessLog
 from swift.telemetry.info import InfoRegistry
 from swift.telemetry.log import make_log
@@ -122,6 +123,7 @@ def backend_context(
         pools=DiskPools(getattr(settings, "threads_per_disk", 4), quick=True),
         access_log=access_log_of(conf, telemetry, name=name) if _logs_requests(conf) else None,
         replication_server=storage.replication_server,
+        partitions=Partitions(conf.get("swift_dir", "/etc/swift")),
     )
     return context, settings
 

@@ -1,11 +1,17 @@
 """Fixtures shared by the functional and probe tests."""
 
+import signal
 import subprocess
 import sys
 
 import pytest
 
 from test.support.cluster import LiveCluster
+
+
+def pytest_configure():
+    """A SIGTERM ends the run as Ctrl-C does: fixtures end the clusters that they started."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,8 @@ does first, because another process may have created, replaced or removed a file
 ``is_settled`` are put without, because putting them looks again. Rows become durable in the pending file (one
 sync for all that arrive together) and are merged before anything is read. All writing of one broker goes
 through one lane, so that its threads never wait for each other; other processes are kept out by the
-directory's lock. Blocking work runs in the device's threads (``run``); a read of an open, merged database
-runs where it is called.
+directory's lock. Everything that touches the disk, looking and reading included, runs as the device's ``run``
+says: where it is called while a process serves one quick device, else in threads (decision 0004).
 """
 
 from __future__ import annotations
@@ -85,6 +85,8 @@ class Broker:
         self._recent = pending.Recent()
         #: None: nobody has looked yet.
         self._has_pending: bool | None = None
+        #: Requests that are using it.
+        self.holders = 0
         self._in_flight = 0
         self._lane = GroupCommit(self._commit, engine.run)
 
@@ -96,14 +98,16 @@ class Broker:
         Raises OSError and, from opening a new file, the errors of ``db.connection``.
         """
         self._has_pending = None
-        found = self._watch.databases()
-        have = self.databases
-        self.is_settled = bool(have) and found is self._adopted
-        if self.is_settled:
-            return True
-        if len(found) == len(have) and all(
-            database.path == path and database.is_current for database, path in zip(have, found, strict=True)
-        ):
+        have, adopted = self.databases, self._adopted
+        found, unchanged, has_pending = self._run(self._look, have, adopted)
+        if self._has_pending is None:
+            # Else somebody put rows, or merged them, since this was looked at.
+            self._has_pending = has_pending
+        if have is not self.databases:
+            # Somebody else adopted what was new; whether that is the newest is seen next time.
+            return bool(self.databases)
+        self.is_settled = bool(found) and found is adopted
+        if unchanged:
             self._adopted = found
             return bool(have)
         if not found:
@@ -113,6 +117,18 @@ class Broker:
         # One that was gone before it could be opened is looked for again next time.
         self._adopted = found if len(self.databases) == len(found) else ()
         return bool(self.databases)
+
+    def _look(self, have: list[Database], adopted: tuple[str, ...]) -> tuple[tuple[str, ...], bool, bool]:
+        """What is there, whether that is what we have, and whether rows are pending; changes nothing."""
+        found = self._watch.databases()
+        unchanged = (bool(found) and found is adopted) or (
+            len(found) == len(have)
+            and all(
+                database.path == path and database.is_current
+                for database, path in zip(have, found, strict=True)
+            )
+        )
+        return found, unchanged, bool(found) and files.has_pending(self.engine.disk, self.place)
 
     @property
     def exists(self) -> bool:
@@ -156,8 +172,8 @@ class Broker:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a disk thread works for it, so that it must not be closed."""
-        return self._in_flight > 0 or not self._lane.is_idle
+        """Whether a request or a disk thread works with it, so that it must not be closed."""
+        return self.holders > 0 or self._in_flight > 0 or not self._lane.is_idle
 
     def close(self) -> None:
         """Let go of the files of an idle broker."""
@@ -270,7 +286,9 @@ class Broker:
     def merge_pending(self) -> None:
         """Bring the tables up to date with the pending file."""
         if self._has_pending is None:
-            self._has_pending = files.has_pending(self.engine.disk, self.place)
+            has_pending = self._run(files.has_pending, self.engine.disk, self.place)
+            if self._has_pending is None:
+                self._has_pending = has_pending
         if self._has_pending:
             self._repeat(lambda: self._change(None))
 
@@ -326,7 +344,7 @@ class Broker:
             self.merge_pending()
         asked = database or self.newest
         try:
-            return question(asked.reader)
+            return self._run(question, asked.reader)
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
                 raise translate(error, asked.path) from error

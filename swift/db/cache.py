@@ -2,13 +2,18 @@
 
 Opening a database costs more than answering most requests. A broker checks by itself that its files are the
 current ones, so a cached one is never wrong, only sometimes useless.
+
+What a request got stays open until the request ends (``Held``): it waits in between, for the device or for
+its own body, and others may then need room for brokers of theirs.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, Generic, TypeVar
 
 from swift.db.broker import Broker
 from swift.db.files import Place
@@ -17,6 +22,30 @@ from swift.db.files import Place
 OPEN_MAX = 128
 
 B = TypeVar("B", bound=Broker)
+
+#: The brokers that the request of this green thread got.
+_held: ContextVar[list[Broker] | None] = ContextVar("held", default=None)
+
+
+class Held:
+    """``with Held(cache):`` keeps open what this green thread gets from the cache in the block."""
+
+    __slots__ = ("_cache", "_token")
+
+    def __init__(self, cache: BrokerCache[Any]):
+        self._cache = cache
+
+    def __enter__(self) -> None:
+        """Begin to remember."""
+        self._token = _held.set([])
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        brokers = _held.get()
+        _held.reset(self._token)
+        if brokers:
+            self._cache.release(brokers)
 
 
 class BrokerCache(Generic[B]):
@@ -36,20 +65,31 @@ class BrokerCache(Generic[B]):
                 self._make_room()
         else:
             self._brokers.move_to_end(place)
+        _hold(broker)
         return broker
 
     def peek(self, place: Place) -> B | None:
         """The broker of a place when there is one already."""
-        return self._brokers.get(place)
+        broker = self._brokers.get(place)
+        if broker is not None:
+            _hold(broker)
+        return broker
+
+    def release(self, brokers: list[Broker]) -> None:
+        """A request that held these has ended."""
+        for broker in brokers:
+            broker.holders -= 1
+            if not broker.is_busy and self._brokers.get(broker.place) is not broker:
+                # Forgotten while it was in use.
+                broker.close()
 
     def _make_room(self) -> None:
-        """Close the least recently used idle broker."""
+        """Close the least recently used idle brokers."""
         newest = next(reversed(self._brokers))
-        for place, broker in self._brokers.items():
-            if not broker.is_busy and place is not newest:
-                del self._brokers[place]
-                broker.close()
-                return
+        excess = len(self._brokers) - self._open_max
+        idle = [p for p, broker in self._brokers.items() if p is not newest and not broker.is_busy]
+        for place in idle[:excess]:
+            self._brokers.pop(place).close()
 
     def forget(self, place: Place) -> None:
         """Close a broker, e.g. because its directory was moved away."""
@@ -64,3 +104,10 @@ class BrokerCache(Generic[B]):
 
     def __len__(self) -> int:
         return len(self._brokers)
+
+
+def _hold(broker: Broker) -> None:
+    held = _held.get()
+    if held is not None and broker not in held:
+        broker.holders += 1
+        held.append(broker)

@@ -17,13 +17,15 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.db.connection import Trace, Translating, connect
+from swift.db.connection import DatabaseMissing, Trace, Translating, connect
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
 from swift.platform.locks import LOCK_TIMEOUT_S, lock_file
 from swift.platform.syncing import sync_directory
 
 #: Files that SQLite keeps beside a database and that mean nothing without it.
+#: How often a database is begun in a directory that others remove as long as it is empty.
+_CREATE_TRIES = 5
 SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
@@ -126,9 +128,26 @@ def create(
     ``build`` fills a connection inside a transaction. A file that has its name is complete: it was built
     under another one. Raises the errors of ``db.connection``, OSError and ``LockTimeout``.
     """
+    for _ in range(_CREATE_TRIES - 1):
+        try:
+            return _create(disk, place, build, epoch, trace)
+        except (FileNotFoundError, DatabaseMissing):
+            # A replicator that gave the partition away removed the directory, which was empty.
+            continue
+    return _create(disk, place, build, epoch, trace)
+
+
+def _create(
+    disk: Disk,
+    place: Place,
+    build: Callable[[sqlite3.Connection], None],
+    epoch: str | None,
+    trace: Trace | None,
+) -> bool:
     unsynced = make_directories(disk, place.directory, below=place.device_path)
     temporary = f"{place.directory}/{secrets.token_hex(8)}.tmp"
     try:
+        disk.close(disk.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         _build(temporary, build, trace)
         sync_file(disk, temporary)
         if not install(disk, place, temporary, epoch=epoch):

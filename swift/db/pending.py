@@ -60,7 +60,7 @@ def append(disk: Disk, path: str, data: bytes) -> int:
     try:
         fd = disk.open(path, _APPEND)
     except FileNotFoundError:
-        fd = disk.open(path, _APPEND | os.O_CREAT, 0o644)
+        fd = disk.open(path, _APPEND | os.O_CREAT, 0o600)
         is_new = True
     try:
         size = disk.fstat(fd).st_size

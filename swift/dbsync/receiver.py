@@ -83,7 +83,8 @@ class Receiver:
 
     def _place(self, request: Request) -> Place:
         device, partition, name_hash = split_backend_path(request, 3, 3)
-        if not partition.isdigit() or len(name_hash) != 32 or not _HEX.issuperset(name_hash):
+        self._app.context.partitions.check(partition, self._app.server_type)
+        if len(name_hash) != 32 or not _HEX.issuperset(name_hash):
             raise HTTPError(400, f"Invalid path: {request.raw_path}", content_type=TEXT)
         return Place(self._app.context.devices.path(device), self._app.directory, partition, name_hash)
 
@@ -207,8 +208,8 @@ class Receiver:
             return error_response(404)
         broker = replica.broker
         target = broker.newest.path
-        if len(broker.databases) > 1 or place.file(epoch_in(place, file_name)) != target:
-            # Sharding has started here; the file is from before.
+        if place.file(epoch_in(place, file_name)) != target:
+            # Sharding has started here; the file is from before. While it goes on, ``replace`` refuses.
             return error_response(404)
         try:
             arrived = self._run(

@@ -42,7 +42,7 @@ def object_headers(state: ObjectState, stored: frozenset[str]) -> HeaderMap:
         if name.startswith(_METADATA):
             headers[lower_name(name)] = value
         else:
-            lower = name.lower()
+            lower = lower_name(name)
             if lower in stored:
                 headers[lower] = value
     timestamp = state.timestamp

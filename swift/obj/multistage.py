@@ -17,7 +17,7 @@ from typing import Any
 
 from swift.base.etag import unquote_etag
 from swift.http.body import BodyTimeout, ClientDisconnected, RequestBody
-from swift.http.headers import HeaderMap, title_case, wire_value
+from swift.http.headers import HeaderMap, lower_name, title_case, wire_value
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.obj.intake import BATCH_BYTES, DraftWriter
@@ -155,7 +155,7 @@ def _read_footers(documents: MimeBody, *, more: bool) -> HeaderMap:
         raise HTTPError(422, "footer MD5 mismatch")
     try:
         loaded: Any = json.loads(data)
-        return {str(name).lower(): _text(value) for name, value in loaded.items()}
+        return {lower_name(_text(name)): _text(value) for name, value in loaded.items()}
     except (ValueError, AttributeError, TypeError, RecursionError):
         raise HTTPError(400, "invalid JSON for footer doc")
 

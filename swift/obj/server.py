@@ -26,7 +26,6 @@ from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.obj import get
 from swift.obj.delete import parse_delete, store_delete
-from swift.obj.hot import HotObjects
 from swift.obj.intake import SMALL_BYTES, DraftWriter, read_small, receive_all, settle
 from swift.obj.multistage import MimeBody, Stages, await_order, receive, stages_of
 from swift.obj.post import parse_post, store_post
@@ -42,10 +41,12 @@ from swift.obj.put import (
 from swift.obj.reserved import ReservedPut
 from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.receiver import Session, Surroundings, answer
-from swift.obj.target import check_partition, is_flagged, key_of, opens_expired, policy_of, read_view
+from swift.obj.target import PLAIN, is_flagged, key_of, opens_expired, policy_of, read_view
 from swift.obj.updates import Update, UpdateMaker, Updater, without_swift_bytes
 from swift.platform.disk import Disk
+from swift.platform.mounts import Devices
 from swift.platform.places import SharedPlaces
+from swift.platform.xattrs import AttributesTooLarge
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
 from swift.runtime.diskcalls import Run
 from swift.store.api import EXPIRED, LIVE, AsyncUpdate, ObjectKey, ObjectState, Viewpoint
@@ -67,6 +68,8 @@ _DEVICE_LOST = frozenset(
         errno.EPERM,
     )
 )
+#: Like the other limits of metadata it is 400: the part of them that only the filesystem knows.
+_TOO_MUCH_METADATA = "Metadata too large for this store: name, headers and metadata share their room"
 _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EOPNOTSUPP))
 _TOO_BUSY = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 
@@ -85,7 +88,6 @@ class ObjectServer(BackendApp):
         self._stores = stores
         self._stored = settings.stored_headers
         self._updater = Updater(context, settings, self._save_update, f"object-server {self.pid}")
-        self._hot = HotObjects(context.clock)
         self.ssync_places = SharedPlaces(settings.replication_concurrency)
         self._runs: dict[str, Run] = {}
 
@@ -100,7 +102,7 @@ class ObjectServer(BackendApp):
             "REPLICATE": self.replicate,
             "SSYNC": self.ssync,
         }
-        return {verb: _translated(handler) for verb, handler in table.items()}
+        return {verb: _translated(handler, self.context.devices) for verb, handler in table.items()}
 
     def _slowed(self, handler: Handler) -> Handler:
         """A handler that takes as long as the operator wants at least, and tells of slow DELETEs."""
@@ -155,7 +157,7 @@ class ObjectServer(BackendApp):
 
     def _get_once(self, request: Request, key: ObjectKey, view: Viewpoint) -> Response:
         run = self._run(key.device)
-        stored = self._hot.call(key, run, self._stores.of(key.policy).open, key, view)
+        stored = run(self._stores.of(key.policy).open, key, view)
         state = stored.state
         settings = self.settings
         stored.keep_cache = get.keeps_cache(request, state, settings)
@@ -180,7 +182,7 @@ class ObjectServer(BackendApp):
         key = key_of(request, self.context)
         view = read_view(request, self.context)
         run = self._run(key.device)
-        state: ObjectState = self._hot.call(key, run, self._stores.of(key.policy).look, key, view)
+        state: ObjectState = run(self._stores.of(key.policy).look, key, view)
         if state.kind != LIVE:
             return get.not_found(request, state)
         headers = get.object_headers(state, self._stored)
@@ -208,7 +210,6 @@ class ObjectServer(BackendApp):
             result = self._put_small(request, key, view, plan, size)
         else:
             result = self._put_large(request, key, view, plan)
-        self._hot.add(key)
         make = UpdateMaker(request, key, self.context, self.settings)
         before = result.before.delete_at if result.before.kind == LIVE else None
         updates = make.expiry(before, plan.delete_at, result.metadata, plan.timestamp)
@@ -378,7 +379,7 @@ class ObjectServer(BackendApp):
         """REPLICATE: suffix hashes, or suffixes to be marked dirty (§13)."""
         policy = policy_of(request, self.context)
         device, partition, suffixes = split_backend_path(request, 2, 3)
-        check_partition(partition)
+        self.context.partitions.check(partition, policy.ring_name)
         store = self._stores.of(policy)
         run = self._threads(device, "hashes")
         answer: Any = None
@@ -391,8 +392,8 @@ class ObjectServer(BackendApp):
     def ssync(self, request: Request) -> Response:
         """SSYNC: a conversation in which another node pushes objects (§14)."""
         device, partition = split_backend_path(request, 2, 2)
-        check_partition(partition)
         policy = policy_of(request, self.context)
+        self.context.partitions.check(partition, policy.ring_name)
         text = request.headers.get("x-backend-ssync-frag-index")
         if text is not None and not (text.isascii() and text.isdigit()):
             raise HTTPError(400, f"Invalid X-Backend-Ssync-Frag-Index {text!r}")
@@ -418,7 +419,7 @@ class ObjectServer(BackendApp):
         )
 
 
-def _translated(handler: Handler) -> Handler:
+def _translated(handler: Handler, devices: Devices) -> Handler:
     """A handler whose engine errors become statuses."""
 
     def handle(request: Request) -> Response:
@@ -430,17 +431,24 @@ def _translated(handler: Handler) -> Handler:
             raise HTTPError(503)
         except BadFragmentIndex:
             raise HTTPError(500)
+        except AttributesTooLarge:
+            # Another node would refuse it as well: 507 would have the proxy try, and avoid, all of them.
+            raise HTTPError(400, _TOO_MUCH_METADATA, content_type=PLAIN)
         except OSError as error:
-            raise _translate(error, request) from error
+            raise _translate(error, request, devices) from error
 
     return handle
 
 
-def _translate(error: OSError, request: Request) -> Exception:
+def _translate(error: OSError, request: Request, devices: Devices) -> Exception:
     if error.errno in _NO_ROOM:
         return NoSpace(error.strerror or "no space")
-    if error.errno in _DEVICE_LOST or isinstance(error, FileNotFoundError):
-        return DeviceUnavailable(request.raw_path.split("/", 2)[1])
+    device = request.raw_path.split("/", 2)[1]
+    if error.errno in _DEVICE_LOST:
+        return DeviceUnavailable(device)
+    if isinstance(error, FileNotFoundError):
+        # Something that others remove as well, unless all of the device is gone.
+        return HTTPError(503) if devices.is_usable(device) else DeviceUnavailable(device)
     if error.errno in _TOO_BUSY:
         return HTTPError(503)
     return error

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from swift.base.entity import RESERVED, EntityPath, reserved_name_error
-from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -28,17 +28,11 @@ def policy_of(request: Request, context: BackendContext) -> Policy:
     return policy
 
 
-def check_partition(partition: str) -> None:
-    """Only decimal numbers are partitions; anything else must not become a path. 400."""
-    if not (partition.isascii() and partition.isdigit()):
-        raise HTTPError(400, f"Invalid partition: {partition}", content_type=PLAIN)
-
-
 def key_of(request: Request, context: BackendContext) -> ObjectKey:
     """The object of ``/device/partition/account/container/object``; raises ``HTTPError`` 400, 412, 503."""
     policy = policy_of(request, context)
     device, partition, account, container, obj = split_backend_path(request, 5, 5)
-    check_partition(partition)
+    context.partitions.check(partition, policy.ring_name)
     path = EntityPath(account, container, obj)
     if RESERVED in "".join(path):
         reason = reserved_name_error(path, context.limits.auto_create_account_prefix)
@@ -71,14 +65,16 @@ def read_view(request: Request, context: BackendContext) -> Viewpoint:
 
 
 def parse_preferences(text: str) -> list[FragmentPreference] | None:
-    """``X-Backend-Fragment-Preferences``; malformed JSON is absent, malformed members are 400."""
+    """``X-Backend-Fragment-Preferences``; malformed JSON is absent, anything but preferences in it is 400."""
     try:
         items = json.loads(text)
-    except (ValueError, RecursionError):
+    except RecursionError:
+        items = None
+    except ValueError:
         return None
     try:
         return [_preference(item) for item in items]
-    except (TypeError, KeyError, ValueError, InvalidTimestamp):
+    except (TypeError, KeyError, ValueError, OverflowError):
         raise HTTPError(400, "Bad X-Backend-Fragment-Preferences", content_type=PLAIN)
 
 

@@ -102,7 +102,7 @@ class Disk:
     unlink: Callable[..., None] = staticmethod(os.unlink)
     rename: Callable[..., None] = staticmethod(os.rename)
     link: Callable[..., None] = staticmethod(os.link)
-    statvfs: Callable[[str], os.statvfs_result] = staticmethod(os.statvfs)
+    statvfs: Callable[[int | str], os.statvfs_result] = staticmethod(os.statvfs)
 
     # Extended attributes, of descriptors or paths.
     getxattr: Callable[[int | str, str], bytes] = staticmethod(os.getxattr)
@@ -123,7 +123,7 @@ class Disk:
 
         Raises OSError with a code in ``UNSUPPORTED`` where the filesystem cannot do it.
         """
-        return os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        return os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
 
     def link_unnamed(self, fd: int, name: str, *, dir_fd: int) -> None:
         """Name the file of ``open_unnamed``; FileExistsError when the name is taken."""
@@ -167,9 +167,12 @@ class Disk:
 
     @property
     def tells_failures(self) -> bool:
-        """Whether ``sync_filesystem`` tells of failed writes, as Linux does since 5.8."""
+        """Whether ``sync_filesystem`` tells of failed writes.
+
+        Linux tells of failed writes of files since 5.8, of the filesystem's own since 5.17.
+        """
         release = re.match(r"(\d+)\.(\d+)", os.uname().release)
-        return release is not None and (int(release[1]), int(release[2])) >= (5, 8)
+        return release is not None and (int(release[1]), int(release[2])) >= (5, 17)
 
     def dirty_bytes(self) -> int:
         """What this machine still has to write to its devices; 0 where the kernel does not tell."""

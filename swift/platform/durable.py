@@ -20,6 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 from swift.platform.disk import Disk
 from swift.platform.syncing import Syncs, moments, sync_directory
 
+#: How often a directory is made that others remove as long as it is empty.
+_MKDIR_TRIES = 10
 _TEMPORARY_CHARS = string.ascii_letters + string.digits
 
 
@@ -48,12 +50,21 @@ def make_directories(disk: Disk, path: str, *, below: str) -> list[str]:
     except FileNotFoundError:
         if parent == below:
             raise
-    touched = make_directories(disk, parent, below=below)
-    try:
-        disk.mkdir(path)
-    except FileExistsError:
-        # Another writer was quicker but may not have synced it yet.
-        pass
+    touched: list[str] = []
+    for attempt in range(1, _MKDIR_TRIES + 1):
+        # What was made once more is of the same names.
+        touched = make_directories(disk, parent, below=below) or touched
+        try:
+            disk.mkdir(path)
+        except FileExistsError:
+            # Another writer was quicker but may not have synced it yet.
+            pass
+        except FileNotFoundError:
+            # Somebody removed the parent, which was empty, between the two calls.
+            if attempt == _MKDIR_TRIES:
+                raise
+            continue
+        break
     return [parent, *touched]
 
 
@@ -119,12 +130,15 @@ def publish(
     *,
     directory: str,
     dir_fd: int,
+    dir_opened: int,
     unsynced: Sequence[str],
     announce: Callable[[], None],
     replace: bool,
 ) -> None:
     """Give ``file`` its final name in ``directory``, durably; see the top of this file for the order.
 
+    ``dir_opened`` is the moment at which ``dir_fd`` was open (see ``Syncs``), which may be later than that of
+    the file: errors between the two are told only to who was open by then.
     ``unsynced`` are the directories from ``make_directories``; ``replace`` tells that the name exists.
     Raises OSError, after which the new name does not exist (with ``replace``: it may, holding the new
     content, because the old one is gone). FileNotFoundError means that the directory was removed.
@@ -133,7 +147,7 @@ def publish(
     announce()
     file._take_name(name, directory, dir_fd, replace=replace)
     try:
-        syncs.settle(dir_fd, file.opened)
+        syncs.settle(dir_fd, dir_opened)
     except OSError:
         if not replace:
             _unlink_quietly(disk, f"{directory}/{name}")

@@ -45,6 +45,14 @@ class Devices:
         self._paths[device] = path
         return path
 
+    def is_usable(self, device: str) -> bool:
+        """Whether ``path`` would give a directory."""
+        try:
+            self.path(device)
+        except DeviceUnavailable:
+            return False
+        return True
+
     def names(self) -> list[str]:
         """The names of all directories below the root, usable or not, sorted."""
         try:

@@ -60,8 +60,8 @@ class Syncs(Protocol):
     def settle(self, fd: int, opened: int, directories: Sequence[str] = ()) -> None:
         """Return when an open file (or directory) and the names in ``directories`` are durable.
 
-        ``opened`` is the moment (``next(moments)``) before which nothing of it was written. Raises OSError;
-        whether anything is durable then is not known.
+        ``opened`` is a moment (``next(moments)``) at which ``fd`` was open and nothing of it written yet.
+        Raises OSError; whether anything is durable then is not known.
         """
 
 

@@ -2,20 +2,34 @@
 
 ``name``, ``name1``, ``name2`` ... hold pieces of at most 64 KiB; readers concatenate until the next
 attribute is missing.
+
+Filesystems give attributes little room: ext4 about 4 KB for all of a file, XFS 64 KiB for each. That a value
+does not fit is told apart from a full device, because the one is the fault of who sent it and the other of
+the machine.
 """
 
 from __future__ import annotations
 
 import errno
 
+from swift.base.errors import SwiftError
 from swift.platform.disk import Disk
 
 PIECE_BYTES = 65536
 _MISSING = frozenset((errno.ENODATA, errno.ENOENT))
+#: What filesystems answer for more than the attributes of one file may take.
+_TOO_LARGE = frozenset((errno.E2BIG, errno.ERANGE))
+#: With less than this left for files it is the device that is full, whatever the attribute. A filesystem may
+#: need so much for an attribute of any size, because it reserves for the worst case.
+ROOM_BYTES = 4 << 20
 
 
 class AttributesUnsupported(OSError):
     """The filesystem keeps no user attributes."""
+
+
+class AttributesTooLarge(SwiftError):
+    """What is to be kept in attributes does not fit into those of one file; the device has room."""
 
 
 def read_attribute(disk: Disk, file: int | str, name: str) -> bytes | None:
@@ -31,13 +45,23 @@ def read_attribute(disk: Disk, file: int | str, name: str) -> bytes | None:
 
 
 def write_attribute(disk: Disk, file: int | str, name: str, value: bytes) -> None:
-    """Set one attribute. Raises ``AttributesUnsupported`` or OSError."""
+    """Set one attribute. Raises ``AttributesTooLarge``, ``AttributesUnsupported`` or OSError."""
     try:
         disk.setxattr(file, name, value)
     except OSError as error:
         if error.errno in (errno.EOPNOTSUPP, errno.ENOTSUP):
             raise AttributesUnsupported(error.errno, "no user extended attributes here")
+        if error.errno in _TOO_LARGE or (error.errno == errno.ENOSPC and _has_room(disk, file)):
+            raise AttributesTooLarge(f"no room for {len(value)} bytes in attribute {name}")
         raise
+
+
+def _has_room(disk: Disk, file: int | str) -> bool:
+    """Whether other files could still be written to the filesystem of ``file``."""
+    stats = disk.statvfs(file)
+    if stats.f_files and not stats.f_favail:
+        return False
+    return stats.f_frsize * stats.f_bavail >= ROOM_BYTES
 
 
 def read_rest(disk: Disk, file: int | str, name: str, first: bytes) -> bytes:
@@ -49,7 +73,7 @@ def read_rest(disk: Disk, file: int | str, name: str, first: bytes) -> bytes:
 
 
 def write_pieces(disk: Disk, file: int | str, name: str, value: bytes) -> None:
-    """Store a value of any length under ``name``, ``name1`` ..."""
+    """Store a value of any length under ``name``, ``name1`` ...; raises like ``write_attribute``."""
     write_attribute(disk, file, name, value[:PIECE_BYTES])
     for number, start in enumerate(range(PIECE_BYTES, len(value), PIECE_BYTES), 1):
         write_attribute(disk, file, f"{name}{number}", value[start : start + PIECE_BYTES])

@@ -27,6 +27,7 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
 from swift.runtime.diskcalls import DiskPools
+from swift.runtime.partitions import Partitions
 from swift.telemetry.accesslog import AccessLog, common_log_time
 from swift.telemetry.telemetry import Telemetry
 
@@ -59,6 +60,7 @@ class BackendContext:
     pools: DiskPools = field(default_factory=lambda: DiskPools(0))
     access_log: AccessLog | None = None
     replication_server: bool = True
+    partitions: Partitions = field(default_factory=Partitions)
     #: The address and port under which this node stands in rings, as daemons need it; "" is any address.
     ring_ip: str = ""
     ring_port: int = 0

@@ -18,7 +18,7 @@ from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.db import files
 from swift.db.broker import Broker, Engine
-from swift.db.cache import BrokerCache
+from swift.db.cache import BrokerCache, Held
 from swift.db.connection import DatabaseBroken, DatabaseMissing, DatabaseUnwritable
 from swift.db.files import Place
 from swift.db.listing import ListingQuery
@@ -81,6 +81,7 @@ class DatabaseApp(BackendApp, Generic[B]):
     def target(self, request: Request, minimum: int, maximum: int) -> Target:
         """The checked path of a request; raises ``HTTPError`` 400 and ``NotUTF8``."""
         device, partition, *names = split_backend_path(request, minimum, maximum)
+        self.context.partitions.check(partition, self.server_type)
         for name in names[:2]:
             if name and "/" in name:
                 raise HTTPError(400, f"Invalid path: {request.raw_path}", content_type=TEXT)
@@ -153,7 +154,8 @@ class _Answering:
 
     def __call__(self, request: Request) -> Response:
         try:
-            return self._handler(request)
+            with Held(self._app.brokers):
+                return self._handler(request)
         except DatabaseMissing:
             return error_response(404)
         except DatabaseBroken as error:
@@ -163,10 +165,15 @@ class _Answering:
             self._app.context.telemetry.log.error(str(error), txid=request.headers.get("x-trans-id"))
             return error_response(507, drive=request.raw_path.split("/", 2)[1])
         except OSError as error:
-            if error.errno not in _DEVICE_ERRORS:
+            device = request.raw_path.split("/", 2)[1]
+            is_gone = isinstance(error, FileNotFoundError)
+            if not is_gone and error.errno not in _DEVICE_ERRORS:
                 raise
             self._app.context.telemetry.log.error(str(error), txid=request.headers.get("x-trans-id"))
-            return error_response(507, drive=request.raw_path.split("/", 2)[1])
+            if is_gone and self._app.context.devices.is_usable(device):
+                # Only a directory, which others remove while it is empty.
+                return error_response(503)
+            return error_response(507, drive=device)
 
 
 #: JSON messages larger than this are refused, bytes.

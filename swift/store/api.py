@@ -183,7 +183,10 @@ class Edit(Protocol):
         *,
         fragment: int | None = None,
     ) -> None:
-        """Make a draft the object. An archive (``fragment``) is not durable before ``commit``."""
+        """Make a draft the object. An archive (``fragment``) is not durable before ``commit``.
+
+        Raises ``AttributesTooLarge`` when the device has no room for so much metadata of one object.
+        """
 
     def commit(self, timestamp: Timestamp, fragment: int) -> None:
         """Make a fragment archive durable."""
@@ -192,7 +195,10 @@ class Edit(Protocol):
         """Forget a fragment archive that will not be committed; one that is durable stays."""
 
     def post(self, timestamp: Timestamp, ctype_timestamp: Timestamp | None, metadata: Metadata) -> None:
-        """Store metadata beside the data; ``ctype_timestamp`` is given when it has a Content-Type."""
+        """Store metadata beside the data; ``ctype_timestamp`` is given when it has a Content-Type.
+
+        Raises ``AttributesTooLarge`` as ``put`` does.
+        """
 
     def delete(self, timestamp: Timestamp) -> None:
         """Leave a tombstone."""

@@ -6,7 +6,6 @@ after which ``platform.durable.publish`` names it.
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Sequence
 from hashlib import md5
 
@@ -14,14 +13,11 @@ from swift.base.checksum import ChunkSums, chunk_size_for
 from swift.platform.disk import Disk
 from swift.platform.durable import UnnamedFile, write_all
 from swift.platform.space import FULL
-from swift.platform.xattrs import write_attribute
+from swift.platform.xattrs import AttributesTooLarge, write_attribute
 from swift.store.metadata import Metadata, write_metadata
 from swift.store.place import Place
 from swift.store.reclaim import remove_made
 from swift.store.sidecar import SIDECAR_ATTRIBUTE, SMALL_BYTES, encode_sums
-
-#: The sidecar is a convenience: where attributes are full, the body goes without.
-_SIDECAR_REFUSED = FULL | {errno.E2BIG, errno.ERANGE}
 
 #: How much of a large body gathers in memory before the device is told to begin with it.
 WRITEBACK_BYTES = 4 << 20
@@ -121,15 +117,18 @@ class FileDraft:
         return True
 
     def finish(self, metadata: Metadata) -> None:
-        """Store metadata and checksums with the file; raises OSError."""
+        """Store metadata and checksums with the file; raises ``AttributesTooLarge`` or OSError."""
         write_metadata(self._disk, self.file.fd, metadata)
         value = encode_sums(self._sums) if self._sums is not None and self.size > SMALL_BYTES else None
         if value is None:
             return
         try:
             write_attribute(self._disk, self.file.fd, SIDECAR_ATTRIBUTE, value)
+        except AttributesTooLarge:
+            # The sidecar is a convenience: where attributes are full, the body goes without.
+            return
         except OSError as error:
-            if error.errno not in _SIDECAR_REFUSED:
+            if error.errno not in FULL:
                 raise
 
     def discard(self) -> None:

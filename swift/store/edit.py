@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from swift.base.timestamp import Timestamp
 from swift.platform.durable import UnnamedFile, make_directories, publish, rename_durably
 from swift.platform.locks import lock_directory
-from swift.platform.syncing import sync_directory
+from swift.platform.syncing import moments, sync_directory
 from swift.store.api import Draft, ObjectState, Viewpoint
 from swift.store.chooser import choose
 from swift.store.draft import FileDraft
@@ -29,6 +29,10 @@ from swift.store.reclaim import clean_up, remove_if_empty, remove_made
 
 if TYPE_CHECKING:
     from swift.store.engine import FileStore
+
+
+#: How often an object is looked at whose files or directory others change at the same time.
+_TRIES = 5
 
 
 def make_place(store: FileStore, place: Place) -> list[str]:
@@ -53,6 +57,7 @@ class FileEdit:
         "_is_fresh",
         "_next_power",
         "_fd",
+        "_opened",
         "_names",
         "_made",
         "_changed",
@@ -77,6 +82,8 @@ class FileEdit:
         self._is_fresh = False
         self._next_power = next_part_power
         self._fd: int | None = None
+        #: The moment at which the directory was open, see ``Syncs``.
+        self._opened = 0
         self._names: list[str] = []
         self._made: list[str] = []
         self._changed = False
@@ -85,7 +92,7 @@ class FileEdit:
 
     def __enter__(self) -> FileEdit:
         store, place = self._store, self._place
-        for _ in range(5):
+        for _ in range(_TRIES):
             try:
                 if not self._hold():
                     return self
@@ -116,9 +123,10 @@ class FileEdit:
             made = make_place(self._store, self._place)
             self._made.extend(made)
             self._is_fresh = bool(made)
-        while True:
+        for _ in range(_TRIES):
             try:
                 self._fd = lock_directory(disk, directory)
+                self._opened = next(moments)
                 return True
             except FileNotFoundError:
                 self._is_fresh = False
@@ -127,6 +135,7 @@ class FileEdit:
                 self._made.extend(make_place(self._store, self._place))
             except NotADirectoryError:
                 raise Damaged("a file is in place of the hash directory")
+        raise FilesChanged(f"{directory} is removed again and again")
 
     def _release(self) -> None:
         fd, self._fd = self._fd, None
@@ -143,7 +152,12 @@ class FileEdit:
 
     def draft(self, size: int | None, *, etag: str = "") -> FileDraft:
         """See ``Edit``."""
-        return self._store.draft_at(self._place, size, etag=etag)
+        try:
+            return self._store.draft_at(self._place, size, etag=etag)
+        except FileNotFoundError:
+            # A hasher removed the empty directory, unless all of the device is gone.
+            self._store.devices.path(self._place.key.device)
+            raise FilesChanged(f"{self._place.directory} was removed meanwhile")
 
     def put(
         self,
@@ -231,6 +245,7 @@ class FileEdit:
                 name,
                 directory=place.directory,
                 dir_fd=self._fd,
+                dir_opened=self._opened,
                 unsynced=self._unsynced(),
                 announce=self._mark_dirty,
                 replace=name in self._names,

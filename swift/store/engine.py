@@ -176,12 +176,18 @@ class FileStore:
         """See ``ObjectStore``."""
         place = Place(key, self.devices.path(key.device))
         self._space.check(place.device, size)
-        made = make_place(self, place)
-        try:
-            return self.draft_at(place, size, made=made, etag_follows=etag_follows)
-        except BaseException:
-            remove_made(self.disk, place.directory, made, keep=place.partition)
-            raise
+        made: list[str] = []
+        for _ in range(_TRIES):
+            made = make_place(self, place) or made
+            try:
+                return self.draft_at(place, size, made=made, etag_follows=etag_follows)
+            except FileNotFoundError:
+                # A hasher removed the empty directory, unless all of the device is gone.
+                self.devices.path(key.device)
+            except BaseException:
+                remove_made(self.disk, place.directory, made, keep=place.partition)
+                raise
+        raise FilesChanged(f"{place.directory} is removed again and again")
 
     def draft_at(
         self,

@@ -140,7 +140,7 @@ def _from_python2(loaded: dict[Any, Any]) -> Metadata:
 
 
 def write_metadata(disk: Disk, file: int | str, metadata: Metadata) -> None:
-    """Store metadata and its checksum with a file. Raises OSError."""
+    """Store metadata and its checksum with a file. Raises ``AttributesTooLarge`` or OSError."""
     blob = encode_metadata(metadata)
     write_pieces(disk, file, METADATA_ATTRIBUTE, blob)
     digest = md5(blob, usedforsecurity=False).hexdigest()

@@ -56,7 +56,9 @@ def file_store(parts: EngineParts, _policy: Policy | None = None) -> FileStore:
     """The filesystem engine."""
     new_syncs: Callable[[Disk], Syncs] = SingleSyncs
     if parts.shared_sync_dirty_limit and parts.disk.tells_failures:
-        new_syncs = partial(SharedSyncs, dirty_limit=parts.shared_sync_dirty_limit)
+        new_syncs = partial(
+            SharedSyncs, dirty_limit=parts.shared_sync_dirty_limit, monotonic=parts.clock.monotonic
+        )
     return FileStore(
         parts.disk,
         parts.devices,

@@ -18,7 +18,7 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.platform.locks import file_lock, lock_directory
 from swift.platform.syncing import sync_directory
-from swift.platform.xattrs import write_attribute
+from swift.platform.xattrs import AttributesTooLarge, write_attribute
 from swift.policy.policy import Policy
 from swift.store.api import (
     LIVE,
@@ -167,7 +167,11 @@ class FileUpkeep:
             raise FilesChanged(f"{path} vanished")
         if not had:
             digest = md5(blob, usedforsecurity=False).hexdigest().encode()
-            write_attribute(disk, path, CHECKSUM_ATTRIBUTE, digest)
+            try:
+                write_attribute(disk, path, CHECKSUM_ATTRIBUTE, digest)
+            except AttributesTooLarge:
+                # It is as good as it was before.
+                return
 
     def _read_all(self, loaded: Loaded, pace: Pace, walk: FragmentWalk | None) -> int:
         """Read the body past its checksum; raises ``Damaged`` unless the file was replaced meanwhile."""

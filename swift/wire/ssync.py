@@ -18,7 +18,7 @@ from swift.base.digits import is_digits
 from swift.base.errors import SwiftError
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
-from swift.http.headers import HeaderMap, title_case
+from swift.http.headers import HeaderMap, lower_name, title_case
 
 MISSING_START = ":MISSING_CHECK: START"
 MISSING_END = ":MISSING_CHECK: END"
@@ -28,8 +28,13 @@ ERROR_PREFIX = ":ERROR:"
 
 #: Longer lines are no lines of this protocol.
 LINE_BYTES_MAX = 65536
+#: Digits of the size of a body.
+LENGTH_DIGITS_MAX = 20
 #: Header lines of one subrequest; objects carry fewer.
 HEADERS_MAX = 1000
+
+#: What may surround names and values. Python would take bytes of UTF-8 letters for blanks as well.
+_BLANKS = " \t"
 
 METHODS = frozenset(("PUT", "POST", "DELETE"))
 
@@ -193,12 +198,14 @@ class Subrequest(NamedTuple):
         headers: HeaderMap = {}
         for text in header_lines:
             name, colon, value = text.partition(":")
-            if not colon or not name.strip():
+            if not colon or not name.strip(_BLANKS):
                 raise SsyncError(f"malformed header line in {first}: {text!r}")
-            headers[name.strip().lower()] = value.strip()
+            headers[lower_name(name.strip(_BLANKS))] = value.strip(_BLANKS)
         length = headers.get("content-length")
-        if length is not None and not (length.isascii() and length.isdigit()):
-            raise SsyncError(f"malformed content-length in {first}: {length!r}")
+        if length is not None and not (
+            length.isascii() and length.isdigit() and len(length) <= LENGTH_DIGITS_MAX
+        ):
+            raise SsyncError(f"malformed content-length in {first}: {length[:100]!r}")
         if method == "PUT" and length is None:
             raise SsyncError(f"No content-length sent for {first}")
         if method != "PUT" and int(length or 0):
@@ -207,12 +214,12 @@ class Subrequest(NamedTuple):
 
 
 def _printed(name: str) -> str:
-    return "ETag" if name.lower() == "etag" else title_case(name.lower())
+    return "ETag" if name.lower() == "etag" else title_case(lower_name(name))
 
 
 def put_of(path: str, metadata: Mapping[str, str], *, durable: bool = True) -> Subrequest:
     """A PUT of stored metadata (without ``name``); the body follows."""
-    headers = {name.lower(): value for name, value in metadata.items() if name != "name"}
+    headers = {lower_name(name): value for name, value in metadata.items() if name != "name"}
     if not durable:
         headers["x-backend-no-commit"] = "True"
     return Subrequest("PUT", path, headers)
@@ -220,7 +227,7 @@ def put_of(path: str, metadata: Mapping[str, str], *, durable: bool = True) -> S
 
 def post_of(path: str, metadata: Mapping[str, str]) -> Subrequest:
     """A POST of what a ``.meta`` holds (without ``name``)."""
-    headers = {name.lower(): value for name, value in metadata.items() if name != "name"}
+    headers = {lower_name(name): value for name, value in metadata.items() if name != "name"}
     return Subrequest("POST", path, headers)
 
 

@@ -9,7 +9,12 @@ import pytest
 
 pytest.importorskip("pyeclib", reason="PyECLib is not installed")
 
-RANDOM = random.Random(5)
+
+def random_bytes(size):
+    """The same for a size, whichever tests run."""
+    return random.Random(size).randbytes(size)
+
+
 #: Around the segment size of 1 MiB, and the sizes at which bodies travel otherwise.
 SIZES = [0, 1, 100, 65_536, 200_000, 1_048_575, 1_048_576, 1_048_577, 3_500_000]
 
@@ -24,7 +29,7 @@ def coded(cluster):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_objects_of_all_sizes_come_back(cluster, coded, size):
-    body = RANDOM.randbytes(size)
+    body = random_bytes(size)
     etag = hashlib.md5(body).hexdigest()
     put = cluster.request("PUT", f"{coded}/o{size}", {"ETag": etag}, body)
     assert (put.status, put.headers["etag"]) == (201, etag)
@@ -37,7 +42,7 @@ def test_objects_of_all_sizes_come_back(cluster, coded, size):
 
 
 def test_a_chunked_upload_comes_back(cluster, coded):
-    pieces = [RANDOM.randbytes(n) for n in (1, 70_000, 1_500_000, 3)]
+    pieces = [random_bytes(n) for n in (1, 70_000, 1_500_000, 3)]
     assert cluster.request("PUT", f"{coded}/chunked", {}, iter(pieces)).status == 201
     assert cluster.request("GET", f"{coded}/chunked").body == b"".join(pieces)
 
@@ -82,14 +87,14 @@ def test_conditions_overwriting_and_deletion(cluster, coded):
 
 
 def test_listings_tell_whole_objects(cluster, coded):
-    body = RANDOM.randbytes(100_000)
+    body = random_bytes(100_000)
     cluster.request("PUT", f"{coded}/listed", {}, body)
     [row] = cluster.request("GET", f"{coded}?format=json&prefix=listed").json()
     assert (row["bytes"], row["hash"]) == (len(body), hashlib.md5(body).hexdigest())
 
 
 def test_large_objects_may_have_coded_segments(cluster, coded):
-    parts = [RANDOM.randbytes(n) for n in (1_300_000, 900_000)]
+    parts = [random_bytes(n) for n in (1_300_000, 900_000)]
     for number, part in enumerate(parts):
         cluster.request("PUT", f"{coded}/seg/{number}", {}, part)
     cluster.request("PUT", f"{coded}/manifest", {"X-Object-Manifest": f"{coded}/seg/"}, b"")
@@ -101,7 +106,7 @@ def test_large_objects_may_have_coded_segments(cluster, coded):
 
 def test_the_command_line_client_uploads_and_downloads(cluster, swift_client, tmp_path):
     source = tmp_path / "source"
-    source.write_bytes(RANDOM.randbytes(2_500_000))
+    source.write_bytes(random_bytes(2_500_000))
     swift_client(cluster, "post", "-H", "X-Storage-Policy: ec", "client")
     swift_client(cluster, "upload", "client", str(source), "--object-name", "name")
     swift_client(cluster, "download", "client", "name", "--output", str(tmp_path / "back"))

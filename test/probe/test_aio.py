@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.cli.aio.make import check_xattrs
+from swift.cli.aio.room import measure_room
 from test.support.cluster import LiveCluster, login
 from test.support.ports import free_ports, free_range
 
@@ -97,6 +98,12 @@ class Command:
             connection.close()
 
 
+def said(done):
+    """The one line that a command says on standard error; what Python says of ``-m`` is not its own."""
+    (line,) = [line for line in done.stderr.splitlines() if "RuntimeWarning" not in line]
+    return line
+
+
 @pytest.fixture()
 def aio(tmp_path):
     """Makes commands for data directories; ends whatever still runs."""
@@ -151,9 +158,12 @@ def test_two_clusters_side_by_side_their_data_and_their_words(aio):
     assert one.run("status").returncode == 3
     assert not one.status()["running"]
     assert two.request("GET", "c/o") == (200, b"of two")
-    assert one.run("start", "--port", "1234").returncode == 1
+    assert one.run("start", "--nodes", "7").returncode == 1
 
-    assert one.run("start").returncode == 0
+    one.proxy_port, base, cache = free_ports(1)[0], free_range(60), free_ports(1)[0]
+    moved = ("--port", str(one.proxy_port), "--base-port", str(base), "--cache-port", str(cache))
+    assert one.run("start", *moved).returncode == 0
+    assert {row["port"] for row in one.status()["processes"]} >= {one.proxy_port, base + 10, cache}
     assert one.request("GET", "c/o") == (200, b"of one")
     assert one.run("stop").returncode == 0
     assert one.run("clean", "--yes").returncode == 0
@@ -214,6 +224,104 @@ def test_a_taken_port_is_named(aio):
             assert f"port {command.proxy_port} (proxy) is taken; choose others with --port" in done.stderr
             assert "Traceback" not in done.stderr
         assert command.processes() == {}
+        # Nothing was made, so the advice can be followed.
+        assert not command.data.exists()
+        command.options[1] = str(free_ports(1)[0])
+        assert command.start().returncode == 0
+        assert command.run("stop").returncode == 0
+
+
+def test_a_server_that_dies_is_started_again(aio):
+    command = aio()
+    assert command.start("--nodes", "3").returncode == 0
+    rows = {row["name"]: row["pid"] for row in command.status()["processes"]}
+    victims = ("object-1", "proxy", "daemons-2")
+    for name in victims:
+        os.kill(rows[name], signal.SIGKILL)
+
+    def all_are_back():
+        status = {row["name"]: row for row in command.status()["processes"]}
+        return all(status[name]["state"] == "up" and status[name]["pid"] != rows[name] for name in victims)
+
+    LiveCluster.await_true(all_are_back, "the dead ones are up again", WAIT_S)
+    assert command.request("PUT", "c")[0] == 201
+    assert command.run("stop").returncode == 0
+    assert command.processes() == {}
+
+
+def test_nobody_else_may_read_what_clients_store(aio):
+    command = aio()
+    assert command.start("--nodes", "3", "--ec", "none").returncode == 0
+    assert command.request("PUT", "c")[0] == 201
+    assert command.request("PUT", "c/o", b"body")[0] == 201
+    devices = [command.data / f"node{n}" / f"sdb{n}" for n in (1, 2, 3)]
+    assert {device.stat().st_mode & 0o777 for device in devices} == {0o700}
+    files = [path for d in devices for end in (".data", ".db", ".pending") for path in d.rglob(f"*{end}")]
+    assert len(files) >= 9
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+
+
+def test_a_disk_that_is_full_while_making_leaves_nothing(aio):
+    command = aio()
+    done = subprocess.run(
+        command.line("start", *command.options),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        # No file may grow beyond this, as if the device had no room: configuration fits, rings do not.
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)),
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert not command.data.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--workers", "-1"), "--workers must be at least 0"),
+        (("--nodes", "0"), "--nodes must be at least 1"),
+        (("--replicas", "0"), "--replicas must be at least 1"),
+        (("--ip", "nonsense"), "is not an address of this machine"),
+        (("--ip", "192.0.2.1"), "is not an address of this machine"),
+        (("--cache-port", "9080", "--port", "9080"), "would both listen on port 9080"),
+        (("--base-port", "64990", "--nodes", "60"), "is beyond 65535"),
+        (("--ec", "2+"), "an erasure code is K+M"),
+    ],
+    ids=str,
+)
+def test_values_that_cannot_work_are_named_before_anything_is_made(aio, options, words):
+    command = aio()
+    done = command.start(*options)
+    assert done.returncode == 1
+    assert words in said(done)
+    assert not command.data.exists()
+
+
+def test_only_clusters_are_cleaned_and_only_when_told_so(aio):
+    command = aio()
+    command.data.mkdir()
+    for plan in ('{"version": 1}', "[]", "{}", "[" * 5000, '{"version": 1, "ip": 5}'):
+        (command.data / "aio.json").write_text(plan)
+        assert command.run("clean", "--yes").returncode == 1
+        assert (command.data / "aio.json").exists()
+    (command.data / "aio.json").unlink()
+    assert command.start("--nodes", "3").returncode == 0
+    assert command.run("stop").returncode == 0
+    letter = command.data / "letter.txt"
+    letter.write_text("dear")
+    done = command.run("clean", "--yes")
+    assert (done.returncode, "letter.txt" in done.stderr) == (1, True)
+    assert (command.data / "node1").exists()
+    letter.unlink()
+    asked = subprocess.run(
+        command.line("clean"), cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert (asked.returncode, "--yes" in said(asked)) == (1, True)
+    assert command.run("clean", "--yes").returncode == 0
+    assert not command.data.exists()
 
 
 def test_a_directory_that_is_something_else_is_left_alone(aio):
@@ -252,7 +360,7 @@ def without_attributes(tmp_path):
 
 def test_a_filesystem_without_user_attributes_is_refused_at_once(aio, without_attributes):
     with pytest.raises(ConfigError, match="does not take user extended attributes"):
-        check_xattrs(without_attributes)
+        measure_room(without_attributes)
     command = aio("bare/data")
     done = command.start()
     assert done.returncode == 1

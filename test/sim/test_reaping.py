@@ -203,6 +203,27 @@ def test_a_container_that_no_replica_has_is_forgotten_by_the_account(sim, reaper
     assert_gone(sim)
 
 
+@pytest.mark.parametrize("status", [None, 500, 503])
+def test_a_container_that_one_replica_lacks_is_not_forgotten_while_the_others_say_nothing(
+    sim, reapers, status
+):
+    fill(sim, containers=1, objects=0)
+    kept = f"{POLICIES[0].name}-0"
+    nodes = sim.primaries("container", "AUTH_a", kept)
+    name_hash = sim.hasher.hexdigest("AUTH_a", kept)
+    (folder,) = sim.root.glob(f"node{nodes[0]}/*/containers/*/*/{name_hash}")
+    shutil.rmtree(folder)
+    delete_account(sim)
+    silent = (
+        sim.refusing("container", *nodes[1:])
+        if status is None
+        else sim.answering("container", status, *nodes[1:])
+    )
+    with silent:
+        reapers.run(*EVERYBODY)
+    assert all(kept in names for names in listed(sim).values())
+
+
 def test_an_answer_that_is_no_listing_stops_nothing(sim, reapers):
     fill(sim, containers=1, objects=1)
     delete_account(sim)

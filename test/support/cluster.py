@@ -54,9 +54,13 @@ def login(host, user):
 
 
 class LiveCluster:
-    """Real processes; ``request`` speaks HTTP to the proxy with the test user's token."""
+    """Real processes; ``request`` speaks HTTP to the proxy with the test user's token.
 
-    def __init__(self, root, *, nodes=4, replicas=3, proxy_workers=2, ec=""):
+    Its limits are the defaults, as the peer's, unless it is to have those that fit into its filesystem.
+    """
+
+    def __init__(self, root, *, nodes=4, replicas=3, proxy_workers=2, ec="", fitting_limits=False):
+        self._fitting_limits = fitting_limits
         proxy_port, cache_port = free_ports(2)
         self.plan = new_plan(
             root,
@@ -74,6 +78,9 @@ class LiveCluster:
 
     def start(self):
         make_cluster(self.plan)
+        if not self._fitting_limits:
+            conf = self.plan.etc / "swift.conf"
+            conf.write_text(conf.read_text().partition("[swift-constraints]")[0])
         self._supervisor.start()
 
     def stop(self):

@@ -1,6 +1,7 @@
 """A small in-memory cache that speaks memcached's text protocol, for machines without memcached.
 
-Enough for one all-in-one cluster: get, set, add, delete, incr, decr with expiry and a bound on entries.
+Enough for one all-in-one cluster: get, set, add, delete, incr, decr with expiry and bounds on entries and
+bytes.
 """
 
 from __future__ import annotations
@@ -12,16 +13,21 @@ from collections import OrderedDict
 from swift import green
 
 ENTRIES_MAX = 50_000
+#: Keys and values together, with what Python needs for an entry.
+BYTES_MAX = 64 << 20
+_ENTRY_BYTES = 300
 VALUE_BYTES_MAX = 1 << 20
 LINE_BYTES_MAX = 4096
 RELATIVE_MAX_S = 30 * 24 * 3600
 
 
 class Store:
-    """Keys with values, flags and expiry; the oldest go when it is full."""
+    """Keys with values, flags and expiry; the least recently used go when it is full."""
 
-    def __init__(self) -> None:
+    def __init__(self, bytes_max: int = BYTES_MAX) -> None:
         self._entries: OrderedDict[bytes, tuple[bytes, bytes, float]] = OrderedDict()
+        self._bytes_max = bytes_max
+        self.size_bytes = 0
 
     def get(self, key: bytes) -> tuple[bytes, bytes] | None:
         """(flags, value) of a live key."""
@@ -30,8 +36,9 @@ class Store:
             return None
         flags, value, expires = entry
         if expires and expires <= time.time():
-            del self._entries[key]
+            self.delete(key)
             return None
+        self._entries.move_to_end(key)
         return flags, value
 
     def set(self, key: bytes, flags: bytes, value: bytes, exptime: int) -> None:
@@ -39,10 +46,14 @@ class Store:
         expires = 0.0
         if exptime:
             expires = float(exptime) if exptime > RELATIVE_MAX_S else time.time() + exptime
-        self._entries[key] = (flags, value, expires)
-        self._entries.move_to_end(key)
-        if len(self._entries) > ENTRIES_MAX:
-            self._entries.popitem(last=False)
+        self._put(key, (flags, value, expires))
+        while self.size_bytes > self._bytes_max or len(self._entries) > ENTRIES_MAX:
+            self.delete(next(iter(self._entries)))
+
+    def _put(self, key: bytes, entry: tuple[bytes, bytes, float]) -> None:
+        self.delete(key)
+        self._entries[key] = entry
+        self.size_bytes += _size_of(key, entry)
 
     def change(self, key: bytes, delta: int) -> bytes | None:
         """Add to a number, never below zero; None when it is missing or no number."""
@@ -50,12 +61,19 @@ class Store:
         if self.get(key) is None or entry is None or not entry[1].isdigit():
             return None
         value = str(max(0, int(entry[1]) + delta)).encode()
-        self._entries[key] = (entry[0], value, entry[2])
+        self._put(key, (entry[0], value, entry[2]))
         return value
 
     def delete(self, key: bytes) -> bool:
         """Forget a key; whether it was there."""
-        return self._entries.pop(key, None) is not None
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self.size_bytes -= _size_of(key, entry)
+        return entry is not None
+
+
+def _size_of(key: bytes, entry: tuple[bytes, bytes, float]) -> int:
+    return _ENTRY_BYTES + len(key) + len(entry[0]) + len(entry[1])
 
 
 class Session:

@@ -14,11 +14,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from swift.base.errors import ConfigError, SwiftError
-from swift.cli.aio.make import check_ec, make_cluster, mount_devices, unmount_devices
+from swift.cli.aio.make import (
+    check_ec,
+    create_cluster,
+    make_cluster,
+    mount_devices,
+    move_ports,
+    remove_cluster,
+    unmount_devices,
+)
 from swift.cli.aio.plan import Plan, default_ec, new_plan, saved_plan
-from swift.cli.aio.supervisor import AlreadyRunning, RunLock, Supervisor, processes_of
+from swift.cli.aio.supervisor import AlreadyRunning, RunLock, Supervisor, check_ports, processes_of
 from swift.ec.codec import available_types
 
+#: What may be chosen anew for a stopped cluster.
+MOVABLE = frozenset(("proxy_port", "base_port", "cache_port"))
 EXAMPLES = """examples:
   swift-aio start ~/swift-data                 create (if new) and start a cluster in the background
   swift-aio start ~/swift-data --foreground    the same, until Ctrl-C
@@ -62,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _port(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= 65000:
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= 65000:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port")
     return int(text)
 
@@ -88,7 +98,8 @@ def _existing(data: Path) -> Plan:
 # --- start ------------------------------------------------------------------------------------------
 
 
-def _plan_of(args: argparse.Namespace) -> Plan:
+def _plan_of(args: argparse.Namespace) -> tuple[Plan | None, Plan]:
+    """The plan of the cluster that is there, if any, and the one to be run."""
     choices = {
         "ip": args.ip,
         "proxy_port": args.port,
@@ -105,30 +116,37 @@ def _plan_of(args: argparse.Namespace) -> Plan:
         if args.data.exists() and any(args.data.iterdir()):
             raise ConfigError(f"{args.data} is not empty and not a cluster; choose another directory")
         plan = new_plan(args.data, **choices)
-        if plan.nodes < plan.replicas:
-            raise ConfigError(f"{plan.replicas} replicas need at least as many nodes, not {plan.nodes}")
+        plan.check()
         if args.ec is None and available_types():
             plan = dataclasses.replace(plan, ec=default_ec(plan.nodes))
         check_ec(plan)
-        return plan
-    different = [n for n, v in choices.items() if v is not None and v != getattr(plan, n)]
-    if different:
+        return None, plan
+    changed = {n: v for n, v in choices.items() if v is not None and v != getattr(plan, n)}
+    fixed = sorted(changed.keys() - MOVABLE)
+    if fixed:
         raise ConfigError(
-            f"the cluster in {args.data} was created with other values of {', '.join(different)}; "
+            f"the cluster in {args.data} was created with other values of {', '.join(fixed)}; "
             "leave them out, or clean it first"
         )
-    return plan
+    wanted = dataclasses.replace(plan, **changed)
+    wanted.check()
+    return plan, wanted
 
 
 def _start(args: argparse.Namespace) -> int:
-    plan = _plan_of(args)
+    existing, plan = _plan_of(args)
     lock = RunLock(plan)
     holder = lock.holder()
     if holder is not None:
         raise AlreadyRunning(holder)
-    plan.root.mkdir(parents=True, exist_ok=True)
-    make_cluster(plan)
-    plan.save()
+    # Before anything is made or moved: whoever chooses another port then starts from here again.
+    check_ports(plan)
+    if existing is None:
+        create_cluster(plan)
+    else:
+        if plan != existing:
+            move_ports(existing, plan)
+        make_cluster(plan)
     if args.foreground:
         return _run(plan, lock, ready=lambda: print(_welcome(plan), flush=True), tell=_tell)
     return _start_in_background(plan, lock)
@@ -300,13 +318,15 @@ def _clean(args: argparse.Namespace) -> int:
     if RunLock(plan).holder() is not None:
         raise ConfigError(f"the cluster is running; first: swift-aio stop {plan.root}")
     if not args.yes:
+        if not sys.stdin.isatty():
+            raise ConfigError(f"nobody can be asked whether to remove {plan.root}; say so with --yes")
         answer = input(f"Remove {plan.root} and everything stored in it? (y/N) ")
         if answer.strip().lower() != "y":
             print("nothing removed")
             return 1
     if plan.xfs:
         unmount_devices(plan)
-    shutil.rmtree(plan.root)
+    remove_cluster(plan)
     print(f"removed {plan.root}")
     return 0
 

@@ -8,42 +8,97 @@ import pwd
 import secrets
 import shutil
 import subprocess
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
 from swift.base.errors import ConfigError
-from swift.cli.aio.plan import DAEMONS, Plan, daemon_interval_s, parse_ec
+from swift.cli.aio.plan import DAEMONS, IMAGES, PLAN_FILE, Plan, daemon_interval_s, parse_ec
+from swift.cli.aio.room import fitting_limits, measure_room
 from swift.ec.codec import DEFAULT_EC_TYPE, Codec, CodecError, available_types
+from swift.platform.disk import Disk
+from swift.platform.durable import replace_file
 from swift.ring.builder import RingBuilder
 
-_XATTR = "user.swift.probe"
 PIPELINE = (
     "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth dlo proxy-logging "
     "proxy-server"
 )
 
 
-def check_xattrs(directory: Path) -> None:
-    """Raise ``ConfigError`` when files here cannot carry user extended attributes."""
-    with tempfile.NamedTemporaryFile(dir=directory) as probe:
-        try:
-            os.setxattr(probe.fileno(), _XATTR, b"1")
-        except OSError as error:
-            raise ConfigError(
-                f"the filesystem of {directory} does not take user extended attributes ({error.strerror}); "
-                "choose a data directory on ext4, XFS or btrfs, or run as root with --xfs"
-            )
+def create_cluster(plan: Plan) -> None:
+    """Make a new cluster in an empty or missing directory and remember its plan.
+
+    Raises ``ConfigError`` and OSError, after which the directory is as it was.
+    """
+    existed = plan.root.exists()
+    try:
+        plan.root.mkdir(parents=True, exist_ok=True)
+        make_cluster(plan)
+        plan.save()
+    except BaseException:
+        for path in plan.root.iterdir() if plan.root.exists() else ():
+            _remove(path)
+        if not existed and plan.root.exists():
+            plan.root.rmdir()
+        raise
+
+
+def remove_cluster(plan: Plan) -> None:
+    """Remove a stopped cluster with its data; raises ``ConfigError`` when other things are beside it."""
+    foreign = plan.foreign()
+    if foreign:
+        raise ConfigError(
+            f"{plan.root} holds what is not of a cluster ({', '.join(foreign[:5])}); "
+            "nothing was removed, move that away first"
+        )
+    for path in sorted(plan.root.iterdir(), key=lambda path: path.name == PLAN_FILE):
+        # The plan goes last: what is left of a removal that broke off can be removed again.
+        _remove(path)
+    plan.root.rmdir()
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def move_ports(old: Plan, new: Plan) -> None:
+    """Give a stopped cluster other ports: in its configuration, its rings and its plan."""
+    moved = {old_port: port for (_, old_port), (_, port) in zip(old.ports(), new.ports(), strict=True)}
+
+    def moved_line(line: str) -> str:
+        name, equals, value = line.partition(" = ")
+        if name == "bind_port" and value.isdigit():
+            return f"{name}{equals}{moved.get(int(value), value)}"
+        if name == "memcache_servers":
+            return line.replace(f":{old.cache_port}", f":{new.cache_port}")
+        return line
+
+    for conf in sorted(new.etc.rglob("*.conf")):
+        text = conf.read_text()
+        changed = "\n".join(map(moved_line, text.split("\n")))
+        if changed != text:
+            replace_file(Disk(), str(conf), changed.encode(), mode=conf.stat().st_mode & 0o777)
+    for path in sorted(new.etc.glob("*.builder")) if old.base_port != new.base_port else ():
+        builder = RingBuilder.load(str(path))
+        for device in builder.live_devs:
+            port = moved[device["port"]]
+            builder.set_info(device["id"], port=port, replication_port=port)
+        builder.save(str(path))
+        builder.write_ring(str(path.with_suffix(".ring.gz")))
+    new.save()
 
 
 def make_cluster(plan: Plan) -> None:
     """Create everything that does not exist yet."""
     for path in (plan.root, plan.etc, plan.run, plan.logs, plan.cache):
         path.mkdir(parents=True, exist_ok=True)
-    if not plan.xfs:
-        check_xattrs(plan.root)
     for node in plan.node_numbers():
-        (plan.devices(node) / plan.device(node)).mkdir(parents=True, exist_ok=True)
+        plan.devices(node).mkdir(exist_ok=True)
+        # Nobody else on the machine may read what clients store.
+        (plan.devices(node) / plan.device(node)).mkdir(mode=0o700, exist_ok=True)
         plan.recon(node).mkdir(exist_ok=True)
     _write_configs(plan)
     if not (plan.etc / "object.ring.gz").exists():
@@ -53,11 +108,21 @@ def make_cluster(plan: Plan) -> None:
 def _write_configs(plan: Plan) -> None:
     swift_conf = f"[swift-hash]\nswift_hash_path_suffix = {plan.hash_suffix}\n"
     policy = "\n[storage-policy:0]\nname = gold\ndefault = yes\n"
-    _write(plan.etc / "swift.conf", swift_conf + policy + _ec_policy(plan), mode=0o600)
+    text = swift_conf + policy + _ec_policy(plan) + _constraints(plan)
+    _write(plan.etc / "swift.conf", text, mode=0o600)
     _write(plan.etc / "proxy-server.conf", _proxy_conf(plan), mode=0o600)
     for kind in ("account", "container", "object"):
         for node in plan.node_numbers():
             _write(plan.etc / f"{kind}-server" / f"{node}.conf", _storage_conf(plan, kind, node))
+
+
+def _constraints(plan: Plan) -> str:
+    """The limits of metadata that fit into the attributes of files here; devices of XFS take all."""
+    if plan.xfs:
+        return ""
+    limits = fitting_limits(measure_room(plan.root), coded=bool(plan.ec))
+    lines = [f"{name} = {value}\n" for name, value in limits.items()]
+    return "".join(("\n[swift-constraints]\n", *lines)) if lines else ""
 
 
 def _ec_policy(plan: Plan) -> str:
@@ -216,7 +281,7 @@ def check_xfs() -> None:
 def mount_devices(plan: Plan) -> None:
     """Create missing images and mount them all."""
     check_xfs()
-    images = plan.root / "images"
+    images = plan.root / IMAGES
     images.mkdir(exist_ok=True)
     for node in plan.node_numbers():
         image, target = images / f"{plan.device(node)}.img", plan.devices(node) / plan.device(node)
@@ -226,6 +291,7 @@ def mount_devices(plan: Plan) -> None:
             _run("mkfs.xfs", "-q", "-f", str(image))
         if not os.path.ismount(target):
             _run("mount", "-o", "loop,noatime", str(image), str(target))
+            target.chmod(0o700)
 
 
 def unmount_devices(plan: Plan) -> None:

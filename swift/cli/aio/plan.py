@@ -9,14 +9,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import secrets
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from swift.base.errors import ConfigError
+from swift.platform.disk import Disk
+from swift.platform.durable import replace_file
 
 PLAN_FILE = "aio.json"
 PLAN_VERSION = 1
+#: The directory of the images behind the devices, with ``--xfs``.
+IMAGES = "images"
+PORT_MAX = 65535
 #: Every node gets this many ports: object, container, account, and the metrics page of each.
 PORTS_PER_NODE = 10
 METRICS_OFFSET = 3
@@ -154,11 +160,54 @@ class Plan:
             ]
             yield Process(f"daemons-{node}", ("-m", "swift.cli.aio.daemons", *confs))
 
+    def ports(self) -> Iterator[tuple[str, int]]:
+        """Name and port of everything that listens."""
+        yield "cache", self.cache_port
+        yield from ((server.name, server.port) for server in self.servers() if server.port is not None)
+
+    def check(self) -> None:
+        """Raise ``ConfigError`` for values that cannot work, before anything is made of them."""
+        for name, number, least in (
+            ("--nodes", self.nodes, 1),
+            ("--replicas", self.replicas, 1),
+            ("--workers", self.proxy_workers, 0),
+        ):
+            if number < least:
+                raise ConfigError(f"{name} must be at least {least}, not {number}")
+        if self.nodes < self.replicas:
+            raise ConfigError(f"{self.replicas} replicas need at least as many nodes, not {self.nodes}")
+        try:
+            with socket.socket(socket.AF_INET6 if ":" in self.ip else socket.AF_INET) as probe:
+                probe.bind((self.ip, 0))
+        except (OSError, UnicodeError):
+            raise ConfigError(f"--ip {self.ip} is not an address of this machine")
+        names: dict[int, str] = {}
+        for name, port in self.ports():
+            if port > PORT_MAX:
+                raise ConfigError(f"port {port} ({name}) is beyond {PORT_MAX}; choose a lower --base-port")
+            if port in names:
+                raise ConfigError(
+                    f"{names[port]} and {name} would both listen on port {port}; choose others with --port, "
+                    "--base-port or --cache-port"
+                )
+            names[port] = name
+
     def save(self) -> None:
-        """Remember the plan."""
+        """Remember the plan; raises OSError and leaves the former one."""
         values = {k: v for k, v in dataclasses.asdict(self).items() if k != "root"}
         text = json.dumps({"version": PLAN_VERSION, **values}, indent=1)
-        (self.root / PLAN_FILE).write_text(text + "\n")
+        replace_file(Disk(), str(self.root / PLAN_FILE), f"{text}\n".encode(), mode=0o600)
+
+    def foreign(self) -> list[str]:
+        """What is in the directory and does not belong to a cluster, sorted."""
+        nodes = {f"node{number}" for number in self.node_numbers()}
+        own = {
+            PLAN_FILE,
+            IMAGES,
+            *nodes,
+            *(path.name for path in (self.etc, self.run, self.logs, self.cache)),
+        }
+        return sorted(path.name for path in self.root.iterdir() if path.name not in own)
 
 
 def parse_ec(text: str) -> tuple[int, int]:
@@ -191,6 +240,12 @@ def saved_plan(root: Path) -> Plan | None:
         values = json.loads(path.read_text())
         if values.pop("version") != PLAN_VERSION:
             raise ConfigError(f"{path} was written by another version of swift-aio")
+        known = {field.name: field.default for field in dataclasses.fields(Plan) if field.name != "root"}
+        if values.keys() != known.keys():
+            raise KeyError(*sorted(values.keys() ^ known.keys()))
+        for name, default in known.items():
+            if type(values[name]) is not type(default):
+                raise TypeError(f"{name} is {values[name]!r}")
         return Plan(root, **values)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(f"{path} is not a plan of swift-aio ({error}); choose another directory")

@@ -1,7 +1,8 @@
 """Running the processes of a cluster and ending them, all of them, whatever happens.
 
 The supervisor starts the cache and the servers as its children, waits until each answers, and then
-sleeps until a signal. Children die with it even when it is killed (parent-death signal).
+sleeps until a signal; a child that ends on its own is started again after a pause. Children die with it even
+when it is killed (parent-death signal).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,11 @@ from swift.runtime.workers import die_with_parent
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 15.0
+#: Bounds of the pause before a process that ended is started again, and the life after which it counts as
+#: well, seconds.
+PAUSE_MIN_S = 1.0
+PAUSE_MAX_S = 60.0
+SETTLED_S = 60.0
 
 Report = Callable[[str], None]
 
@@ -99,11 +106,42 @@ def port_is_free(ip: str, port: int) -> bool:
     return True
 
 
+def check_ports(plan: Plan) -> None:
+    """Raise ``ConfigError`` naming a port that something listens on already."""
+    for name, port in plan.ports():
+        if not port_is_free(plan.ip, port):
+            raise ConfigError(
+                f"port {port} ({name}) is taken; choose others with --port, --base-port or --cache-port"
+            )
+
+
 def answers(ip: str, port: int) -> bool:
     """Whether something accepts connections there."""
     with contextlib.suppress(OSError), socket.create_connection((ip, port), 2.0):
         return True
     return False
+
+
+class Pauses:
+    """How long to wait before a process that ended is started again: twice as long each time.
+
+    One that has lived for ``SETTLED_S`` is trusted anew.
+    """
+
+    def __init__(self) -> None:
+        self._next_s = PAUSE_MIN_S
+        self._began: float | None = None
+
+    def began(self, now: float) -> None:
+        """It was started again."""
+        self._began = now
+
+    def after(self, now: float) -> float:
+        """It ended; seconds to wait."""
+        if self._began is None or now - self._began >= SETTLED_S:
+            self._next_s = PAUSE_MIN_S
+        pause_s, self._next_s = self._next_s, min(2 * self._next_s, PAUSE_MAX_S)
+        return pause_s
 
 
 class Supervisor:
@@ -113,18 +151,17 @@ class Supervisor:
         self._plan = plan
         self._report = report
         self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes: dict[str, Process] = {}
+        self._pauses: defaultdict[str, Pauses] = defaultdict(Pauses)
+        #: When those that have ended are started again, monotonic seconds.
+        self._again_at: dict[str, float] = {}
         self._stop = 0
 
     def start(self) -> None:
         """Start everything and wait until it answers; raises ``ConfigError`` after ending all of it."""
         servers = [cache_process(self._plan), *self._plan.servers()]
         daemons = list(self._plan.daemons())
-        for process in servers:
-            if process.port is not None and not port_is_free(self._plan.ip, process.port):
-                raise ConfigError(
-                    f"port {process.port} ({process.name}) is taken; choose others with --port, "
-                    "--base-port or --cache-port"
-                )
+        check_ports(self._plan)
         try:
             for process in servers:
                 self._spawn(process)
@@ -139,6 +176,7 @@ class Supervisor:
             raise
 
     def _spawn(self, process: Process) -> None:
+        self._processes[process.name] = process
         program = process.args if process.args[0] != "-m" else (sys.executable, *process.args)
         log = open(self._plan.logs / f"{process.name}.log", "ab", buffering=0)  # noqa: SIM115
         with log:
@@ -185,14 +223,34 @@ class Supervisor:
         self._stop = number
 
     def watch(self) -> None:
-        """Sleep until told to stop; says when a process ends on its own."""
-        reported: set[str] = set()
+        """Sleep until told to stop; a process that ends on its own is started again."""
         while not self._stop:
-            for name, child in self._children.items():
-                if name not in reported and child.poll() is not None:
-                    reported.add(name)
-                    self._report(f"{name} (pid {child.pid}) ended with status {child.returncode}")
+            self.tend(time.monotonic())
             time.sleep(0.2)
+
+    def tend(self, now: float) -> None:
+        """Say which processes have ended, and start again those whose time has come (monotonic seconds)."""
+        for name, child in list(self._children.items()):
+            if child.poll() is None:
+                continue
+            again_at = self._again_at.get(name)
+            if again_at is None:
+                pause_s = self._pauses[name].after(now)
+                self._again_at[name] = now + pause_s
+                self._report(
+                    f"{name} (pid {child.pid}) ended with status {child.returncode}; again in {pause_s:g} s"
+                )
+            elif now >= again_at:
+                process = self._processes[name]
+                if process.port is not None and not port_is_free(self._plan.ip, process.port):
+                    # Its workers have not noticed yet, or somebody started it by hand.
+                    self._again_at[name] = now + PAUSE_MIN_S
+                    continue
+                del self._again_at[name]
+                self._spawn(process)
+                self._pauses[name].began(now)
+                self._write_state(list(self._processes.values()))
+                self._report(f"{name} was started again (pid {self._children[name].pid})")
 
     def end(self) -> None:
         """End every process, by force after the timeout."""

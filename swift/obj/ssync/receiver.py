@@ -11,6 +11,7 @@ closed without a last chunk (spec: replication.md §3.4).
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -40,6 +41,18 @@ READ_BYTES = 65536
 _LOCK_PAUSE_S = 0.05
 #: Not stored as metadata: one is computed, the other a wish about this request.
 _NOT_COPIED = frozenset(("etag", "x-backend-no-commit"))
+#: What senders never say: conditions, other framing, and where to send updates. Objects are copied here, and
+#: nobody else hears of it.
+_NOT_TAKEN = (
+    "if-",
+    "x-backend-",
+    "x-container-",
+    "x-account-",
+    "x-delete-at-",
+    "transfer-encoding",
+    "expect",
+)
+_BREAKS = re.compile(r"[\0\r\n]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,30 +232,43 @@ class Receiver:
         yield ssync.line(ssync.UPDATES_END)
 
     def _carry_out(self, subrequest: Subrequest) -> None:
-        session = self._session
         body = SubrequestBody(self._lines, subrequest.body_bytes)
-        path = f"/{session.device}/{session.partition}{subrequest.path}"
-        request = Request(subrequest.method, path, self._headers_of(subrequest), body)
-        request.remote_addr = self._request.remote_addr
-        response = self._around.execute(request)
-        response.discard()
+        reason = _malformation(subrequest)
+        if reason is None:
+            response = self._execute(subrequest, body)
+            if not (response.is_success or response.status == 404):
+                reason = f"was answered {response.status}"
         body.finish()
-        if response.is_success or response.status == 404:
+        if reason is None:
             self.successes += 1
             return
         self.failures += 1
-        self._log(f"{subrequest.method} {subrequest.path} was answered {response.status}")
+        self._log(f"{subrequest.method} {subrequest.path} {reason}")
         settings = self._around.settings
         if self.failures >= settings.replication_failure_threshold and (
             not self.successes or self.failures / self.successes > settings.replication_failure_ratio
         ):
             raise SsyncError(f"Too many {self.failures} failures to {self.successes} successes")
 
+    def _execute(self, subrequest: Subrequest, body: SubrequestBody) -> Response:
+        session = self._session
+        path = f"/{session.device}/{session.partition}{subrequest.path}"
+        request = Request(subrequest.method, path, self._headers_of(subrequest), body)
+        request.remote_addr = self._request.remote_addr
+        response = self._around.execute(request)
+        response.discard()
+        return response
+
     def _headers_of(self, subrequest: Subrequest) -> HeaderMap:
         session = self._session
-        copied = [name for name in subrequest.headers if name not in _NOT_COPIED]
+        taken = {
+            name: value
+            for name, value in subrequest.headers.items()
+            if name in _NOT_COPIED or not name.startswith(_NOT_TAKEN)
+        }
+        copied = [name for name in taken if name not in _NOT_COPIED]
         headers = {
-            **subrequest.headers,
+            **taken,
             "x-backend-storage-policy-index": str(session.policy.index),
             "x-backend-replication": "True",
             "x-backend-replication-headers": " ".join(copied),
@@ -256,6 +282,16 @@ class Receiver:
 
     def __repr__(self) -> str:
         return f"<Receiver {self._session} {self.successes} taken, {self.failures} failed>"
+
+
+def _malformation(subrequest: Subrequest) -> str | None:
+    """Why a subrequest must not be carried out; None when it may."""
+    if not subrequest.path.startswith("/"):
+        # The end of the partition's number would be its beginning.
+        return "names no path below the partition"
+    if any(_BREAKS.search(name) or _BREAKS.search(value) for name, value in subrequest.headers.items()):
+        return "has a NUL or a line break in a header"
+    return None
 
 
 def _is_hash(text: str) -> bool:

@@ -100,7 +100,11 @@ class StagedSink:
             return
         self.alive = False
         self._backends.judge(self.node, early.status)
-        self.refusal = Answer(early.status, early.reason, early.headers, node=self.node, attempt=self.headers)
+        try:
+            text = b"".join(early.body)
+        except TransportError:
+            text = b""
+        self.refusal = Answer(early.status, early.reason, early.headers, text, self.node, self.headers)
 
     def answer(self) -> Answer | None:
         """The node's final answer, None when it fails."""

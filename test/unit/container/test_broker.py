@@ -63,6 +63,19 @@ def test_two_files_are_sharding_and_listings_come_from_the_old_one(broker):
         broker.delete(Timestamp(200))
 
 
+def test_a_container_is_not_empty_while_the_file_that_is_split_up_holds_rows(broker):
+    broker.merge_rows([ObjectRow("old", Timestamp(2).internal, 1, "a/b", "e", 0, 0)])
+    broker.merge_shard_ranges([own()])
+    broker.merge_pending()
+    shutil.copy(broker.place.file(), broker.place.file(EPOCH))
+    broker.refresh()
+    broker.write(lambda connection: connection.execute("DELETE FROM object"))
+    assert broker.info().db_state == "sharding"
+    with pytest.raises(NotEmpty):
+        broker.delete(Timestamp(200))
+    assert not broker.info().is_deleted
+
+
 def sharded(broker, *ranges):
     broker.merge_shard_ranges(ranges)
     broker.merge_pending()

@@ -11,7 +11,7 @@ from swift.base.timestamp import Timestamp
 from swift.container.broker import ContainerBroker
 from swift.db import pending
 from swift.db.broker import Engine
-from swift.db.connection import DatabaseBroken, DatabaseMissing
+from swift.db.connection import DatabaseBroken, DatabaseMissing, chexor
 from swift.db.listing import ListingQuery
 from swift.db.watch import REST_NS
 from swift.platform.disk import Disk
@@ -109,6 +109,21 @@ def test_a_replaced_file_is_noticed_by_reads_and_writes(room, row, tmp_path):
     os.replace(copy, broker.newest.path)
     broker.merge_rows([row("new")])
     assert names(broker) == ["new", "old"]
+
+
+def test_work_alone_is_done_on_the_file_that_is_there(room, row, tmp_path):
+    broker = room.created()
+    broker.put_rows([row("old")])
+    broker.merge_pending()
+    copy = tmp_path / "copy.db"
+    shutil.copy(broker.newest.path, copy)
+    connection = sqlite3.connect(copy)
+    connection.create_function("chexor", 3, chexor)
+    connection.execute("DELETE FROM object")
+    connection.commit()
+    connection.close()
+    os.replace(copy, broker.newest.path)
+    assert broker.alone(lambda c: c.execute("SELECT name FROM object").fetchall()) == []
 
 
 def at_rest(room):

@@ -73,3 +73,19 @@ def test_quarantine_moves_the_directory_and_survives_collisions(tmp_path):
     assert f"{tmp_path}/quarantined/containers/{HASH}" in targets
     assert len(targets) == 3
     assert all(os.path.exists(f"{target}/{HASH}.db") for target in targets)
+
+
+def test_a_directory_that_a_replicator_removes_while_a_database_is_begun_is_made_again(tmp_path):
+    where = place(tmp_path)
+
+    class Tidy(Disk):
+        times = 2
+
+        def mkdir(self, path):
+            os.mkdir(path)
+            if path == where.directory and self.times:
+                self.times -= 1
+                os.rmdir(path)
+
+    assert files.create(Tidy(), where, lambda connection: connection.execute("CREATE TABLE t (a)"))
+    assert files.look(Disk(), where) == (where.file(),)

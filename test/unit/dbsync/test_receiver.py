@@ -1,6 +1,7 @@
 """REPLICATE refuses what it cannot use and takes databases only when they are whole."""
 
 import json
+import shutil
 import sqlite3
 from types import SimpleNamespace
 
@@ -200,6 +201,35 @@ def test_rows_of_both_are_in_the_exchanged_database(server, tmp_path):
     # The server goes on with the new file.
     assert server.handle(Request("PUT", "/sda/1/a/c/later", dict(ROW))).status == 201
     assert json.loads(sync(server).read_body())["count"] == 1504
+
+
+def test_an_arrived_database_takes_the_place_of_none_that_is_being_split_up(server, tmp_path):
+    put(server, "sda", rows=3)
+    put(server, "sdb", rows=2)
+    info = json.loads(sync(server, "sdb").read_body())
+    (source,) = folder(tmp_path, "sdb").glob("*.db")
+    sync(server)
+    (old,) = folder(tmp_path).glob("*.db")
+    new = old.with_name(f"{HASH}_1700000009.00000.db")
+    shutil.copy(old, new)
+    before = new.read_bytes(), old.read_bytes()
+    assert say(server, body=source.read_bytes(), headers={UPLOAD: info["id"]}).status == 204
+    for name in (new.name, old.name):
+        assert say(server, "rsync_then_merge", info["id"], name).status == 404
+    assert (new.read_bytes(), old.read_bytes()) == before
+
+
+def test_an_upload_that_breaks_off_is_discarded_at_once_whoever_remembers_the_error(server, tmp_path):
+    error = ClientDisconnected("gone")
+
+    class Broken(BytesBody):
+        def read(self, size=-1):
+            raise error
+
+    request = Request("REPLICATE", f"/sda/1/{HASH}", {UPLOAD: "theirs"}, Broken(b"x"))
+    assert server.handle(request).status == 499
+    assert error.__traceback__ is not None
+    assert not list((tmp_path / "sda" / "tmp").iterdir())
 
 
 def test_a_broken_database_is_quarantined_and_reported_missing(server, tmp_path):

@@ -18,8 +18,6 @@ from swift.ec.fragment import HEADER_BYTES, BadFragment, FragmentHeader, check_f
 
 pytest.importorskip("pyeclib", reason="PyECLib is not installed")
 
-RANDOM = random.Random(7)
-
 
 def _usable():
     for name in available_types():
@@ -51,14 +49,14 @@ def test_the_length_of_fragments_is_known_beforehand(codec, length):
 def test_every_combination_of_k_fragments_gives_the_segment_back(codec, length):
     if codec.ec_type.startswith("flat"):
         pytest.skip("an XOR code does not survive every combination")
-    segment = RANDOM.randbytes(length)
+    segment = random.Random(length).randbytes(length)
     fragments = codec.encode(segment)
     for chosen in itertools.combinations(fragments, codec.data):
         assert codec.decode(chosen) == segment
 
 
 def test_a_rebuilt_fragment_is_the_original(codec):
-    fragments = codec.encode(RANDOM.randbytes(3000))
+    fragments = codec.encode(random.Random(7).randbytes(3000))
     for index, fragment in enumerate(fragments):
         assert codec.reconstruct(fragments[:index] + fragments[index + 1 :], index) == fragment
 

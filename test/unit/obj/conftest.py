@@ -9,6 +9,7 @@ import pytest
 from swift.base.clock import ManualClock
 from swift.base.hashing import PathHasher
 from swift.cluster.transport import Reply, TransportError
+from swift.http.headers import lower_name
 from swift.http.request import Request
 from swift.obj.server import ObjectServer, make_stores
 from swift.obj.settings import ObjectSettings
@@ -70,7 +71,7 @@ class Bench:
         return f"{NOW_S + next(self._ticks):.5f}"
 
     def ask(self, method, path="/sda/1/AUTH_a/c/o", headers=None, body=b"", **more):
-        headers = {name.lower(): value for name, value in (headers or {}).items()}
+        headers = {lower_name(name): value for name, value in (headers or {}).items()}
         if method in ("PUT", "POST", "DELETE"):
             headers.setdefault("x-timestamp", self.tick())
         if method == "PUT":

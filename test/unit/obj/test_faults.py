@@ -9,6 +9,7 @@ from hashlib import md5
 
 import pytest
 
+from swift.base.clock import ManualClock
 from swift.base.hashing import PathHasher
 from swift.config.kinds import Reserve
 from swift.green import gather
@@ -73,7 +74,12 @@ def disk():
 @pytest.fixture
 def app(tmp_path, disk):
     (tmp_path / "sda").mkdir()
-    context = BackendContext(devices=Devices(str(tmp_path), mount_check=False), hasher=PathHasher(b"p"))
+    context = BackendContext(
+        devices=Devices(str(tmp_path), mount_check=False),
+        hasher=PathHasher(b"p"),
+        # However slow the machine is, no sync takes long by this clock, so that all of them are shared.
+        clock=ManualClock(4_000_000_000.0),
+    )
     parts = EngineParts(
         devices=context.devices,
         hasher=context.hasher,
@@ -142,7 +148,9 @@ def test_a_put_that_meets_an_error_is_not_acknowledged_unless_it_is_stored(
         reached = disk.count >= number
         failed = disk.failed
         disk.arm(0, 0)
-        assert status in (201, 503, 507, 500), (number, failed)
+        # A device with room that has none for an attribute blames the metadata.
+        blamed = (400,) if (failed, code) == ("setxattr", errno.ENOSPC) else ()
+        assert status in (201, 503, 507, 500, *blamed), (number, failed)
         if status == 201:
             assert get(app) == (200, body), (number, failed)
         else:
@@ -245,7 +253,8 @@ def test_a_post_or_delete_that_meets_an_error_did_not_happen(app, disk, method, 
             happened = response.status == 404 if method == "DELETE" else "x-object-meta-a" in response.headers
             assert happened, (number, failed)
         elif not (code == errno.EIO and response.status == 404):
-            assert status in (404, 500, 503, 507), (number, failed, status)
+            blamed = (400,) if (failed, code) == ("setxattr", errno.ENOSPC) else ()
+            assert status in (404, 500, 503, 507, *blamed), (number, failed, status)
             assert response.status == 200, (number, failed, status)
             assert "x-object-meta-a" not in response.headers, (number, failed)
         if not reached:

@@ -1,15 +1,17 @@
-"""What is common to the verbs: devices, policies, REPLICATE, hot objects."""
+"""What is common to the verbs: devices, policies, REPLICATE."""
 
 from __future__ import annotations
 
+import os
 import pickle
+import shutil
 
-from swift.base.clock import ManualClock
-from swift.base.entity import EntityPath
-from swift.obj.hot import GENERATION_MAX, HotObjects
-from swift.obj.server import app_factory
-from swift.policy.policy import Policy
-from swift.store.api import ObjectKey
+import pytest
+
+from swift.http.body import BytesBody
+from swift.obj.server import ObjectServer, app_factory
+from swift.platform.disk import Disk
+from test.support.cramped import cramped_stores
 
 
 def test_a_lost_device_is_507_for_every_verb(bench):
@@ -36,30 +38,6 @@ def test_replicate_marks_suffixes_and_computes_hashes(bench):
     assert bench.ask("REPLICATE", "/sda/2/abc").status == 200
     assert bench.ask("REPLICATE", "/sda/..").status == 400
     assert bench.ask("REPLICATE", "/sda/x").status == 400
-
-
-def test_an_object_is_looked_up_in_the_pool_first_and_inline_afterwards():
-    clock, pooled = ManualClock(), []
-    hot = HotObjects(clock)
-    key = ObjectKey("sda", "1", Policy(0, "gold"), EntityPath("a", "c", "o"), "f" * 32)
-
-    def run(function, *args):
-        pooled.append(args)
-        return function(*args)
-
-    for _ in range(3):
-        assert hot.call(key, run, lambda value: value, 7) == 7
-    assert len(pooled) == 1
-    hot.call(key, run, lambda _value: clock.advance(1), 7)
-    hot.call(key, run, lambda value: value, 7)
-    assert len(pooled) == 2
-
-
-def test_only_so_many_hot_objects_are_remembered():
-    hot = HotObjects(ManualClock())
-    for number in range(3 * GENERATION_MAX):
-        hot.add(ObjectKey("sda", "1", Policy(0, "gold"), EntityPath("a", "c", "o"), str(number)))
-    assert GENERATION_MAX <= len(hot) <= 2 * GENERATION_MAX
 
 
 def test_the_paste_factory_reads_its_configuration(tmp_path):
@@ -102,3 +80,90 @@ def test_access_lines_have_the_fields_of_the_peer(bench):
         "GET 200 5 ",
     ]
     assert found[1][1].split(" ")[1] == "/sda/1/AUTH_a/c/o%22x/y"
+
+
+@pytest.mark.parametrize("partition", ["01", "9" * 400, str(1 << 32), "%D9%A3", "x"])
+@pytest.mark.parametrize("verb", ["GET", "PUT", "POST", "DELETE"])
+def test_odd_partitions_are_400_and_nothing_is_made_for_them(bench, verb, partition):
+    response = bench.ask(verb, f"/sda/{partition}/a/c/o", body=b"x" if verb == "PUT" else b"")
+    assert response.status == 400
+    for verb in ("REPLICATE", "SSYNC"):
+        assert bench.ask(verb, f"/sda/{partition}").status == 400
+    assert os.listdir(bench.root / "sda") == []
+
+
+TIME = "0000000001.00000"
+ODD_PREFERENCES = [
+    *("[" * 100_000, "{", "5", "null", '"a"', '{"a": 1}', "[[]]", "[null]", "[{}]", '[{"timestamp": 1}]'),
+    f'[{{"timestamp": "{TIME}", "exclude": [Infinity]}}]',
+    f'[{{"timestamp": "{TIME}", "exclude": [NaN]}}]',
+    f'[{{"timestamp": "{TIME}", "exclude": 5}}]',
+    f'[{{"timestamp": "{TIME}", "exclude": [[1]]}}]',
+    f'[{{"timestamp": "{TIME}", "exclude": [{"1" * 5000}]}}]',
+    '[{"timestamp": "tomorrow", "exclude": []}]',
+    '[{"timestamp": [], "exclude": []}]',
+]
+
+
+@pytest.mark.parametrize("text", ODD_PREFERENCES, ids=range(len(ODD_PREFERENCES)))
+def test_odd_fragment_preferences_are_the_fault_of_the_request(bench, text):
+    headers = {"x-backend-fragment-preferences": text, "x-backend-storage-policy-index": "1"}
+    for verb in ("GET", "HEAD"):
+        assert bench.ask(verb, headers=headers).status in (400, 404)
+
+
+@pytest.mark.parametrize("body", [b"small", b"large" * 100_000], ids=["small", "large"])
+def test_a_directory_that_others_remove_again_and_again_does_not_lose_the_device(make_bench, body):
+    class Tidy(Disk):
+        """Somebody removes every empty hash directory as soon as it is there."""
+
+        def open(self, path, *args):
+            self.tidy(path)
+            return os.open(path, *args)
+
+        def open_unnamed(self, directory):
+            self.tidy(directory)
+            return super().open_unnamed(directory)
+
+        def tidy(self, path):
+            if len(os.path.basename(path)) == 32 and os.path.isdir(path) and not os.listdir(path):
+                os.rmdir(path)
+
+    bench = make_bench()
+    stores = cramped_stores(bench.context, Tidy())
+    bench.app = ObjectServer(bench.context, bench.settings, stores)
+    assert bench.ask("PUT", body=body, stream=BytesBody(body)).status == 503
+
+
+def test_a_directory_that_a_hasher_removes_once_is_made_again(make_bench):
+    class Hasher(Disk):
+        times = 2
+
+        def open_unnamed(self, directory):
+            if self.times:
+                self.times -= 1
+                os.rmdir(directory)
+                os.rmdir(os.path.dirname(directory))
+            return super().open_unnamed(directory)
+
+    bench = make_bench()
+    bench.app = ObjectServer(bench.context, bench.settings, cramped_stores(bench.context, Hasher()))
+    body = b"large" * 100_000
+    assert bench.ask("PUT", body=body, stream=BytesBody(body)).status == 201
+    assert bench.ask("GET").read_body() == body
+
+
+@pytest.mark.parametrize(("takes_all", "status"), [(True, 507), (False, 503)])
+def test_a_file_that_is_missing_means_a_lost_device_only_when_all_of_it_is_gone(
+    make_bench, takes_all, status
+):
+    bench = make_bench()
+
+    class Vanishing(Disk):
+        def setxattr(self, _file, name, _value):
+            if takes_all:
+                shutil.rmtree(bench.root / "sda")
+            raise FileNotFoundError(name)
+
+    bench.app = ObjectServer(bench.context, bench.settings, cramped_stores(bench.context, Vanishing()))
+    assert bench.ask("PUT", body=b"x").status == status

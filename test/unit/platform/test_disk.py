@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
+
+import pytest
 
 from swift.platform.disk import Disk
 
@@ -41,3 +44,12 @@ def test_beginning_to_write_is_a_hint_that_never_fails(tmp_path):
     assert os.pread(fd, 6000, 0) == b"x" * 5000
     os.close(fd)
     disk.start_writeback(fd, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("release", "told"),
+    [("5.16.20-generic", False), ("5.17.0", True), ("6.1.0-18-amd64", True), ("4.19", False), ("odd", False)],
+)
+def test_shared_syncs_need_a_kernel_that_tells_of_all_failed_writes(monkeypatch, release, told):
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(release=release))
+    assert Disk().tells_failures is told

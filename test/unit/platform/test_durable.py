@@ -17,7 +17,7 @@ from swift.platform.durable import (
     replace_file,
     write_all,
 )
-from swift.platform.syncing import SingleSyncs
+from swift.platform.syncing import SingleSyncs, moments
 
 
 class Recorder(Disk):
@@ -60,6 +60,7 @@ def publish_in(disk, root, name="new", *, unsynced=(), replace=False, temporary=
             name,
             directory=directory,
             dir_fd=dir_fd,
+            dir_opened=next(moments),
             unsynced=unsynced,
             announce=lambda: disk.log.append(("announce", "")),
             replace=replace,
@@ -129,6 +130,7 @@ def test_a_removed_directory_does_not_swallow_the_file(tmp_path):
             "new",
             directory=str(directory),
             dir_fd=dir_fd,
+            dir_opened=next(moments),
             unsynced=(),
             announce=lambda: None,
             replace=False,
@@ -192,3 +194,27 @@ def test_a_forgotten_file_gives_its_descriptor_back(tmp_path):
     del file
     assert len(os.listdir("/proc/self/fd")) == before
     assert os.listdir(tmp_path) == []
+
+
+class Hasher(Disk):
+    """Removes the empty parent of a new directory a few times, as one who tidies up does."""
+
+    def __init__(self, times):
+        self.times = times
+
+    def mkdir(self, path, *args):
+        if self.times and path.endswith("/c") and os.path.isdir(os.path.dirname(path)):
+            self.times -= 1
+            os.rmdir(os.path.dirname(path))
+        os.mkdir(path, *args)
+
+
+def test_a_parent_that_is_removed_between_two_steps_is_made_again(tmp_path):
+    made = make_directories(Hasher(3), f"{tmp_path}/a/b/c", below=str(tmp_path))
+    assert os.path.isdir(tmp_path / "a/b/c")
+    assert made[:2] == [f"{tmp_path}/a/b", f"{tmp_path}/a"]
+
+
+def test_a_parent_that_is_removed_for_ever_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        make_directories(Hasher(1000), f"{tmp_path}/a/b/c", below=str(tmp_path))

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import errno
+from types import SimpleNamespace
 
 import pytest
 
 from swift.platform.disk import Disk
 from swift.platform.xattrs import (
     PIECE_BYTES,
+    AttributesTooLarge,
     AttributesUnsupported,
     read_attribute,
     read_rest,
     write_attribute,
     write_pieces,
 )
+from test.support.cramped import CrampedDisk
 
 
 class Attributes(Disk):
@@ -61,3 +64,35 @@ def test_a_filesystem_without_attributes_is_recognised():
         write_attribute(NoAttributes(), "f", "user.a", b"")
     with pytest.raises(AttributesUnsupported):
         read_attribute(NoAttributes(), "f", "user.a")
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.E2BIG, errno.ERANGE], ids=errno.errorcode.get)
+def test_a_value_that_does_not_fit_is_told_apart_from_a_full_device(tmp_path, code):
+    path = tmp_path / "f"
+    path.write_bytes(b"")
+    with pytest.raises(AttributesTooLarge):
+        write_attribute(CrampedDisk(10, code), str(path), "user.a", b"x" * 11)
+
+
+@pytest.mark.parametrize(
+    ("code", "is_full"), [(errno.ENOSPC, True), (errno.EDQUOT, False), (errno.EIO, False)]
+)
+def test_a_device_without_room_stays_the_error_that_it_is(tmp_path, code, is_full):
+    path = tmp_path / "f"
+    path.write_bytes(b"")
+    with pytest.raises(OSError) as caught:
+        write_attribute(CrampedDisk(10, code, is_full=is_full), str(path), "user.a", b"x" * 11)
+    assert caught.value.errno == code
+
+
+def test_a_device_without_inodes_is_full(tmp_path):
+    class NoInodes(CrampedDisk):
+        def statvfs(self, file):
+            real = super().statvfs(file)
+            room = real.f_frsize, real.f_bavail
+            return SimpleNamespace(f_frsize=room[0], f_bavail=room[1], f_files=100, f_favail=0)
+
+    path = tmp_path / "f"
+    path.write_bytes(b"")
+    with pytest.raises(OSError):
+        write_attribute(NoInodes(10), str(path), "user.a", b"x" * 11)

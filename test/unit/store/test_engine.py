@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import multiprocessing
 import os
+import shutil
+import stat
 from hashlib import md5
 
 import pytest
@@ -12,13 +14,17 @@ import pytest
 from swift.base.checksum import CHUNK_BYTES
 from swift.base.clock import ManualClock
 from swift.base.entity import EntityPath
+from swift.base.errors import DeviceUnavailable
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.http.body import FileBody
 from swift.platform.disk import Disk
 from swift.platform.mounts import Devices
-from swift.policy.policy import Policy
+from swift.platform.space import SpaceGuard
+from swift.platform.syncing import SingleSyncs, moments
+from swift.policy.policy import ErasureCode, Policy
 from swift.store.api import ABSENT, LIVE, ObjectKey, Viewpoint
+from swift.store.engine import FileStore
 from swift.store.errors import CorruptBody, FilesChanged
 from swift.store.recent import BELIEVED_S, FILES_MAX, RecentChecks
 from swift.store.registry import EngineParts, file_store
@@ -483,3 +489,99 @@ def test_a_small_body_in_memory_is_verified_once_a_minute(tmp_path, size, is_rem
         store.clock.advance(BELIEVED_S)
     with pytest.raises(CorruptBody):
         quickly()
+
+
+def test_a_directory_borrows_no_moment_from_a_draft_that_is_older(tmp_path):
+    settled = []
+
+    class Moments(SingleSyncs):
+        def settle(self, fd, opened, directories=()):
+            settled.append((stat.S_ISDIR(os.fstat(fd).st_mode), opened))
+            super().settle(fd, opened, directories)
+
+    store = make_store(tmp_path)
+    store = FileStore(
+        store.disk,
+        store.devices,
+        hasher=HASHER,
+        clock=store.clock,
+        space=SpaceGuard(store.disk, None),
+        new_syncs=Moments,
+    )
+    draft = store.draft(KEY, None)
+    draft.write(b"body")
+    between = next(moments)
+    with store.edit(KEY, NOW, create=True) as edit:
+        edit.put(draft, Timestamp(NOW_S), metadata_of(b"body", Timestamp(NOW_S)))
+    (file_is_dir, file_at), (dir_is_dir, dir_at) = settled
+    assert (file_is_dir, dir_is_dir) == (False, True)
+    assert file_at < between < dir_at
+
+
+def test_quarantine_marks_the_suffix_dirty_so_that_replicas_repair_it(tmp_path):
+    store = make_store(tmp_path)
+    put(store)
+    before = store.hashes("sda", "7", GOLD)
+    assert list(before) == [KEY.hash[-3:]]
+    data_file(tmp_path).write_bytes(b"other size")
+    assert store.look(KEY, NOW).kind == ABSENT
+    assert KEY.hash[-3:] in (tmp_path / "sda/objects/7/hashes.invalid").read_text()
+    assert store.hashes("sda", "7", GOLD) == {}
+
+
+def test_a_draft_does_not_outlive_its_lost_directory_by_another_device(tmp_path):
+    store = make_store(tmp_path)
+    shutil.rmtree(tmp_path / "sda")
+    with pytest.raises(DeviceUnavailable):
+        store.draft(KEY, 5)
+
+
+EC = Policy(1, "ec", ec=ErasureCode("liberasurecode_rs_vand", 4, 2))
+EC_KEY = KEY._replace(policy=EC)
+
+
+def test_a_suffix_is_dirty_before_the_name_of_a_durable_archive_is_there(tmp_path):
+    journal = tmp_path / "sda/objects-1/7/hashes.invalid"
+    at = Timestamp(NOW_S)
+    seen = []
+
+    class Watching(Disk):
+        def rename(self, old, new, **options):
+            if new.endswith("#d.data"):
+                seen.append(journal.read_text())
+            os.rename(old, new, **options)
+
+    store = make_store(tmp_path, Watching())
+    with store.edit(EC_KEY, NOW, create=True) as edit:
+        draft = edit.draft(4)
+        draft.write(b"body")
+        edit.put(draft, at, metadata_of(b"body", at), fragment=2)
+    store.hashes("sda", "7", EC)
+    assert journal.read_text() == ""
+    with store.edit(EC_KEY, NOW, create=True) as edit:
+        edit.commit(at, 2)
+    assert seen == [f"{KEY.hash[-3:]}\n"]
+
+
+def test_the_name_in_the_partition_to_be_is_durable_as_well(tmp_path):
+    steps = []
+
+    class Watching(Disk):
+        def link(self, old, new, **options):
+            os.link(old, new, **options)
+            steps.append(os.path.dirname(new))
+
+        def fsync(self, fd):
+            steps.append(os.readlink(f"/proc/self/fd/{fd}"))
+            os.fsync(fd)
+
+    store = make_store(tmp_path, Watching())
+    at = Timestamp(NOW_S)
+    with store.edit(KEY, NOW, create=True, next_part_power=9) as edit:
+        draft = edit.draft(4)
+        draft.write(b"body")
+        edit.put(draft, at, metadata_of(b"body", at))
+    target = tmp_path / "sda/objects" / str(int(KEY.hash[:8], 16) >> 23) / KEY.hash[-3:] / KEY.hash
+    assert os.listdir(target) == [f"{at.internal}.data"]
+    synced = steps[steps.index(str(target)) + 1 :]
+    assert set(map(str, (target, *target.parents[:3]))) <= set(synced)

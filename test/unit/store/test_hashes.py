@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pickle
 
@@ -199,3 +200,46 @@ def test_a_change_while_hashing_starts_over(part):
     result = SuffixHasher(busy, ManualClock(NOW_S), str(part), GOLD, ReclaimRules()).get()
     assert busy.interfered
     assert result == hasher(part).get(["abc"])
+
+
+def test_a_hash_of_what_changed_while_it_was_computed_is_never_stored(part):
+    """Another process has folded the change into the cache by the time that the stale hash is ready."""
+    directory = add(part, "5000000000.00000.data")
+
+    class Busy(Disk):
+        interfered = False
+
+        def listdir(self, path):
+            names = os.listdir(path)
+            if path == str(directory) and not self.interfered:
+                self.interfered = True
+                (directory / "5000000009.00000.meta").write_bytes(b"")
+                dirty(part, "abc")
+                consolidate(Disk(), str(part), 77.0)
+            return names
+
+    busy = Busy()
+    stale = hasher(part).hash_suffix("abc")
+    result = SuffixHasher(busy, ManualClock(NOW_S), str(part), GOLD, ReclaimRules()).get()
+    assert busy.interfered
+    assert result["abc"] not in (None, stale)
+    assert read_hashes(Disk(), str(part))["abc"] == result["abc"] == hasher(part).get(["abc"])["abc"]
+
+
+def test_hashing_removes_files_only_while_it_holds_their_directory(part):
+    directory = add(part, "4000000000.00000.ts")
+    removed = []
+
+    class Watching(Disk):
+        def unlink(self, path):
+            other = os.open(directory, os.O_RDONLY)
+            try:
+                with pytest.raises(BlockingIOError):
+                    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            finally:
+                os.close(other)
+            removed.append(path)
+            os.unlink(path)
+
+    SuffixHasher(Watching(), ManualClock(NOW_S), str(part), GOLD, ReclaimRules()).get()
+    assert len(removed) == 1

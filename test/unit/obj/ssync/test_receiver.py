@@ -181,3 +181,64 @@ def test_ssync_is_a_replication_verb_and_checks_its_path(bench):
     assert bench.ask("SSYNC", "/sda").status == 400
     assert bench.ask("SSYNC", "/sda/1", {"x-backend-ssync-frag-index": "x"}).status == 400
     assert "SSYNC" in bench.app._allow
+
+
+HOSTILE = [
+    put_of("2/a/c/o", {"Content-Length": "1", "Content-Type": "t/p", "X-Timestamp": "0000000005.00000"}),
+    put_of("", {"Content-Length": "1", "Content-Type": "t/p", "X-Timestamp": "0000000005.00000"}),
+    put_of("/a/c", {"Content-Length": "1", "Content-Type": "t/p", "X-Timestamp": "0000000005.00000"}),
+]
+
+
+@pytest.mark.parametrize("subrequest", HOSTILE, ids=lambda subrequest: subrequest.path or "none")
+def test_a_subrequest_cannot_leave_the_locked_partition(bench, subrequest):
+    before = set(bench.root.rglob("*"))
+    said, _error = converse(
+        bench, *OPENING, subrequest.encode() + b"x", put("o", 6, b"y"), line(":UPDATES: END")
+    )
+    assert b"1 failures to 1 successes" in said
+    made = {path.relative_to(bench.root).parts for path in set(bench.root.rglob("*")) - before}
+    assert {parts[:3] for parts in made if len(parts) > 2} == {("sda", "objects", "1")}
+    assert bench.ask("GET", "/sda/1/a/c/o").read_body() == b"y"
+
+
+@pytest.mark.parametrize("mark", ["\0", "\r"])
+@pytest.mark.parametrize("where", ["name", "value"])
+def test_metadata_with_a_nul_or_a_line_break_is_not_stored(bench, mark, where):
+    metadata = {f"X-Object-Meta-A{mark}B": "1"} if where == "name" else {"X-Object-Meta-A": f"1{mark}2"}
+    times = {"Content-Length": "1", "Content-Type": "t/p", "X-Timestamp": "0000000005.00000"}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in {**times, **metadata}.items())
+    bad = f"PUT /a/c/bad\r\n{lines}\r\nx".encode()
+    said, _error = converse(bench, *OPENING, bad, put("o", 6, b"y"), line(":UPDATES: END"))
+    assert b"1 failures to 1 successes" in said
+    assert bench.ask("GET", "/sda/1/a/c/bad").status == 404
+    assert bench.ask("GET", "/sda/1/a/c/o").status == 200
+
+
+def test_an_object_that_arrives_tells_nobody_and_waits_for_nothing(bench):
+    headers = {
+        "X-Container-Host": "10.0.0.9:6201",
+        "X-Container-Device": "sda",
+        "X-Container-Partition": "1",
+        "X-Delete-At": "9999999999",
+        "X-Delete-At-Host": "10.0.0.9:6201",
+        "X-Backend-Obj-Metadata-Footer": "yes",
+        "X-Backend-Obj-Multipart-Mime-Boundary": "b",
+        "If-None-Match": "*",
+        "Transfer-Encoding": "chunked",
+    }
+    _said, error = converse(bench, *OPENING, put("o", 5, b"body", **headers), line(":UPDATES: END"), b"")
+    assert error is None
+    assert bench.containers.requests == []
+    assert bench.pendings() == []
+    answer = bench.ask("GET", "/sda/1/a/c/o")
+    assert (answer.status, answer.read_body()) == (200, b"body")
+    assert "transfer-encoding" not in answer.headers
+
+
+def test_a_length_of_thousands_of_digits_ends_the_conversation_with_a_word(bench):
+    head = b"DELETE /a/c/o\r\nContent-Length: " + b"0" * 5000 + b"\r\n\r\n"
+    said, error = converse(bench, *OPENING, head)
+    assert b":ERROR: 0 " in said
+    assert b"malformed content-length" in said
+    assert error is not None
