@@ -68,9 +68,7 @@ def parse_preferences(text: str) -> list[FragmentPreference] | None:
     """``X-Backend-Fragment-Preferences``; malformed JSON is absent, anything but preferences in it is 400."""
     try:
         items = json.loads(text)
-    except RecursionError:
-        items = None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     try:
         return [_preference(item) for item in items]

@@ -145,7 +145,13 @@ class FileEdit:
     def _leave(self) -> None:
         """Give the object back; directories made for a change that did not happen are removed again."""
         if not self._changed and self._made:
-            remove_made(self._store.disk, self._place.directory, self._made, keep=self._place.partition)
+            remove_made(
+                self._store.disk,
+                self._place.directory,
+                self._made,
+                keep=self._place.partition,
+                is_held=self._fd is not None,
+            )
         self._release()
 
     # --- changes -------------------------------------------------------------------------------------

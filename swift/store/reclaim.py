@@ -7,6 +7,8 @@ it had deleted would be back.
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -80,12 +82,33 @@ def remove_if_empty(disk: Disk, directory: str) -> bool:
     return True
 
 
-def remove_made(disk: Disk, directory: str, made: Sequence[str], *, keep: str) -> None:
+def remove_made(disk: Disk, directory: str, made: Sequence[str], *, keep: str, is_held: bool = False) -> None:
     """Take back ``directory`` and the parents that ``make_directories`` made, while they are empty.
 
-    ``keep`` (the partition) and what is above it stays.
+    ``keep`` (the partition) and what is above it stays. A hash directory that somebody else holds stays as
+    well, because it is about to be filled; ``is_held`` says that the caller does.
     """
     # ``made`` are the parents of new directories, so its last entry existed before.
     for path in (directory, *made[:-1]):
-        if len(path) <= len(keep) or not remove_if_empty(disk, path):
+        if len(path) <= len(keep):
             return
+        is_free = is_held or path != directory
+        if not (remove_if_empty(disk, path) if is_free else _remove_unheld(disk, path)):
+            return
+
+
+def _remove_unheld(disk: Disk, directory: str) -> bool:
+    """Like ``remove_if_empty``, unless somebody holds the directory."""
+    try:
+        fd = disk.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        disk.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return remove_if_empty(disk, directory)
+    except OSError:
+        return False
+    finally:
+        disk.close(fd)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from swift.platform.disk import Disk
+from swift.platform.locks import lock_directory
 from swift.policy.policy import ErasureCode
 from swift.store.chooser import choose
 from swift.store.reclaim import ReclaimRules, clean_up, files_to_remove, remove_made
@@ -92,3 +93,15 @@ def test_made_directories_are_taken_back_while_they_are_empty(tmp_path):
     (leaf / "file").write_bytes(b"")
     remove_made(Disk(), str(leaf), [suffix, part], keep=part)
     assert leaf.exists()
+
+
+def test_a_directory_that_somebody_holds_is_not_taken_back(tmp_path):
+    """It is about to be filled."""
+    part, suffix, leaf = (str(tmp_path / path) for path in ("7", "7/abc", "7/abc/leaf"))
+    os.makedirs(leaf)
+    holder = lock_directory(Disk(), leaf)
+    remove_made(Disk(), leaf, [suffix, part, str(tmp_path)], keep=part)
+    assert os.path.isdir(leaf)
+    os.close(holder)
+    remove_made(Disk(), leaf, [suffix, part, str(tmp_path)], keep=part)
+    assert not os.path.exists(suffix)
