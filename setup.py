@@ -45,6 +45,18 @@ setup(
     description="An object store that speaks OpenStack Swift's API, formats and protocols",
     long_description=(HERE / "README.md").read_text(),
     long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    keywords="object storage, OpenStack Swift, erasure coding, WSGI",
+    classifiers=[
+        "Development Status :: 3 - Alpha",
+        "Environment :: No Input/Output (Daemon)",
+        "Intended Audience :: System Administrators",
+        "License :: OSI Approved :: Apache Software License",
+        "Operating System :: POSIX :: Linux",
+        *(f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)),
+        "Topic :: System :: Distributed Computing",
+        "Topic :: System :: Filesystems",
+    ],
     python_requires=">=3.11",
     packages=find_packages(include=["swift", "swift.*"]),
     install_requires=[
