@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from swift.base.etag import unquote_etag
 from swift.base.ranges import ByteRanges, Span
 from swift.base.truth import is_true
 from swift.green import Task, spawn
@@ -20,6 +19,7 @@ from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.http.status import default_body
+from swift.obj.conditions import condition_etag, metadata_value
 from swift.obj.settings import ObjectSettings
 from swift.runtime.diskcalls import Run
 from swift.store.api import ObjectState, StoredObject
@@ -85,7 +85,7 @@ def unmet_condition(request: Request, state: ObjectState, headers: HeaderMap) ->
         return None
     status = failed_condition(
         request.headers,
-        etag=_condition_etag(request, state),
+        etag=condition_etag(request.headers.get("x-backend-etag-is-at", ""), state),
         last_modified_s=state.timestamp.ceil_seconds,
     )
     if status is None:
@@ -94,28 +94,13 @@ def unmet_condition(request: Request, state: ObjectState, headers: HeaderMap) ->
     return Response(status, headers)
 
 
-def _condition_etag(request: Request, state: ObjectState) -> str | None:
-    for name in request.headers.get("x-backend-etag-is-at", "").split(","):
-        value = _metadata_value(state, name.strip())
-        if value is not None:
-            return unquote_etag(value)
-    return state.etag
-
-
-def _metadata_value(state: ObjectState, name: str) -> str | None:
-    if not name:
-        return None
-    wanted = name.lower()
-    return next((value for key, value in state.metadata.items() if key.lower() == wanted), None)
-
-
 def wanted_ranges(request: Request, state: ObjectState) -> ByteRanges | None:
     """The Range header, unless it is malformed or the object's metadata says to ignore it."""
     header = request.headers.get("range")
     if header is None:
         return None
     for name in request.headers.get("x-backend-ignore-range-if-metadata-present", "").split(","):
-        if _metadata_value(state, name.strip()) is not None:
+        if metadata_value(state, name.strip()) is not None:
             return None
     return ByteRanges.parse(header)
 

@@ -7,7 +7,7 @@ other nodes as well; a replicated object is only a draft until then.
 
 from __future__ import annotations
 
-from swift.base.timestamp import Timestamp
+from swift.base.timestamp import ZERO, Timestamp
 from swift.http.response import HTTPError
 from swift.obj.put import PutPlan, PutResult, check, commit_archive, store_draft
 from swift.store.api import Draft, ObjectKey, ObjectStore, Reservation, Viewpoint
@@ -24,6 +24,8 @@ class ReservedPut:
         self._plan = plan
         self._draft = draft
         self._etag = draft.etag
+        #: The version that the condition was judged by.
+        self.predecessor = ZERO
         self._reservation: Reservation | None = None
         #: The result of storing an archive that is not durable yet.
         self._stored: PutResult | None = None
@@ -37,9 +39,17 @@ class ReservedPut:
         try:
             self._reservation = self._store.reserve(self._key, self._plan.timestamp)
         except AlreadyReserved as error:
+            if error.is_over:
+                raise HTTPError(409, headers={"x-backend-timestamp": error.writer.internal})
             return error.writer
-        # Only now: whoever held it before has stored what it wanted.
-        check(self._store.look(self._key, self._view), self._plan, self._etag)
+        try:
+            # Only now: whoever held it before has stored what it wanted.
+            state = self._store.look(self._key, self._view)
+            check(state, self._plan, self._etag)
+        except BaseException:
+            self.release()
+            raise
+        self.predecessor = state.write_timestamp
         if self._key.policy.ec is not None and self._stored is None:
             self._stored = store_draft(
                 self._store, self._key, self._view, self._plan, self._draft, commit=False
@@ -81,4 +91,7 @@ class ReservedPut:
                 with self._store.edit(self._key, self._view, create=False) as edit:
                     edit.withdraw(self._plan.timestamp, fragment)
         finally:
-            self.release()
+            # The writer was told of the promise and went away: what it did elsewhere, nobody knows here.
+            reservation, self._reservation = self._reservation, None
+            if reservation is not None:
+                reservation.abandon()

@@ -284,7 +284,7 @@ class ObjectServer(BackendApp):
             while order != reservation.COMMIT:
                 said: HeaderMap = {}
                 if order == reservation.RESERVE:
-                    said = reservation.told(run(put.reserve))
+                    said = reservation.told(run(put.reserve), put.predecessor)
                 else:
                     run(put.release)
                 order = self._next_order(body, documents, stages, said)

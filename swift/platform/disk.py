@@ -86,6 +86,7 @@ class Disk:
     read: Callable[[int, int], bytes] = staticmethod(os.read)
     pread: Callable[[int, int, int], bytes] = staticmethod(os.pread)
     write: Callable[[int, Any], int] = staticmethod(os.write)
+    pwrite: Callable[[int, Any, int], int] = staticmethod(os.pwrite)
     duplicate: Callable[[int], int] = staticmethod(os.dup)
     truncate: Callable[[int, int], None] = staticmethod(os.ftruncate)
     fstat: Callable[[int], os.stat_result] = staticmethod(os.fstat)

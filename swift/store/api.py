@@ -213,6 +213,12 @@ class Reservation(Protocol):
     def release(self) -> None:
         """Give it back; again does nothing."""
 
+    def abandon(self) -> None:
+        """The writer is gone, and may have stored its version on other nodes.
+
+        From now on the object is promised to newer writers only, whose versions supersede that one.
+        """
+
 
 class AsyncUpdate(NamedTuple):
     """A container update to be delivered later (object-disk.md §14)."""
@@ -323,7 +329,8 @@ class ObjectStore(Protocol):
         """Promise an object to the writer of a version; raises ``AlreadyReserved``.
 
         It binds only those who ask for it, in any process of this node, and outlives its process: what a
-        killed one promised is given to others only when nobody can rely on it any more.
+        killed one promised is given to others only when nobody can rely on it any more, and then, as after
+        ``Reservation.abandon``, only to newer ones.
         """
 
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> Draft:

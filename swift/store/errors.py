@@ -31,8 +31,12 @@ class BadFragmentIndex(StoreError):
 
 
 class AlreadyReserved(StoreError):
-    """The object is promised to another writer; ``writer`` is the timestamp of its write, zero if unknown."""
+    """The object is promised to another writer; ``writer`` is the timestamp of its write, zero if unknown.
 
-    def __init__(self, writer: Timestamp):
+    With ``is_over`` that one is gone, nobody knows how far it came, and only a newer writer may follow it.
+    """
+
+    def __init__(self, writer: Timestamp, *, is_over: bool = False):
         super().__init__(f"reserved by {writer.internal}")
         self.writer = writer
+        self.is_over = is_over

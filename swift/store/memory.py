@@ -16,7 +16,7 @@ from swift.base.clock import Clock
 from swift.base.entity import EntityPath
 from swift.base.errors import DeviceUnavailable, NoSpace
 from swift.base.hashing import PathHasher
-from swift.base.timestamp import Timestamp
+from swift.base.timestamp import ZERO, Timestamp
 from swift.http.body import FileBody
 from swift.policy.policy import Policy
 from swift.store.api import (
@@ -80,6 +80,7 @@ class MemoryStore:
         self.hasher = hasher
         self._directories: dict[Where, Directory] = {}
         self._reserved: dict[Where, MemoryReservation] = {}
+        self._abandoned: dict[Where, Timestamp] = {}
         self._lock = threading.RLock()
 
     def _where(self, key: ObjectKey) -> Where:
@@ -163,13 +164,17 @@ class MemoryStore:
             holder = self._reserved.get(where)
             if holder is not None:
                 raise AlreadyReserved(holder.writer)
+            last = self._abandoned.get(where, ZERO)
+            if last >= writer:
+                raise AlreadyReserved(last, is_over=True)
             made = self._reserved[where] = MemoryReservation(self, where, writer)
             return made
 
-    def forget(self, where: Where) -> None:
-        """A reservation is given back."""
+    def forget(self, where: Where, abandoned: Timestamp = ZERO) -> None:
+        """A reservation is given back, or its writer is gone."""
         with self._lock:
             self._reserved.pop(where, None)
+            self._abandoned[where] = abandoned
 
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> MemoryDraft:
         """See ``ObjectStore``."""
@@ -257,6 +262,12 @@ class MemoryReservation:
         store, self._store = self._store, None
         if store is not None:
             store.forget(self._where)
+
+    def abandon(self) -> None:
+        """See ``Reservation``."""
+        store, self._store = self._store, None
+        if store is not None:
+            store.forget(self._where, self.writer)
 
 
 class MemoryObject:

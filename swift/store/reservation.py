@@ -4,7 +4,9 @@ While a conditional write makes sure of the other nodes, this one must promise t
 unconditional writes, reads and daemons go on. The promise is the ``flock`` of a file in the device's
 temporary directory, so it ends with the process. One that ended so may yet be relied upon: its writer may
 just be committing on other nodes. So the file says until when, and a file that nobody holds keeps the object
-from others until then, as does the time after a boot, when such a file may have been lost.
+from others until then, as does the time after a boot, when such a file may have been lost. It also says which
+write it was: that one may be stored on another node without anybody knowing, so only newer ones may follow,
+which supersede it wherever it turns up.
 """
 
 from __future__ import annotations
@@ -27,9 +29,10 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 class FileReservation:
     """``Reservation`` of the filesystem engine."""
 
-    __slots__ = ("_disk", "_clock", "_path", "_fd", "_until_s")
+    __slots__ = ("_disk", "_clock", "_path", "_fd", "_writer", "_until_s")
 
-    def __init__(self, disk: Disk, clock: Clock, path: str, fd: int):
+    def __init__(self, disk: Disk, clock: Clock, path: str, fd: int, writer: Timestamp):
+        self._writer = writer
         self._disk = disk
         self._clock = clock
         self._path = path
@@ -46,6 +49,15 @@ class FileReservation:
         if fd is not None:
             try:
                 self._disk.unlink(self._path)
+            finally:
+                self._disk.close(fd)
+
+    def abandon(self) -> None:
+        """See ``Reservation``."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            try:
+                _write(self._disk, fd, 0.0, self._writer)
             finally:
                 self._disk.close(fd)
 
@@ -69,7 +81,7 @@ def reserve(disk: Disk, clock: Clock, place: Place, writer: Timestamp) -> FileRe
             _lock(disk, fd)
             if disk.fstat(fd).st_nlink:
                 _promise(disk, clock, fd, writer)
-                return FileReservation(disk, clock, path, fd)
+                return FileReservation(disk, clock, path, fd, writer)
         except BaseException:
             disk.close(fd)
             raise
@@ -90,8 +102,14 @@ def _promise(disk: Disk, clock: Clock, fd: int, writer: Timestamp) -> None:
     # A time that lies further ahead than any promise was written before the last boot.
     if now_s < until_s <= now_s + FORGOTTEN_AFTER_S:
         raise AlreadyReserved(former)
+    if former >= writer:
+        raise AlreadyReserved(former, is_over=True)
+    _write(disk, fd, now_s + FORGOTTEN_AFTER_S, writer)
+
+
+def _write(disk: Disk, fd: int, until_s: float, writer: Timestamp) -> None:
     disk.truncate(fd, 0)
-    disk.write(fd, f"{now_s + FORGOTTEN_AFTER_S:.6f} {writer.internal}".encode())
+    disk.pwrite(fd, f"{until_s:.6f} {writer.internal}".encode(), 0)
 
 
 def _written(disk: Disk, fd: int) -> tuple[float, Timestamp]:

@@ -18,6 +18,8 @@ OFFER = "x-backend-reserve"
 #: In later ``100 Continue``: "yes", or the timestamp of the other writer that has the object.
 HELD = "x-backend-reserved"
 _YES = "yes"
+#: Beside ``HELD``, and in a refusal: the timestamp of the version that the condition was judged by.
+PREDECESSOR = "x-backend-predecessor"
 
 #: ``X-Document`` of the second and later rounds.
 COMMIT = "put commit"
@@ -48,6 +50,14 @@ def holder_of(continue_headers: HeaderMap) -> Timestamp:
         return ZERO
 
 
-def told(holder: Timestamp | None) -> HeaderMap:
+def told(holder: Timestamp | None, predecessor: Timestamp = ZERO) -> HeaderMap:
     """What a node says after it tried; ``holder`` is the other writer, None when there is none."""
-    return {HELD: _YES if holder is None else holder.internal}
+    return {HELD: _YES if holder is None else holder.internal, PREDECESSOR: predecessor.internal}
+
+
+def predecessor_of(headers: HeaderMap) -> Timestamp | None:
+    """The version that a node judged by; None when it does not say."""
+    try:
+        return Timestamp(headers[PREDECESSOR])
+    except (KeyError, InvalidTimestamp):
+        return None

@@ -124,3 +124,16 @@ def test_withdrawing_spares_what_is_durable_and_what_is_others(bench):
         edit.withdraw(ts(12), 2)
         edit.withdraw(ts(11), 2)
     assert bench.names(key) == before
+
+
+def test_a_writer_that_went_away_is_followed_by_newer_ones_only(store):
+    """What it stored on other nodes is older than theirs, wherever it turns up."""
+    store.reserve(key_of(), ts(5)).abandon()
+    for older in (ts(4), ts(5)):
+        with pytest.raises(AlreadyReserved) as told:
+            store.reserve(key_of(), older)
+        assert (told.value.is_over, told.value.writer) == (True, ts(5))
+    newer = store.reserve(key_of(), ts(6))
+    assert newer.holds()
+    newer.release()
+    assert store.reserve(key_of(), ts(4)).holds()

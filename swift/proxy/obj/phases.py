@@ -14,13 +14,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from swift import green
-from swift.base.timestamp import Timestamp
+from swift.base.timestamp import ZERO, Timestamp
 from swift.cluster.fanout import Answer
-from swift.http.response import HTTPError
 from swift.proxy.obj.documents import Documents
 from swift.proxy.obj.staged import StagedSink
 from swift.wire import reservation
@@ -41,50 +40,88 @@ class Verdict(Enum):
     INSIST = "insist"
     #: An older writer, or nobody knows who, has some: let it have all.
     STEP_BACK = "step back"
-    #: A node says that the object must not be written.
+    #: The condition does not hold.
     REFUSED = "refused"
+    #: A majority answered, but the newest version among the answers is on fewer nodes than that.
+    DISAGREE = "disagree"
     #: Too few nodes are left.
     LOST = "lost"
 
 
-@dataclass(slots=True)
-class Votes:
-    """How many nodes say what; a handoff's promise counts for durability only.
+class Say(Enum):
+    """What a node says."""
+
+    HELD = "held"
+    #: Promised to a younger writer, or to an older or unknown one.
+    YOUNGER = "younger"
+    OLDER = "older"
+    WAITING = "waiting"
+    REFUSED = "refused"
+
+
+class Vote(NamedTuple):
+    """One node's word; a handoff's promise counts for durability only.
 
     A node that has something newer counts like one that holds the object: nothing is to be won there.
     """
 
-    held: int = 0
-    held_primaries: int = 0
-    busy: int = 0
-    busy_primaries: int = 0
-    #: Those of the busy whose promise an older or unknown writer has.
-    yielding: int = 0
-    waiting: int = 0
-    waiting_primaries: int = 0
-    refused: int = 0
+    says: Say
+    is_primary: bool = True
+    #: The version by which it judged the condition; None when it does not say, as nodes of the peer.
+    predecessor: Timestamp | None = None
 
 
-def judge(votes: Votes, majority: int, need: int) -> Verdict:
-    """What these votes mean when ``majority`` primaries and ``need`` nodes in all must hold the object."""
-    if votes.refused:
+def judge(votes: Sequence[Vote], majority: int, need: int) -> Verdict:
+    """What these votes mean when ``majority`` primaries and ``need`` nodes in all must hold the object.
+
+    Only what a majority of the primaries has is known to be the object's version: what fewer have may be the
+    rest of a write that failed, or be missing on those that were away. So the newest version that any node
+    knows decides, once a majority has it.
+    """
+    if any(vote.says is Say.REFUSED and vote.predecessor is None for vote in votes):
         return Verdict.REFUSED
-    if votes.held_primaries >= majority and votes.held >= need:
-        return Verdict.COMMIT
-    within = votes.held_primaries + votes.waiting_primaries >= majority
-    if within and votes.held + votes.waiting >= need:
+    judged = [v for v in votes if v.says in (Say.HELD, Say.REFUSED)]
+    known = [v for v in judged if v.is_primary]
+    # What a handoff lacks proves nothing; what it has, it got because primaries were away.
+    newest = max((v.predecessor for v in judged if v.predecessor or v.is_primary), default=None, key=_rank)
+    agreeing = [v for v in known if v.predecessor in (newest, None)]
+    refused = sum(v.says is Say.REFUSED for v in agreeing)
+    held = sum(v.says is Say.HELD for v in votes)
+    if len(agreeing) >= majority and (refused or held >= need):
+        return Verdict.REFUSED if refused else Verdict.COMMIT
+    waiting = [v for v in votes if v.says is Say.WAITING]
+    if _within_reach(agreeing, held, waiting, majority, 0 if refused else need):
         return Verdict.WAIT
-    if (
-        votes.held_primaries + votes.waiting_primaries + votes.busy_primaries >= majority
-        and votes.held + votes.waiting + votes.busy >= need
-    ):
-        return Verdict.STEP_BACK if votes.yielding else Verdict.INSIST
-    return Verdict.LOST
+    busy = [v for v in votes if v.says in (Say.YOUNGER, Say.OLDER)]
+    if busy and _within_reach(agreeing, held, [*waiting, *busy], majority, 0 if refused else need):
+        yields = any(v.says is Say.OLDER for v in busy)
+        return Verdict.STEP_BACK if yields else Verdict.INSIST
+    return Verdict.DISAGREE if len(agreeing) < majority <= len(known) else Verdict.LOST
+
+
+def _rank(version: Timestamp | None) -> Timestamp:
+    return version or ZERO
+
+
+def _within_reach(
+    agreeing: Sequence[Vote], held: int, open_: Sequence[Vote], majority: int, need: int
+) -> bool:
+    """Whether there could be a verdict if the ``open_`` ones said what we hope."""
+    primaries = sum(vote.is_primary for vote in open_)
+    return len(agreeing) + primaries >= majority and held + len(open_) >= need and bool(open_)
 
 
 def _says(sink: StagedSink, status: int) -> bool:
     """Whether a node refuses the object with this status."""
     return sink.refusal is not None and sink.refusal.status == status
+
+
+def _refusal_of(answer: Answer) -> Vote | None:
+    """What a final answer says that came instead of waiting for the confirmation."""
+    primary = answer.node is not None and answer.node.index is not None
+    if answer.status == 412:
+        return Vote(Say.REFUSED, primary, reservation.predecessor_of(answer.headers))
+    return None
 
 
 class Phases:
@@ -110,7 +147,11 @@ class Phases:
         try:
             sink.await_stored()
             self._reports.put((sink, False, None))
-            while sink.alive and (order := orders.get()) is not None:
+            while sink.alive:
+                order = orders.get()
+                if order is None:
+                    sink.give_back(self._documents.order(reservation.RELEASE))
+                    break
                 if order == reservation.COMMIT:
                     sink.finish(self._documents.confirmation)
                     answer = sink.answer() if sink.alive else None
@@ -186,14 +227,21 @@ class Phases:
 class Promises(Phases):
     """``Phases`` of an upload that must not replace what others wrote."""
 
-    def __init__(self, sinks: Sequence[StagedSink], documents: Documents, writer: Timestamp):
+    def __init__(
+        self,
+        sinks: Sequence[StagedSink],
+        documents: Documents,
+        writer: Timestamp,
+        early: Sequence[Answer] = (),
+    ):
         self._writer = writer
+        self._early = early
         #: When each node was asked last, monotonic: its promise is not older.
         self._asked_s = dict.fromkeys(sinks, time.monotonic())
         super().__init__(sinks, documents)
 
     def agree(self, majority: int, need: int) -> Verdict:
-        """Collect promises until the verdict is not to wait; it is COMMIT, REFUSED or LOST.
+        """Collect promises until there is a verdict: COMMIT, REFUSED, DISAGREE or LOST.
 
         Of two writers that ask the same nodes at once at most one is told to commit: both need a
         majority of promises at one time, and a promise is given back only when its object is stored.
@@ -201,7 +249,7 @@ class Promises(Phases):
         give_up = time.monotonic() + PATIENCE_S
         pause_s = PAUSE_S
         while True:
-            while (verdict := judge(self._votes(), majority, need)) is Verdict.WAIT:
+            while (verdict := judge(self.votes(), majority, need)) is Verdict.WAIT:
                 self._hear()
             if verdict is Verdict.COMMIT and self._are_stale():
                 verdict = Verdict.STEP_BACK
@@ -220,23 +268,20 @@ class Promises(Phases):
     def _held(self) -> list[StagedSink]:
         return [sink for sink in self._open if sink.alive and sink.held and sink not in self._waiting]
 
-    def _votes(self) -> Votes:
-        votes = Votes()
+    def votes(self) -> list[Vote]:
+        """What the nodes say now, those included that refused the body."""
+        found = [_refusal_of(answer) for answer in self._early]
         for sink in self._orders:
             primary = sink.node.index is not None
             if sink in self._waiting:
-                votes.waiting += 1
-                votes.waiting_primaries += primary
-            elif _says(sink, 412):
-                votes.refused += 1
-            elif _says(sink, 409) or (sink.alive and sink.held):
-                votes.held += 1
-                votes.held_primaries += primary
+                found.append(Vote(Say.WAITING, primary))
+            elif sink.refusal is not None:
+                found.append(_refusal_of(sink.refusal))
+            elif sink.alive and sink.held:
+                found.append(Vote(Say.HELD, primary, sink.predecessor))
             elif sink.alive:
-                votes.busy += 1
-                votes.busy_primaries += primary
-                votes.yielding += sink.holder <= self._writer
-        return votes
+                found.append(Vote(Say.OLDER if sink.holder <= self._writer else Say.YOUNGER, primary))
+        return [vote for vote in found if vote is not None]
 
     def _ask_again(self, pause_s: float, *, release: bool) -> None:
         """Let others have the promises that we hold, or keep them, and ask for the missing ones."""
@@ -266,31 +311,14 @@ class Promises(Phases):
         self.await_answers(need, grace_s)
 
 
-def confirm(
-    sinks: Sequence[StagedSink],
-    documents: Documents,
-    *,
-    writer: Timestamp,
-    majority: int,
-    need: int,
-    grace_s: float,
-) -> list[Answer]:
+def confirm(sinks: Sequence[StagedSink], documents: Documents, *, need: int, grace_s: float) -> list[Answer]:
     """Store an upload for good whose data is on its way to ``sinks``; what the nodes answer to it.
 
-    ``need`` nodes must have it before any is told to commit, and ``majority`` primaries must have promised
-    the object to ``writer``, the timestamp of this write, when ``documents`` ask for promises. Raises
-    ``HTTPError`` 412 when a node says that there is an object.
+    ``need`` nodes must have it before any is told to commit.
     """
-    alive = [sink for sink in sinks if sink.alive]
-    phases = Promises(alive, documents, writer) if documents.reserve else Phases(alive, documents)
+    phases = Phases([sink for sink in sinks if sink.alive], documents)
     try:
-        if isinstance(phases, Promises):
-            verdict = phases.agree(majority, need)
-            if verdict is Verdict.REFUSED:
-                raise HTTPError(412)
-            if verdict is Verdict.COMMIT:
-                phases.settle(need, grace_s)
-        elif phases.await_stored(need):
+        if phases.await_stored(need):
             phases.commit()
             phases.await_answers(need, grace_s)
     finally:

@@ -26,9 +26,9 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Controller
+from swift.proxy.obj.conditional import Decision, check_promising, is_conditional, refused_everywhere
 from swift.proxy.obj.documents import Documents, footers_of, wants_footers
 from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
-from swift.proxy.obj.phases import confirm
 from swift.proxy.obj.sinks import PIECE_BYTES, Pump, Sink, open_all, stream_headers
 from swift.proxy.obj.staged import StagedSink, open_sink, spread
 from swift.proxy.obj.target import ObjectTarget
@@ -64,7 +64,7 @@ class Uploader:
         try:
             documents = Documents() if wants_footers(request) else None
             small = length is not None and length <= self._context.settings.client_chunk_size
-            if "if-none-match" in request.headers:
+            if is_conditional(request.headers):
                 documents = Documents(commit=True, reserve=True)
                 outcome = self._put_promised(request, target, attempts, documents)
             elif small and documents is None:
@@ -168,32 +168,36 @@ class Uploader:
         sinks = [sink for sink in opened if isinstance(sink, StagedSink)]
         outcome.early = [answer for answer in opened if isinstance(answer, Answer)]
         try:
-            if refused_early(request, outcome.early) is None and len(sinks) >= outcome.need:
-                outcome.size = self._send_documents(request, sinks, outcome.need, documents)
-                outcome.answers = confirm(
-                    sinks,
-                    documents,
-                    writer=request.timestamp,
-                    majority=target.majority,
-                    need=outcome.need,
-                    grace_s=self._context.settings.post_quorum_timeout,
-                )
+            check_promising(request.headers, sinks)
+            refused_everywhere(outcome.early, target.majority)
+            if len(sinks) + sum(answer.status == 412 for answer in outcome.early) < target.majority:
+                return outcome
+            outcome.size = self._send_documents(request, sinks, documents)
+            decision = Decision(
+                self._backends,
+                target,
+                sinks,
+                documents,
+                writer=request.timestamp,
+                early=outcome.early,
+                grace_s=self._context.settings.post_quorum_timeout,
+            )
+            outcome.early = [answer for answer in outcome.early if answer.status != 412]
+            outcome.answers = decision.carry_out()
             return outcome
         finally:
             for sink in sinks:
                 sink.abandon()
 
-    def _send_documents(
-        self, request: Request, sinks: Sequence[StagedSink], need: int, documents: Documents
-    ) -> int:
+    def _send_documents(self, request: Request, sinks: Sequence[StagedSink], documents: Documents) -> int:
         """Move the body and its footers to all sinks; the body's size. Raises like ``Pump.move``."""
         size, size_max = 0, self._context.limits.max_file_size
-        spread(sinks, need, documents.opening)
+        spread(sinks, documents.opening)
         while piece := request.body.read(PIECE_BYTES):
             size += len(piece)
             if size > size_max:
                 raise HTTPError(413, "Your request is too large.", content_type=TEXT)
-            spread(sinks, need, piece)
+            spread(sinks, piece)
         documents.footers = footers_of(request)
         closing = documents.closing(documents.footers)
         for sink in sinks:

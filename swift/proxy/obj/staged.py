@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from swift.base.timestamp import ZERO
+from swift.base.timestamp import ZERO, Timestamp
 from swift.cluster.fanout import Answer
 from swift.cluster.transport import Exchange, TransportError
 from swift.http.headers import HeaderMap
@@ -33,6 +33,7 @@ class StagedSink:
         "promises",
         "held",
         "holder",
+        "predecessor",
         "refusal",
         "awaited",
         "_exchange",
@@ -53,6 +54,8 @@ class StagedSink:
         self.held = False
         #: The other writer that it promised it to, zero when nobody knows.
         self.holder = ZERO
+        #: The version that the node judged the condition by; None when it does not say.
+        self.predecessor: Timestamp | None = None
         #: The final answer that came instead of waiting for the confirmation.
         self.refusal: Answer | None = None
         #: A green thread reads the answer, and ends the exchange however that goes.
@@ -97,6 +100,7 @@ class StagedSink:
             said = self._exchange.continue_headers
             self.held = not self.promises or reservation.is_held(said)
             self.holder = reservation.holder_of(said)
+            self.predecessor = reservation.predecessor_of(said)
             return
         self.alive = False
         self._backends.judge(self.node, early.status)
@@ -105,6 +109,11 @@ class StagedSink:
         except TransportError:
             text = b""
         self.refusal = Answer(early.status, early.reason, early.headers, text, self.node, self.headers)
+
+    def give_back(self, release: bytes) -> None:
+        """Tell a node that promised the object that it is free; whether it hears it is its own affair."""
+        if self.alive and self.held and self.promises:
+            self.finish(release)
 
     def answer(self) -> Answer | None:
         """The node's final answer, None when it fails."""
@@ -157,11 +166,11 @@ def open_sink(
     return None
 
 
-def spread(sinks: Sequence[StagedSink], need: int, piece: bytes) -> None:
-    """Send the same bytes to all; raises ``HTTPError`` 503 when fewer than ``need`` are left."""
+def spread(sinks: Sequence[StagedSink], piece: bytes) -> None:
+    """Send the same bytes to all; raises ``HTTPError`` 503 when none is left."""
     for sink in sinks:
         sink.send(piece)
-    if sum(sink.alive for sink in sinks) < need:
+    if not any(sink.alive for sink in sinks):
         raise HTTPError(503)
 
 

@@ -9,6 +9,7 @@ nothing behind.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from swift.cluster.fanout import Answer
@@ -17,8 +18,9 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.proxy.controller import Controller
+from swift.proxy.obj.conditional import Decision, check_promising, is_conditional, refused_everywhere
 from swift.proxy.obj.documents import Documents
-from swift.proxy.obj.ec.scheme import Scheme, Schemes
+from swift.proxy.obj.ec.scheme import ETAG, ETAG_IS_AT, Scheme, Schemes
 from swift.proxy.obj.ec.upload import ArchiveUpload
 from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
 from swift.proxy.obj.phases import confirm
@@ -56,11 +58,14 @@ class ArchiveUploader:
     def _put(
         self, request: Request, target: ObjectTarget, attempts: list[HeaderMap], scheme: Scheme
     ) -> Response:
-        documents = Documents(commit=True, reserve="if-none-match" in request.headers)
+        documents = Documents(commit=True, reserve=is_conditional(request.headers))
         length = request.body.length
         framing = documents.headers(None if length is None else scheme.archive_length(length))
         for headers in attempts:
             headers.pop("etag", None)
+            if documents.reserve:
+                also = headers.get(ETAG_IS_AT)
+                headers[ETAG_IS_AT] = f"{also},{ETAG.title()}" if also else ETAG.title()
             headers.update(framing)
         nodes = self._context.planner(target.policy.index).for_put(target.view, target.part)
         opener = partial(open_sink, self._backends, nodes, target, documents)
@@ -69,25 +74,38 @@ class ArchiveUploader:
         early = [answer for answer in opened if isinstance(answer, Answer)]
         upload = ArchiveUpload(request, scheme, documents, sinks, target.quorum, self._schemes.threads)
         try:
-            refused = refused_early(request, early)
-            if refused is not None:
-                return refused
+            if documents.reserve:
+                check_promising(request.headers, sinks)
+                refused_everywhere(early, 1)
+            else:
+                refused = refused_early(request, early)
+                if refused is not None:
+                    return refused
             upload.check()
             assign_indexes(sinks, scheme.ec.fragments, scheme.ec.duplication)
             settings = self._context.settings
             upload.send(settings.client_chunk_size, self._context.limits.max_file_size)
-            answers = confirm(
-                sinks,
-                documents,
-                writer=request.timestamp,
-                majority=target.majority,
-                need=target.quorum,
-                grace_s=settings.post_quorum_timeout,
-            )
+            answers = self._confirm(request, target, documents, sinks, early)
         finally:
             for sink in sinks:
                 sink.abandon()
         return self._conclude(request, target, attempts, answers, upload)
+
+    def _confirm(
+        self,
+        request: Request,
+        target: ObjectTarget,
+        documents: Documents,
+        sinks: Sequence[StagedSink],
+        early: Sequence[Answer],
+    ) -> list[Answer]:
+        grace_s = self._context.settings.post_quorum_timeout
+        if not documents.reserve:
+            return confirm(sinks, documents, need=target.quorum, grace_s=grace_s)
+        decision = Decision(
+            self._backends, target, sinks, documents, writer=request.timestamp, early=early, grace_s=grace_s
+        )
+        return decision.carry_out()
 
     def _conclude(
         self,

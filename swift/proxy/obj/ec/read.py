@@ -23,7 +23,7 @@ from swift.proxy.backend import Backends
 from swift.proxy.controller import Controller
 from swift.proxy.obj.checks import without_swift_bytes
 from swift.proxy.obj.ec.body import Finder, PartsBody, SpanBody, SpanReader
-from swift.proxy.obj.ec.scheme import ETAG, LENGTH, Scheme, Schemes, object_headers
+from swift.proxy.obj.ec.scheme import ETAG, ETAG_IS_AT, LENGTH, Scheme, Schemes, object_headers
 from swift.proxy.obj.ec.search import Archives, FragmentSearch, close
 from swift.proxy.obj.ec.source import IGNORE_RANGE, ArchiveRequest, ArchiveSource
 from swift.proxy.obj.target import ObjectTarget
@@ -33,7 +33,6 @@ from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 from swift.wire.byteranges import Multipart
 
-_ETAG_IS_AT = "x-backend-etag-is-at"
 #: Conditions that only the object's own headers decide: nodes may differ in when metadata was posted.
 _OUR_CONDITIONS = ("if-modified-since", "if-unmodified-since", "range")
 
@@ -48,8 +47,8 @@ class ArchiveReader:
 
     def read(self, request: Request, target: ObjectTarget, headers: HeaderMap) -> Response:
         """The client's response; ``headers`` are those for the backends."""
-        also = headers.get(_ETAG_IS_AT)
-        headers[_ETAG_IS_AT] = f"{also},{ETAG.title()}" if also else ETAG.title()
+        also = headers.get(ETAG_IS_AT)
+        headers[ETAG_IS_AT] = f"{also},{ETAG.title()}" if also else ETAG.title()
         planner = self._context.planner(target.policy.index)
         if request.method == "HEAD":
             nodes = planner.for_read(target.view, target.part, "object")
@@ -203,7 +202,7 @@ class _Get:
         return response
 
     def _condition_etag(self, facts: HeaderMap) -> str | None:
-        for name in self._asked.headers[_ETAG_IS_AT].lower().split(","):
+        for name in self._asked.headers[ETAG_IS_AT].lower().split(","):
             value = facts.get(name.strip())
             if value is not None:
                 return unquote_etag(value)

@@ -17,6 +17,8 @@ PREFIX = "x-object-sysmeta-ec-"
 ETAG = PREFIX + "etag"
 LENGTH = PREFIX + "content-length"
 SEGMENT_SIZE = PREFIX + "segment-size"
+#: Where nodes find the ETag that clients know.
+ETAG_IS_AT = "x-backend-etag-is-at"
 
 #: Segments from this size on are hashed in a thread; handing smaller ones over costs more than it frees.
 THREAD_BYTES = 128 << 10

@@ -1,0 +1,96 @@
+"""Conditional writes of one object look as if they happened one after the other, whatever nodes do meanwhile.
+
+``SWIFT_SEEDS=10000`` looks at as many histories.
+"""
+
+import itertools
+import os
+import random
+
+import pytest
+
+from swift import green
+from test.support.linearizable import Op, explains
+from test.support.sim import NODES, node_port
+
+SEEDS = int(os.environ.get("SWIFT_SEEDS", "12"))
+WRITERS, EACH = 4, 4
+
+
+def test_the_checker_knows_what_can_be_explained():
+    create = Op(None, "a", 0, 1, True)
+    assert explains([create, Op(None, "b", 0, 1, False)])
+    assert not explains([create, Op(None, "b", 0, 1, True)])
+    assert not explains([create, Op(None, "b", 2, 3, True)])
+    assert not explains([Op(None, "b", 2, 3, False)])
+    assert explains([create, Op("a", "b", 2, 3, True), Op("a", "c", 2, 3, False)])
+    assert not explains([create, Op("a", "b", 2, 3, True), Op("a", "c", 4, 5, True)])
+    # What nobody knows may have happened, late or never.
+    lost = Op("a", "b", 2, 3, None)
+    assert explains([create, lost, Op("a", "c", 4, 5, True)])
+    assert explains([create, lost, Op("b", "c", 4, 5, True)])
+    assert explains([create, lost, Op("a", "c", 4, 5, False)])
+    assert not explains([create, lost, Op("a", "c", 4, 5, False), Op("a", "d", 6, 7, True)])
+
+
+class Writers:
+    """Clients that create and replace one object, on versions that they know of, and nodes that fail."""
+
+    def __init__(self, sim, path, seed):
+        self.sim = sim
+        self.path = path
+        self.chance = random.Random(seed)
+        self.ticks = itertools.count()
+        self.values = itertools.count()
+        #: Value → ETag of what may have been stored.
+        self.known = {None: None}
+        self.history = []
+        self.busy = WRITERS
+
+    def write(self):
+        try:
+            for _ in range(EACH):
+                self.once()
+        finally:
+            self.busy -= 1
+
+    def once(self):
+        expected = self.chance.choice(list(self.known)[-3:])
+        new = f"v{next(self.values)}"
+        headers = {"if-none-match": "*"} if expected is None else {"if-match": self.known[expected]}
+        called = next(self.ticks)
+        answer = self.sim("PUT", self.path, headers, new.encode())
+        ok = {201: True, 412: False}.get(answer.status)
+        assert answer.status in (201, 412, 503), answer
+        if ok is not False:
+            self.known[new] = md5_of(new)
+        self.history.append(Op(expected, new, called, next(self.ticks), ok))
+
+    def disturb(self):
+        faults, chance = self.sim.faults, self.chance
+        while self.busy:
+            node = node_port("object", chance.randrange(1, NODES + 1))
+            if chance.random() < 0.5:
+                faults.dies_after_answers[node] = chance.randrange(0, 5)
+            else:
+                faults.refuses.add(node)
+            green.sleep(chance.choice((0.002, 0.01, 0.03)))
+            faults.dies_after_answers.clear()
+            faults.refuses.clear()
+            self.sim.forgive()
+            green.sleep(chance.choice((0.0, 0.005)))
+
+
+def md5_of(text):
+    from hashlib import md5
+
+    return md5(text.encode()).hexdigest()
+
+
+@pytest.mark.timeout(max(300, SEEDS))
+def test_conditional_writes_are_linearizable(sim):
+    for seed in range(SEEDS):
+        sim.faults.jitter = random.Random(seed)
+        writers = Writers(sim, f"/a/c/o{seed}", seed)
+        green.gather([writers.write] * WRITERS + [writers.disturb])
+        assert explains(writers.history), (seed, writers.history)
