@@ -52,6 +52,8 @@ class PutPlan:
     if_match: EtagList | None
     #: X-Backend-Etag-Is-At, see ``obj.conditions``.
     etag_is_at: str
+    #: The sender asks for promises, and wants to know by which version conditions are judged.
+    is_promised: bool
     delete_at: int | None
     is_replication: bool
     next_part_power: int | None
@@ -124,6 +126,7 @@ def parse_put(request: Request, key: ObjectKey, limits: Limits, stored: frozense
         if_none_match=EtagList.parse(headers["if-none-match"]) if "if-none-match" in headers else None,
         if_match=_if_match(headers),
         etag_is_at=headers.get("x-backend-etag-is-at", ""),
+        is_promised=reservation.is_offered(headers),
         delete_at=delete_at,
         is_replication=is_replication,
         next_part_power=next_part_power_of(request),
@@ -209,10 +212,9 @@ def with_delete_at(copied: Metadata, delete_at: int | None) -> Metadata:
 def refusal(state: ObjectState, plan: PutPlan) -> HTTPError | None:
     """Why the object as it is now must not be replaced: 412 or 409; None when it may."""
     newest = state.write_timestamp
-    if plan.if_none_match is not None and state.exists and plan.if_none_match.matches(state.etag):
-        return HTTPError(412, headers={reservation.PREDECESSOR: newest.internal})
-    if plan.if_match is not None and not _matches(plan, state):
-        return HTTPError(412, headers={reservation.PREDECESSOR: newest.internal})
+    exists = plan.if_none_match is not None and state.exists and plan.if_none_match.matches(state.etag)
+    if exists or (plan.if_match is not None and not _matches(plan, state)):
+        return HTTPError(412, headers={reservation.PREDECESSOR: newest.internal} if plan.is_promised else {})
     if newest and newest >= plan.timestamp:
         return HTTPError(409, headers={"x-backend-timestamp": newest.internal})
     return None

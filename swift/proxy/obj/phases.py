@@ -18,7 +18,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from swift import green
-from swift.base.timestamp import ZERO, Timestamp
+from swift.base.timestamp import Timestamp
 from swift.cluster.fanout import Answer
 from swift.proxy.obj.documents import Documents
 from swift.proxy.obj.staged import StagedSink
@@ -83,7 +83,10 @@ def judge(votes: Sequence[Vote], majority: int, need: int) -> Verdict:
     judged = [v for v in votes if v.says in (Say.HELD, Say.REFUSED)]
     known = [v for v in judged if v.is_primary]
     # What a handoff lacks proves nothing; what it has, it got because primaries were away.
-    newest = max((v.predecessor for v in judged if v.predecessor or v.is_primary), default=None, key=_rank)
+    versions = [
+        v.predecessor for v in judged if v.predecessor is not None and (v.predecessor or v.is_primary)
+    ]
+    newest = max(versions, default=None)
     agreeing = [v for v in known if v.predecessor in (newest, None)]
     refused = sum(v.says is Say.REFUSED for v in agreeing)
     held = sum(v.says is Say.HELD for v in votes)
@@ -97,10 +100,6 @@ def judge(votes: Sequence[Vote], majority: int, need: int) -> Verdict:
         yields = any(v.says is Say.OLDER for v in busy)
         return Verdict.STEP_BACK if yields else Verdict.INSIST
     return Verdict.DISAGREE if len(agreeing) < majority <= len(known) else Verdict.LOST
-
-
-def _rank(version: Timestamp | None) -> Timestamp:
-    return version or ZERO
 
 
 def _within_reach(
