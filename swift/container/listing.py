@@ -25,27 +25,29 @@ _SECONDS = tuple(f"{second:02d}." for second in range(60))
 
 @lru_cache(maxsize=1024)
 def shown_type(content_type: str) -> tuple[str, int | None]:
-    """What listings show of a content type: no spaces around ``;``, and ``swift_bytes`` as the size."""
+    """What listings show of a content type: parameters as ``;name=value``, and ``swift_bytes`` as the size."""
     if ";" not in content_type:
         return content_type, None
     plain, size = split_swift_bytes(content_type)
-    shown = ";".join(_parts(plain))
+    kind, *parameters = _parts(plain)
+    pairs = (parameter.partition("=") for parameter in parameters if parameter.strip())
+    shown = kind + "".join(f";{name.strip()}={value.strip()}" for name, _equals, value in pairs)
     return shown, int(size) if size is not None and size.isascii() and size.isdigit() else None
 
 
 def _parts(content_type: str) -> Iterable[str]:
-    """The pieces between semicolons that are not inside quotes, trimmed."""
+    """The pieces between semicolons that are not inside quotes."""
     piece, inside, escaped = "", False, False
     for char in content_type:
         if char == ";" and not inside:
-            yield piece.strip()
+            yield piece
             piece = ""
             continue
         if char == '"' and not escaped:
             inside = not inside
         escaped = char == "\\" and not escaped
         piece += char
-    yield piece.strip()
+    yield piece
 
 
 @lru_cache(maxsize=1024)

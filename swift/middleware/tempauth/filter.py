@@ -185,7 +185,7 @@ class Tempauth(Filter):
         self, request: Request, groups: list[str], account: str, prefix: str, container: str | None
     ) -> bool:
         name = account[len(prefix) :]
-        if RESELLER_ADMIN in groups and not name.startswith("."):
+        if RESELLER_ADMIN in groups and name and not name.startswith("."):
             return True
         if account not in groups or (container is None and request.method in ("PUT", "DELETE")):
             return False

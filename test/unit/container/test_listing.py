@@ -45,6 +45,10 @@ def test_the_newest_time_is_shown():
         ('t/p; charset="a; b"; foo=bar;swift_bytes=99', 't/p;charset="a; b";foo=bar', 99),
         ('t/p; x="a\\"; b" ; y=1', 't/p;x="a\\"; b";y=1', None),
         ("a/b;swift_bytes=x", "a/b", None),
+        ("text/plain ; charset = utf-8", "text/plain ;charset=utf-8", None),
+        ("text/html;charset", "text/html;charset=", None),
+        ("a/b;", "a/b", None),
+        (";", "", None),
     ],
 )
 def test_what_is_shown_of_a_content_type(stored, shown, size):
