@@ -76,8 +76,8 @@ class Dlo(Filter):
         if manifest is None or response.status not in _FOUND:
             return response
         drained(response)
-        if response.status == 412 or response.headers.get("content-type", "").startswith(_PARTS):
-            # Conditions and ranges are for the whole: the manifest's own 412 or parts hide what it is.
+        if response.status in (412, 416) or response.headers.get("content-type", "").startswith(_PARTS):
+            # Conditions and ranges are for the whole: the manifest's own 412, 416 or parts hide what it is.
             again = make_subrequest(request, "HEAD", request.raw_path, source="DLO")
             _pass_token(request, again)
             plain = drained(self.forward(again))

@@ -1,31 +1,50 @@
-"""Record the peer's answers to the API cases: python -m test.support.record_answers PEER_BIN OUT.json
+"""Record the peer's answers to the API cases: python -m test.support.record_answers [OUT.json]
 
-Black box only: the peer's servers are started with this project's all-in-one configuration.
+``SWIFT_PEER_BIN`` names the directory of the peer's commands. Black box: the peer's servers are started
+with this project's all-in-one configuration. Needs root and unshare(1): the peer looks for policies in
+/etc/swift only.
 """
 
 import json
 import sys
 import tempfile
+from functools import cache, partial
 from pathlib import Path
 
-from swift.bench.contestants import make_contestants
-from test.functional.api_cases import send_all
-from test.functional.api_cases_front import send_front
+from swift.bench.contestants import Contestant
+from swift.cli.aio.plan import PORTS_PER_NODE, new_plan
+from test.functional.every_api_case import send_everything
 from test.support.answers import Asker
 from test.support.cluster import login
+from test.support.peer import peer_command
+from test.support.ports import free_ports, free_range
+
+KEPT = Path(__file__).parents[1] / "golden" / "data" / "api-answers.json"
 
 
-def main(peer_bin, out):
+def _program(kind, conf, *, swift_dir):
+    # The limits are the peer's defaults, not those that fit into this machine's filesystem.
+    settings = swift_dir / "swift.conf"
+    settings.write_text(settings.read_text().partition("[swift-constraints]")[0])
+    return peer_command(f"swift-{kind}-server", conf, "-v", swift_dir=swift_dir)
+
+
+def main(out=KEPT):
     with tempfile.TemporaryDirectory() as root:
-        _ours, theirs = make_contestants(Path(root), Path(peer_bin))
+        proxy_port, cache_port = free_ports(2)
+        base_port = free_range(PORTS_PER_NODE * 5)
+        ports = {"proxy_port": proxy_port, "cache_port": cache_port, "base_port": base_port}
+        plan = new_plan(Path(root) / "data", ec="2+1", **ports)
+        program = partial(_program, swift_dir=plan.root / "etc")
+        peer = Contestant("peer", plan, program)
         try:
-            theirs.start()
-            asker = Asker(theirs.host, lambda user: login(theirs.host, user))
-            send_all(asker)
-            send_front(asker)
+            peer.start()
+            asker = Asker(peer.host, cache(partial(login, peer.host)))
+            send_everything(asker)
         finally:
-            theirs.stop()
-    Path(out).write_text(json.dumps(asker.answers, indent=0, ensure_ascii=True) + "\n")
+            peer.stop()
+    lines = ",\n".join(json.dumps(answer, ensure_ascii=True) for answer in asker.answers)
+    Path(out).write_text(f"[\n{lines}\n]\n")
     print(f"{len(asker.answers)} answers")
 
 
