@@ -12,8 +12,8 @@ from test.support.cluster import LiveCluster
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "data" / "api-answers.json").read_text())
 
-#: Beginnings of requests whose answers differ on purpose: our status and the reason. The guide for taking over
-#: a cluster tells them too.
+#: Beginnings of requests whose answers differ on purpose: our status and the reason. The guide for taking
+#: over a cluster tells them too.
 DIFFERENT = {
     "GET /info ": (200, "the version is ours, and only our features are listed"),
     "HEAD /info ": (200, "as GET"),

@@ -7,8 +7,6 @@ import subprocess
 
 import pytest
 
-pytest.importorskip("pyeclib", reason="PyECLib is not installed")
-
 
 def random_bytes(size):
     """The same for a size, whichever tests run."""

@@ -9,8 +9,6 @@ import pytest
 
 from test.support.cluster import LiveCluster
 
-pytest.importorskip("pyeclib", reason="PyECLib is not installed")
-
 BODY = random.Random(1).randbytes(3_000_000)
 
 

@@ -20,7 +20,6 @@ pytestmark = [
     needs_peer,
     pytest.mark.skipif(not can_hide_etc(), reason="needs root and unshare(1) for an /etc of its own"),
 ]
-pytest.importorskip("pyeclib", reason="PyECLib is not installed")
 
 SIZES = [0, 1, 70_000, 1_048_576, 2_500_000]
 

@@ -17,7 +17,6 @@ SIZES = (1, 4096, 65_537, 150_000)
 
 @pytest.fixture(scope="module")
 def restless(tmp_path_factory):
-    pytest.importorskip("pyeclib", reason="PyECLib is not installed")
     live = LiveCluster(tmp_path_factory.mktemp("restless") / "data", ec="2+1")
     live.start()
     yield live

@@ -12,8 +12,6 @@ SMALL, LARGE = b"small", b"large" * 40_000
 @pytest.fixture(params=["replicated", "coded"])
 def sim(request, make_sim):
     """A cluster with container c of either kind of policy."""
-    if request.param == "coded":
-        pytest.importorskip("pyeclib", reason="PyECLib is not installed")
     cluster = make_sim(log_handoffs=False)
     policy = {"x-storage-policy": "ec32"} if request.param == "coded" else {}
     assert cluster("PUT", "/a/c", policy).status == 201

@@ -49,7 +49,6 @@ def test_a_put_with_too_much_metadata_is_400_and_leaves_nothing(sim, body):
 @pytest.mark.parametrize("policy", ["ec32", "twice"])
 @pytest.mark.parametrize("body", BODIES, ids=["small", "large"])
 def test_an_erasure_coded_put_with_too_much_metadata_is_400_and_leaves_nothing(sim, body, policy):
-    pytest.importorskip("pyeclib", reason="PyECLib is not installed")
     cramp(sim, *range(1, 7))
     assert sim("PUT", "/a/coded", {"x-storage-policy": policy}).status == 201
     answer = sim("PUT", "/a/coded/o", {"content-type": "text/plain", **MUCH}, body)

@@ -11,8 +11,6 @@ from swift import green
 from swift.http.body import BodyError, ClientDisconnected
 from test.support.sim import POLICIES, SimCluster, node_port
 
-pytest.importorskip("pyeclib", reason="PyECLib is not installed")
-
 EC = 1
 K, M = POLICIES[EC].ec.data, POLICIES[EC].ec.parity
 SIZES = [0, 1, 999, 1000, 1001, 5500]

@@ -6,8 +6,6 @@ import pytest
 
 from test.support.sim import node_port
 
-pytest.importorskip("pyeclib", reason="PyECLib is not installed")
-
 EC = 1
 OLD = random.Random(1).randbytes(4321)
 NEW = random.Random(2).randbytes(5678)

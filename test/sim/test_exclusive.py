@@ -19,8 +19,6 @@ KINDS = ("gold", "ec32")
 
 @pytest.fixture(params=KINDS)
 def sim(request, make_sim):
-    if request.param == "ec32":
-        pytest.importorskip("pyeclib", reason="PyECLib is not installed")
     cluster = make_sim()
     assert cluster("PUT", "/a/c", {"x-storage-policy": request.param}).status == 201
     cluster.policy = next(policy.index for policy in POLICIES if policy.name == request.param)

@@ -10,8 +10,6 @@ ALL = range(1, 7)
 @pytest.fixture(params=["replicated", "coded"])
 def sim(request, make_sim):
     """A cluster with an object of either kind of policy."""
-    if request.param == "coded":
-        pytest.importorskip("pyeclib", reason="PyECLib is not installed")
     cluster = make_sim(log_handoffs=False)
     policy = {"x-storage-policy": "ec32"} if request.param == "coded" else {}
     assert cluster("PUT", "/a/c", policy).status == 201

@@ -13,8 +13,6 @@ from swift.ec.archive import ArchiveEncoder, Segmenter, archive_length, geometry
 from swift.ec.codec import Codec
 from swift.ec.fragment import check_fragment
 
-pytest.importorskip("pyeclib", reason="PyECLib is not installed")
-
 DATA = Path(__file__).parent.parent / "data" / "objects"
 TREE = json.loads((DATA / "tree-ec42.json").read_text())
 CODEC = Codec(TREE["ec_type"], TREE["k"], TREE["m"])

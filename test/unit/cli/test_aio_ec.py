@@ -9,8 +9,6 @@ from swift.config.cluster import read_cluster_config
 from swift.policy.policies import Policies
 from swift.ring.ring import Ring
 
-pytest.importorskip("pyeclib", reason="PyECLib is not installed")
-
 
 @pytest.mark.parametrize(
     ("nodes", "code"), [(1, ""), (3, ""), (4, "2+1"), (6, "2+1"), (7, "4+2"), (12, "4+2")]

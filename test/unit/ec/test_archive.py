@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from swift.ec.archive import ArchiveEncoder, Segmenter, archive_length, geometry_of
 from swift.ec.codec import Codec
 
-pytest.importorskip("pyeclib", reason="PyECLib is not installed")
-
 CODEC = Codec("liberasurecode_rs_vand", 2, 1)
 
 

@@ -16,8 +16,6 @@ from swift.ec.codec import (
 )
 from swift.ec.fragment import HEADER_BYTES, BadFragment, FragmentHeader, check_fragment
 
-pytest.importorskip("pyeclib", reason="PyECLib is not installed")
-
 
 def _usable():
     for name in available_types():

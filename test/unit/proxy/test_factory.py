@@ -36,7 +36,6 @@ def test_a_missing_library_is_one_line_at_the_start(conf, monkeypatch, capfd):
 
 
 def test_with_the_library_nothing_is_said(conf, capfd):
-    pytest.importorskip("pyeclib", reason="PyECLib is not installed")
     app_factory(conf)
     assert "out of order" not in capfd.readouterr().err
 
