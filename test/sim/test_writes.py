@@ -116,6 +116,39 @@ def test_a_client_that_vanishes_leaves_no_object_and_no_row(sim, length):
     assert sim("GET", "/a/c?format=json").body == b"[]"
 
 
+class Dribbling:
+    """A body that comes in pieces of so many bytes."""
+
+    trailers = {}
+
+    def __init__(self, data, piece):
+        self.length = len(data)
+        self._data = data
+        self._piece = piece
+
+    def read(self, size=-1):
+        size = min(self._piece, size if size >= 0 else self._piece)
+        data, self._data = self._data[:size], self._data[size:]
+        return data
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+@pytest.mark.parametrize("size", [1, 30, 3000])
+def test_a_body_that_comes_in_pieces_is_stored_whole(sim, size, piece):
+    body = bytes(n % 251 for n in range(size))
+    assert sim("PUT", "/a/c/o", {"content-length": str(size)}, Dribbling(body, piece)).status == 201
+    assert sim("GET", "/a/c/o").body == body
+
+
+@pytest.mark.parametrize("status", [404, 412, 500, 503])
+def test_early_answers_are_not_left_open(sim, status):
+    nodes = object_nodes(sim)
+    with sim.answering("object", status, nodes[0]):
+        put(sim, LARGE)
+    assert sim.transport.downloads
+    assert [d for d in sim.transport.downloads if d.length and not d.closed] == []
+
+
 @pytest.mark.parametrize("size", [0, 5, 200_000])
 def test_a_chunked_upload_of_any_size_is_stored(sim, size):
     class Chunked(Broken):

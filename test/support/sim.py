@@ -294,6 +294,8 @@ class _Exchange:
 
     def abort(self):
         self._upload.put(ClientDisconnected("aborted"))
+        if self._final is not None:
+            self._final.body.close()
 
 
 class MemoryTransport:

@@ -6,6 +6,8 @@ import pytest
 
 from swift import green
 from swift.cluster.memcache import MemcacheError, MemcacheRing, MemcacheSettings
+from swift.telemetry.log import silent_log
+from swift.telemetry.telemetry import Telemetry
 from swift.wire.memcache import wire_key
 
 
@@ -110,3 +112,25 @@ def test_a_server_that_is_left_alone_is_asked_once_a_second(server):
         ring.get("k")
         green.sleep(0.005)
     assert server.asked == 2
+
+
+class Timings:
+    """A statsd that keeps what it is told."""
+
+    def __init__(self):
+        self.told = {}
+
+    def timing(self, name, seconds):
+        self.told[name] = seconds
+
+
+def test_how_long_answers_and_errors_take_is_told(server):
+    telemetry = Telemetry(silent_log())
+    telemetry.statsd = Timings()
+    settings = MemcacheSettings(memcache_servers=(f"127.0.0.1:{server.port}",))
+    ring = MemcacheRing(settings, telemetry)
+    for answer, name in ((value_answer("k", b"5"), "get.timing"), (b"ERROR\r\n", "get.errors.timing")):
+        server.answer = answer
+        started = time.monotonic()
+        ring.get("k")
+        assert 0 < telemetry.statsd.told[f"memcached.{name}"] <= time.monotonic() - started

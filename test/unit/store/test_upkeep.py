@@ -41,6 +41,29 @@ def test_partial_files_of_rsync_go_when_they_are_old(bench, directory):
     assert young.exists()
 
 
+def test_a_partial_file_that_vanishes_keeps_no_other(bench, directory):
+    class Racing(Disk):
+        """The first partial file that is looked at is finished at that moment."""
+
+        raced = ""
+
+        def stat(self, path, **where):
+            if not self.raced and ".data." in str(path):
+                self.raced = str(path)
+                os.unlink(path)
+            return super().stat(path, **where)
+
+    put(bench.store, KEY, ts(10))
+    partial = [directory / f".{n}.data.abcDEF" for n in (10, 11, 12)]
+    for path in partial:
+        path.write_bytes(b"partial")
+        os.utime(path, (NOW_S - 2000, NOW_S - 2000))
+    bench.store.disk = disk = Racing()
+    audit(bench)
+    assert disk.raced
+    assert not [path for path in partial if path.exists()]
+
+
 def test_metadata_without_a_checksum_gets_one(bench, directory):
     put(bench.store, KEY, ts(10))
     post(bench.store, KEY, ts(11))
