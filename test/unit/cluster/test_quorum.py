@@ -113,3 +113,11 @@ def test_enough_rows_are_sent_whichever_majority_of_the_objects_answers(containe
     sent = container_update_count(containers, majority(containers), objects, need)
     assert sent - (objects - need) >= majority(containers)
     assert sent >= containers
+
+
+@pytest.mark.parametrize("status", [200, 299, 300, 399, 400, 499])
+@pytest.mark.parametrize("other", [200, 299, 300, 399, 400, 499])
+def test_hundreds_end_where_the_next_begin(status, other):
+    same = status // 100 == other // 100
+    best = best_status([status, other, 500], 2)
+    assert best is None if not same else (status, other)[best] == max(status, other)
