@@ -730,3 +730,30 @@ def test_without_the_library_only_this_policy_is_out_of_order(sim, monkeypatch):
     assert sim("GET", "/a/c/o").status == 503
     assert sim("PUT", "/a/plain/o", {}, b"x").status == 201
     assert sim("GET", "/a/plain/o").body == b"x"
+
+
+# --- limits -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("excess", "status"), [(-1, 201), (0, 201), (1, 413)])
+def test_a_chunked_upload_may_be_as_large_as_allowed_and_no_larger(make_sim, excess, status):
+    size_max = 2500
+    sim = make_sim(size_max=size_max)
+    sim("PUT", "/a/c", {"x-storage-policy": "ec32"})
+    body = bytes(n % 251 for n in range(size_max + excess))
+    answer = sim("PUT", "/a/c/o", {"transfer-encoding": "chunked"}, Upload(body))
+    assert answer.status == status
+    found = sim("GET", "/a/c/o")
+    assert (found.status, found.body) == (200, body) if status == 201 else found.status == 404
+
+
+@pytest.mark.parametrize("policy", ["gold", "ec32"])
+@pytest.mark.parametrize(("count", "status"), [(0, 404), (2, 503)])
+def test_so_many_primaries_that_never_heard_of_it_prove_nothing_after_a_rebalance(
+    make_sim, policy, count, status
+):
+    sim = make_sim(rebalance_missing_suppression_count=count)
+    sim("PUT", "/a/c", {"x-storage-policy": policy})
+    primaries = sim.primaries("object", "a", "c", "o", policy=EC if policy == "ec32" else 0)
+    with sim.answering("object", 503, *primaries[: len(primaries) // 2]):
+        assert sim("GET", "/a/c/o").status == status

@@ -263,7 +263,7 @@ def test_concurrent_gets_ask_the_next_replica_while_a_slow_one_is_awaited(make_s
     for _ in range(3):
         assert sim("GET", "/a/c/o").body == BODY
     release.set()
-    green.sleep(0.05)
+    sim.transport.settle()
 
 
 def test_a_slow_node_delays_an_upload_only_by_the_grace(make_sim):
@@ -273,7 +273,7 @@ def test_a_slow_node_delays_an_upload_only_by_the_grace(make_sim):
     sim.faults.waits_for[node_port("object", primaries(sim)[0])] = release
     assert put(sim, b"small").status == 201
     release.set()
-    green.sleep(0.05)
+    sim.transport.settle()
 
 
 def test_listings_come_from_any_replica_that_is_up(sim):

@@ -208,7 +208,7 @@ class _Exchange:
         self._sent = 0
         self._finished = 0
         self.continue_headers = {}
-        self._done = green.Event()
+        self.done = green.Event()
         self._response = None
         self._request = request
         self._app = app
@@ -218,10 +218,11 @@ class _Exchange:
         faults = self._transport.faults
         faults.travel()
         if self._port in faults.waits_for:
+            self._transport.delayed.append(self.done)
             faults.waits_for[self._port].wait(10)
         if self._port not in faults.answers:
             self._response = self._app.handle(self._request)
-        self._done.set()
+        self.done.set()
         self._upload.signals.put(None)
 
     def send(self, data):
@@ -270,7 +271,7 @@ class _Exchange:
         if self._final is None:
             if self._upload.length is not None:
                 self._upload.put(None)
-            if not self._done.wait(10):
+            if not self.done.wait(10):
                 raise TransportError("no answer")
             self._final = self._make_reply()
         return self._final
@@ -307,6 +308,8 @@ class MemoryTransport:
         self.requests = []
         #: Every answer's body, to see that none is left open.
         self.downloads = []
+        #: The ends of requests that were made to wait.
+        self.delayed = []
 
     def open(self, ip, port, method, path, headers, body=b"", *, connect_timeout_s, timeout_s):
         if port in self.faults.refuses:
@@ -324,6 +327,11 @@ class MemoryTransport:
         request = Request(method, raw_path, heard, upload, query=query)
         request.expects_continue = "expect" in headers
         return _Exchange(self, port, app, request, upload)
+
+    def settle(self):
+        """Wait for the ends of requests that were made to wait."""
+        while self.delayed:
+            assert self.delayed.pop().wait(10)
 
     def request(self, ip, port, method, path, headers, body=b"", **timeouts):
         sent = {**headers, "content-length": str(len(body))}
@@ -372,7 +380,7 @@ class MemoryCache:
 class SimCluster:
     """The proxy app over real account, container and object servers."""
 
-    def __init__(self, root, rings, **options):
+    def __init__(self, root, rings, *, size_max=Limits().max_file_size, **options):
         self.transport = MemoryTransport()
         self.faults = self.transport.faults
         self.hasher = PathHasher(b"", b"sim")
@@ -387,7 +395,7 @@ class SimCluster:
             rings=Rings(str(rings), self.policies),
             transport=self.transport,
             policies=self.policies,
-            limits=Limits(),
+            limits=Limits(max_file_size=size_max),
             hasher=self.hasher,
             telemetry=Telemetry(silent_log()),
         )

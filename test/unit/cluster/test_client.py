@@ -26,6 +26,8 @@ class Server:
         self.answer = answer
         self.connections = 0
         self.heads = []
+        #: A connection was closed by this side.
+        self.closed = green.Event()
         self.listener = green.listen("127.0.0.1", 0, 16)
         self.port = self.listener.getsockname()[1]
         self.task = green.spawn(self._accept)
@@ -54,6 +56,7 @@ class Server:
             return
         finally:
             wire.close()
+            self.closed.set()
 
     def close(self):
         self.task.kill()
@@ -114,7 +117,7 @@ def test_a_connection_that_the_server_closed_is_replaced_silently(transport, mak
 
     server = make_server(answer)
     ask(transport, server)
-    green.sleep(0.05)
+    assert server.closed.wait(5)
     assert ask(transport, server, "PUT", b"body").body == b"ok"
     assert server.connections == 2
 
@@ -133,7 +136,7 @@ def test_an_upload_that_expects_100_continue_survives_a_stale_connection_too(tra
 
     server = make_server(answer)
     ask(transport, server)
-    green.sleep(0.05)
+    assert server.closed.wait(5)
     exchange = begin(transport, server, {"expect": "100-continue", "content-length": "3"})
     assert exchange.wait_continue() is None
     assert exchange.continue_headers["x-b"] == "c"
@@ -331,15 +334,17 @@ def test_an_exchange_that_was_aborted_while_another_waits_for_it_ends_quietly(tr
     server = make_server(lambda wire, head, number: green.sleep(1))
     exchange = begin(transport, server, {"content-length": "0"}, timeout_s=0.3)
     errors = []
+    waiting = green.Event()
 
     def wait():
+        waiting.set()
         try:
             exchange.reply()
         except TransportError as error:
             errors.append(str(error))
 
     task = green.spawn(wait)
-    green.sleep(0.05)
+    assert waiting.wait(5)
     exchange.abort()
     task.wait()
     assert len(errors) == 1
