@@ -105,3 +105,13 @@ def test_a_directory_that_somebody_holds_is_not_taken_back(tmp_path):
     os.close(holder)
     remove_made(Disk(), leaf, [suffix, part, str(tmp_path)], keep=part)
     assert not os.path.exists(suffix)
+
+
+def test_parents_that_were_there_before_stay_even_when_empty(tmp_path):
+    part, suffix, leaf = (str(tmp_path / path) for path in ("7", "7/abc", "7/abc/leaf"))
+    os.makedirs(leaf)
+    remove_made(Disk(), leaf, [suffix], keep=part)
+    assert os.listdir(part) == ["abc"]
+    os.mkdir(leaf)
+    remove_made(Disk(), leaf, [suffix, part], keep=part)
+    assert os.listdir(part) == []
