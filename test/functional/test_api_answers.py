@@ -42,6 +42,14 @@ DIFFERENT = {
         for container in ("pgold", "pec")
         for parameters in ("swift_bytes=5", "x=y;swift_bytes=7")
     },
+    **{
+        f"{method} /v1/AUTH_test/{container}/if-match ": (
+            status,
+            "a PUT with If-Match replaces what it names",
+        )
+        for container in ("pgold", "pec")
+        for method, status in (("PUT", 412), ("DELETE", 404))
+    },
     "GET /v1/AUTH_test/pec/r [('Range', 'bytes=-1,-2,-3')]": (416, "a page of HTML is labelled so"),
 }
 #: What the peer fails to answer, by number: our status.

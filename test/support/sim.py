@@ -39,6 +39,8 @@ from swift.wire import etagtrailer
 PORTS = {"account": 2, "container": 1, "object": 0}
 NODES = 6
 
+SIZE_MAX = Limits().max_file_size
+
 
 def node_port(kind, number):
     """The port of a server of node 1…n."""
@@ -380,7 +382,7 @@ class MemoryCache:
 class SimCluster:
     """The proxy app over real account, container and object servers."""
 
-    def __init__(self, root, rings, *, size_max=Limits().max_file_size, **options):
+    def __init__(self, root, rings, *, size_max=SIZE_MAX, **options):
         self.transport = MemoryTransport()
         self.faults = self.transport.faults
         self.hasher = PathHasher(b"", b"sim")
