@@ -10,9 +10,10 @@ import os
 
 
 class RunQueue:
-    """For use by one thread, the one that asks first."""
+    """For use by one thread, the one that asks first; ``path`` is where the kernel tells."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: str = "/proc/thread-self/schedstat") -> None:
+        self._path = path
         self._fd: int | None = None
         self._pid = 0
 
@@ -32,7 +33,7 @@ class RunQueue:
         self._fd = None
         try:
             # It lives as long as the process, like the thread it tells about.
-            self._fd = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+            self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return
 

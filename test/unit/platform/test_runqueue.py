@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 from swift.platform.runqueue import RunQueue
 
 
@@ -19,3 +21,16 @@ def test_a_forked_process_asks_about_itself():
     if not pid:
         os._exit(0 if queue.waited_s() < 1.0 else 1)
     assert os.waitpid(pid, 0)[1] == 0
+
+
+@pytest.mark.parametrize("text", [None, "", "1", "1 x 3"])
+def test_a_kernel_that_does_not_tell_is_no_error(tmp_path, text):
+    path = tmp_path / "schedstat"
+    if text is not None:
+        path.write_text(text)
+    assert RunQueue(str(path)).waited_s() == 0.0
+
+
+def test_the_second_number_is_nanoseconds(tmp_path):
+    (tmp_path / "schedstat").write_text("5 1500000000 7\n")
+    assert RunQueue(str(tmp_path / "schedstat")).waited_s() == 1.5
