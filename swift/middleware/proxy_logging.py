@@ -131,7 +131,7 @@ class ProxyLogging(Filter):
         first_byte: float | None,
     ) -> None:
         now = time.time()
-        received = int(getattr(request.body, "received", request.body.length or 0))
+        received = request.body.received
         name = request.env.get("swift.source") or kind
         verb = method if method in self._methods else "BAD_METHOD"
         self._histogram(name, verb, status).observe(now - started)

@@ -14,7 +14,7 @@ from swift.base.etag import unquote_etag
 from swift.base.ranges import ByteRanges, Span
 from swift.base.truth import is_true
 from swift.green import Task, spawn
-from swift.http.body import BodyError, FileBody
+from swift.http.body import BodyError, FileBody, ResponseBody
 from swift.http.conditional import failed_condition, is_conditional
 from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
@@ -196,16 +196,18 @@ def gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(waiting)
 
 
-class BlockBody:
+class BlockBody(ResponseBody):
     """A body whose blocks are read in the device's pool, one ahead of what is being sent."""
 
     def __init__(self, source: Iterator[Piece], length: int, stored: StoredObject, run: Run):
+        self.length: int | None = length
         self._source = source
         self._left = length
         self._stored = stored
         self._run = run
         self._ahead: Task | None = None
         self._first: Piece = b""
+        self._closed = False
 
     def _read(self) -> Piece:
         """Blocking: the next block."""
@@ -250,6 +252,9 @@ class BlockBody:
 
     def close(self) -> None:
         """Release the object, after a read that is still going on."""
+        if self._closed:
+            return
+        self._closed = True
         task, self._ahead = self._ahead, None
         if task is not None and not task.done:
             task.on_exit(self._stored.close)

@@ -157,7 +157,7 @@ class Backends:
         if reply is None:
             return None
         try:
-            content = b"".join(reply.body)
+            content = reply.body.read_all()
         except TransportError as error:
             self.failed(node, error, headers)
             return None

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 from swift.base.digits import is_digits
-from swift.http.body import RequestBody, chunks_of
+from swift.http.body import RequestBody, ResponseBody, chunks_of
 from swift.http.headers import HeaderMap, from_pairs, lower_name, title_case, upper_name
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
@@ -124,13 +124,14 @@ def request_from_environ(environ: dict[str, Any]) -> Request:
     return request
 
 
-class _ForeignBody:
+class _ForeignBody(RequestBody):
     """A request body over somebody else's ``wsgi.input``."""
 
     def __init__(self, source: Any, headers: HeaderMap):
         length = headers.get("content-length", "")
         chunked = "chunked" in headers.get("transfer-encoding", "").lower()
         self.length: int | None = None if chunked else int(length) if is_digits(length) else 0
+        self.received = 0
         self._left = self.length
         self._source = source
 
@@ -143,13 +144,8 @@ class _ForeignBody:
         data = self._source.read(size) if size >= 0 else self._source.read()
         if self._left is not None:
             self._left -= len(data)
+        self.received += len(data)
         return data
-
-    def send_continue(self, headers: dict[str, str]) -> None:
-        """The foreign server does that."""
-
-    def next_stage(self) -> None:
-        """Multi-stage bodies need our own server."""
 
 
 def call_wsgi(app: Any, request: Request) -> Response:
@@ -168,14 +164,16 @@ def call_wsgi(app: Any, request: Request) -> Response:
     if isinstance(chunks, list) and first is None:
         response.body = b"".join(chunks)
     else:
-        response.body = _ForeignChunks(first, iterator, chunks)
+        length = response.headers.get("content-length", "")
+        response.body = _ForeignChunks(first, iterator, chunks, int(length) if is_digits(length) else None)
     return response
 
 
-class _ForeignChunks:
+class _ForeignChunks(ResponseBody):
     """The rest of a foreign app's body, closed as PEP 3333 asks."""
 
-    def __init__(self, first: bytes | None, iterator: Iterator[bytes], chunks: Any):
+    def __init__(self, first: bytes | None, iterator: Iterator[bytes], chunks: Any, length: int | None):
+        self.length = length
         self._first = first
         self._iterator = iterator
         self._chunks = chunks
@@ -187,7 +185,8 @@ class _ForeignChunks:
 
     def close(self) -> None:
         """Close the app's iterable."""
-        close = getattr(self._chunks, "close", None)
+        chunks, self._chunks = self._chunks, None
+        close = getattr(chunks, "close", None)
         if close is not None:
             close()
 

@@ -260,3 +260,17 @@ def test_json_is_converted_for_a_client_of_text_when_something_below_makes_it(si
 
     answer = Front(sim, ListingFormats(Json()))("GET", "/a/c")
     assert (answer.body, answer.headers["content-length"]) == (b"x\ny/\n", "5")
+
+
+def test_segments_that_came_through_a_foreign_filter_are_joined(make_dlo, dlo, sim):
+    class Foreign:
+        """Somebody else's filter: WSGI below and above, and every chunk in its own hands."""
+
+        def __call__(self, environ, start_response):
+            yield from sim.app(environ, start_response)
+
+    front = Front(sim, Dlo(Foreign(), DloSettings.parse({}), 10000))
+    for _ in range(2):
+        answer = front("GET", "/a/c/m")
+        assert (answer.status, answer.body, answer.broke_off) == (200, WHOLE, None)
+    assert front("GET", "/a/c/m", {"range": "bytes=3-8"}).body == WHOLE[3:9]

@@ -19,7 +19,7 @@ from typing import Any
 
 from swift import green
 from swift.base.errors import LockTimeout, SwiftError
-from swift.http.body import BodyError, BodyTimeout, ClientDisconnected
+from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response
@@ -275,17 +275,18 @@ class _Entered:
         self._entered.__exit__(None, None, None)
 
 
-class SubrequestBody:
+class SubrequestBody(RequestBody):
     """The body of a subrequest: the next ``length`` bytes of the conversation."""
 
     def __init__(self, lines: Lines, length: int):
         self.length: int | None = length
+        self.received = 0
         self._lines = lines
         self._left = length
         self._failure: BodyError | None = None
 
     def read(self, size: int = -1) -> bytes:
-        """See ``http.body.RequestBody``."""
+        """See ``RequestBody``."""
         if size < 0:
             return b"".join(iter(lambda: self.read(READ_BYTES), b""))
         if not self._left or not size:
@@ -298,6 +299,7 @@ class SubrequestBody:
             self._failure = error
             raise
         self._left -= len(data)
+        self.received += len(data)
         return data
 
     def finish(self) -> None:
@@ -306,9 +308,3 @@ class SubrequestBody:
             raise self._failure
         while self.read(READ_BYTES):
             continue
-
-    def send_continue(self, headers: dict[str, str]) -> None:
-        """Nothing waits for it."""
-
-    def next_stage(self) -> None:
-        """There are no stages."""

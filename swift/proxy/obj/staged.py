@@ -108,7 +108,7 @@ class StagedSink:
         if reply is None:
             return None
         try:
-            body = b"".join(reply.body)
+            body = reply.body.read_all()
         except TransportError:
             return None
         return Answer(reply.status, reply.reason, reply.headers, body, self.node, self.headers)

@@ -14,7 +14,7 @@ from swift.base.ranges import ByteRanges, Span
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.cluster.placement import NodeIterator
 from swift.ec.codec import CodecError
-from swift.http.body import BodyError
+from swift.http.body import BodyError, Pieces
 from swift.http.conditional import failed_condition
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -22,7 +22,7 @@ from swift.http.response import HTML, Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.controller import Controller
 from swift.proxy.obj.checks import without_swift_bytes
-from swift.proxy.obj.ec.body import Finder, PartsBody, SpanBody, SpanReader
+from swift.proxy.obj.ec.body import Finder, SpanBody, SpanReader
 from swift.proxy.obj.ec.scheme import ETAG, LENGTH, Scheme, Schemes, object_headers
 from swift.proxy.obj.ec.search import Archives, FragmentSearch, close
 from swift.proxy.obj.ec.source import IGNORE_RANGE, ArchiveRequest, ArchiveSource
@@ -199,7 +199,7 @@ class _Get:
 
         response.headers["content-type"] = framing.content_type
         response.headers["content-length"] = str(framing.length)
-        response.body = PartsBody(framing.length, lambda: framing.body(read), first.close)
+        response.body = Pieces(framing.body(read), framing.length, first.close)
         return response
 
     def _condition_etag(self, facts: HeaderMap) -> str | None:

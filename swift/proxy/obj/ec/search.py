@@ -140,7 +140,7 @@ class FragmentSearch:
         if known and status == 404:
             self._sets.deleted_at(Timestamp(reply.headers["x-backend-timestamp"]))
         try:
-            body = b"".join(reply.body)
+            body = reply.body.read_all()
         except TransportError:
             body = b""
         if status == 404 and not is_handoff:

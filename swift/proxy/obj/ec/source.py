@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from swift.base.entity import EntityPath
 from swift.base.ranges import Span
 from swift.cluster.fragmentsets import Holding
-from swift.cluster.transport import ReplyBody, StreamReply, TransportError
+from swift.cluster.transport import StreamReply, TransportError
+from swift.http.body import ResponseBody
 from swift.http.headers import HeaderMap
 from swift.proxy.backend import Backends
 from swift.ring.device import Node
@@ -31,7 +32,7 @@ class ArchiveSource:
         self.node = node
         self.status = reply.status
         self.headers = reply.headers
-        self._body: ReplyBody = reply.body
+        self._body: ResponseBody = reply.body
         #: Where in the archive the next byte of the body is; -1 when the body is none of the archive.
         self._position, self._stop, self._total = _place(reply)
 
