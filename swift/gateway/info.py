@@ -8,18 +8,15 @@ cache; readers tolerate missing keys.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from swift.base.entity import EntityPath, quote_path
-from swift.gateway.subrequest import drained, make_subrequest, preauthorise
+from swift.gateway.subrequest import Forward, drained, make_subrequest, preauthorise
 from swift.http.headers import HeaderMap, utf8_value, with_prefix
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.policy.policies import Policies
-
-Forward = Callable[[Request], Response]
 
 #: In a request's environment: the policy of the object's container, once known, for the access line.
 LOGGED_POLICY = "swift.logged_policy"

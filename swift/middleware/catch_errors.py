@@ -9,7 +9,7 @@ from swift.base.txid import new_transaction_id
 from swift.compose import telemetry_of
 from swift.config.schema import Settings, option
 from swift.http.request import Request
-from swift.http.response import HTTPError, Response
+from swift.http.response import Response
 from swift.middleware.filter import Filter, factory_of, parse_options
 from swift.telemetry.log import Log
 
@@ -37,8 +37,6 @@ class CatchErrors(Filter):
         request.headers["x-trans-id"] = txid
         try:
             response = self.forward(request)
-        except HTTPError as error:
-            response = error.response
         except Exception as error:
             self._log.exception(f"Error: {request.method} {request.path_qs}", error, txid=txid)
             response = Response(500, {"content-type": "text/plain"}, b"An error occurred")

@@ -18,10 +18,10 @@ from swift.base.ranges import ByteRanges, Span
 from swift.compose import cluster_of
 from swift.config.kinds import COUNT, SECONDS
 from swift.config.schema import Settings, option
-from swift.gateway.subrequest import drained, make_subrequest
+from swift.gateway.subrequest import asked, drained, make_subrequest
 from swift.http.body import BodyError
 from swift.http.conditional import failed_condition, parse_http_date
-from swift.http.headers import utf8_value
+from swift.http.headers import utf8_value, with_prefix
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.http.segments import SegmentedBody
@@ -163,13 +163,10 @@ class Dlo(Filter):
             request, "GET", path, query=query, source="DLO", agent="%(orig)s DLO MultipartGET"
         )
         _pass_token(request, sub)
-        response = self.forward(sub)
-        if not response.is_success:
-            response.discard()
-            challenge = response.headers.get("www-authenticate")
-            raise HTTPError(response.status, headers={"www-authenticate": challenge} if challenge else None)
-        body = response.read_body()
-        response.ended(len(body), True)
+        with asked(self.forward, sub) as response:
+            if not response.is_success:
+                raise HTTPError(response.status, headers=with_prefix(response.headers, "www-auth"))
+            body = response.read_body()
         rows = json.loads(body) if body else []
         return [row for row in rows if "name" in row]
 

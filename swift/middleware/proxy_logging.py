@@ -19,9 +19,8 @@ from swift.compose import access_log_of, telemetry_of
 from swift.config.kinds import COUNT
 from swift.config.schema import Settings, option
 from swift.gateway.info import LOGGED_POLICY
-from swift.http.body import BodyError
 from swift.http.request import Request
-from swift.http.response import HTTPError, Response, error_response
+from swift.http.response import Response
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
 from swift.telemetry.accesslog import AccessLog
 from swift.telemetry.telemetry import Telemetry
@@ -97,11 +96,6 @@ class ProxyLogging(Filter):
         kind = _kind_of(request.raw_path)
         try:
             response = self.forward(request)
-        except HTTPError as error:
-            # A filter further in refused it: as good as an answer.
-            response = error.response
-        except BodyError as error:
-            response = error_response(error.status)
         except Exception:
             self._record(request, method, target, kind, 500, None, started, 0, None)
             raise
