@@ -86,8 +86,29 @@ PROXY = Sample(
     ),
 )
 
+INTERNAL_CLIENT = Sample(
+    "internal-client.conf",
+    "The pipeline of daemons and tools that are clients themselves; options as in proxy-server.conf.",
+    (
+        Section("DEFAULT"),
+        Section("pipeline:main", lines=("pipeline = catch_errors proxy-logging cache proxy-server",)),
+        Section(
+            "app:proxy-server",
+            lines=(
+                "use = egg:swift#proxy",
+                "account_autocreate = true",
+                "allow_account_management = true",
+            ),
+        ),
+        _filter("catch_errors", "catch_errors"),
+        _filter("proxy-logging", "proxy_logging"),
+        _filter("cache", "memcache"),
+    ),
+)
+
 SAMPLES = (
     PROXY,
+    INTERNAL_CLIENT,
     _storage(
         "account",
         AccountSettings,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from swift.base.entity import requoted_path
+from swift.base.entity import API_VERSIONS, requoted_path
 from swift.compose import access_log_of, telemetry_of
 from swift.config.kinds import COUNT
 from swift.config.schema import Settings, option
@@ -93,7 +93,7 @@ class ProxyLogging(Filter):
         method, started = request.method, time.time()
         # As the client sent it: filters further in may change it.
         target = request.raw_path, request.query
-        kind = _kind_of(request.raw_path)
+        kind = _kind_of(request)
         try:
             response = self.forward(request)
         except Exception:
@@ -218,15 +218,10 @@ class ProxyLogging(Filter):
         return _quoted("\n".join(lines))
 
 
-def _kind_of(raw_path: str) -> str:
+def _kind_of(request: Request) -> str:
     """account, container, object or UNKNOWN, as metrics name them."""
-    path = requoted_path(raw_path) if "%" in raw_path else raw_path
-    parts = path.split("/", 4)
-    if len(parts) < 3 or parts[1] not in ("v1", "v1.0") or not parts[2]:
-        return "UNKNOWN"
-    if len(parts) == 5 and parts[4]:
-        return "object"
-    return "container" if len(parts) > 3 and parts[3] else "account"
+    entity = request.entity
+    return "UNKNOWN" if entity is None or entity.version not in API_VERSIONS else entity.path.kind
 
 
 def access_conf(conf: Conf) -> Conf:

@@ -131,20 +131,16 @@ class ProxyApp:
 
     def _entity(self, request: Request) -> EntityPath | Response:
         """What the path names, or the answer to a path that names nothing."""
-        try:
-            version, account, container, obj = request.split_path(1, 4, rest_with_last=True)
-        except NotUTF8:
-            return error_response(412, "Invalid UTF8 or contains NULL")
-        except BadPath:
-            return error_response(404)
-        if account is None:
-            return error_response(412, "Bad URL")
-        if version not in self._versions:
+        entity = request.entity
+        if entity is None:
+            return _nothing_named(request)
+        if entity.version not in self._versions:
             return error_response(400)
+        path = entity.path
         reserved_ok = is_true(request.headers.get("x-backend-allow-reserved-names"))
-        if not reserved_ok and any("\0" in name for name in (account, container, obj) if name):
+        if not reserved_ok and any("\0" in name for name in path if name):
             return error_response(412, "Invalid UTF8 or contains NULL")
-        return EntityPath(account, container, obj)
+        return path
 
     def _authorised(self, request: Request, path: EntityPath, kind: str, handler: Handler) -> Response:
         authorise = request.env.get("swift.authorize")
@@ -178,6 +174,17 @@ class ProxyApp:
 
     def __repr__(self) -> str:
         return f"<ProxyApp {self.context.rings!r}>"
+
+
+def _nothing_named(request: Request) -> Response:
+    """The answer to a path that names no entity."""
+    try:
+        request.split_path(1, 1)
+    except NotUTF8:
+        return error_response(412, "Invalid UTF8 or contains NULL")
+    except BadPath:
+        return error_response(404)
+    return error_response(412, "Bad URL")
 
 
 def _handler_table(

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
-from swift.base.entity import BadPath, NotUTF8
 from swift.base.errors import ConfigError
 from swift.cluster.memcache import MemcacheError
 from swift.compose import process_of, telemetry_of
@@ -158,11 +157,11 @@ class Tempauth(Filter):
 
     def authorise(self, request: Request) -> Response | None:
         """None when the request may go on, else the denial (the contract of ``swift.authorize``)."""
-        try:
-            _version, account, container, obj = request.split_path(1, 4, rest_with_last=True)
-        except (BadPath, NotUTF8):
+        entity = request.entity
+        if entity is None:
             return error_response(404)
-        prefix = self._prefix_of(account) if account else None
+        account, container, obj = entity.path
+        prefix = self._prefix_of(account)
         if prefix is None:
             return self._denied(request)
         problem = self._check_account_acl(request, container)
@@ -352,10 +351,8 @@ def _entry_of(value: Any) -> tuple[float, str] | None:
 
 
 def _account_of(request: Request) -> str | None:
-    try:
-        return request.split_path(1, 3, rest_with_last=True)[1]  # type: ignore[no-any-return]
-    except (BadPath, NotUTF8):
-        return None
+    entity = request.entity
+    return None if entity is None else entity.path.account
 
 
 def _credentials(headers: HeaderMap) -> tuple[str | None, str | None, str | None]:
