@@ -22,6 +22,7 @@ from swift import green
 from swift.base.entity import EntityPath
 from swift.base.errors import SwiftError
 from swift.gateway.subrequest import Forward, asked
+from swift.http import fields
 from swift.http.body import BodyError, BytesBody, RequestBody
 from swift.http.headers import HeaderMap, utf8_value, wire_value
 from swift.http.request import Request
@@ -64,9 +65,9 @@ class InternalClient:
         self._tries = tries
         self._timeout_s = timeout_s
         self._backoff_s = backoff_s
-        self._headers = {"user-agent": agent, "x-backend-allow-reserved-names": "true"}
+        self._headers = {"user-agent": agent, fields.BACKEND_ALLOW_RESERVED_NAMES: "true"}
         if use_replication_network:
-            self._headers["x-backend-use-replication-network"] = "true"
+            self._headers[fields.BACKEND_USE_REPLICATION_NETWORK] = "true"
 
     # one request
 
@@ -124,7 +125,7 @@ class InternalClient:
             merged["transfer-encoding"] = "chunked"
         elif body.length or method in ("PUT", "POST"):
             merged["content-length"] = str(body.length)
-        env = {"swift_owner": True, "swift.infocache": {}}
+        env = {fields.OWNER: True, fields.INFOCACHE: {}}
         request = Request(method, "/v1" + path.quoted, merged, body, query=query, env=env)
         request.received_at = time.time()
         return request

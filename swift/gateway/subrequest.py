@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from swift import green
+from swift.http import fields
 from swift.http.body import BodyError, RequestBody, ResponseBody
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -23,15 +24,15 @@ from swift.http.response import HTTPError, Response
 
 #: What a sub-request inherits from the environment of its parent.
 INHERITED_KEYS = (
-    "swift.cache",
-    "swift.source",
-    "swift.trans_id",
-    "swift.authorize_override",
-    "swift.authorize",
-    "swift.infocache",
-    "swift.base_labels",
-    "swift.shard_listing_history",
-    "REMOTE_USER",
+    fields.CACHE,
+    fields.SOURCE,
+    fields.TRANS_ID,
+    fields.AUTHORIZE_OVERRIDE,
+    fields.AUTHORIZE,
+    fields.INFOCACHE,
+    fields.BASE_LABELS,
+    fields.SHARD_LISTING_HISTORY,
+    fields.REMOTE_USER,
 )
 INHERITED_HEADERS = (
     "host",
@@ -70,9 +71,9 @@ def make_subrequest(
     so that logs do not count it as the client's.
     """
     env: dict[str, Any] = {key: parent.env[key] for key in INHERITED_KEYS if key in parent.env}
-    env.setdefault("swift.infocache", parent.env.setdefault("swift.infocache", {}))
+    env.setdefault(fields.INFOCACHE, parent.env.setdefault(fields.INFOCACHE, {}))
     if source:
-        env["swift.source"] = source
+        env[fields.SOURCE] = source
     merged = {name: parent.headers[name] for name in INHERITED_HEADERS if name in parent.headers}
     user_agent = (agent % {"orig": parent.headers.get("user-agent", "")}).strip()
     if user_agent:
@@ -94,10 +95,10 @@ def make_subrequest(
 
 def preauthorise(request: Request) -> Request:
     """Let a sub-request do what its originating user may not; returns it."""
-    request.env["swift.authorize"] = _allow
-    request.env["swift.authorize_override"] = True
-    request.env["REMOTE_USER"] = PRE_AUTHED_USER
-    request.env["swift_owner"] = True
+    request.env[fields.AUTHORIZE] = _allow
+    request.env[fields.AUTHORIZE_OVERRIDE] = True
+    request.env[fields.REMOTE_USER] = PRE_AUTHED_USER
+    request.env[fields.OWNER] = True
     return request
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 from swift.base.digits import is_digits
+from swift.http import fields
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap, lower_name, upper_name
 from swift.http.request import Request
@@ -21,10 +22,6 @@ from swift.http.request import Request
 _BARE = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
 _BARE_KEYS = frozenset(_BARE.values())
 _PREFIX = "HTTP_"
-#: Our request behind an environ.
-_REQUEST_KEY = "swift.bridge.request"
-#: Where foreign authorisation callbacks look for the ACL (proxy.md §2).
-ACL_KEY = "swob.ACL"
 
 
 def environ_key(name: str) -> str:
@@ -52,7 +49,7 @@ def image_of(request: Request) -> dict[str, Any]:
         if "_" not in name:
             image[environ_key(name)] = value
     if request.acl is not None:
-        image[ACL_KEY] = request.acl
+        image[fields.ACL] = request.acl
     return image
 
 
@@ -64,7 +61,7 @@ def show(request: Request) -> dict[str, Any]:
         del environ[stale]
     environ.update(image)
     if request.acl is None:
-        environ.pop(ACL_KEY, None)
+        environ.pop(fields.ACL, None)
     host, port = split_host(request.headers.get("host", "localhost"))
     environ.update(
         {
@@ -80,7 +77,7 @@ def show(request: Request) -> dict[str, Any]:
             "wsgi.multithread": True,
             "wsgi.multiprocess": True,
             "wsgi.run_once": False,
-            _REQUEST_KEY: request,
+            fields.BRIDGED_REQUEST: request,
         }
     )
     return environ
@@ -103,7 +100,7 @@ def take_back(request: Request, image: dict[str, Any]) -> None:
             headers.pop(_name_of(key), None)
         else:
             headers[_name_of(key)] = value
-    request.acl = environ.get(ACL_KEY)
+    request.acl = environ.get(fields.ACL)
 
 
 def request_from_environ(environ: dict[str, Any]) -> Request:
@@ -126,8 +123,8 @@ def request_from_environ(environ: dict[str, Any]) -> Request:
         scheme=environ.get("wsgi.url_scheme", "http"),
     )
     request.http_minor = 0 if environ.get("SERVER_PROTOCOL") == "HTTP/1.0" else 1
-    request.acl = environ.get(ACL_KEY)
-    ours = environ.get(_REQUEST_KEY)
+    request.acl = environ.get(fields.ACL)
+    ours = environ.get(fields.BRIDGED_REQUEST)
     if isinstance(ours, Request):
         request.received_at = ours.received_at
         request.remote_port = ours.remote_port

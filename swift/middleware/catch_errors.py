@@ -8,6 +8,7 @@ from typing import Any
 from swift.base.txid import new_transaction_id
 from swift.compose import telemetry_of
 from swift.config.schema import Settings, option
+from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.filter import Filter, factory_of, parse_options
@@ -33,7 +34,7 @@ class CatchErrors(Filter):
         """Add the transaction id to request and response."""
         extra = request.headers.get("x-trans-id-extra")
         txid = new_transaction_id(self._suffix, extra)
-        request.env["swift.trans_id"] = txid
+        request.env[fields.TRANS_ID] = txid
         request.headers["x-trans-id"] = txid
         try:
             response = self.forward(request)

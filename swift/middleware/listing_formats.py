@@ -12,7 +12,8 @@ from typing import Any
 
 from swift.base.entity import API_VERSIONS, EntityPath
 from swift.base.truth import is_true
-from swift.http.listing import TEXT_IS_ENOUGH, render_account, render_container
+from swift.http import fields
+from swift.http.listing import render_account, render_container
 from swift.http.negotiate import ListingFormat, add_vary, choose_format
 from swift.http.request import Request
 from swift.http.response import Response
@@ -27,7 +28,7 @@ class ListingFormats(Filter):
 
     def handle(self, request: Request) -> Response:
         """Convert the listing of an account or container."""
-        if request.method not in ("GET", "HEAD") or request.env.get("swift.format_listing") is False:
+        if request.method not in ("GET", "HEAD") or request.env.get(fields.FORMAT_LISTING) is False:
             return self.forward(request)
         entity = request.entity
         if entity is None or entity.path.obj is not None or entity.version not in API_VERSIONS:
@@ -37,9 +38,9 @@ class ListingFormats(Filter):
         asked = request.query
         request.set_query("&".join([*params, "format=json"]))
         if shape is ListingFormat.PLAIN:
-            request.env[TEXT_IS_ENOUGH] = True
+            request.env[fields.LISTING_TEXT] = True
         response = self.forward(request)
-        request.env.pop(TEXT_IS_ENOUGH, None)
+        request.env.pop(fields.LISTING_TEXT, None)
         request.set_query(asked)
         return self._convert(request, response, shape, entity.path)
 
@@ -61,7 +62,7 @@ class ListingFormats(Filter):
         if int(headers.get("content-length") or 0) > JSON_BYTES_MAX:
             return response
         body = response.read_body(JSON_BYTES_MAX * 2)
-        reserved_ok = is_true(request.headers.get("x-backend-allow-reserved-names"))
+        reserved_ok = is_true(request.headers.get(fields.BACKEND_ALLOW_RESERVED_NAMES))
         hides = not reserved_ok and b"\\u0000" in body
         if shape is not ListingFormat.JSON or hides:
             rows = json.loads(body) if body else []

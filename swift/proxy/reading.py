@@ -22,6 +22,7 @@ from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import half
 from swift.cluster.transport import StreamReply, TransportError
+from swift.http import fields
 from swift.http.body import BodyError, ResponseBody, WholeBody
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
@@ -33,7 +34,12 @@ from swift.wire.byteranges import layout_of
 
 #: So much of a body of several parts is kept: the head of the first part.
 BEGINNING_BYTES = 1024
-_TIMESTAMP_HEADERS = ("x-backend-data-timestamp", "x-backend-timestamp", "x-put-timestamp", "x-timestamp")
+_TIMESTAMP_HEADERS = (
+    fields.BACKEND_DATA_TIMESTAMP,
+    fields.BACKEND_TIMESTAMP,
+    "x-put-timestamp",
+    "x-timestamp",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ def _timestamp(headers: HeaderMap) -> Timestamp:
 
 def _version(headers: HeaderMap) -> tuple[Timestamp, Timestamp]:
     """What makes an answer newer than another: its data, then metadata posted since."""
-    latest = headers.get("x-backend-timestamp")
+    latest = headers.get(fields.BACKEND_TIMESTAMP)
     return _timestamp(headers), Timestamp(latest) if latest else ZERO
 
 
@@ -192,7 +198,7 @@ class SourceSearch:
         status = reply.status if reply.status >= 400 else 404
         known = has_timestamp(reply.headers)
         if known and status == 404 and self._plan.is_object:
-            self._forget_older_than(Timestamp(reply.headers["x-backend-timestamp"]))
+            self._forget_older_than(Timestamp(reply.headers[fields.BACKEND_TIMESTAMP]))
         try:
             body = reply.body.read_all()
         except TransportError:
@@ -352,7 +358,7 @@ class ResumableBody(ResponseBody):
         headers = {
             name: value
             for name, value in self._plan.headers.items()
-            if name != "x-backend-ignore-range-if-metadata-present" and not name.startswith("if-")
+            if name != fields.BACKEND_IGNORE_RANGE and not name.startswith("if-")
         }
         headers["range"] = byte_range
         return headers

@@ -17,16 +17,15 @@ from typing import Any
 
 from swift.base.digits import is_digits
 from swift.base.errors import SwiftError
+from swift.http import fields
 from swift.http.body import BodyError, ResponseBody, chunks_of
-from swift.http.environ import ACL_KEY, environ_key, image_of, request_from_environ, show, take_back
+from swift.http.environ import environ_key, image_of, request_from_environ, show, take_back
 from swift.http.headers import from_pairs, lower_name, title_case
 from swift.http.request import Request, parse_query
 from swift.http.response import HTTPError, Response, error_response
 
 Handle = Callable[[Request], Response]
 Authorise = Callable[[Request], Response | None]
-
-_AUTHORISE = "swift.authorize"
 
 
 class BadApplication(SwiftError):
@@ -232,7 +231,7 @@ class ForeignRequest:
     @property
     def remote_user(self) -> str | None:
         """Who the authentication filter says it is."""
-        return self.environ.get("REMOTE_USER")
+        return self.environ.get(fields.REMOTE_USER)
 
     @property
     def referer(self) -> str | None:
@@ -242,7 +241,7 @@ class ForeignRequest:
     @property
     def acl(self) -> str | None:
         """The ACL text of what is asked for (proxy.md §2)."""
-        return self.environ.get(ACL_KEY)
+        return self.environ.get(fields.ACL)
 
     def split_path(
         self, minsegs: int = 1, maxsegs: int | None = None, rest_with_last: bool = False
@@ -311,16 +310,16 @@ class ForeignCallback:
 
 
 def _lend_callback(environ: dict[str, Any]) -> None:
-    callback = environ.get(_AUTHORISE)
+    callback = environ.get(fields.AUTHORIZE)
     if isinstance(callback, ForeignCallback):
-        environ[_AUTHORISE] = callback.callback
+        environ[fields.AUTHORIZE] = callback.callback
     elif callback is not None and not isinstance(callback, OurCallback):
-        environ[_AUTHORISE] = OurCallback(callback)
+        environ[fields.AUTHORIZE] = OurCallback(callback)
 
 
 def _take_callback_home(environ: dict[str, Any]) -> None:
-    callback = environ.get(_AUTHORISE)
+    callback = environ.get(fields.AUTHORIZE)
     if isinstance(callback, OurCallback):
-        environ[_AUTHORISE] = callback.callback
+        environ[fields.AUTHORIZE] = callback.callback
     elif callback is not None and not isinstance(callback, ForeignCallback):
-        environ[_AUTHORISE] = ForeignCallback(callback)
+        environ[fields.AUTHORIZE] = ForeignCallback(callback)

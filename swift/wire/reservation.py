@@ -11,12 +11,13 @@ another make ignores the offer: its ``100`` says nothing, and it judges as ever 
 from __future__ import annotations
 
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
+from swift.http import fields
 from swift.http.headers import HeaderMap
 
 #: In the request: the offer. In the first ``100 Continue``: that it is taken.
-OFFER = "x-backend-reserve"
+OFFER = fields.BACKEND_RESERVE
 #: In later ``100 Continue``: "yes", or the timestamp of the other writer that has the object.
-HELD = "x-backend-reserved"
+HELD = fields.BACKEND_RESERVED
 _YES = "yes"
 
 #: ``X-Document`` of the second and later rounds.

@@ -17,6 +17,7 @@ from swift.base.checksum import ChunkSums, chunk_size_for
 from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
 from swift.cluster.transport import Exchange, TransportError
+from swift.http import fields
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.response import TEXT, HTTPError
@@ -62,7 +63,7 @@ def stream_headers(length: int | None) -> HeaderMap:
     """
     headers = {"transfer-encoding": "chunked", etagtrailer.OFFER: etagtrailer.CRC32}
     if length is not None:
-        headers["x-backend-obj-content-length"] = str(length)
+        headers[fields.BACKEND_OBJ_CONTENT_LENGTH] = str(length)
     return headers
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from swift.ec.archive import archive_length, geometry_of
 from swift.ec.codec import Codec, CodecError
 from swift.ec.geometry import Geometry
+from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import HTTPError
 from swift.platform.threads import ThreadPool
 from swift.policy.policy import ErasureCode, Policy
 from swift.proxy.context import ProxyContext
 
-PREFIX = "x-object-sysmeta-ec-"
+PREFIX = fields.SYSMETA_EC
 ETAG = PREFIX + "etag"
 LENGTH = PREFIX + "content-length"
 SEGMENT_SIZE = PREFIX + "segment-size"

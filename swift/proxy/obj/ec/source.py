@@ -9,13 +9,12 @@ from swift.base.entity import EntityPath
 from swift.base.ranges import Span
 from swift.cluster.fragmentsets import Holding
 from swift.cluster.transport import StreamReply, TransportError
+from swift.http import fields
 from swift.http.body import ResponseBody
 from swift.http.headers import HeaderMap
 from swift.proxy.backend import Backends
 from swift.ring.device import Node
 
-PREFERENCES = "x-backend-fragment-preferences"
-IGNORE_RANGE = "x-backend-ignore-range-if-metadata-present"
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,20})-(\d{1,20})/(\d{1,20})\Z")
 
 
@@ -96,7 +95,7 @@ class ArchiveRequest:
         self, backends: Backends, node: Node, preferences: str, byte_range: str | None
     ) -> StreamReply | None:
         """A node's answer; None when it fails."""
-        headers = {**self.headers, PREFERENCES: preferences}
+        headers = {**self.headers, fields.BACKEND_FRAGMENT_PREFERENCES: preferences}
         if byte_range is not None:
             headers["range"] = byte_range
         exchange = backends.open(
@@ -120,6 +119,6 @@ def for_rest(asked: ArchiveRequest) -> ArchiveRequest:
     headers = {
         name: value
         for name, value in asked.headers.items()
-        if name != IGNORE_RANGE and not name.startswith("if-")
+        if name != fields.BACKEND_IGNORE_RANGE and not name.startswith("if-")
     }
     return replace(asked, headers=headers)
