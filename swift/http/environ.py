@@ -53,8 +53,8 @@ def image_of(request: Request) -> dict[str, Any]:
     return image
 
 
-def show(request: Request) -> dict[str, Any]:
-    """The environ of a request, which is ``request.env``, brought up to date."""
+def refresh(request: Request) -> None:
+    """Bring what foreign software may change in the environ of a request up to date."""
     environ = request.env
     image = image_of(request)
     for stale in [key for key in environ if _is_header(key) and key not in image]:
@@ -62,6 +62,12 @@ def show(request: Request) -> dict[str, Any]:
     environ.update(image)
     if request.acl is None:
         environ.pop(fields.ACL, None)
+
+
+def show(request: Request) -> dict[str, Any]:
+    """The environ of a request, which is ``request.env``, complete and up to date."""
+    environ = request.env
+    refresh(request)
     host, port = split_host(request.headers.get("host", "localhost"))
     environ.update(
         {

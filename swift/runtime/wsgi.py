@@ -19,7 +19,7 @@ from swift.base.digits import is_digits
 from swift.base.errors import SwiftError
 from swift.http import fields
 from swift.http.body import BodyError, ResponseBody, chunks_of
-from swift.http.environ import environ_key, image_of, request_from_environ, show, take_back
+from swift.http.environ import environ_key, image_of, refresh, request_from_environ, show, take_back
 from swift.http.headers import from_pairs, lower_name, title_case
 from swift.http.request import Request, parse_query
 from swift.http.response import HTTPError, Response, error_response
@@ -169,7 +169,8 @@ def serve_wsgi(handle: Handle, environ: dict[str, Any], start_response: Any) -> 
     _take_callback_home(environ)
     request = request_from_environ(environ)
     response = answered(handle, request)
-    show(request)
+    # What ours changed below, foreigners see above.
+    refresh(request)
     _lend_callback(environ)
     return as_application(response)(environ, start_response)
 

@@ -2,8 +2,8 @@
 
 An object server that is asked for footers takes a body of documents instead of the bare object. A filter
 that must add metadata after it saw the body leaves a callback in the environment (``UPDATE_FOOTERS``); it is
-called with a ``Footers`` once the body was read. Erasure coding has footers of its own and a second round that
-confirms the upload.
+called with a ``Footers`` once the body was read. Erasure coding has footers of its own and a second round
+that confirms the upload.
 """
 
 from __future__ import annotations
