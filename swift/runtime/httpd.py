@@ -271,10 +271,11 @@ class HttpServer:
     def _refuse(self, connection: Connection, error: BadHead) -> None:
         self._refused.inc()
         response = error_response(error.status, error.body or None)
-        response.headers["content-length"] = str(len(response.body))
+        content = response.read_body()
+        response.headers["content-length"] = str(len(content))
         extra = date_line() + "Connection: close\r\n"
         text = response_head(error.status, response.reason, response.headers, extra)
-        connection.send_all(text + response.body)
+        connection.send_all(text + content)
         self._linger(connection)
 
     def _linger(self, connection: Connection) -> None:

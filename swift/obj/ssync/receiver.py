@@ -12,14 +12,14 @@ closed without a last chunk (spec: replication.md §3.4).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from swift import green
 from swift.base.errors import LockTimeout, SwiftError
-from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, RequestBody
+from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, Pieces, RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response
@@ -81,7 +81,8 @@ def answer(request: Request, session: Session, around: Surroundings) -> Response
     """The response whose body is the conversation."""
     request.body.send_continue({})
     headers = {"content-type": HTML, "x-backend-accept-no-commit": "True"}
-    return Response(200, headers, Receiver(request, session, around).converse())
+    conversation = Receiver(request, session, around).converse()
+    return Response(200, headers, Pieces(conversation, on_close=conversation.close))
 
 
 class Receiver:
@@ -95,7 +96,7 @@ class Receiver:
         self.successes = 0
         self.failures = 0
 
-    def converse(self) -> Iterator[bytes]:
+    def converse(self) -> Generator[bytes, None, None]:
         """What is sent to the sender. Raises ``BodyError`` when the connection must be closed."""
         # The sender waits for this before it says anything.
         yield b"\r\n"
