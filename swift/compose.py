@@ -16,11 +16,14 @@ from swift.base.truth import is_true
 from swift.config.cluster import ClusterConfig, read_cluster_config
 from swift.config.common import LogSettings, ServerSettings, StorageSettings
 from swift.config.schema import Settings
+from swift.gateway.internal_client import InternalClient
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.diskcalls import DiskPools
 from swift.runtime.partitions import Partitions
+from swift.runtime.pipeline import load_app
+from swift.runtime.wsgi import native
 from swift.telemetry.accesslog import AccessLog
 from swift.telemetry.info import InfoRegistry
 from swift.telemetry.log import make_log
@@ -149,6 +152,30 @@ def daemon_context(conf: Mapping[str, Any], *, name: str) -> BackendContext:
         pools=DiskPools(DAEMON_DISK_THREADS),
         ring_ip=storage.ring_ip or server.bind_ip,
         ring_port=server.bind_port,
+    )
+
+
+def internal_client(
+    path: str,
+    agent: str,
+    *,
+    process: Process | None = None,
+    tries: int = 3,
+    timeout_s: float | None = None,
+    use_replication_network: bool = False,
+) -> InternalClient:
+    """A client over the pipeline of an ``internal-client.conf``, in which nothing is inserted.
+
+    The arguments are those of ``InternalClient``; ``process`` shares metrics with the caller's. Raises
+    ``ConfigError`` naming the file.
+    """
+    app = load_app(path, {PROCESS_KEY: process or Process()}, modify=False)
+    return InternalClient(
+        native(app),
+        agent,
+        tries=tries,
+        timeout_s=timeout_s,
+        use_replication_network=use_replication_network,
     )
 
 

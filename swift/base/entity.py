@@ -9,6 +9,8 @@ from urllib.parse import quote, unquote_to_bytes
 from swift.base.errors import InvalidValue
 
 RESERVED = "\x00"
+#: The versions of the object storage API.
+API_VERSIONS = ("v1", "v1.0")
 
 #: Matches text that quoting leaves alone.
 _is_plain = re.compile(r"[\w.~/-]*", re.ASCII).fullmatch
@@ -101,6 +103,24 @@ class EntityPath(NamedTuple):
         if obj is not None and container is not None:
             return f"/{account}/{container}/{obj}"
         return "/" + "/".join(part for part in self if part is not None)
+
+
+class Entity(NamedTuple):
+    """What the path of a client's request names: ``/version/account[/container[/object]]``."""
+
+    version: str
+    path: EntityPath
+
+    @classmethod
+    def parse(cls, raw: str) -> Entity:
+        """The entity of a raw (still quoted) path; raises ``BadPath`` and ``NotUTF8``."""
+        version, account, container, obj = split_path(raw, 2, 4, rest_with_last=True)
+        return cls(str(version), EntityPath(str(account), container, obj))
+
+    @property
+    def raw_path(self) -> str:
+        """The path, percent-quoted."""
+        return f"/{self.version}{self.path.quoted}"
 
 
 def reserved_name_error(path: EntityPath, auto_create_prefix: str = ".") -> str | None:

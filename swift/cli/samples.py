@@ -1,4 +1,4 @@
-"""Write ``etc/*.conf-sample`` and the configuration reference from the declared options.
+"""Write ``etc/*.conf-sample`` and the references of options and internal names from their declarations.
 
 python -m swift.cli.samples          write them
 python -m swift.cli.samples --check  exit 1 when a file is not what would be written
@@ -22,6 +22,7 @@ from swift.container.auditor import ContainerAuditorSettings
 from swift.container.settings import ContainerSettings
 from swift.container.updater import ContainerUpdaterSettings
 from swift.dbsync.settings import ReplicatorSettings
+from swift.http import fields
 from swift.middleware.catch_errors import CatchErrorsSettings
 from swift.middleware.dlo import DloSettings
 from swift.middleware.gatekeeper import GatekeeperSettings
@@ -86,8 +87,29 @@ PROXY = Sample(
     ),
 )
 
+INTERNAL_CLIENT = Sample(
+    "internal-client.conf",
+    "The pipeline of daemons and tools that are clients themselves; options as in proxy-server.conf.",
+    (
+        Section("DEFAULT"),
+        Section("pipeline:main", lines=("pipeline = catch_errors proxy-logging cache proxy-server",)),
+        Section(
+            "app:proxy-server",
+            lines=(
+                "use = egg:swift#proxy",
+                "account_autocreate = true",
+                "allow_account_management = true",
+            ),
+        ),
+        _filter("catch_errors", "catch_errors"),
+        _filter("proxy-logging", "proxy_logging"),
+        _filter("cache", "memcache"),
+    ),
+)
+
 SAMPLES = (
     PROXY,
+    INTERNAL_CLIENT,
     _storage(
         "account",
         AccountSettings,
@@ -111,11 +133,27 @@ SAMPLES = (
 )
 
 
+def headers_text() -> str:
+    """The reference of internal headers and environment keys."""
+    lines = [
+        "# Internal headers and environment keys",
+        "",
+        "Generated from `swift/http/fields.py`. None of these headers comes in from clients or goes out to",
+        "them: the gatekeeper removes them in both directions. A name that ends in `-` stands for all that",
+        "begin with it.",
+    ]
+    for title, group in (("Headers", fields.HEADERS), ("Environment keys", fields.ENVIRON)):
+        lines += ["", f"## {title}", "", "| name | value | direction | meaning |", "|---|---|---|---|"]
+        lines += [f"| `{f.name}` | {f.kind.value} | {f.direction.value} | {f.doc} |" for f in group.values()]
+    return "\n".join(lines) + "\n"
+
+
 def files(root: Path) -> Iterator[tuple[Path, str]]:
     """Every generated file below ``root`` with its text."""
     for sample in SAMPLES:
         yield root / "etc" / f"{sample.name}-sample", sample_text(sample)
     yield root / "doc" / "reference" / "configuration.md", reference_text(SAMPLES)
+    yield root / "doc" / "reference" / "headers.md", headers_text()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

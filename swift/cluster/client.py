@@ -17,7 +17,7 @@ from swift import green
 from swift.cluster.hosts import resolve
 from swift.cluster.pool import ConnectionPool
 from swift.cluster.transport import BrokenOff, MalformedAnswer, Reply, StreamReply, TimedOut, TransportError
-from swift.http.body import BadFraming
+from swift.http.body import BadFraming, ResponseBody, WholeBody
 from swift.http.headers import HeaderMap
 from swift.telemetry.metrics import Registry
 from swift.wire.chunked import LAST_CHUNK, ChunkDecoder, chunk_head, last_chunk
@@ -183,7 +183,7 @@ class HttpTransport:
             ip, port, method, path, sent, body, connect_timeout_s=connect_timeout_s, timeout_s=timeout_s
         )
         answer = exchange.reply()
-        return Reply(answer.status, answer.headers, b"".join(answer.body), answer.reason)
+        return Reply(answer.status, answer.headers, answer.body.read_all(), answer.reason)
 
     def open(
         self,
@@ -375,36 +375,7 @@ class HttpExchange:
         return StreamReply(head.status, head.headers, body, head.reason)
 
 
-class WholeBody:
-    """The body of an answer that is here completely; its connection is back in the pool."""
-
-    __slots__ = ("length", "whole")
-
-    def __init__(self, data: bytes):
-        self.length: int | None = len(data)
-        #: What was not read yet.
-        self.whole = data
-
-    def read(self, size: int) -> bytes:
-        """Up to ``size`` bytes, empty at the end."""
-        data, self.whole = self.whole[:size], self.whole[size:]
-        return data
-
-    def read_into(self, buffer: memoryview) -> int:
-        """Fill a buffer; 0 at the end."""
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def __iter__(self) -> Iterator[bytes]:
-        data, self.whole = self.whole, b""
-        return iter((data,) if data else ())
-
-    def close(self) -> None:
-        """There is nothing to give back."""
-
-
-class LinkBody:
+class LinkBody(ResponseBody):
     """The body of an answer, read from its connection as it comes."""
 
     __slots__ = (
@@ -430,7 +401,7 @@ class LinkBody:
 
     def read_all(self) -> bytes:
         """Everything; raises ``TransportError``."""
-        if not self.length:
+        if self.length == 0:
             self._release()
             return b""
         pieces = list(self)
@@ -509,7 +480,7 @@ class LinkBody:
             raise BrokenOff(f"body from {link.address[0]}:{link.address[1]} broke off: {error}")
 
     def splice_into(self, pipe: int, size: int) -> int:
-        """See ``http.body.RelayBody``; raises ``TransportError``."""
+        """See ``ResponseBody``; raises ``TransportError``."""
         link, left = self._link, self._left
         if link is None or link.buffer or self._decoder or not left:
             return 0

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
+from swift.http import fields
 from swift.http.headers import HeaderMap
 
-INDEX_HEADER = "x-object-sysmeta-ec-frag-index"
-ETAG_HEADER = "x-object-sysmeta-ec-etag"
+INDEX_HEADER = fields.SYSMETA_EC_FRAG_INDEX
+ETAG_HEADER = fields.SYSMETA_EC_ETAG
 
 S = TypeVar("S")
 
@@ -41,10 +42,12 @@ class Holding(Generic[S]):
         if not (index.isascii() and index.isdigit()) or not etag:
             return None
         try:
-            stamp = Timestamp(headers.get("x-backend-data-timestamp") or headers.get("x-backend-timestamp"))
-            durable = headers.get("x-backend-durable-timestamp")
+            stamp = Timestamp(
+                headers.get(fields.BACKEND_DATA_TIMESTAMP) or headers.get(fields.BACKEND_TIMESTAMP)
+            )
+            durable = headers.get(fields.BACKEND_DURABLE_TIMESTAMP)
             committed = Timestamp(durable) if durable else None
-            listed = _listed(headers.get("x-backend-fragments"))
+            listed = _listed(headers.get(fields.BACKEND_FRAGMENTS))
         except InvalidTimestamp:
             return None
         return cls(int(index), stamp, committed, etag, listed, headers, source)

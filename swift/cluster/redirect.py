@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
 from swift.cluster.transport import Reply
+from swift.http import fields
 from swift.http.headers import utf8_value
 
 
@@ -23,7 +24,7 @@ def redirect_of(reply: Reply | None) -> Redirect | None:
     if reply is None or reply.status != 301:
         return None
     location = reply.headers.get("location", "")
-    if is_true(reply.headers.get("x-backend-location-is-quoted")):
+    if is_true(reply.headers.get(fields.BACKEND_LOCATION_IS_QUOTED)):
         location = unquote(location)
     else:
         location = utf8_value(location)
@@ -31,7 +32,7 @@ def redirect_of(reply: Reply | None) -> Redirect | None:
     if len(parts) < 2 or not all(parts[:2]):
         return None
     try:
-        timestamp = Timestamp(reply.headers.get("x-backend-redirect-timestamp"))
+        timestamp = Timestamp(reply.headers.get(fields.BACKEND_REDIRECT_TIMESTAMP))
     except InvalidTimestamp:
         return None
     return Redirect(timestamp, f"{parts[0]}/{parts[1]}")

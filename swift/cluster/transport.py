@@ -7,12 +7,11 @@ Everything that sends a request to a node takes a ``Transport``; the real one is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from swift.base.errors import SwiftError
-from swift.http.body import BodyError
+from swift.http.body import BodyError, ResponseBody
 from swift.http.headers import HeaderMap
 
 
@@ -47,30 +46,14 @@ class Reply:
         return 200 <= self.status <= 299
 
 
-class ReplyBody(Protocol):
-    """A streamed answer body; fits ``http.body.RelayBody``."""
-
-    length: int | None
-
-    def read(self, size: int) -> bytes:
-        """Up to ``size`` bytes, empty at the end; raises ``BrokenOff``."""
-
-    def read_into(self, buffer: memoryview) -> int:
-        """Like ``read`` into a buffer; 0 at the end."""
-
-    def __iter__(self) -> Iterator[bytes]: ...
-
-    def close(self) -> None:
-        """Give the connection back when the body was read to its end, else drop it."""
-
-
 @dataclass(slots=True)
 class StreamReply:
     """An answer whose body is read as it comes."""
 
     status: int
     headers: HeaderMap
-    body: ReplyBody
+    #: Reading it raises ``BrokenOff``. Closed after its end, it gives its connection back; else it drops it.
+    body: ResponseBody
     reason: str = ""
 
 

@@ -8,21 +8,17 @@ cache; readers tolerate missing keys.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from swift.base.entity import EntityPath, quote_path
-from swift.gateway.subrequest import drained, make_subrequest, preauthorise
+from swift.gateway.subrequest import Forward, drained, make_subrequest, preauthorise
+from swift.http import fields
 from swift.http.headers import HeaderMap, utf8_value, with_prefix
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.policy.policies import Policies
 
-Forward = Callable[[Request], Response]
-
-#: In a request's environment: the policy of the object's container, once known, for the access line.
-LOGGED_POLICY = "swift.logged_policy"
 #: Negative answers (404, 410) are kept for this share of the positive time.
 NEGATIVE_SHARE = 0.1
 DEFAULT_RECHECK_S = 60.0
@@ -118,10 +114,10 @@ def account_record(status: int, headers: HeaderMap, policies: Policies | None = 
         "bytes": headers.get("x-account-bytes-used") if exists else None,
         "storage_policies": _policy_figures(headers, policies) if policies else {},
         "meta": _stripped(headers, "x-account-meta-"),
-        "sysmeta": _stripped(headers, "x-account-sysmeta-"),
+        "sysmeta": _stripped(headers, fields.ACCOUNT_SYSMETA),
     }
     if exists:
-        record["account_really_exists"] = headers.get("x-backend-fake-account-listing") != "yes"
+        record["account_really_exists"] = headers.get(fields.BACKEND_FAKE_ACCOUNT_LISTING) != "yes"
     return record
 
 
@@ -144,19 +140,19 @@ def container_record(status: int, headers: HeaderMap) -> dict[str, Any]:
         "object_count": headers.get("x-container-object-count") if exists else None,
         "bytes": headers.get("x-container-bytes-used") if exists else None,
         "versions": headers.get("x-versions-location"),
-        "storage_policy": headers.get("x-backend-storage-policy-index", "0"),
+        "storage_policy": headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0"),
         "cors": {
             "allow_origin": meta.pop("access-control-allow-origin", None),
             "expose_headers": meta.pop("access-control-expose-headers", None),
             "max_age": meta.pop("access-control-max-age", None),
         },
         "meta": meta,
-        "sysmeta": _stripped(headers, "x-container-sysmeta-"),
-        "sharding_state": headers.get("x-backend-sharding-state", "unsharded"),
-        "created_at": headers.get("x-backend-timestamp", zero),
-        "put_timestamp": headers.get("x-backend-put-timestamp", zero),
-        "delete_timestamp": headers.get("x-backend-delete-timestamp", zero),
-        "status_changed_at": headers.get("x-backend-status-changed-at", zero),
+        "sysmeta": _stripped(headers, fields.CONTAINER_SYSMETA),
+        "sharding_state": headers.get(fields.BACKEND_SHARDING_STATE, "unsharded"),
+        "created_at": headers.get(fields.BACKEND_TIMESTAMP, zero),
+        "put_timestamp": headers.get(fields.BACKEND_PUT_TIMESTAMP, zero),
+        "delete_timestamp": headers.get(fields.BACKEND_DELETE_TIMESTAMP, zero),
+        "status_changed_at": headers.get(fields.BACKEND_STATUS_CHANGED_AT, zero),
     }
 
 
@@ -237,15 +233,15 @@ _TEXTS = ("read_acl", "write_acl", "sync_key", "versions", "sharding_state")
 
 def _recheck_s(response_headers: HeaderMap, kind: str) -> float:
     try:
-        return float(response_headers.get(f"x-backend-recheck-{kind}-existence", DEFAULT_RECHECK_S))
+        return float(response_headers.get(f"{fields.BACKEND_RECHECK}{kind}-existence", DEFAULT_RECHECK_S))
     except ValueError:
         return DEFAULT_RECHECK_S
 
 
 def remember(request: Request, key: str, record: dict[str, Any], recheck_s: float) -> None:
     """Put a fresh record into both caches, negative answers for a tenth of the time."""
-    request.env.setdefault("swift.infocache", {})[key] = record
-    cache = request.env.get("swift.cache")
+    request.env.setdefault(fields.INFOCACHE, {})[key] = record
+    cache = request.env.get(fields.CACHE)
     status = record["status"]
     if cache is None:
         return
@@ -257,23 +253,23 @@ def remember(request: Request, key: str, record: dict[str, Any], recheck_s: floa
 
 def forget(request: Request, key: str) -> None:
     """Remove a record from both caches, before and after what it describes is changed."""
-    request.env.get("swift.infocache", {}).pop(key, None)
-    cache = request.env.get("swift.cache")
+    request.env.get(fields.INFOCACHE, {}).pop(key, None)
+    cache = request.env.get(fields.CACHE)
     if cache is not None:
         cache.delete(key)
 
 
 def _cached(request: Request, key: str, skip_pct: float) -> dict[str, Any] | None:
-    record = request.env.setdefault("swift.infocache", {}).get(key)
+    record = request.env.setdefault(fields.INFOCACHE, {}).get(key)
     if record is not None:
         return record  # type: ignore[no-any-return]
     if skip_pct and random.random() * 100 < skip_pct:
         # So that a busy entry is renewed by one request before it expires for all of them at once.
         return None
-    cache = request.env.get("swift.cache")
+    cache = request.env.get(fields.CACHE)
     record = cache.get(key) if cache is not None else None
     if record is not None and _is_sound(record):
-        request.env["swift.infocache"][key] = record
+        request.env[fields.INFOCACHE][key] = record
         return record  # type: ignore[no-any-return]
     return None
 
@@ -283,8 +279,8 @@ def _head(request: Request, forward: Forward, path: EntityPath, source: str) -> 
         request,
         "HEAD",
         "/v1" + quote_path(str(path)),
-        headers={"x-backend-allow-reserved-names": "true"},
-        source=request.env.get("swift.source") or source,
+        headers={fields.BACKEND_ALLOW_RESERVED_NAMES: "true"},
+        source=request.env.get(fields.SOURCE) or source,
         agent="Swift",
     )
     sub.headers.pop("origin", None)
@@ -300,7 +296,7 @@ def account_info(request: Request, forward: Forward, account: str, *, skip_pct: 
     record = _cached(request, key, skip_pct)
     if record is None:
         response = _head(request, forward, EntityPath(account), "GET_ACCOUNT_INFO")
-        record = request.env["swift.infocache"].get(key)
+        record = request.env[fields.INFOCACHE].get(key)
         if record is None:
             record = account_record(response.status, response.headers)
             remember(request, key, record, _recheck_s(response.headers, "account"))
@@ -328,7 +324,7 @@ def container_info(
             if not owner.exists:
                 return ContainerInfo(status=owner.status if owner.status >= 500 else 0)
         response = _head(request, forward, EntityPath(account, container), "GET_CONTAINER_INFO")
-        record = request.env["swift.infocache"].get(key)
+        record = request.env[fields.INFOCACHE].get(key)
         if record is None:
             record = container_record(response.status, response.headers)
             remember(request, key, record, _recheck_s(response.headers, "container"))

@@ -1,25 +1,38 @@
-"""Requests that a filter or the proxy makes on its own while answering another one (spec: proxy.md §3)."""
+"""Requests that a filter or the proxy makes on its own while answering another one (spec: proxy.md §3).
+
+    sub = make_subrequest(request, "GET", path, source="SLO")
+    with asked(self.forward, sub, timeout_s=60) as response:
+        manifest = response.read_body()
+
+Whatever happens in the block, the answer is drained, so that its connection is free again, and its observers
+(the access log) are told.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from swift.http.body import RequestBody
+from swift import green
+from swift.http import fields
+from swift.http.body import BodyError, RequestBody, ResponseBody
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
-from swift.http.response import Response
+from swift.http.response import HTTPError, Response
 
 #: What a sub-request inherits from the environment of its parent.
 INHERITED_KEYS = (
-    "swift.cache",
-    "swift.source",
-    "swift.trans_id",
-    "swift.authorize_override",
-    "swift.authorize",
-    "swift.infocache",
-    "swift.base_labels",
-    "swift.shard_listing_history",
-    "REMOTE_USER",
+    fields.CACHE,
+    fields.SOURCE,
+    fields.TRANS_ID,
+    fields.AUTHORIZE_OVERRIDE,
+    fields.AUTHORIZE,
+    fields.INFOCACHE,
+    fields.BASE_LABELS,
+    fields.SHARD_LISTING_HISTORY,
+    fields.REMOTE_USER,
 )
 INHERITED_HEADERS = (
     "host",
@@ -31,6 +44,10 @@ INHERITED_HEADERS = (
     "x-trans-id",
 )
 PRE_AUTHED_USER = ".wsgi.pre_authed"
+#: The rest of an answer that nobody read is read up to this size, to keep its connection; more is cut.
+DRAIN_BYTES_MAX = 65536
+
+Forward = Callable[[Request], Response]
 
 
 def _allow(_request: Request) -> None:
@@ -54,9 +71,9 @@ def make_subrequest(
     so that logs do not count it as the client's.
     """
     env: dict[str, Any] = {key: parent.env[key] for key in INHERITED_KEYS if key in parent.env}
-    env.setdefault("swift.infocache", parent.env.setdefault("swift.infocache", {}))
+    env.setdefault(fields.INFOCACHE, parent.env.setdefault(fields.INFOCACHE, {}))
     if source:
-        env["swift.source"] = source
+        env[fields.SOURCE] = source
     merged = {name: parent.headers[name] for name in INHERITED_HEADERS if name in parent.headers}
     user_agent = (agent % {"orig": parent.headers.get("user-agent", "")}).strip()
     if user_agent:
@@ -78,15 +95,115 @@ def make_subrequest(
 
 def preauthorise(request: Request) -> Request:
     """Let a sub-request do what its originating user may not; returns it."""
-    request.env["swift.authorize"] = _allow
-    request.env["swift.authorize_override"] = True
-    request.env["REMOTE_USER"] = PRE_AUTHED_USER
-    request.env["swift_owner"] = True
+    request.env[fields.AUTHORIZE] = _allow
+    request.env[fields.AUTHORIZE_OVERRIDE] = True
+    request.env[fields.REMOTE_USER] = PRE_AUTHED_USER
+    request.env[fields.OWNER] = True
     return request
 
 
+class SubrequestTimeout(HTTPError):
+    """A sub-request took too long: 503 unless somebody catches it."""
+
+    def __init__(self, request: Request, timeout_s: float):
+        super().__init__(503)
+        self.args = (f"{request!r} took longer than {timeout_s:g} s",)
+
+
+class _Taken(ResponseBody):
+    """The body of a sub-request's answer: counts what is taken of it, until the deadline."""
+
+    __slots__ = ("length", "taken", "complete", "_source", "_deadline")
+
+    def __init__(self, source: ResponseBody, deadline: float | None):
+        self.length = source.length
+        self.taken = 0
+        self.complete = False
+        self._source = source
+        self._deadline = deadline
+
+    def read_into(self, buffer: memoryview) -> int:
+        """See ``ResponseBody``; raises ``BodyError`` after the deadline."""
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            raise BodyError("the body of a sub-request came too slowly")
+        size = self._source.read_into(buffer)
+        self.taken += size
+        self.complete = not size or self.taken == self.length
+        return size
+
+    def drain(self) -> None:
+        """Read a short rest."""
+        left = DRAIN_BYTES_MAX
+        buffer = memoryview(bytearray(DRAIN_BYTES_MAX))
+        try:
+            while not self.complete and left > 0:
+                left -= self.read_into(buffer[:left])
+        except BodyError:
+            # It is dropped anyway.
+            return
+
+    def close(self) -> None:
+        """Release the body below."""
+        self._source.close()
+
+
+@contextmanager
+def asked(forward: Forward, request: Request, *, timeout_s: float | None = None) -> Iterator[Response]:
+    """The answer to a sub-request, for the time of a block.
+
+    ``timeout_s`` is for the answer and its body together: raises ``SubrequestTimeout`` when no answer came in
+    time, and reading a body that comes too slowly raises ``BodyError``. Unfit for an answer that becomes the
+    client's: return what ``forward`` gives then.
+    """
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    response = forward(request) if timeout_s is None else _within(forward, request, timeout_s)
+    content = response.body
+    if isinstance(content, bytes):
+        try:
+            yield response
+        finally:
+            response.ended(len(content), True)
+        return
+    body = response.body = _Taken(content, deadline)
+    try:
+        yield response
+        body.drain()
+    finally:
+        body.close()
+        response.ended(body.taken, body.complete)
+
+
+def _within(forward: Forward, request: Request, timeout_s: float) -> Response:
+    """The answer, if it comes in time; one that comes later is released."""
+    box = green.Mailbox()
+    late = False
+
+    def ask() -> None:
+        answer: Response | Exception
+        try:
+            answer = forward(request)
+        except Exception as error:
+            # Whoever waits raises it.
+            answer = error
+        if not late:
+            box.put(answer)
+        elif isinstance(answer, Response):
+            answer.discard()
+            answer.ended(0, False)
+
+    green.spawn_detached(ask)
+    try:
+        answer = box.get(time.monotonic() + timeout_s)
+    except green.DeadlineExceeded:
+        late = True
+        raise SubrequestTimeout(request, timeout_s)
+    if isinstance(answer, Exception):
+        raise answer
+    return answer  # type: ignore[no-any-return]
+
+
 def drained(response: Response) -> Response:
-    """The response with its body read and dropped, so that its connection is free again."""
+    """A response of which only the head is wanted; its body is dropped."""
     response.discard()
     response.ended(0, True)
     return response

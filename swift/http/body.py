@@ -1,16 +1,22 @@
 """Bodies: what a request brings and what a response sends.
 
-A response body is one of four kinds, so that the server can send each the cheapest way: ``bytes`` (one
-write together with the head), ``FileBody`` (sendfile), ``RelayBody`` (a backend's socket, moved in
-large pieces), or any iterable of bytes and file ranges. Whoever wants to know when a body ends subscribes
-to the response's ``on_end``; nobody wraps iterators for that.
+A response body is ``bytes`` (one write together with the head) or a ``ResponseBody``. That base has some ways
+to be read, each with a default in terms of another, so that a new kind implements the one that is natural to
+it and works everywhere: pieces (``__iter__``; a piece may be a file range, sent by sendfile), a buffer to
+be filled (``read_into``), bytes (``read``, ``read_all``), and a pipe (``splice_into``).
+Nobody asks a body what it can do but through this base. Who wants to know when a body ends subscribes to the
+response's ``on_end``.
+
+A request body is a ``RequestBody``. What stands between two bodies is in ``http.transform``: transforming,
+observing, and making the body of a response that of another request.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar
 
 from swift.base.errors import SwiftError
 
@@ -42,77 +48,135 @@ class BadFraming(BodyError):
     status = 400
 
 
-class RequestBody(Protocol):
-    """The body of a request as handlers read it."""
+# --- request bodies ---------------------------------------------------------------------------------
+
+
+class RequestBody(ABC):
+    """The body of a request as handlers read it; subclasses implement ``read`` and count ``received``."""
+
+    __slots__ = ()
 
     #: Announced bytes, or None when the body is chunked.
     length: int | None
+    #: Bytes handed out so far.
+    received: int
 
+    @abstractmethod
     def read(self, size: int = -1) -> bytes:
         """Up to ``size`` bytes (all that is left when negative); empty at the end.
 
         Raises ``ClientDisconnected``, ``BodyTimeout`` or ``BadFraming``.
         """
 
-    def send_continue(self, headers: dict[str, str]) -> None:
+    def read_into(self, view: memoryview) -> int:
+        """Put at least a byte into ``view`` and say how many; 0 at the end. Raises like ``read``."""
+        data = self.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    @property
+    def trailers(self) -> dict[str, str]:
+        """The trailers of a chunked body that was read to its end; none where there are none."""
+        return {}
+
+    def send_continue(self, headers: dict[str, str]) -> None:  # noqa: B027
         """Send ``100 Continue`` with these extra headers now, when the client asked to wait for it.
 
         May be called again for a multi-stage body (object-server.md §10); afterwards ``next_stage``
-        continues with the following chunked body.
+        continues with the following chunked body. Does nothing where nobody waits.
         """
 
-    def next_stage(self) -> None:
+    def next_stage(self) -> None:  # noqa: B027
         """Begin to read another chunked body of the same request (object-server.md §10)."""
 
 
-def read_into(body: RequestBody, view: memoryview) -> int:
-    """Read at least a byte into ``view``; 0 at the end. Raises like ``RequestBody.read``.
-
-    A body that can fill a buffer itself, as one that comes from a socket can, has a method of this name;
-    others are read and copied.
-    """
-    direct = getattr(body, "read_into", None)
-    if direct is not None:
-        return int(direct(view))
-    data = body.read(len(view))
-    view[: len(data)] = data
-    return len(data)
-
-
-def trailers_of(body: RequestBody) -> dict[str, str]:
-    """The trailers of a chunked body that was read to its end; none of bodies that know of none."""
-    trailers: dict[str, str] = getattr(body, "trailers", {})
-    return trailers
-
-
-class BytesBody:
+class BytesBody(RequestBody):
     """A request body that is already in memory."""
 
-    __slots__ = ("length", "_data", "_position")
+    __slots__ = ("length", "received", "_data")
 
     def __init__(self, data: bytes = b"", *, chunked: bool = False):
         self.length: int | None = None if chunked else len(data)
+        self.received = 0
         self._data = data
-        self._position = 0
 
     def read(self, size: int = -1) -> bytes:
         """Up to ``size`` bytes, all when negative."""
-        start = self._position
+        start = self.received
         stop = len(self._data) if size < 0 else min(len(self._data), start + size)
-        self._position = stop
+        self.received = stop
         return self._data if start == 0 and stop == len(self._data) else self._data[start:stop]
 
-    def send_continue(self, headers: dict[str, str]) -> None:
-        """Nothing waits for it: the body is here."""
 
-    def next_stage(self) -> None:
-        """The bytes of all stages are one."""
+# --- response bodies --------------------------------------------------------------------------------
 
 
-class FileBody:
+class ResponseBody:
+    """A body that is sent as it comes. It is read once, in one of its ways, and closed by who sends it.
+
+    A subclass implements ``__iter__`` or ``read_into`` (TypeError when its class is made without). Reading
+    raises ``BodyError`` when the body breaks off. ``splice_into``, ``read_into`` and ``read`` may be mixed.
+    """
+
+    __slots__ = ("_pieces",)
+
+    #: Bytes of the whole body, or None when nobody knows.
+    length: int | None
+    #: The class fills buffers itself: that is cheaper than to ask it for pieces.
+    fills_buffers: ClassVar[bool] = False
+
+    #: What the default ``read_into`` has in hand; unset before the first call.
+    _pieces: _PieceReader
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        cls.fills_buffers = cls.read_into is not ResponseBody.read_into
+        if not cls.fills_buffers and cls.__iter__ is ResponseBody.__iter__:
+            raise TypeError(f"{cls.__name__} has neither __iter__ nor read_into")
+
+    def __iter__(self) -> Iterator[bytes | FileBody]:
+        """The pieces: bytes, or file ranges that stay open until the next piece is asked for."""
+        buffer = memoryview(bytearray(CHUNK_BYTES))
+        while size := self.read_into(buffer):
+            yield bytes(buffer[:size])
+
+    def read_into(self, buffer: memoryview) -> int:
+        """Put what is there, a byte at least, into ``buffer`` and say how many; 0 at the end."""
+        try:
+            pieces = self._pieces
+        except AttributeError:
+            pieces = self._pieces = _PieceReader(self)
+        return pieces.read_into(buffer)
+
+    def read(self, size: int) -> bytes:
+        """Up to ``size`` bytes, one at least; empty at the end. Cut to size, so for small reads."""
+        buffer = memoryview(bytearray(size))
+        return bytes(buffer[: self.read_into(buffer)])
+
+    def read_all(self) -> bytes:
+        """Everything that is left; for bodies that are known to be small."""
+        return b"".join(chunks_of(self))
+
+    def splice_into(self, pipe: int, size: int) -> int:
+        """Wait for bytes and move up to ``size`` into an empty pipe; how many.
+
+        0 when the next bytes must be had by ``read_into``, as for all bodies that do not come from a socket.
+        """
+        return 0
+
+    @property
+    def whole(self) -> bytes | None:
+        """All bytes that are left when they are in memory and nothing needs to be closed, else None."""
+        return None
+
+    def close(self) -> None:
+        """Release what stands behind the body; harmless when it was released before."""
+
+
+class FileBody(ResponseBody):
     """``length`` bytes of an open file from ``offset`` on, sent by sendfile.
 
-    Takes ownership of ``fd``: ``close`` runs ``on_close`` (or closes the descriptor) exactly once.
+    Takes ownership of ``fd``: ``close`` runs ``on_close`` (which closes the descriptor) exactly once.
     """
 
     __slots__ = ("fd", "offset", "length", "_on_close")
@@ -120,8 +184,11 @@ class FileBody:
     def __init__(self, fd: int, offset: int, length: int, on_close: Callable[[], None]):
         self.fd = fd
         self.offset = offset
-        self.length = length
+        self.length: int = length
         self._on_close: Callable[[], None] | None = on_close
+
+    def __iter__(self) -> Iterator[bytes | FileBody]:
+        yield self
 
     def close(self) -> None:
         """Release the file."""
@@ -130,9 +197,87 @@ class FileBody:
             on_close()
 
 
-def chunks_of(body: Any) -> Iterator[bytes]:
+class WholeBody(ResponseBody):
+    """A body that is in memory, for those who want to read one piece by piece."""
+
+    __slots__ = ("length", "whole")
+
+    def __init__(self, data: bytes):
+        self.length: int | None = len(data)
+        #: What was not read yet.
+        self.whole: bytes = data
+
+    def read(self, size: int) -> bytes:
+        """Up to ``size`` bytes, empty at the end."""
+        data, self.whole = self.whole[:size], self.whole[size:]
+        return data
+
+    def read_into(self, buffer: memoryview) -> int:
+        """Fill a buffer; 0 at the end."""
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def __iter__(self) -> Iterator[bytes]:
+        data, self.whole = self.whole, b""
+        return iter((data,) if data else ())
+
+
+class Pieces(ResponseBody):
+    """A body over any iterable of pieces; ``on_close`` releases what the iterable needs, exactly once."""
+
+    __slots__ = ("length", "_iterable", "_on_close")
+
+    def __init__(
+        self,
+        pieces: Iterable[bytes | FileBody],
+        length: int | None = None,
+        on_close: Callable[[], None] | None = None,
+    ):
+        self.length = length
+        self._iterable = pieces
+        self._on_close = on_close
+
+    def __iter__(self) -> Iterator[bytes | FileBody]:
+        return iter(self._iterable)
+
+    def close(self) -> None:
+        """Run ``on_close``."""
+        on_close, self._on_close = self._on_close, None
+        if on_close is not None:
+            on_close()
+
+
+class _PieceReader:
+    """Fills buffers from pieces."""
+
+    __slots__ = ("_chunks", "_rest")
+
+    def __init__(self, body: ResponseBody):
+        self._chunks = chunks_of(body)
+        self._rest = memoryview(b"")
+
+    def read_into(self, buffer: memoryview) -> int:
+        """See ``ResponseBody``."""
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = memoryview(chunk)
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+
+def body_of(content: bytes | ResponseBody) -> ResponseBody:
+    """A response's body as one that can be read."""
+    return WholeBody(content) if isinstance(content, bytes) else content
+
+
+def chunks_of(body: bytes | Iterable[bytes | FileBody]) -> Iterator[bytes]:
     """The bytes of any response body, its file ranges read; for those who cannot send files."""
-    for piece in (body,) if isinstance(body, bytes | FileBody) else body:
+    for piece in (body,) if isinstance(body, bytes) else body:
         if not isinstance(piece, FileBody):
             yield piece
             continue
@@ -143,22 +288,3 @@ def chunks_of(body: Any) -> Iterator[bytes]:
                 raise BodyError(f"the file ended {end - offset} bytes early")
             offset += len(data)
             yield data
-
-
-class RelayBody(Protocol):
-    """A backend response body that can be moved to a client socket in large pieces.
-
-    It may have a method ``splice_into(pipe, size)`` that waits for bytes, moves up to ``size`` into an empty
-    pipe and returns how many; 0 when the next bytes must be had by ``read_into``.
-    """
-
-    #: Bytes left, or None when unknown.
-    length: int | None
-
-    def read_into(self, buffer: memoryview) -> int:
-        """Fill the buffer with what is there; 0 at the end. Raises ``BodyError`` when it breaks off."""
-
-    def __iter__(self) -> Iterator[bytes]: ...
-
-    def close(self) -> None:
-        """Give the connection back or drop it."""

@@ -15,9 +15,6 @@ from swift.http.negotiate import ListingFormat
 
 Row = Mapping[str, Any]
 
-#: In a request's environment: the client wants text and nothing that sees the answer needs more than names,
-#: so whoever makes the listing may answer with text at once, JSON being asked for notwithstanding.
-TEXT_IS_ENOUGH = "swift.listing.text"
 
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 

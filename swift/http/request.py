@@ -10,7 +10,15 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qsl
 
-from swift.base.entity import NotUTF8, decode_path, decode_path_loosely, requoted_path, split_path
+from swift.base.entity import (
+    BadPath,
+    Entity,
+    NotUTF8,
+    decode_path,
+    decode_path_loosely,
+    requoted_path,
+    split_path,
+)
 from swift.base.timestamp import Timestamp
 from swift.http.body import BytesBody, RequestBody
 from swift.http.headers import HeaderMap
@@ -36,6 +44,8 @@ class Request:
         "received_at",
         "acl",
         "_params",
+        "_entity",
+        "_entity_of",
         "_timestamp",
     )
 
@@ -67,6 +77,9 @@ class Request:
         #: The ACL text that the authorisation callback looks at (proxy.md §2).
         self.acl: str | None = None
         self._params: dict[str, str] | None = None
+        self._entity: Entity | None = None
+        #: The raw path that ``_entity`` is of.
+        self._entity_of: str | None = None
         self._timestamp: Timestamp | None = None
 
     @property
@@ -78,6 +91,21 @@ class Request:
     def loose_path(self) -> str:
         """The decoded path with bytes that are not UTF-8 as surrogate escapes."""
         return decode_path_loosely(self.raw_path)
+
+    @property
+    def entity(self) -> Entity | None:
+        """The API version and the account, container or object that the path names; None when it names none.
+
+        Parsed once for all filters; whoever sets ``raw_path`` changes it.
+        """
+        raw_path = self.raw_path
+        if self._entity_of is not raw_path:
+            try:
+                self._entity = Entity.parse(raw_path)
+            except (BadPath, NotUTF8):
+                self._entity = None
+            self._entity_of = raw_path
+        return self._entity
 
     @property
     def path_qs(self) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from swift.base.errors import SwiftError
-from swift.http.body import chunks_of
+from swift.http.body import ResponseBody, chunks_of
 from swift.http.headers import HeaderMap
 from swift.http.status import default_body, reason_of
 
@@ -20,8 +19,8 @@ EndObserver = Callable[[int, bool], None]
 class Response:
     """A status, headers (lower-case names) and a body of one of the kinds in ``http.body``.
 
-    ``content-length`` is derived for ``bytes`` bodies when absent. A body that is not ``bytes`` and has
-    no ``content-length`` header is sent chunked.
+    ``content-length`` is derived for ``bytes`` bodies when absent. A body of unknown
+    length that has no ``content-length`` header is sent chunked.
     """
 
     __slots__ = ("status", "reason", "headers", "body", "on_end", "close_connection")
@@ -30,7 +29,7 @@ class Response:
         self,
         status: int = 200,
         headers: HeaderMap | None = None,
-        body: Any = b"",
+        body: bytes | ResponseBody = b"",
         *,
         reason: str | None = None,
     ):
@@ -61,16 +60,16 @@ class Response:
 
     def discard(self) -> None:
         """Release the body without sending it."""
-        close = getattr(self.body, "close", None)
-        if close is not None:
-            close()
-        self.body = b""
+        body, self.body = self.body, b""
+        if not isinstance(body, bytes):
+            body.close()
 
     def read_body(self, limit_bytes: int = 64 << 20) -> bytes:
         """The whole body in memory; raises ValueError when it is larger than ``limit_bytes``."""
         body = self.body
         if not isinstance(body, bytes):
-            pieces, size = [], 0
+            pieces: list[bytes] = []
+            size = 0
             try:
                 for piece in chunks_of(body):
                     size += len(piece)

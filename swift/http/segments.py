@@ -6,16 +6,16 @@ time. It refuses to know where segments come from; the caller gives a function t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from swift.http.body import BodyError
+from swift.http.body import ResponseBody, body_of
 from swift.http.response import Response
 
 S = TypeVar("S")
 
 
-class SegmentedBody(Generic[S]):
+class SegmentedBody(ResponseBody, Generic[S]):
     """The concatenated bodies of segments.
 
     ``open_segment`` returns a response with exactly the wanted bytes or raises ``BodyError``; the first
@@ -26,7 +26,7 @@ class SegmentedBody(Generic[S]):
         self._segments = list(segments)
         self._open = open_segment
         self._current: Response | None = None
-        self._rest: memoryview = memoryview(b"")
+        self._body: ResponseBody = body_of(b"")
         #: Bytes taken from the open segment.
         self._taken = 0
         self.length = length
@@ -45,8 +45,7 @@ class SegmentedBody(Generic[S]):
         if not self._segments:
             return False
         self._current = self._open(self._segments.pop(0))
-        body = self._current.body
-        self._rest = memoryview(body) if isinstance(body, bytes) else memoryview(b"")
+        self._body = body_of(self._current.body)
         return True
 
     def read_into(self, buffer: memoryview) -> int:
@@ -54,29 +53,10 @@ class SegmentedBody(Generic[S]):
         while True:
             if self._current is None and not self._next():
                 return 0
-            assert self._current is not None
-            size = self._read_current(buffer, self._current.body)
+            size = self._body.read_into(buffer)
             self._taken += size
             if size or not self._next():
                 return size
-
-    def _read_current(self, buffer: memoryview, body: object) -> int:
-        if self._rest:
-            size = min(len(buffer), len(self._rest))
-            buffer[:size] = self._rest[:size]
-            self._rest = self._rest[size:]
-            return size
-        if isinstance(body, bytes):
-            return 0
-        read_into = getattr(body, "read_into", None)
-        if read_into is None:
-            raise BodyError("a segment's body cannot be relayed")
-        return int(read_into(buffer))
-
-    def __iter__(self) -> Iterator[bytes]:
-        buffer = memoryview(bytearray(65536))
-        while size := self.read_into(buffer):
-            yield bytes(buffer[:size])
 
     def close(self) -> None:
         """Let go of the open segment."""

@@ -8,8 +8,9 @@ from typing import Any
 from swift.base.txid import new_transaction_id
 from swift.compose import telemetry_of
 from swift.config.schema import Settings, option
+from swift.http import fields
 from swift.http.request import Request
-from swift.http.response import HTTPError, Response
+from swift.http.response import Response
 from swift.middleware.filter import Filter, factory_of, parse_options
 from swift.telemetry.log import Log
 
@@ -33,12 +34,10 @@ class CatchErrors(Filter):
         """Add the transaction id to request and response."""
         extra = request.headers.get("x-trans-id-extra")
         txid = new_transaction_id(self._suffix, extra)
-        request.env["swift.trans_id"] = txid
+        request.env[fields.TRANS_ID] = txid
         request.headers["x-trans-id"] = txid
         try:
             response = self.forward(request)
-        except HTTPError as error:
-            response = error.response
         except Exception as error:
             self._log.exception(f"Error: {request.method} {request.path_qs}", error, txid=txid)
             response = Response(500, {"content-type": "text/plain"}, b"An error occurred")

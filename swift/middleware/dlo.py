@@ -13,15 +13,15 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from swift import green
-from swift.base.entity import BadPath, NotUTF8, quote_path
+from swift.base.entity import quote_path
 from swift.base.ranges import ByteRanges, Span
 from swift.compose import cluster_of
 from swift.config.kinds import COUNT, SECONDS
 from swift.config.schema import Settings, option
-from swift.gateway.subrequest import drained, make_subrequest
+from swift.gateway.subrequest import asked, drained, make_subrequest
 from swift.http.body import BodyError
 from swift.http.conditional import failed_condition, parse_http_date
-from swift.http.headers import utf8_value
+from swift.http.headers import utf8_value, with_prefix
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.http.segments import SegmentedBody
@@ -61,9 +61,8 @@ class Dlo(Filter):
 
     def handle(self, request: Request) -> Response:
         """Join segments on GET and HEAD, check manifests on PUT."""
-        try:
-            version, account, container, obj = request.split_path(4, 4, rest_with_last=True)
-        except (BadPath, NotUTF8):
+        entity = request.entity
+        if entity is None or entity.path.obj is None:
             return self.forward(request)
         if request.method == "PUT":
             if "x-object-manifest" in request.headers:
@@ -82,7 +81,9 @@ class Dlo(Filter):
             _pass_token(request, again)
             plain = drained(self.forward(again))
             response = plain if "x-object-manifest" in plain.headers else response
-        return self._serve(request, response, f"/{version}/{quote_path(account)}", manifest)
+        return self._serve(
+            request, response, f"/{entity.version}/{quote_path(entity.path.account)}", manifest
+        )
 
     def _serve(self, request: Request, manifest: Response, base: str, value: str) -> Response:
         container, prefix = (utf8_value(unquote(part, "latin-1")) for part in value.partition("/")[::2])
@@ -163,13 +164,10 @@ class Dlo(Filter):
             request, "GET", path, query=query, source="DLO", agent="%(orig)s DLO MultipartGET"
         )
         _pass_token(request, sub)
-        response = self.forward(sub)
-        if not response.is_success:
-            response.discard()
-            challenge = response.headers.get("www-authenticate")
-            raise HTTPError(response.status, headers={"www-authenticate": challenge} if challenge else None)
-        body = response.read_body()
-        response.ended(len(body), True)
+        with asked(self.forward, sub) as response:
+            if not response.is_success:
+                raise HTTPError(response.status, headers=with_prefix(response.headers, "www-auth"))
+            body = response.read_body()
         rows = json.loads(body) if body else []
         return [row for row in rows if "name" in row]
 

@@ -2,6 +2,15 @@
 
 ``handle`` gets a ``Request`` and returns a ``Response``; ``forward`` asks the rest of the pipeline. A filter
 keeps nothing on itself between requests. To foreign servers and filters it is a plain WSGI app.
+
+The contract (``test/contract/test_filter.py``):
+
+* A filter refuses a request by returning a response or by raising ``HTTPError``. Either way the filters to
+  its left get a ``Response`` from their ``forward``: an error that carries an answer (``HTTPError``,
+  ``BodyError``) never passes a filter's boundary, so that nobody's response side is skipped.
+* Other exceptions are programming errors; they pass all filters and become a 500 in the outermost one.
+* What a filter asks on its own it asks by ``gateway.subrequest.asked``, which releases the answer.
+* The body of a response is changed by ``http.transform``, and its end is watched by ``observe_end``.
 """
 
 from __future__ import annotations
@@ -11,9 +20,10 @@ from typing import Any
 
 from swift.compose import PROCESS_KEY
 from swift.config.schema import Settings
+from swift.http.body import BodyError
 from swift.http.request import Request
-from swift.http.response import Response
-from swift.runtime.wsgi import native, serve_wsgi
+from swift.http.response import HTTPError, Response, error_response
+from swift.runtime.wsgi import Handle, native, serve_wsgi
 
 Conf = dict[str, Any]
 
@@ -23,8 +33,8 @@ class Filter:
 
     def __init__(self, app: Any):
         self.app = app
-        #: Ask the next filter or the app.
-        self.forward: Callable[[Request], Response] = native(app)
+        #: Ask the next filter or the app; never raises an error that carries an answer.
+        self.forward: Handle = _guarded(native(app))
 
     def handle(self, request: Request) -> Response:
         """Answer a request."""
@@ -33,6 +43,20 @@ class Filter:
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         """The WSGI face."""
         return serve_wsgi(self.handle, environ, start_response)
+
+
+def _guarded(handle: Handle) -> Handle:
+    """The boundary of what is right of a filter."""
+
+    def forward(request: Request) -> Response:
+        try:
+            return handle(request)
+        except HTTPError as error:
+            return error.response
+        except BodyError as error:
+            return error_response(error.status)
+
+    return forward
 
 
 def factory_of(make: Callable[[Any, Conf], Filter]) -> Callable[..., Callable[[Any], Filter]]:

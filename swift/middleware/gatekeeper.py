@@ -7,32 +7,11 @@ from typing import Any
 
 from swift.base.truth import is_true
 from swift.config.schema import Settings, option
+from swift.http import fields
+from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.filter import Filter, factory_of, parse_options
-
-PREFIXES = (
-    "x-account-sysmeta-",
-    "x-container-sysmeta-",
-    "x-object-sysmeta-",
-    "x-object-transient-sysmeta-",
-    "x-backend",
-)
-NAMES = frozenset(
-    (
-        "x-account-host",
-        "x-account-device",
-        "x-account-partition",
-        "x-container-host",
-        "x-container-device",
-        "x-container-partition",
-        "x-container-root-db-state",
-        "x-delete-at-host",
-        "x-delete-at-device",
-        "x-delete-at-partition",
-        "x-delete-at-container",
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -59,9 +38,9 @@ class Gatekeeper(Filter):
         for name in _internal(headers):
             del headers[name]
         if self._shunt and "x-timestamp" in headers:
-            headers["x-backend-inbound-x-timestamp"] = headers.pop("x-timestamp")
+            headers[fields.BACKEND_INBOUND_X_TIMESTAMP] = headers.pop("x-timestamp")
         if self._reserved and is_true(headers.pop("x-allow-reserved-names", None)):
-            headers["x-backend-allow-reserved-names"] = "true"
+            headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
         response = self.forward(request)
         outgoing = response.headers
         for name in _internal(outgoing):
@@ -69,22 +48,9 @@ class Gatekeeper(Filter):
         return response
 
 
-class _Verdicts(dict[str, bool]):
-    """Header name → whether it is internal; every request asks about the same few names."""
-
-    def __missing__(self, name: str) -> bool:
-        if len(self) >= _VERDICTS_MAX:
-            self.clear()
-        verdict = self[name] = name.startswith(PREFIXES) or name in NAMES
-        return verdict
-
-
-_VERDICTS_MAX = 1000
-_verdicts = _Verdicts()
-
-
-def _internal(headers: dict[str, str]) -> list[str]:
-    return [name for name in headers if _verdicts[name]]
+def _internal(headers: HeaderMap) -> list[str]:
+    is_internal = fields.is_internal
+    return [name for name in headers if is_internal(name)]
 
 
 filter_factory = factory_of(

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from swift.base.entity import BadPath, NotUTF8
+from swift.base.entity import API_VERSIONS, EntityPath
 from swift.base.truth import is_true
-from swift.http.listing import TEXT_IS_ENOUGH, render_account, render_container
+from swift.http import fields
+from swift.http.listing import render_account, render_container
 from swift.http.negotiate import ListingFormat, add_vary, choose_format
 from swift.http.request import Request
 from swift.http.response import Response
@@ -27,27 +28,24 @@ class ListingFormats(Filter):
 
     def handle(self, request: Request) -> Response:
         """Convert the listing of an account or container."""
-        if request.method not in ("GET", "HEAD") or request.env.get("swift.format_listing") is False:
+        if request.method not in ("GET", "HEAD") or request.env.get(fields.FORMAT_LISTING) is False:
             return self.forward(request)
-        try:
-            version, account, container, obj = request.split_path(2, 4, rest_with_last=True)
-        except (BadPath, NotUTF8):
-            return self.forward(request)
-        if obj or not account or version not in ("v1", "v1.0"):
+        entity = request.entity
+        if entity is None or entity.path.obj is not None or entity.version not in API_VERSIONS:
             return self.forward(request)
         shape = choose_format(request)
         params = [p for p in request.query.split("&") if p and not p.startswith("format=")]
         asked = request.query
         request.set_query("&".join([*params, "format=json"]))
         if shape is ListingFormat.PLAIN:
-            request.env[TEXT_IS_ENOUGH] = True
+            request.env[fields.LISTING_TEXT] = True
         response = self.forward(request)
-        request.env.pop(TEXT_IS_ENOUGH, None)
+        request.env.pop(fields.LISTING_TEXT, None)
         request.set_query(asked)
-        return self._convert(request, response, shape, account, container)
+        return self._convert(request, response, shape, entity.path)
 
     def _convert(
-        self, request: Request, response: Response, shape: ListingFormat, account: str, container: str | None
+        self, request: Request, response: Response, shape: ListingFormat, path: EntityPath
     ) -> Response:
         headers = response.headers
         kind = headers.get("content-type", "").partition(";")[0].strip()
@@ -64,13 +62,13 @@ class ListingFormats(Filter):
         if int(headers.get("content-length") or 0) > JSON_BYTES_MAX:
             return response
         body = response.read_body(JSON_BYTES_MAX * 2)
-        reserved_ok = is_true(request.headers.get("x-backend-allow-reserved-names"))
+        reserved_ok = is_true(request.headers.get(fields.BACKEND_ALLOW_RESERVED_NAMES))
         hides = not reserved_ok and b"\\u0000" in body
         if shape is not ListingFormat.JSON or hides:
             rows = json.loads(body) if body else []
             if hides:
                 rows = [row for row in rows if "\0" not in (row.get("name") or row.get("subdir") or "")]
-            body = _render(shape, rows, account, container)
+            body = _render(shape, rows, path)
         return self._replace(response, body, shape)
 
     def _replace(self, response: Response, body: bytes, shape: ListingFormat) -> Response:
@@ -82,10 +80,10 @@ class ListingFormats(Filter):
         return response
 
 
-def _render(shape: ListingFormat, rows: list[dict[str, Any]], account: str, container: str | None) -> bytes:
-    if container is None:
-        return render_account(shape, rows, account)
-    return render_container(shape, rows, container)
+def _render(shape: ListingFormat, rows: list[dict[str, Any]], path: EntityPath) -> bytes:
+    if path.container is None:
+        return render_account(shape, rows, path.account)
+    return render_container(shape, rows, path.container)
 
 
 filter_factory = factory_of(lambda app, conf: ListingFormats(app))

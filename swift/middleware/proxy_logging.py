@@ -14,19 +14,17 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from swift.base.entity import requoted_path
+from swift.base.entity import API_VERSIONS, requoted_path
 from swift.compose import access_log_of, telemetry_of
 from swift.config.kinds import COUNT
 from swift.config.schema import Settings, option
-from swift.gateway.info import LOGGED_POLICY
-from swift.http.body import BodyError
+from swift.http import fields
 from swift.http.request import Request
-from swift.http.response import HTTPError, Response, error_response
+from swift.http.response import Response
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
 from swift.telemetry.accesslog import AccessLog
 from swift.telemetry.telemetry import Telemetry
 
-MADE_KEY = "swift.proxy_access_log_made"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _is_plain = re.compile(r"[A-Za-z0-9_.~/-]*\Z").match
 
@@ -88,28 +86,23 @@ class ProxyLogging(Filter):
     def handle(self, request: Request) -> Response:
         """Log the request once its response has ended."""
         env = request.env
-        if env.get(MADE_KEY):
+        if env.get(fields.ACCESS_LOG_MADE):
             return self.forward(request)
-        env[MADE_KEY] = True
+        env[fields.ACCESS_LOG_MADE] = True
         method, started = request.method, time.time()
         # As the client sent it: filters further in may change it.
         target = request.raw_path, request.query
-        kind = _kind_of(request.raw_path)
+        kind = _kind_of(request)
         try:
             response = self.forward(request)
-        except HTTPError as error:
-            # A filter further in refused it: as good as an answer.
-            response = error.response
-        except BodyError as error:
-            response = error_response(error.status)
         except Exception:
             self._record(request, method, target, kind, 500, None, started, 0, None)
             raise
         first_byte = time.time()
         # Filters further out remove internal headers before the body ends.
-        policy = response.headers.get("x-backend-storage-policy-index")
-        if policy is None and LOGGED_POLICY in env:
-            policy = str(env[LOGGED_POLICY])
+        policy = response.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX)
+        if policy is None and fields.LOGGED_POLICY in env:
+            policy = str(env[fields.LOGGED_POLICY])
 
         def ended(sent_bytes: int, complete: bool) -> None:
             status = response.status if complete else 499
@@ -131,8 +124,8 @@ class ProxyLogging(Filter):
         first_byte: float | None,
     ) -> None:
         now = time.time()
-        received = int(getattr(request.body, "received", request.body.length or 0))
-        name = request.env.get("swift.source") or kind
+        received = request.body.received
+        name = request.env.get(fields.SOURCE) or kind
         verb = method if method in self._methods else "BAD_METHOD"
         self._histogram(name, verb, status).observe(now - started)
         if self._statsd.enabled:
@@ -187,8 +180,8 @@ class ProxyLogging(Filter):
         client = (
             headers.get("x-cluster-client-ip") or headers.get("x-forwarded-for", "").split(",")[0].strip()
         )
-        access = env.get("swift.access_logging") or {}
-        info = env.get("swift.log_info")
+        access = env.get(fields.ACCESS_LOGGING) or {}
+        info = env.get(fields.LOG_INFO)
         peer_field = _quoted(peer)
         path, query = requoted_path(target[0]), target[1]
         if query:
@@ -199,8 +192,8 @@ class ProxyLogging(Filter):
             f"HTTP/1.{request.http_minor} {status} "
             f"{_field(headers, 'referer')} {_field(headers, 'user-agent')} "
             f"{_quoted(self._veiled(headers.get('x-auth-token')))} "
-            f"{received or '-'} {sent or '-'} {_field(headers, 'etag')} {_field(env, 'swift.trans_id')} "
-            f"{self._logged_headers(headers)} {now - started:.4f} {_field(env, 'swift.source')} "
+            f"{received or '-'} {sent or '-'} {_field(headers, 'etag')} {_field(env, fields.TRANS_ID)} "
+            f"{self._logged_headers(headers)} {now - started:.4f} {_field(env, fields.SOURCE)} "
             f"{_quoted(','.join(info)) if info else '-'} {started:.9f} {now:.9f} "
             f"{_quoted(policy)} {_field(access, 'user_id')}"
         )
@@ -224,15 +217,10 @@ class ProxyLogging(Filter):
         return _quoted("\n".join(lines))
 
 
-def _kind_of(raw_path: str) -> str:
+def _kind_of(request: Request) -> str:
     """account, container, object or UNKNOWN, as metrics name them."""
-    path = requoted_path(raw_path) if "%" in raw_path else raw_path
-    parts = path.split("/", 4)
-    if len(parts) < 3 or parts[1] not in ("v1", "v1.0") or not parts[2]:
-        return "UNKNOWN"
-    if len(parts) == 5 and parts[4]:
-        return "object"
-    return "container" if len(parts) > 3 and parts[3] else "account"
+    entity = request.entity
+    return "UNKNOWN" if entity is None or entity.version not in API_VERSIONS else entity.path.kind
 
 
 def access_conf(conf: Conf) -> Conf:

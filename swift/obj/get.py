@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from swift.base.ranges import ByteRanges, Span
 from swift.base.truth import is_true
 from swift.green import Task, spawn
-from swift.http.body import BodyError, FileBody
+from swift.http import fields
+from swift.http.body import BodyError, FileBody, ResponseBody
 from swift.http.conditional import failed_condition, is_conditional
 from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
@@ -49,7 +50,7 @@ def object_headers(state: ObjectState, stored: frozenset[str]) -> HeaderMap:
     headers["etag"] = f'"{metadata.get("ETag", "")}"'
     headers["last-modified"] = timestamp.http_date
     headers["x-timestamp"] = timestamp.normal
-    headers["x-backend-timestamp"] = timestamp.internal
+    headers[fields.BACKEND_TIMESTAMP] = timestamp.internal
     headers["x-backend-data-timestamp"] = state.data_timestamp.internal
     if state.durable_timestamp is not None:
         headers["x-backend-durable-timestamp"] = state.durable_timestamp.internal
@@ -72,7 +73,7 @@ def not_found(request: Request, state: ObjectState) -> Response:
     """404 (or 412 for ``If-Match: *``) with the time of a tombstone or an expired object."""
     headers: HeaderMap = {}
     if state.timestamp:
-        headers["x-backend-timestamp"] = state.timestamp.internal
+        headers[fields.BACKEND_TIMESTAMP] = state.timestamp.internal
     if failed_condition(request.headers, etag=None, last_modified_s=None, exists=False):
         headers["content-type"] = "text/html; charset=UTF-8"
         return Response(412, headers)
@@ -85,7 +86,7 @@ def unmet_condition(request: Request, state: ObjectState, headers: HeaderMap) ->
         return None
     status = failed_condition(
         request.headers,
-        etag=condition_etag(request.headers.get("x-backend-etag-is-at", ""), state),
+        etag=condition_etag(request.headers.get(fields.BACKEND_ETAG_IS_AT, ""), state),
         last_modified_s=state.timestamp.ceil_seconds,
     )
     if status is None:
@@ -181,16 +182,18 @@ def gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(waiting)
 
 
-class BlockBody:
+class BlockBody(ResponseBody):
     """A body whose blocks are read in the device's pool, one ahead of what is being sent."""
 
     def __init__(self, source: Iterator[Piece], length: int, stored: StoredObject, run: Run):
+        self.length: int | None = length
         self._source = source
         self._left = length
         self._stored = stored
         self._run = run
         self._ahead: Task | None = None
         self._first: Piece = b""
+        self._closed = False
 
     def _read(self) -> Piece:
         """Blocking: the next block."""
@@ -235,6 +238,9 @@ class BlockBody:
 
     def close(self) -> None:
         """Release the object, after a read that is still going on."""
+        if self._closed:
+            return
+        self._closed = True
         task, self._ahead = self._ahead, None
         if task is not None and not task.done:
             task.on_exit(self._stored.close)

@@ -10,7 +10,7 @@ import re
 import time
 
 from swift.green import Task, spawn
-from swift.http.body import BodyTimeout, ClientDisconnected, RequestBody, read_into
+from swift.http.body import BodyTimeout, ClientDisconnected, RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.response import HTTPError
 from swift.platform.buffers import Buffers
@@ -110,7 +110,7 @@ def receive_all(
 def _fill(body: RequestBody, buffer: memoryview, deadline: float) -> memoryview:
     """The part of the buffer that was filled: all of it, but at the end of the body."""
     filled = 0
-    while filled < len(buffer) and (got := read_into(body, buffer[filled:])):
+    while filled < len(buffer) and (got := body.read_into(buffer[filled:])):
         filled += got
         if time.monotonic() > deadline:
             raise BodyTimeout("the upload takes too long")

@@ -16,6 +16,7 @@ from typing import NoReturn
 from swift.base.etag import EtagList, unquote_etag
 from swift.base.limits import Limits
 from swift.base.timestamp import Timestamp
+from swift.http import fields
 from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
 from swift.http.response import HTTPError
@@ -125,7 +126,7 @@ def parse_put(request: Request, key: ObjectKey, limits: Limits, stored: frozense
         etag=unquote_etag(headers["etag"]) if headers.get("etag") else None,
         if_none_match=EtagList.parse(headers["if-none-match"]) if "if-none-match" in headers else None,
         if_match=_if_match(headers),
-        etag_is_at=headers.get("x-backend-etag-is-at", ""),
+        etag_is_at=headers.get(fields.BACKEND_ETAG_IS_AT, ""),
         is_promised=reservation.is_offered(headers),
         delete_at=delete_at,
         is_replication=is_replication,
@@ -216,7 +217,7 @@ def refusal(state: ObjectState, plan: PutPlan) -> HTTPError | None:
     if exists or (plan.if_match is not None and not _matches(plan, state)):
         return HTTPError(412, headers={reservation.PREDECESSOR: newest.internal} if plan.is_promised else {})
     if newest and newest >= plan.timestamp:
-        return HTTPError(409, headers={"x-backend-timestamp": newest.internal})
+        return HTTPError(409, headers={fields.BACKEND_TIMESTAMP: newest.internal})
     return None
 
 

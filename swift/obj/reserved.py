@@ -8,6 +8,7 @@ other nodes as well; a replicated object is only a draft until then.
 from __future__ import annotations
 
 from swift.base.timestamp import ZERO, Timestamp
+from swift.http import fields
 from swift.http.response import HTTPError
 from swift.obj.put import PutPlan, PutResult, check, commit_archive, store_draft
 from swift.store.api import Draft, ObjectKey, ObjectStore, Reservation, Viewpoint
@@ -40,7 +41,7 @@ class ReservedPut:
             self._reservation = self._store.reserve(self._key, self._plan.timestamp)
         except AlreadyReserved as error:
             if error.is_over:
-                raise HTTPError(409, headers={"x-backend-timestamp": error.writer.internal})
+                raise HTTPError(409, headers={fields.BACKEND_TIMESTAMP: error.writer.internal})
             return error.writer
         try:
             # Only now: whoever held it before has stored what it wanted.
@@ -72,7 +73,7 @@ class ReservedPut:
         newest = self._store.look(self._key, self._view).write_timestamp
         if newest >= self._plan.timestamp:
             # Of a writer that asked for no promise; that ours is superseded says more than that there is one.
-            raise HTTPError(409, headers={"x-backend-timestamp": newest.internal})
+            raise HTTPError(409, headers={fields.BACKEND_TIMESTAMP: newest.internal})
         if self._stored is None:
             result = store_draft(self._store, self._key, self._view, self._plan, self._draft)
         else:

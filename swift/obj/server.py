@@ -20,7 +20,7 @@ from swift.base.errors import DeviceUnavailable, NoSpace
 from swift.base.timestamp import Timestamp
 from swift.compose import backend_context, merged
 from swift.config.common import StorageSettings
-from swift.http.body import BodyTimeout, RequestBody, trailers_of
+from swift.http.body import BodyTimeout, RequestBody
 from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
@@ -241,7 +241,7 @@ class ObjectServer(BackendApp):
                 deadline=time.monotonic() + self.settings.max_upload_time,
             )
             if etag_follows:
-                settle(writer.draft, trailers_of(body))
+                settle(writer.draft, body.trailers)
         except BaseException:
             writer.abandon()
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swift.base.entity import EntityPath
 from swift.gateway.info import account_key, account_record, forget, remember
+from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
@@ -33,7 +34,7 @@ class AccountController(Controller):
         settings = self.context.settings
         record = account_record(response.status, response.headers, self.context.policies)
         remember(request, account_key(path.account), record, settings.recheck_account_existence)
-        if not request.env.get("swift_owner"):
+        if not request.env.get(fields.OWNER):
             for name in settings.swift_owner_headers:
                 response.headers.pop(name, None)
         return response
@@ -50,7 +51,7 @@ class AccountController(Controller):
             "x-account-bytes-used": "0",
             "x-timestamp": now,
             "x-put-timestamp": now,
-            "x-backend-fake-account-listing": "yes",
+            fields.BACKEND_FAKE_ACCOUNT_LISTING: "yes",
             "content-type": JSON,
         }
         return Response(200, headers, b"[]" if request.method == "GET" else b"")
@@ -98,9 +99,9 @@ class AccountController(Controller):
         view, part = self._place(path)
         headers = {
             "x-timestamp": request.timestamp.internal,
-            "x-trans-id": request.env.get("swift.trans_id", "-"),
+            "x-trans-id": request.env.get(fields.TRANS_ID, "-"),
             "user-agent": self.context.agent,
-            "x-openstack-request-id": request.env.get("swift.trans_id", "-"),
+            "x-openstack-request-id": request.env.get(fields.TRANS_ID, "-"),
         }
         attempts = [headers] * len(view.primaries(part))
         response = self.write(view, part, "PUT", path, attempts, request=request)

@@ -16,6 +16,7 @@ from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
 from swift.base.txid import new_transaction_id
 from swift.gateway.info import container_info
+from swift.http import fields
 from swift.http.body import BodyError
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
@@ -84,7 +85,7 @@ class ProxyApp:
 
     def _log_error(self, request: Request, error: Exception) -> None:
         self.context.telemetry.log.exception(
-            f"ERROR {request.method} {request.path_qs}", error, txid=request.env.get("swift.trans_id")
+            f"ERROR {request.method} {request.path_qs}", error, txid=request.env.get(fields.TRANS_ID)
         )
 
     def _route(self, request: Request) -> Response:
@@ -104,7 +105,7 @@ class ProxyApp:
             return self._options(request, path, kind)
         handler = self._handlers.get((kind, request.method))
         private = (kind, request.method) in _PRIVATE
-        allowed_private = private and is_true(request.headers.get("x-backend-allow-private-methods"))
+        allowed_private = private and is_true(request.headers.get(fields.BACKEND_ALLOW_PRIVATE_METHODS))
         if handler is None or (private and not allowed_private):
             return error_response(405, headers={"allow": ", ".join((*self._methods[kind], "OPTIONS"))})
         return self._authorised(request, path, kind, handler)
@@ -125,29 +126,25 @@ class ProxyApp:
         request._timestamp = stamp
         if "x-storage-token" in headers and "x-auth-token" not in headers:
             headers["x-auth-token"] = headers["x-storage-token"]
-        if "swift.trans_id" not in request.env:
-            request.env["swift.trans_id"] = new_transaction_id()
-        headers.setdefault("x-trans-id", request.env["swift.trans_id"])
+        if fields.TRANS_ID not in request.env:
+            request.env[fields.TRANS_ID] = new_transaction_id()
+        headers.setdefault("x-trans-id", request.env[fields.TRANS_ID])
 
     def _entity(self, request: Request) -> EntityPath | Response:
         """What the path names, or the answer to a path that names nothing."""
-        try:
-            version, account, container, obj = request.split_path(1, 4, rest_with_last=True)
-        except NotUTF8:
-            return error_response(412, "Invalid UTF8 or contains NULL")
-        except BadPath:
-            return error_response(404)
-        if account is None:
-            return error_response(412, "Bad URL")
-        if version not in self._versions:
+        entity = request.entity
+        if entity is None:
+            return _nothing_named(request)
+        if entity.version not in self._versions:
             return error_response(400)
-        reserved_ok = is_true(request.headers.get("x-backend-allow-reserved-names"))
-        if not reserved_ok and any("\0" in name for name in (account, container, obj) if name):
+        path = entity.path
+        reserved_ok = is_true(request.headers.get(fields.BACKEND_ALLOW_RESERVED_NAMES))
+        if not reserved_ok and any("\0" in name for name in path if name):
             return error_response(412, "Invalid UTF8 or contains NULL")
-        return EntityPath(account, container, obj)
+        return path
 
     def _authorised(self, request: Request, path: EntityPath, kind: str, handler: Handler) -> Response:
-        authorise = request.env.get("swift.authorize")
+        authorise = request.env.get(fields.AUTHORIZE)
         if authorise is None:
             return self._finish(request, path, kind, handler(request, path))
         denial = authorise(request)
@@ -156,11 +153,11 @@ class ProxyApp:
                 return denial  # type: ignore[no-any-return]
             return self._finish(request, path, kind, handler(request, path))
         # Granted: nothing below may ask again for this request.
-        del request.env["swift.authorize"]
+        del request.env[fields.AUTHORIZE]
         try:
             response = handler(request, path)
         finally:
-            request.env["swift.authorize"] = authorise
+            request.env[fields.AUTHORIZE] = authorise
         return self._finish(request, path, kind, response)
 
     def _finish(self, request: Request, path: EntityPath, kind: str, response: Response) -> Response:
@@ -178,6 +175,17 @@ class ProxyApp:
 
     def __repr__(self) -> str:
         return f"<ProxyApp {self.context.rings!r}>"
+
+
+def _nothing_named(request: Request) -> Response:
+    """The answer to a path that names no entity."""
+    try:
+        request.split_path(1, 1)
+    except NotUTF8:
+        return error_response(412, "Invalid UTF8 or contains NULL")
+    except BadPath:
+        return error_response(404)
+    return error_response(412, "Bad URL")
 
 
 def _handler_table(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from swift.base.entity import EntityPath
 from swift.cluster.fanout import Answer
 from swift.cluster.transport import Exchange, MalformedAnswer, StreamReply, TimedOut, TransportError
+from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.proxy.context import ProxyContext
@@ -27,6 +28,8 @@ _NOT_FORWARDED = frozenset(
     )
 )
 
+_BACKEND = fields.BACKEND + "-"
+
 
 def backend_headers(context: ProxyContext, request: Request, *, transfer: bool) -> HeaderMap:
     """The headers of every backend request made for ``request``.
@@ -38,9 +41,9 @@ def backend_headers(context: ProxyContext, request: Request, *, transfer: bool) 
     if transfer:
         headers = {name: value for name, value in source.items() if name not in _NOT_FORWARDED}
     else:
-        headers = {name: value for name, value in source.items() if name.startswith("x-backend-")}
+        headers = {name: value for name, value in source.items() if name.startswith(_BACKEND)}
     headers["x-timestamp"] = request.timestamp.internal
-    headers["x-trans-id"] = request.env.get("swift.trans_id", "-")
+    headers["x-trans-id"] = request.env.get(fields.TRANS_ID, "-")
     headers["user-agent"] = context.agent
     headers["referer"] = f"{request.method} {request.url}"
     return headers
@@ -157,7 +160,7 @@ class Backends:
         if reply is None:
             return None
         try:
-            content = b"".join(reply.body)
+            content = reply.body.read_all()
         except TransportError as error:
             self.failed(node, error, headers)
             return None

@@ -15,6 +15,7 @@ from swift.gateway.info import (
     forget,
     remember,
 )
+from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
@@ -89,14 +90,14 @@ class ContainerController(Controller):
 
     def _dress(self, request: Request, response: Response) -> None:
         headers = response.headers
-        if not request.env.get("swift_owner"):
+        if not request.env.get(fields.OWNER):
             for name in self.context.settings.swift_owner_headers:
                 headers.pop(name, None)
-        policy = self.context.policies.of_header(headers.get("x-backend-storage-policy-index"))
+        policy = self.context.policies.of_header(headers.get(fields.BACKEND_STORAGE_POLICY_INDEX))
         if response.is_success and policy is not None:
             headers["x-storage-policy"] = policy.name
-        if request.env.get("reseller_request") and "x-backend-sharding-state" in headers:
-            sharding = headers.get("x-container-sysmeta-sharding", "")
+        if request.env.get(fields.RESELLER_REQUEST) and fields.BACKEND_SHARDING_STATE in headers:
+            sharding = headers.get(fields.SYSMETA_SHARDING, "")
             headers["x-container-sharding"] = str(sharding.lower() == "true")
 
     # writing
@@ -184,19 +185,19 @@ class ContainerController(Controller):
     def _check(self, request: Request, path: EntityPath) -> None:
         """Owner headers, ACL syntax and metadata rules of PUT and POST."""
         headers = request.headers
-        if not request.env.get("swift_owner"):
+        if not request.env.get(fields.OWNER):
             for name in self.context.settings.swift_owner_headers:
                 headers.pop(name, None)
-        clean_acl = request.env.get("swift.clean_acl")
+        clean_acl = request.env.get(fields.CLEAN_ACL)
         for name in ("x-container-read", "x-container-write"):
             if headers.get(name) and clean_acl is not None:
                 try:
                     headers[name] = clean_acl(name, headers[name])
                 except ValueError as error:
                     raise HTTPError(400, str(error))
-        if request.env.get("reseller_request") and "x-container-sharding" in headers:
+        if request.env.get(fields.RESELLER_REQUEST) and "x-container-sharding" in headers:
             flag = headers["x-container-sharding"].strip().lower() in ("true", "1", "yes", "on", "t", "y")
-            headers["x-container-sysmeta-sharding"] = str(flag)
+            headers[fields.SYSMETA_SHARDING] = str(flag)
         check_metadata(headers, "container", self.context.limits)
 
     def _metadata(self, request: Request) -> HeaderMap:
@@ -208,13 +209,13 @@ class ContainerController(Controller):
         """The chosen or the default policy; 400 for an unknown or deprecated one."""
         name = request.headers.get("x-storage-policy", "").strip()
         if not name:
-            return {"x-backend-storage-policy-default": str(self.context.policies.default.index)}
+            return {fields.BACKEND_STORAGE_POLICY_DEFAULT: str(self.context.policies.default.index)}
         policy = self.context.policies.named(name)
         if policy is None:
             raise HTTPError(400, f"Invalid X-Storage-Policy '{wire_value(name)}'", content_type=TEXT)
         if policy.is_deprecated:
             raise HTTPError(400, f"Storage Policy '{policy.name}' is deprecated")
-        return {"x-backend-storage-policy-index": str(policy.index)}
+        return {fields.BACKEND_STORAGE_POLICY_INDEX: str(policy.index)}
 
     def _with_account_nodes(self, headers: HeaderMap, path: EntityPath, count: int) -> list[HeaderMap]:
         """One set of headers per container node, each telling some of the account nodes."""
@@ -228,13 +229,13 @@ class ContainerController(Controller):
         for share in shares:
             told = dict(headers)
             if share:
-                told["x-account-partition"] = str(part)
-                told["x-account-host"] = ",".join(address for address, _ in share)
-                told["x-account-device"] = ",".join(device for _, device in share)
+                told[fields.ACCOUNT_PARTITION] = str(part)
+                told[fields.ACCOUNT_HOST] = ",".join(address for address, _ in share)
+                told[fields.ACCOUNT_DEVICE] = ",".join(device for _, device in share)
             attempts.append(told)
         return attempts
 
 
 def _authorise(request: Request) -> Response | None:
-    authorise = request.env.get("swift.authorize")
+    authorise = request.env.get(fields.AUTHORIZE)
     return authorise(request) if authorise is not None else None

@@ -9,6 +9,7 @@ from swift.base.truth import is_true
 from swift.cluster.fanout import Answer, fan_out
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import WriteQuorum
+from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
@@ -112,7 +113,7 @@ class Controller:
 
 
 def _replication_network(request: Request) -> bool:
-    return is_true(request.headers.get("x-backend-use-replication-network"))
+    return is_true(request.headers.get(fields.BACKEND_USE_REPLICATION_NETWORK))
 
 
 def metadata_headers(headers: HeaderMap, kind: str, pass_through: frozenset[str]) -> HeaderMap:

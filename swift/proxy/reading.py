@@ -21,8 +21,9 @@ from swift.base.truth import is_true
 from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import half
-from swift.cluster.transport import ReplyBody, StreamReply, TransportError
-from swift.http.body import BodyError
+from swift.cluster.transport import StreamReply, TransportError
+from swift.http import fields
+from swift.http.body import BodyError, ResponseBody, WholeBody
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.proxy.backend import Backends
@@ -33,7 +34,12 @@ from swift.wire.byteranges import layout_of
 
 #: So much of a body of several parts is kept: the head of the first part.
 BEGINNING_BYTES = 1024
-_TIMESTAMP_HEADERS = ("x-backend-data-timestamp", "x-backend-timestamp", "x-put-timestamp", "x-timestamp")
+_TIMESTAMP_HEADERS = (
+    fields.BACKEND_DATA_TIMESTAMP,
+    fields.BACKEND_TIMESTAMP,
+    "x-put-timestamp",
+    "x-timestamp",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ def _timestamp(headers: HeaderMap) -> Timestamp:
 
 def _version(headers: HeaderMap) -> tuple[Timestamp, Timestamp]:
     """What makes an answer newer than another: its data, then metadata posted since."""
-    latest = headers.get("x-backend-timestamp")
+    latest = headers.get(fields.BACKEND_TIMESTAMP)
     return _timestamp(headers), Timestamp(latest) if latest else ZERO
 
 
@@ -192,9 +198,9 @@ class SourceSearch:
         status = reply.status if reply.status >= 400 else 404
         known = has_timestamp(reply.headers)
         if known and status == 404 and self._plan.is_object:
-            self._forget_older_than(Timestamp(reply.headers["x-backend-timestamp"]))
+            self._forget_older_than(Timestamp(reply.headers[fields.BACKEND_TIMESTAMP]))
         try:
-            body = b"".join(reply.body)
+            body = reply.body.read_all()
         except TransportError:
             body = b""
         if not known and is_handoff and (status == 404 or status >= 500):
@@ -228,7 +234,7 @@ def _abandon(box: green.Mailbox, flying: int) -> None:
         green.spawn_detached(close_late)
 
 
-class ResumableBody:
+class ResumableBody(ResponseBody):
     """An object's bytes from the first source and, after a break, from the next ones.
 
     When several ranges were asked for, the rest of them is fetched one by one, and framed as the first
@@ -247,7 +253,7 @@ class ResumableBody:
         self._plan = plan
         self._nodes = nodes
         reply, self._node = source
-        self._body: ReplyBody = reply.body
+        self._body: ResponseBody = reply.body
         self._etag = unquote_etag(reply.headers.get("etag", ""))
         self._content_range = reply.headers.get("content-range")
         self._is_multipart = reply.headers.get("content-type", "").startswith("multipart/byteranges")
@@ -282,12 +288,11 @@ class ResumableBody:
                 return 0
 
     def splice_into(self, pipe: int, size: int) -> int:
-        """See ``http.body.RelayBody``; raises ``BodyError``. Parts of several ranges are looked at."""
-        splice = None if self._is_multipart else getattr(self._body, "splice_into", None)
-        if splice is None:
+        """See ``ResponseBody``. Parts of several ranges are looked at."""
+        if self._is_multipart:
             return 0
         try:
-            moved = int(splice(pipe, size))
+            moved = self._body.splice_into(pipe, size)
         except TransportError as error:
             self._change_source(error)
             return self.splice_into(pipe, size)
@@ -299,11 +304,6 @@ class ResumableBody:
         self._backends.failed(self._node, error, self._plan.headers)
         if not self._resume():
             raise BodyError(f"no other source after {self._sent} bytes")
-
-    def __iter__(self) -> Iterator[bytes]:
-        buffer = memoryview(bytearray(65536))
-        while size := self.read_into(buffer):
-            yield bytes(buffer[:size])
 
     def _resume(self) -> bool:
         if self._plan.newest:
@@ -325,7 +325,7 @@ class ResumableBody:
             self._framing += piece
             piece = next(self._rest, None)
         if piece is None:
-            self._body = _Nothing()
+            self._body = WholeBody(b"")
             return bool(self._framing)
         wanted = f"bytes={piece.start}-{piece.stop - 1}"
         if not self._open(wanted, nodes):
@@ -358,7 +358,7 @@ class ResumableBody:
         headers = {
             name: value
             for name, value in self._plan.headers.items()
-            if name != "x-backend-ignore-range-if-metadata-present" and not name.startswith("if-")
+            if name != fields.BACKEND_IGNORE_RANGE and not name.startswith("if-")
         }
         headers["range"] = byte_range
         return headers
@@ -366,26 +366,6 @@ class ResumableBody:
     def close(self) -> None:
         """Let the source go."""
         self._body.close()
-
-
-class _Nothing:
-    """The end of a body that was put together."""
-
-    length: int | None = 0
-
-    def read(self, size: int) -> bytes:
-        """Nothing."""
-        return b""
-
-    def read_into(self, buffer: memoryview) -> int:
-        """Nothing."""
-        return 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(())
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 def is_newest(headers: HeaderMap) -> bool:
@@ -400,7 +380,7 @@ def source_response(reply: StreamReply) -> Response:
     for name in ("content-length", "content-type"):
         if name in reply.headers:
             headers[name] = reply.headers[name]
-    whole = getattr(reply.body, "whole", None)
+    whole = reply.body.whole
     return Response(
-        reply.status, headers, whole if whole is not None else reply.body, reason=reply.reason or None
+        reply.status, headers, reply.body if whole is None else whole, reason=reply.reason or None
     )

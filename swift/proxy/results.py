@@ -8,6 +8,7 @@ from swift.base.etag import unquote_etag
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.cluster.fanout import Answer
 from swift.cluster.quorum import best_status, fill_missing
+from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
@@ -37,7 +38,7 @@ def client_headers(headers: HeaderMap) -> HeaderMap:
 
 def has_timestamp(headers: HeaderMap) -> bool:
     """Whether a node that answers 404 knows when the entity was deleted: it did not just never hear of it."""
-    stamp = headers.get("x-backend-timestamp")
+    stamp = headers.get(fields.BACKEND_TIMESTAMP)
     try:
         return stamp is not None and Timestamp(stamp) > ZERO
     except InvalidTimestamp:

@@ -21,6 +21,7 @@ from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
 from swift.base.timestamp import InvalidTimestamp
 from swift.cluster.transport import Transport, TransportError
+from swift.http import fields
 from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
@@ -181,7 +182,9 @@ class BackendApp:
         length = answer.get("content-length")
         if length is None and self.logs_text_length and request.method != "HEAD":
             length = str(len(response.body)) if isinstance(response.body, bytes) else None
-        policy = headers.get("x-backend-storage-policy-index") or answer.get("x-backend-storage-policy-index")
+        policy = headers.get(fields.BACKEND_STORAGE_POLICY_INDEX) or answer.get(
+            fields.BACKEND_STORAGE_POLICY_INDEX
+        )
         return (
             f"{request.remote_addr or '-'} - - [{common_log_time(now)}] "
             f'"{request.method} {requoted_path(request.raw_path)}" {response.status} '

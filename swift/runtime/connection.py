@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from swift.green import DeadlineExceeded, PlainSocket, wait_readable, wait_writable
-from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, FileBody
+from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, FileBody, RequestBody
 from swift.wire.chunked import ChunkDecoder
 from swift.wire.http1 import HeadLimits, check_unfinished, response_head
 
@@ -272,8 +272,8 @@ class Connection:
         return f"<Connection from {self.peer[0]} {'idle' if self.idle else 'busy'}>"
 
 
-class ConnectionBody:
-    """The body of the current request on a connection (``http.body.RequestBody``)."""
+class ConnectionBody(RequestBody):
+    """The body of the current request on a connection."""
 
     __slots__ = (
         "length",
@@ -357,7 +357,7 @@ class ConnectionBody:
         return {} if self._decoder is None else self._decoder.trailers
 
     def read_into(self, view: memoryview) -> int:
-        """See ``http.body.read_into``."""
+        """See ``RequestBody``."""
         decoder = self._decoder
         room = self._left if decoder is None else decoder.room
         if self._connection.buffer or self._ready or self._must_continue or self._broken or not room:

@@ -22,6 +22,7 @@ from swift.db.cache import BrokerCache, Held
 from swift.db.connection import DatabaseBroken, DatabaseMissing, DatabaseUnwritable
 from swift.db.files import Place
 from swift.db.listing import ListingQuery
+from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, title_case, utf8_value, wire_value
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
@@ -214,7 +215,7 @@ def listing_query(request: Request, default_limit: int, *, path: bool = True) ->
         delimiter=given.get("delimiter", ""),
         path=given.get("path") if path else None,
         reverse=is_true(given.get("reverse")),
-        reserved=is_true(request.headers.get("x-backend-allow-reserved-names")),
+        reserved=is_true(request.headers.get(fields.BACKEND_ALLOW_RESERVED_NAMES)),
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from swift import green
-from swift.http.body import BodyError, FileBody
+from swift.http.body import BodyError, FileBody, ResponseBody
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response, error_response
 from swift.http.status import default_body
@@ -239,7 +239,7 @@ class HttpServer:
                     head.method == "HEAD" and status >= 400 and body == default_body(status)
                 )
                 headers["content-length"] = "0" if empty else str(len(body))
-            elif isinstance(body, FileBody):
+            elif body.length is not None:
                 headers["content-length"] = str(body.length)
         chunked = head.minor == 1 and "content-length" not in headers
         if chunked and head.method != "HEAD":
@@ -265,16 +265,17 @@ class HttpServer:
             _send_chunked(connection, body)
             return
         announced = headers.get("content-length")
-        send = relay if hasattr(body, "read_into") else _send_plain
+        send = relay if body.fills_buffers else _send_plain
         send(connection, body, None if announced is None else int(announced))
 
     def _refuse(self, connection: Connection, error: BadHead) -> None:
         self._refused.inc()
         response = error_response(error.status, error.body or None)
-        response.headers["content-length"] = str(len(response.body))
+        content = response.read_body()
+        response.headers["content-length"] = str(len(content))
         extra = date_line() + "Connection: close\r\n"
         text = response_head(error.status, response.reason, response.headers, extra)
-        connection.send_all(text + response.body)
+        connection.send_all(text + content)
         self._linger(connection)
 
     def _linger(self, connection: Connection) -> None:
@@ -290,7 +291,8 @@ class HttpServer:
 
 
 def _has_length(response: Response) -> bool:
-    return "content-length" in response.headers or isinstance(response.body, (bytes, FileBody))
+    body = response.body
+    return "content-length" in response.headers or isinstance(body, bytes) or body.length is not None
 
 
 def _handshake(tls: ssl.SSLSocket, deadline: float) -> None:
@@ -304,14 +306,14 @@ def _handshake(tls: ssl.SSLSocket, deadline: float) -> None:
             green.wait_writable(tls.fileno(), deadline)
 
 
-def _send_plain(connection: Connection, body: Any, announced: int | None) -> None:
+def _send_plain(connection: Connection, body: ResponseBody, announced: int | None) -> None:
     """Send a body that is not bytes, exactly the announced number of bytes.
 
     Raises ``BodyError`` when it has more or less: whatever followed on this connection would be taken
     for something else.
     """
     left = (1 << 63) if announced is None else announced
-    for piece in (body,) if isinstance(body, FileBody) else body:
+    for piece in body:
         size = piece.length if isinstance(piece, FileBody) else len(piece)
         if size > left:
             connection.send_all(b"" if isinstance(piece, FileBody) else piece[:left])
@@ -325,7 +327,7 @@ def _send_plain(connection: Connection, body: Any, announced: int | None) -> Non
         raise BodyError(f"the body ended {left} bytes early")
 
 
-def _send_chunked(connection: Connection, body: Any) -> None:
+def _send_chunked(connection: Connection, body: ResponseBody) -> None:
     """Send a body of unknown length."""
     for piece in body:
         size = piece.length if isinstance(piece, FileBody) else len(piece)

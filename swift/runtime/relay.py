@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from typing import Any
 
-from swift.http.body import BodyError
+from swift.http.body import BodyError, ResponseBody
 from swift.runtime.connection import Connection
 
 #: Shorter bodies are copied: making a pipe costs as much.
@@ -50,15 +49,14 @@ class _Pipe:
         self.size = 0
 
 
-def relay(connection: Connection, body: Any, announced: int | None) -> None:
-    """Send a ``http.body.RelayBody``, exactly the announced number of bytes.
+def relay(connection: Connection, body: ResponseBody, announced: int | None) -> None:
+    """Send a body that fills buffers, exactly the announced number of bytes.
 
     Raises ``BodyError`` when it has more or less, ``ConnectionClosed`` when the client is gone.
     """
     left = (1 << 63) if announced is None else announced
-    splice = getattr(body, "splice_into", None)
-    if splice is not None and left >= SPLICE_BYTES_MIN and announced is not None and not connection.is_tls:
-        left = _splice(connection, splice, left)
+    if left >= SPLICE_BYTES_MIN and announced is not None and not connection.is_tls:
+        left = _splice(connection, body, left)
     buffer = memoryview(bytearray(min(COPY_BYTES, left + 1)))
     while size := body.read_into(buffer):
         if size > left:
@@ -70,14 +68,14 @@ def relay(connection: Connection, body: Any, announced: int | None) -> None:
         raise BodyError(f"the body ended {left} bytes early")
 
 
-def _splice(connection: Connection, splice: Any, left: int) -> int:
+def _splice(connection: Connection, body: ResponseBody, left: int) -> int:
     """Move what can be moved; the bytes that are left to be copied."""
     pipe = _Pipe()
     try:
         if pipe.size < PIPE_BYTES_MIN:
             return left
         while left:
-            size = splice(pipe.sink, min(pipe.size, left))
+            size = body.splice_into(pipe.sink, min(pipe.size, left))
             if size <= 0:
                 return left
             connection.send_pipe(pipe.source, size)

@@ -1,26 +1,35 @@
-"""The bridge between our ``Request``/``Response`` and WSGI (PEP 3333), for third-party filters.
+"""Where foreign WSGI software (PEP 3333) and ours meet.
 
-Between our own filters nothing is converted; these functions run only where a foreign WSGI app stands
-in the pipeline. ``Request.env`` and the WSGI environ share every ``swift.*`` key.
+Between our own filters nothing is converted; these functions run only where a foreign filter stands in the
+pipeline, or where it left a callback in the environment. Both see a genuine environ (``http.environ``), and
+both may answer with any WSGI application. A foreign filter that passes our response on costs no copy: files
+are still sent by sendfile.
+
+An authorisation callback (``swift.authorize``) is called with a request by whoever asks. One of ours is
+called with ``Request``, a foreign one with a ``ForeignRequest``, whoever calls it: what crosses the border is
+wrapped by ``OurCallback`` or ``ForeignCallback``, and unwrapped when it comes home.
 """
 
 from __future__ import annotations
 
-import io
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import Any
-from urllib.parse import quote, unquote_to_bytes
 
 from swift.base.digits import is_digits
-from swift.http.body import RequestBody, chunks_of
-from swift.http.headers import HeaderMap, from_pairs, lower_name, title_case, upper_name
-from swift.http.request import Request
-from swift.http.response import HTTPError, Response
+from swift.base.errors import SwiftError
+from swift.http import fields
+from swift.http.body import BodyError, ResponseBody, chunks_of
+from swift.http.environ import environ_key, image_of, refresh, request_from_environ, show, take_back
+from swift.http.headers import from_pairs, lower_name, title_case
+from swift.http.request import Request, parse_query
+from swift.http.response import HTTPError, Response, error_response
 
 Handle = Callable[[Request], Response]
+Authorise = Callable[[Request], Response | None]
 
-_BRIDGE_KEY = "swift.bridge.request"
+
+class BadApplication(SwiftError):
+    """A foreign WSGI application broke the rules of PEP 3333."""
 
 
 def native(app: Any) -> Handle:
@@ -29,167 +38,103 @@ def native(app: Any) -> Handle:
     return handle if handle is not None else lambda request: call_wsgi(app, request)
 
 
-class _Input(io.RawIOBase):
-    """``wsgi.input`` over a request body."""
-
-    def __init__(self, body: RequestBody):
-        super().__init__()
-        self.body = body
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def read(self, size: int | None = -1) -> bytes:
-        """PEP 3333 read."""
-        return self.body.read(-1 if size is None else size)
-
-    def readinto(self, buffer: Any) -> int:
-        """For buffered readers on top."""
-        data = self.body.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+# --- asking a foreign application -------------------------------------------------------------------
 
 
-def split_host(host: str) -> tuple[str, str]:
-    """Name and port (perhaps empty) of a Host header; an IPv6 address loses its brackets."""
-    if host.startswith("["):
-        address, _, rest = host[1:].partition("]")
-        return address, rest.removeprefix(":")
-    name, _, port = host.partition(":")
-    return name, port
+class _Answer:
+    """What a foreign application says by ``start_response``; until its first byte it may change its mind."""
 
+    def __init__(self) -> None:
+        self.status = ""
+        self.headers: list[tuple[str, str]] = []
+        self.written: list[bytes] = []
+        self.is_gone = False
 
-def environ_of(request: Request) -> dict[str, Any]:
-    """The WSGI environ of a request; ``request.env`` becomes that very dictionary."""
-    environ = request.env
-    for stale in [key for key in environ if key.startswith("HTTP_")]:
-        del environ[stale]
-    host, port = split_host(request.headers.get("host", "localhost"))
-    environ.update(
-        {
-            "REQUEST_METHOD": request.method,
-            "SCRIPT_NAME": "",
-            "PATH_INFO": unquote_to_bytes(request.raw_path).decode("latin-1"),
-            "RAW_PATH_INFO": request.raw_path,
-            "QUERY_STRING": request.query,
-            "SERVER_NAME": host,
-            "SERVER_PORT": port or ("443" if request.scheme == "https" else "80"),
-            "SERVER_PROTOCOL": f"HTTP/1.{request.http_minor}",
-            "REMOTE_ADDR": request.remote_addr,
-            "wsgi.version": (1, 0),
-            "wsgi.url_scheme": request.scheme,
-            "wsgi.input": _Input(request.body),
-            "wsgi.errors": sys.stderr,
-            "wsgi.multithread": True,
-            "wsgi.multiprocess": True,
-            "wsgi.run_once": False,
-            _BRIDGE_KEY: request,
-        }
-    )
-    for name, value in request.headers.items():
-        key = upper_name(name).replace("-", "_")
-        environ[key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"] = value
-    return environ
+    def start(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        """``start_response``."""
+        if exc_info is not None and self.is_gone:
+            raise exc_info[1].with_traceback(exc_info[2])
+        if self.status and exc_info is None:
+            raise BadApplication("start_response was called twice")
+        self.status, self.headers = status, headers
+        return self.written.append
 
-
-def request_from_environ(environ: dict[str, Any]) -> Request:
-    """A ``Request`` over a WSGI environ that a foreign server or filter hands to one of our apps."""
-    headers: HeaderMap = {}
-    for key, value in environ.items():
-        if key.startswith("HTTP_"):
-            headers[lower_name(key[5:].replace("_", "-"))] = value
-        elif key in ("CONTENT_TYPE", "CONTENT_LENGTH") and value:
-            headers[key.replace("_", "-").lower()] = value
-    source = environ.get("wsgi.input")
-    body: RequestBody = source.body if isinstance(source, _Input) else _ForeignBody(source, headers)
-    raw_path = environ.get("RAW_PATH_INFO")
-    info = environ.get("PATH_INFO", "")
-    if raw_path is None or unquote_to_bytes(raw_path).decode("latin-1") != info:
-        raw_path = quote(info.encode("latin-1"), safe="/~:@!$&'()*+,;=")
-    request = Request(
-        environ["REQUEST_METHOD"],
-        raw_path,
-        headers,
-        body,
-        query=environ.get("QUERY_STRING", ""),
-        env=environ,
-        remote_addr=environ.get("REMOTE_ADDR", ""),
-        scheme=environ.get("wsgi.url_scheme", "http"),
-    )
-    bridged = environ.get(_BRIDGE_KEY)
-    if bridged is not None:
-        request.received_at = bridged.received_at
-        request.expects_continue = bridged.expects_continue
-    return request
-
-
-class _ForeignBody:
-    """A request body over somebody else's ``wsgi.input``."""
-
-    def __init__(self, source: Any, headers: HeaderMap):
-        length = headers.get("content-length", "")
-        chunked = "chunked" in headers.get("transfer-encoding", "").lower()
-        self.length: int | None = None if chunked else int(length) if is_digits(length) else 0
-        self._left = self.length
-        self._source = source
-
-    def read(self, size: int = -1) -> bytes:
-        """Never more than the announced length: many servers would wait for ever."""
-        if self._source is None or self._left == 0:
-            return b""
-        if self._left is not None:
-            size = self._left if size < 0 else min(size, self._left)
-        data = self._source.read(size) if size >= 0 else self._source.read()
-        if self._left is not None:
-            self._left -= len(data)
-        return data
-
-    def send_continue(self, headers: dict[str, str]) -> None:
-        """The foreign server does that."""
-
-    def next_stage(self) -> None:
-        """Multi-stage bodies need our own server."""
+    def response(self) -> Response:
+        """The head; raises ``BadApplication``."""
+        code, _, reason = self.status.partition(" ")
+        if not (len(code) == 3 and is_digits(code)):
+            raise BadApplication(f"no HTTP status: {self.status!r}")
+        self.is_gone = True
+        return Response(int(code), from_pairs(self.headers), reason=reason)
 
 
 def call_wsgi(app: Any, request: Request) -> Response:
-    """Run a foreign WSGI app on our request and collect its answer as a ``Response``."""
-    state: dict[str, Any] = {}
+    """Run a foreign WSGI app on our request and collect its answer as a ``Response``.
 
-    def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-        state["status"], state["headers"] = status, headers
-        return lambda _data: None
-
-    chunks = app(environ_of(request), start_response)
-    iterator = iter(chunks)
-    first = next(iterator, b"") if "status" not in state else None
-    code, _, reason = state["status"].partition(" ")
-    response = Response(int(code), from_pairs(state["headers"]), reason=reason)
-    if isinstance(chunks, list) and first is None:
-        response.body = b"".join(chunks)
-    else:
-        response.body = _ForeignChunks(first, iterator, chunks)
+    What it changed in the environ is seen in the request afterwards. Raises ``BadApplication``.
+    """
+    environ = show(request)
+    image = image_of(request)
+    _lend_callback(environ)
+    answer = _Answer()
+    try:
+        chunks = app(environ, answer.start)
+        response = _collect(chunks, answer)
+    finally:
+        take_back(request, image)
+        _take_callback_home(environ)
     return response
 
 
-class _ForeignChunks:
+def _collect(chunks: Any, answer: _Answer) -> Response:
+    if isinstance(chunks, _Served) and answer.status and not answer.written:
+        # Our own response, passed on: its body goes to the client as if nobody had stood between.
+        return chunks.handed_over(answer.response())
+    if isinstance(chunks, list | tuple) and answer.status:
+        response = answer.response()
+        response.body = b"".join((*answer.written, *chunks))
+        return response
+    iterator = iter(chunks)
+    first: list[bytes] = []
+    try:
+        while not answer.status:
+            # An application may decide while it is iterated over, before its first byte.
+            chunk = next(iterator, None)
+            if chunk is None:
+                break
+            first.append(chunk)
+        response = answer.response()
+    except BaseException:
+        _ForeignChunks([], iterator, chunks, None).close()
+        raise
+    length = response.headers.get("content-length", "")
+    first = answer.written + first
+    response.body = _ForeignChunks(first, iterator, chunks, int(length) if is_digits(length) else None)
+    return response
+
+
+class _ForeignChunks(ResponseBody):
     """The rest of a foreign app's body, closed as PEP 3333 asks."""
 
-    def __init__(self, first: bytes | None, iterator: Iterator[bytes], chunks: Any):
+    def __init__(self, first: list[bytes], iterator: Iterator[bytes], chunks: Any, length: int | None):
+        self.length = length
         self._first = first
         self._iterator = iterator
         self._chunks = chunks
 
     def __iter__(self) -> Iterator[bytes]:
-        if self._first:
-            yield self._first
+        yield from self._first
         yield from self._iterator
 
     def close(self) -> None:
         """Close the app's iterable."""
-        close = getattr(self._chunks, "close", None)
+        chunks, self._chunks = self._chunks, None
+        close = getattr(chunks, "close", None)
         if close is not None:
             close()
+
+
+# --- being asked by foreign software ----------------------------------------------------------------
 
 
 class _Served:
@@ -207,6 +152,12 @@ class _Served:
                 yield chunk
         self._complete = True
 
+    def handed_over(self, head: Response) -> Response:
+        """Body and observers under another head, which is returned."""
+        ours, self._response = self._response, Response()
+        head.body, head.on_end, head.close_connection = ours.body, ours.on_end, ours.close_connection
+        return head
+
     def close(self) -> None:
         """Release the body and report."""
         self._response.discard()
@@ -215,14 +166,161 @@ class _Served:
 
 def serve_wsgi(handle: Handle, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     """The WSGI face of one of our apps."""
+    _take_callback_home(environ)
     request = request_from_environ(environ)
+    response = answered(handle, request)
+    # What ours changed below, foreigners see above.
+    refresh(request)
+    _lend_callback(environ)
+    return as_application(response)(environ, start_response)
+
+
+def as_application(response: Response) -> Callable[[dict[str, Any], Any], Iterable[bytes]]:
+    """A response as the WSGI application that gives it."""
+
+    def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        headers = response.headers
+        if isinstance(response.body, bytes) and "content-length" not in headers:
+            headers["content-length"] = str(len(response.body))
+        pairs = [(title_case(name), value) for name, value in headers.items()]
+        start_response(f"{response.status} {response.reason}", pairs)
+        return _Served(response)
+
+    return application
+
+
+def answered(handle: Handle, request: Request) -> Response:
+    """What ``handle`` answers, errors that carry an answer included; other errors pass."""
     try:
-        response = handle(request)
+        return handle(request)
     except HTTPError as error:
-        response = error.response
-    headers = response.headers
-    if isinstance(response.body, bytes) and "content-length" not in headers:
-        headers["content-length"] = str(len(response.body))
-    pairs = [(title_case(name), value) for name, value in headers.items()]
-    start_response(f"{response.status} {response.reason}", pairs)
-    return _Served(response)
+        return error.response
+    except BodyError as error:
+        return error_response(error.status)
+
+
+# --- callbacks --------------------------------------------------------------------------------------
+
+
+class ForeignRequest:
+    """A request as foreign callbacks know it: the environ, and the usual short names for what is in it."""
+
+    def __init__(self, environ: dict[str, Any]):
+        self.environ = environ
+        self.headers = _EnvironHeaders(environ)
+
+    @property
+    def method(self) -> str:
+        """GET, PUT and so on."""
+        return self.environ["REQUEST_METHOD"]  # type: ignore[no-any-return]
+
+    @property
+    def path(self) -> str:
+        """The quoted path."""
+        return request_from_environ(self.environ).raw_path
+
+    @property
+    def path_info(self) -> str:
+        """The decoded path as WSGI gives it."""
+        return self.environ["PATH_INFO"]  # type: ignore[no-any-return]
+
+    @property
+    def params(self) -> dict[str, str]:
+        """Decoded query parameters."""
+        return parse_query(self.environ.get("QUERY_STRING", ""))
+
+    @property
+    def remote_user(self) -> str | None:
+        """Who the authentication filter says it is."""
+        return self.environ.get(fields.REMOTE_USER)
+
+    @property
+    def referer(self) -> str | None:
+        """The Referer header."""
+        return self.headers.get("Referer")
+
+    @property
+    def acl(self) -> str | None:
+        """The ACL text of what is asked for (proxy.md §2)."""
+        return self.environ.get(fields.ACL)
+
+    def split_path(
+        self, minsegs: int = 1, maxsegs: int | None = None, rest_with_last: bool = False
+    ) -> list[Any]:
+        """The decoded segments of the path; raises ValueError."""
+        request = request_from_environ(self.environ)
+        return request.split_path(minsegs, maxsegs or minsegs, rest_with_last=rest_with_last)
+
+    def __repr__(self) -> str:
+        return f"<ForeignRequest {self.method} {self.path_info}>"
+
+
+class _EnvironHeaders(MutableMapping[str, str]):
+    """The headers in an environ, by names in any case."""
+
+    def __init__(self, environ: dict[str, Any]):
+        self._environ = environ
+
+    def __getitem__(self, name: str) -> str:
+        return self._environ[environ_key(lower_name(name))]  # type: ignore[no-any-return]
+
+    def __setitem__(self, name: str, value: str) -> None:
+        self._environ[environ_key(lower_name(name))] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._environ[environ_key(lower_name(name))]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([title_case(name) for name in request_from_environ(self._environ).headers])
+
+    def __len__(self) -> int:
+        return len(request_from_environ(self._environ).headers)
+
+
+class OurCallback:
+    """One of our authorisation callbacks while it is among foreigners: they get a WSGI application back."""
+
+    def __init__(self, callback: Authorise):
+        self.callback = callback
+
+    def __call__(self, request: Any) -> Any:
+        """None when the request may go on, else the denial in the caller's kind."""
+        if isinstance(request, Request):
+            return self.callback(request)
+        denial = self.callback(request_from_environ(request.environ))
+        return None if denial is None else as_application(denial)
+
+
+class ForeignCallback:
+    """A foreign authorisation callback while it is with us: it gets an environ, and we get a ``Response``."""
+
+    def __init__(self, callback: Callable[[Any], Any]):
+        self.callback = callback
+
+    def __call__(self, request: Any) -> Any:
+        """None when the request may go on, else the denial in the caller's kind."""
+        if not isinstance(request, Request):
+            return self.callback(request)
+        environ = show(request)
+        image = image_of(request)
+        try:
+            denial = self.callback(ForeignRequest(environ))
+        finally:
+            take_back(request, image)
+        return denial if denial is None or isinstance(denial, Response) else call_wsgi(denial, request)
+
+
+def _lend_callback(environ: dict[str, Any]) -> None:
+    callback = environ.get(fields.AUTHORIZE)
+    if isinstance(callback, ForeignCallback):
+        environ[fields.AUTHORIZE] = callback.callback
+    elif callback is not None and not isinstance(callback, OurCallback):
+        environ[fields.AUTHORIZE] = OurCallback(callback)
+
+
+def _take_callback_home(environ: dict[str, Any]) -> None:
+    callback = environ.get(fields.AUTHORIZE)
+    if isinstance(callback, OurCallback):
+        environ[fields.AUTHORIZE] = callback.callback
+    elif callback is not None and not isinstance(callback, ForeignCallback):
+        environ[fields.AUTHORIZE] = ForeignCallback(callback)

@@ -9,15 +9,16 @@ It refuses to know who computes and compares.
 
 from __future__ import annotations
 
+from swift.http import fields
 from swift.http.headers import HeaderMap
 
 #: In the request: the offer. In ``100 Continue``: that it is taken.
-OFFER = "x-backend-etag-trailer"
+OFFER = fields.BACKEND_ETAG_TRAILER
 #: The only kind of chunk checksum there is.
 CRC32 = "crc32"
 #: Trailers: MD5 of the body, and ``base.checksum.ChunkSums.digest``.
-ETAG = "x-backend-body-etag"
-SUMS = "x-backend-body-sums"
+ETAG = fields.BACKEND_BODY_ETAG
+SUMS = fields.BACKEND_BODY_SUMS
 
 
 def is_offered(headers: HeaderMap) -> bool:

@@ -11,15 +11,16 @@ another make ignores the offer: its ``100`` says nothing, and it judges as ever 
 from __future__ import annotations
 
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
+from swift.http import fields
 from swift.http.headers import HeaderMap
 
 #: In the request: the offer. In the first ``100 Continue``: that it is taken.
-OFFER = "x-backend-reserve"
+OFFER = fields.BACKEND_RESERVE
 #: In later ``100 Continue``: "yes", or the timestamp of the other writer that has the object.
-HELD = "x-backend-reserved"
+HELD = fields.BACKEND_RESERVED
 _YES = "yes"
 #: Beside ``HELD``, and in a refusal: the timestamp of the version that the condition was judged by.
-PREDECESSOR = "x-backend-predecessor"
+PREDECESSOR = fields.BACKEND_PREDECESSOR
 
 #: ``X-Document`` of the second and later rounds.
 COMMIT = "put commit"

@@ -18,6 +18,7 @@ from swift.base.digits import is_digits
 from swift.base.errors import SwiftError
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
+from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, title_case
 
 MISSING_START = ":MISSING_CHECK: START"
@@ -221,7 +222,7 @@ def put_of(path: str, metadata: Mapping[str, str], *, durable: bool = True) -> S
     """A PUT of stored metadata (without ``name``); the body follows."""
     headers = {lower_name(name): value for name, value in metadata.items() if name != "name"}
     if not durable:
-        headers["x-backend-no-commit"] = "True"
+        headers[fields.BACKEND_NO_COMMIT] = "True"
     return Subrequest("PUT", path, headers)
 
 

@@ -8,7 +8,7 @@ from hashlib import md5
 import pytest
 
 from swift import green
-from swift.http.body import BodyError, ClientDisconnected
+from swift.http.body import BodyError, ClientDisconnected, RequestBody
 from test.support.sim import POLICIES, SimCluster, node_port
 
 EC = 1
@@ -39,7 +39,7 @@ def forgive(sim):
     sim.forgive()
 
 
-class Upload:
+class Upload(RequestBody):
     """A chunked or counted upload, that may break off."""
 
     def __init__(self, data, length=None, error=None):

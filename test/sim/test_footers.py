@@ -6,6 +6,7 @@ from hashlib import md5
 import pytest
 
 from swift import green
+from swift.http.body import RequestBody
 from swift.wire.mime import DocumentBegins, DocumentData, MimeParser
 
 KEY = "swift.callback.update_footers"
@@ -28,7 +29,7 @@ def test_footers_are_stored_on_all_primaries(sim, size):
 def test_the_callback_is_called_once_and_after_the_body_was_read(sim):
     seen = []
 
-    class Body:
+    class Body(RequestBody):
         length = None
         left = [b"one", b"two", b""]
 

@@ -5,7 +5,7 @@ from hashlib import md5
 
 import pytest
 
-from swift.http.body import BodyError, ClientDisconnected
+from swift.http.body import BodyError, ClientDisconnected, RequestBody
 from test.support.sim import node_port
 
 SMALL, LARGE = b"small", b"large" * 40_000
@@ -92,7 +92,7 @@ def test_an_upload_that_two_nodes_stop_taking_is_503_and_leaves_nothing(sim):
     assert sim.holders() == []
 
 
-class Broken:
+class Broken(RequestBody):
     """An upload that breaks off after some bytes."""
 
     def __init__(self, data, length, error):

@@ -18,7 +18,7 @@ from swift.base.limits import Limits
 from swift.cluster.rings import Rings
 from swift.cluster.transport import BrokenOff, MalformedAnswer, Reply, StreamReply, TransportError
 from swift.container.server import ContainerServer
-from swift.http.body import BodyError, ClientDisconnected, FileBody
+from swift.http.body import BodyError, ClientDisconnected, FileBody, RequestBody, ResponseBody
 from swift.http.request import Request
 from swift.http.response import error_response
 from swift.obj.server import ObjectServer, make_stores
@@ -104,12 +104,14 @@ class Faults:
             green.sleep(self.jitter.choice((0.0, 0.0, 0.0005, 0.001, 0.002)))
 
 
-class _Upload:
+class _Upload(RequestBody):
     """A request body that the sender fills piece by piece (``http.body.RequestBody``)."""
+
+    trailers = {}
 
     def __init__(self, length):
         self.length = length
-        self.trailers = {}
+        self.received = 0
         #: Headers of every 100 Continue, None after the answer.
         self.signals = green.Mailbox()
         self.continued = False
@@ -135,6 +137,7 @@ class _Upload:
             else:
                 self._rest = piece
         data, self._rest = self._rest[:size], self._rest[size:]
+        self.received += len(data)
         return data
 
     def send_continue(self, headers):
@@ -145,8 +148,8 @@ class _Upload:
         self._ended = False
 
 
-class _Download:
-    """A response body as a backend would send it (``cluster.transport.ReplyBody``)."""
+class _Download(ResponseBody):
+    """A response body as a backend would send it."""
 
     def __init__(self, response, dies_after):
         self.length = int(response.headers.get("content-length") or 0)
@@ -158,7 +161,7 @@ class _Download:
 
     @staticmethod
     def _cut(body):
-        for piece in (body,) if isinstance(body, bytes | FileBody) else body:
+        for piece in (body,) if isinstance(body, bytes) else body:
             if isinstance(piece, FileBody):
                 yield os.pread(piece.fd, piece.length, piece.offset)
             elif piece:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from swift.base.errors import ConfigError
 from swift.base.limits import Limits
+from swift.http import fields
+from swift.http.headers import title_case
 from swift.platform.xattrs import PIECE_BYTES
 from swift.store.metadata import CHECKSUM_ATTRIBUTE, METADATA_ATTRIBUTE, Metadata, encode_metadata
 
@@ -26,11 +28,11 @@ ITEM_BYTES = 50
 _ETAG = "0" * 32
 _NUMBER = "0" * 10
 _CODED: Metadata = {
-    "X-Object-Sysmeta-Ec-Etag": _ETAG,
-    "X-Object-Sysmeta-Ec-Content-Length": _NUMBER,
-    "X-Object-Sysmeta-Ec-Frag-Index": "00",
-    "X-Object-Sysmeta-Ec-Scheme": "liberasurecode_rs_vand 10+10",
-    "X-Object-Sysmeta-Ec-Segment-Size": _NUMBER,
+    title_case(fields.SYSMETA_EC_ETAG): _ETAG,
+    title_case(fields.SYSMETA_EC_CONTENT_LENGTH): _NUMBER,
+    title_case(fields.SYSMETA_EC_FRAG_INDEX): "00",
+    title_case(fields.SYSMETA_EC_SCHEME): "liberasurecode_rs_vand 10+10",
+    title_case(fields.SYSMETA_EC_SEGMENT_SIZE): _NUMBER,
 }
 
 

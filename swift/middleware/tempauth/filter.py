@@ -8,11 +8,11 @@ from typing import Any
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
-from swift.base.entity import BadPath, NotUTF8
 from swift.base.errors import ConfigError
 from swift.cluster.memcache import MemcacheError
 from swift.compose import process_of, telemetry_of
 from swift.gateway.info import account_info
+from swift.http import fields
 from swift.http.acl import (
     account_acl_error,
     clean_acl,
@@ -40,7 +40,6 @@ from swift.middleware.tempauth.users import (
 from swift.telemetry.telemetry import Telemetry
 
 ACL_HEADER = "x-account-access-control"
-ACL_SYSMETA = "x-account-sysmeta-core-access-control"
 
 
 #: When to come again while no cache server answers: they are tried again each second.
@@ -77,7 +76,7 @@ class Tempauth(Filter):
     def handle(self, request: Request) -> Response:
         """Identify the caller and install the authorisation callback."""
         env = request.env
-        if self._settings.allow_overrides and env.get("swift.authorize_override"):
+        if self._settings.allow_overrides and env.get(fields.AUTHORIZE_OVERRIDE):
             return self.forward(request)
         if request.loose_path.startswith(self._auth_path):
             return self._give_token(request)
@@ -98,30 +97,30 @@ class Tempauth(Filter):
     def _identified(self, request: Request, groups: str) -> Response:
         env = request.env
         names = groups.split(",")
-        env["REMOTE_USER"] = groups
-        env["swift.authorize"] = self.authorise
-        env["swift.clean_acl"] = clean_acl
+        env[fields.REMOTE_USER] = groups
+        env[fields.AUTHORIZE] = self.authorise
+        env[fields.CLEAN_ACL] = clean_acl
         if len(names) > 1:
-            env["swift.access_logging"] = {"user_id": names[1]}
+            env[fields.ACCESS_LOGGING] = {"user_id": names[1]}
         if RESELLER_ADMIN in names:
-            env["reseller_request"] = True
+            env[fields.RESELLER_REQUEST] = True
         return self._translated(request)
 
     def _anonymous(self, request: Request) -> Response:
         env = request.env
         account = _account_of(request)
         if account is not None and self._prefix_of(account) is not None:
-            env["swift.authorize"] = self.authorise
-            env["swift.clean_acl"] = clean_acl
-        elif "swift.authorize" not in env:
-            env["swift.authorize"] = self._denied
+            env[fields.AUTHORIZE] = self.authorise
+            env[fields.CLEAN_ACL] = clean_acl
+        elif fields.AUTHORIZE not in env:
+            env[fields.AUTHORIZE] = self._denied
         return self._translated(request)
 
     def _translated(self, request: Request) -> Response:
         """Account ACLs are headers outside and system metadata inside."""
         response = self.forward(request)
-        stored = response.headers.pop(ACL_SYSMETA, None)
-        if stored and request.env.get("swift_owner"):
+        stored = response.headers.pop(fields.SYSMETA_ACCOUNT_ACL, None)
+        if stored and request.env.get(fields.OWNER):
             parsed = parse_account_acl(stored)
             if parsed:
                 response.headers[ACL_HEADER] = format_account_acl(parsed)
@@ -133,7 +132,7 @@ class Tempauth(Filter):
             sealed = self._fernet.open(token[len(prefix) :])
             if sealed is not None:
                 return sealed
-        cache = request.env.get("swift.cache")
+        cache = request.env.get(fields.CACHE)
         if cache is None and self._fernet is not None:
             return None
         if cache is None:
@@ -144,7 +143,7 @@ class Tempauth(Filter):
     def _cannot_tell(self, request: Request, error: MemcacheError) -> Response:
         """No cache server answers: a good token must not be called a bad one."""
         self._statsd.increment(f"{self._metric}.errors")
-        self._log.error(str(error), txid=request.env.get("swift.trans_id"))
+        self._log.error(str(error), txid=request.env.get(fields.TRANS_ID))
         return error_response(503, headers={"retry-after": str(RETRY_AFTER_S)})
 
     def _prefix_of(self, account: str) -> str | None:
@@ -158,19 +157,19 @@ class Tempauth(Filter):
 
     def authorise(self, request: Request) -> Response | None:
         """None when the request may go on, else the denial (the contract of ``swift.authorize``)."""
-        try:
-            _version, account, container, obj = request.split_path(1, 4, rest_with_last=True)
-        except (BadPath, NotUTF8):
+        entity = request.entity
+        if entity is None:
             return error_response(404)
-        prefix = self._prefix_of(account) if account else None
+        account, container, obj = entity.path
+        prefix = self._prefix_of(account)
         if prefix is None:
             return self._denied(request)
         problem = self._check_account_acl(request, container)
         if problem is not None:
             return problem
-        groups = [group for group in (request.env.get("REMOTE_USER") or "").split(",") if group]
+        groups = [group for group in (request.env.get(fields.REMOTE_USER) or "").split(",") if group]
         if self._owns(request, groups, account, prefix, container):
-            request.env["swift_owner"] = True
+            request.env[fields.OWNER] = True
             return None
         hidden = account[len(prefix) :].startswith(".")
         if RESELLER_READER in groups and not hidden and request.method in ("GET", "HEAD"):
@@ -193,7 +192,7 @@ class Tempauth(Filter):
         return not required or required in groups
 
     def _acl_allows(self, request: Request, groups: list[str], obj: str | None) -> bool:
-        sync_key = request.env.get("swift_sync_key")
+        sync_key = request.env.get(fields.SYNC_KEY)
         if sync_key and "x-timestamp" in request.headers:
             offered = request.headers.get("x-container-sync-key", "")
             if hmac.compare_digest(str(sync_key).encode(), offered.encode()):
@@ -215,7 +214,7 @@ class Tempauth(Filter):
             return False
         mine = set(groups)
         if mine & set(acls.get("admin", ())):
-            request.env["swift_owner"] = True
+            request.env[fields.OWNER] = True
             return True
         reading = request.method in ("GET", "HEAD")
         if mine & set(acls.get("read-write", ())) and (container or reading):
@@ -237,11 +236,11 @@ class Tempauth(Filter):
             return error_response(
                 400, text.encode("latin-1", "replace"), content_type="text/plain; charset=UTF-8"
             )
-        request.headers[ACL_SYSMETA] = format_account_acl(parse_account_acl(value) or {})
+        request.headers[fields.SYSMETA_ACCOUNT_ACL] = format_account_acl(parse_account_acl(value) or {})
         return None
 
     def _denied(self, request: Request) -> Response:
-        if request.env.get("REMOTE_USER"):
+        if request.env.get(fields.REMOTE_USER):
             self._statsd.increment(f"{self._metric}.forbidden")
             return error_response(403)
         self._statsd.increment(f"{self._metric}.unauthorized")
@@ -265,7 +264,7 @@ class Tempauth(Filter):
             return error_response(400)
         if account and name:
             # The access line names who tried, whether it works or not.
-            request.env["swift.access_logging"] = {"user_id": f"{account}:{name}"}
+            request.env[fields.ACCESS_LOGGING] = {"user_id": f"{account}:{name}"}
         user = self._users.get((account or "", name or ""))
         if user is None or not hmac.compare_digest(
             user.key.encode("utf-8"), (key or "").encode("latin-1", "replace")
@@ -286,7 +285,7 @@ class Tempauth(Filter):
         return (headers.get("x-auth-user") or headers.get("x-storage-user") or "").partition(":")[0]
 
     def _token_response(self, request: Request, user: User) -> Response:
-        cache = request.env.get("swift.cache")
+        cache = request.env.get(fields.CACHE)
         if self._fernet is not None and self._fernet.makes_tokens:
             token = self._prefixes[0] + self._fernet.seal(self._groups_string(user))
             life = self._settings.token_life
@@ -352,10 +351,8 @@ def _entry_of(value: Any) -> tuple[float, str] | None:
 
 
 def _account_of(request: Request) -> str | None:
-    try:
-        return request.split_path(1, 3, rest_with_last=True)[1]  # type: ignore[no-any-return]
-    except (BadPath, NotUTF8):
-        return None
+    entity = request.entity
+    return None if entity is None else entity.path.account
 
 
 def _credentials(headers: HeaderMap) -> tuple[str | None, str | None, str | None]:

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from swift import green
 from swift.base.errors import LockTimeout, SwiftError
-from swift.http.body import BodyError, BodyTimeout, ClientDisconnected
+from swift.http import fields
+from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, Pieces, RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response
@@ -45,7 +46,7 @@ _NOT_COPIED = frozenset(("etag", "x-backend-no-commit"))
 #: nobody else hears of it.
 _NOT_TAKEN = (
     "if-",
-    "x-backend-",
+    fields.BACKEND,
     "x-container-",
     "x-account-",
     "x-delete-at-",
@@ -94,7 +95,8 @@ def answer(request: Request, session: Session, around: Surroundings) -> Response
     """The response whose body is the conversation."""
     request.body.send_continue({})
     headers = {"content-type": HTML, "x-backend-accept-no-commit": "True"}
-    return Response(200, headers, Receiver(request, session, around).converse())
+    conversation = Receiver(request, session, around).converse()
+    return Response(200, headers, Pieces(conversation, on_close=conversation.close))
 
 
 class Receiver:
@@ -108,7 +110,7 @@ class Receiver:
         self.successes = 0
         self.failures = 0
 
-    def converse(self) -> Iterator[bytes]:
+    def converse(self) -> Generator[bytes, None, None]:
         """What is sent to the sender. Raises ``BodyError`` when the connection must be closed."""
         # The sender waits for this before it says anything.
         yield b"\r\n"
@@ -311,17 +313,18 @@ class _Entered:
         self._entered.__exit__(None, None, None)
 
 
-class SubrequestBody:
+class SubrequestBody(RequestBody):
     """The body of a subrequest: the next ``length`` bytes of the conversation."""
 
     def __init__(self, lines: Lines, length: int):
         self.length: int | None = length
+        self.received = 0
         self._lines = lines
         self._left = length
         self._failure: BodyError | None = None
 
     def read(self, size: int = -1) -> bytes:
-        """See ``http.body.RequestBody``."""
+        """See ``RequestBody``."""
         if size < 0:
             return b"".join(iter(lambda: self.read(READ_BYTES), b""))
         if not self._left or not size:
@@ -334,6 +337,7 @@ class SubrequestBody:
             self._failure = error
             raise
         self._left -= len(data)
+        self.received += len(data)
         return data
 
     def finish(self) -> None:
@@ -342,9 +346,3 @@ class SubrequestBody:
             raise self._failure
         while self.read(READ_BYTES):
             continue
-
-    def send_continue(self, headers: dict[str, str]) -> None:
-        """Nothing waits for it."""
-
-    def next_stage(self) -> None:
-        """There are no stages."""

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from swift.base.limits import Limits
 from swift.base.timestamp import normalize_delete_at
 from swift.base.truth import is_true
+from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError
 from swift.http.validate import check_metadata
@@ -79,7 +80,7 @@ def check_content_type(request: Request) -> None:
         value.encode("latin-1").decode("utf-8")
     except UnicodeError:
         raise HTTPError(400, "Invalid Content-Type", content_type=TEXT)
-    if request.env.get("swift.content_type_overridden") or ";" not in value:
+    if request.env.get(fields.CONTENT_TYPE_OVERRIDDEN) or ";" not in value:
         return
     for parameter in value.split(";")[1:]:
         if parameter.lstrip().startswith("swift_"):
@@ -102,7 +103,7 @@ def convert_delete_after(request: Request) -> None:
     if at is None:
         return
     when = _integer(at, "X-Delete-At")
-    if when <= now.seconds and not is_true(headers.get("x-backend-replication")):
+    if when <= now.seconds and not is_true(headers.get(fields.BACKEND_REPLICATION)):
         raise HTTPError(400, "X-Delete-At in past", content_type=TEXT)
     headers["x-delete-at"] = normalize_delete_at(when)
 

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from swift.base.timestamp import Timestamp
 from swift.cluster.fanout import Answer
 from swift.cluster.transport import TransportError
+from swift.http import fields
+from swift.http.body import chunks_of
 from swift.http.headers import HeaderMap
 from swift.http.response import HTTPError
 from swift.proxy.backend import Backends
@@ -135,9 +137,9 @@ class Decision:
         """Bring a version from one node to another; whether it is there now."""
         target, backends = self._target, self._backends
         base = {
-            "x-backend-storage-policy-index": str(target.policy.index),
-            "x-backend-replication": "true",
-            "x-backend-open-expired": "true",
+            fields.BACKEND_STORAGE_POLICY_INDEX: str(target.policy.index),
+            fields.BACKEND_REPLICATION: "true",
+            fields.BACKEND_OPEN_EXPIRED: "true",
         }
         exchange = backends.open(source, target.part, "GET", target.path, dict(base))
         reply = None if exchange is None else backends.reply(source, exchange, base)
@@ -156,7 +158,7 @@ class Decision:
             writing = backends.open(laggard, target.part, "PUT", target.path, sent)
             if writing is None:
                 return False
-            for piece in reply.body:
+            for piece in chunks_of(reply.body):
                 writing.send(piece)
             written = backends.reply(laggard, writing, sent)
             return written is not None and written.status in (201, 409)
@@ -168,4 +170,4 @@ class Decision:
 
 
 def _is_stored(name: str) -> bool:
-    return name not in _NOT_STORED and not name.startswith("x-backend-")
+    return name not in _NOT_STORED and not name.startswith(fields.BACKEND)

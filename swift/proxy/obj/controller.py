@@ -9,7 +9,8 @@ from swift.base.etag import unquote_etag
 from swift.base.truth import is_true
 from swift.cluster.fanout import Answer
 from swift.cluster.quorum import best_status, fill_missing
-from swift.gateway.info import LOGGED_POLICY, ContainerInfo, container_info
+from swift.gateway.info import ContainerInfo, container_info
+from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
@@ -69,7 +70,7 @@ class ObjectController(Controller):
         if info.status >= 500:
             # Nobody knows whether it exists, whose it is and which policy it has.
             raise HTTPError(503)
-        request.env[LOGGED_POLICY] = info.policy_index
+        request.env[fields.LOGGED_POLICY] = info.policy_index
         return info
 
     # reading
@@ -83,9 +84,9 @@ class ObjectController(Controller):
             return denied
         target = locate(self.context, request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
-        headers["x-backend-storage-policy-index"] = str(target.policy.index)
+        headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(target.policy.index)
         if self.context.settings.allow_open_expired and is_true(headers.get("x-open-expired")):
-            headers["x-backend-open-expired"] = "true"
+            headers[fields.BACKEND_OPEN_EXPIRED] = "true"
         if target.policy.is_ec:
             return _with_policy(self._archive_reader.read(request, target, headers), target)
         plan = ReadPlan(request.method, path, target.part, headers, request.query, is_newest(request.headers))
@@ -213,7 +214,7 @@ class ObjectController(Controller):
 
     def _pass_sync_key(self, request: Request, info: ContainerInfo) -> None:
         if info.sync_key:
-            request.env["swift_sync_key"] = info.sync_key
+            request.env[fields.SYNC_KEY] = info.sync_key
 
 
 def _nobody_had_it(answers: list[Answer], primaries: int) -> bool:
@@ -224,10 +225,10 @@ def _nobody_had_it(answers: list[Answer], primaries: int) -> bool:
 
 def _with_policy(response: Response, target: ObjectTarget) -> Response:
     """Tell filters (the access log among them) the policy; clients never see this header."""
-    response.headers["x-backend-storage-policy-index"] = str(target.policy.index)
+    response.headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(target.policy.index)
     return response
 
 
 def _authorise(request: Request) -> Response | None:
-    authorise = request.env.get("swift.authorize")
+    authorise = request.env.get(fields.AUTHORIZE)
     return authorise(request) if authorise is not None else None

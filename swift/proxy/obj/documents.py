@@ -1,9 +1,9 @@
 """Uploads as MIME documents: the object, then what is known only at its end (spec: proxy.md §11, §13).
 
-An object server that is asked for footers takes a body of documents instead of the bare object. A filter that
-must add metadata after it saw the body leaves a callback under ``FOOTERS_KEY`` in the request's environment;
-it is called with a ``Footers`` once the body was read. Erasure coding has footers of its own and a second
-round that confirms the upload.
+An object server that is asked for footers takes a body of documents instead of the bare object. A filter
+that must add metadata after it saw the body leaves a callback in the environment (``UPDATE_FOOTERS``); it is
+called with a ``Footers`` once the body was read. Erasure coding has footers of its own and a second round
+that confirms the upload.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from collections.abc import Mapping
 from hashlib import md5
 from typing import Any
 
+from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, title_case
 from swift.http.request import Request
 from swift.wire import reservation
-
-#: ``callable(dict)`` that adds footers; a filter that finds one calls it first.
-FOOTERS_KEY = "swift.callback.update_footers"
 
 _OBJECT = b"X-Document: object body\r\n\r\n"
 _COMMIT = b"X-Document: put commit\r\n\r\nput_commit_confirmation"
@@ -67,13 +65,13 @@ class Footers(dict[str, str]):
 
 def wants_footers(request: Request) -> bool:
     """Whether a filter has something to add at the end of the upload."""
-    return FOOTERS_KEY in request.env
+    return fields.UPDATE_FOOTERS in request.env
 
 
 def footers_of(request: Request) -> Footers:
     """What filters add; the body was read."""
     footers = Footers()
-    callback = request.env.get(FOOTERS_KEY)
+    callback = request.env.get(fields.UPDATE_FOOTERS)
     if callback is not None:
         callback(footers)
     return footers
@@ -99,15 +97,15 @@ class Documents:
         """Request headers; ``length`` is that of the object document when it is known."""
         headers = {
             "transfer-encoding": "chunked",
-            "x-backend-obj-multipart-mime-boundary": self._boundary,
-            "x-backend-obj-metadata-footer": "yes",
+            fields.BACKEND_OBJ_BOUNDARY: self._boundary,
+            fields.BACKEND_OBJ_METADATA_FOOTER: "yes",
         }
         if self.commit:
-            headers["x-backend-obj-multiphase-commit"] = "yes"
+            headers[fields.BACKEND_OBJ_MULTIPHASE_COMMIT] = "yes"
         if self.reserve:
             headers[reservation.OFFER] = "yes"
         if length is not None:
-            headers["x-backend-obj-content-length"] = str(length)
+            headers[fields.BACKEND_OBJ_CONTENT_LENGTH] = str(length)
         return headers
 
     def order(self, name: str) -> bytes:

@@ -15,12 +15,13 @@ from swift.base.digits import is_digits
 from swift.base.etag import unquote_etag
 from swift.cluster.fanout import Answer
 from swift.cluster.transport import TransportError
+from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.target import ObjectTarget
 
-_OVERRIDES = ("x-backend-container-update-override-", "x-object-sysmeta-container-update-override-")
+_OVERRIDES = (fields.BACKEND_UPDATE_OVERRIDE, fields.SYSMETA_UPDATE_OVERRIDE)
 #: Containers that are being split take rows through redirects, which only object servers follow.
 _WHOLE = ("unsharded", "")
 
@@ -61,8 +62,8 @@ def tell_containers(
     headers = {
         **row,
         "x-timestamp": request.timestamp.internal,
-        "x-backend-storage-policy-index": str(target.policy.index),
-        "x-trans-id": request.env.get("swift.trans_id", "-"),
+        fields.BACKEND_STORAGE_POLICY_INDEX: str(target.policy.index),
+        "x-trans-id": request.env.get(fields.TRANS_ID, "-"),
         "user-agent": context.agent,
         "referer": f"{request.method} {request.url}",
     }
@@ -73,12 +74,12 @@ def tell_containers(
 
 def _places(orphans: Sequence[HeaderMap]) -> Iterator[tuple[str, int, str, str]]:
     for orphan in orphans:
-        hosts = orphan.get("x-container-host", "").split(",")
-        devices = orphan.get("x-container-device", "").split(",")
+        hosts = orphan.get(fields.CONTAINER_HOST, "").split(",")
+        devices = orphan.get(fields.CONTAINER_DEVICE, "").split(",")
         for host, device in zip(hosts, devices, strict=False):
             ip, _, port = host.rpartition(":")
             if is_digits(port):
-                yield ip.strip("[]"), int(port), device, orphan["x-container-partition"]
+                yield ip.strip("[]"), int(port), device, orphan[fields.CONTAINER_PARTITION]
 
 
 def _tell(context: ProxyContext, address: tuple[str, int], op: str, path: str, headers: HeaderMap) -> None:

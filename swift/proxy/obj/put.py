@@ -19,6 +19,7 @@ from swift.base.etag import unquote_etag
 from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
 from swift.cluster.transport import TransportError
+from swift.http import fields
 from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -101,7 +102,7 @@ class Uploader:
         if len(etags) > 1:
             self._context.telemetry.log.error(
                 f"object servers returned {len(etags)} mismatched etags",
-                txid=request.env.get("swift.trans_id"),
+                txid=request.env.get(fields.TRANS_ID),
             )
             return error_response(500)
         response = put_response(answers, count, outcome.need)

@@ -17,7 +17,8 @@ from swift.base.checksum import ChunkSums, chunk_size_for
 from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
 from swift.cluster.transport import Exchange, TransportError
-from swift.http.body import RequestBody, read_into
+from swift.http import fields
+from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.response import TEXT, HTTPError
 from swift.platform.buffers import Buffers
@@ -62,7 +63,7 @@ def stream_headers(length: int | None) -> HeaderMap:
     """
     headers = {"transfer-encoding": "chunked", etagtrailer.OFFER: etagtrailer.CRC32}
     if length is not None:
-        headers["x-backend-obj-content-length"] = str(length)
+        headers[fields.BACKEND_OBJ_CONTENT_LENGTH] = str(length)
     return headers
 
 
@@ -110,7 +111,7 @@ class Sink:
         if reply is None:
             return None
         try:
-            body = b"".join(reply.body)
+            body = reply.body.read_all()
         except TransportError:
             return None
         return Answer(reply.status, reply.reason, reply.headers, body, self.node, self.headers)
@@ -162,7 +163,7 @@ class Pump:
         buffer = self._buffers.take()
         digests = Digests(body.length) if any(sink.trusts for sink in sinks) else None
         received = 0
-        while size := read_into(body, buffer):
+        while size := body.read_into(buffer):
             received += size
             if received > self._size_max:
                 raise HTTPError(413, "Your request is too large.", content_type=TEXT)

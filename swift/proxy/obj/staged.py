@@ -105,7 +105,7 @@ class StagedSink:
         self.alive = False
         self._backends.judge(self.node, early.status)
         try:
-            text = b"".join(early.body)
+            text = early.body.read_all()
         except TransportError:
             text = b""
         self.refusal = Answer(early.status, early.reason, early.headers, text, self.node, self.headers)
@@ -121,7 +121,7 @@ class StagedSink:
         if reply is None:
             return None
         try:
-            body = b"".join(reply.body)
+            body = reply.body.read_all()
         except TransportError:
             return None
         return Answer(reply.status, reply.reason, reply.headers, body, self.node, self.headers)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from swift.base.entity import EntityPath
 from swift.cluster.expiry import EXPIRING_ACCOUNT, queue_container
 from swift.gateway.info import ContainerInfo
+from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTTPError
@@ -37,7 +38,7 @@ class ObjectTarget:
 
 def locate(context: ProxyContext, request: Request, path: EntityPath, info: ContainerInfo) -> ObjectTarget:
     """The target of a request; 503 for an unknown policy."""
-    header = request.headers.get("x-backend-storage-policy-index")
+    header = request.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX)
     policy = context.policies.of_header(header) if header else context.policies.get(info.policy_index)
     if policy is None:
         raise HTTPError(503, "Unknown storage policy")
@@ -57,9 +58,9 @@ def write_attempts(
     path = target.path
     containers = context.rings.container.view()
     part = containers.partition_of(context.hasher.digest(path.account, path.container))
-    headers["x-backend-storage-policy-index"] = str(target.policy.index)
+    headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(target.policy.index)
     if target.view.next_part_power is not None:
-        headers["x-backend-next-part-power"] = str(target.view.next_part_power)
+        headers[fields.BACKEND_NEXT_PART_POWER] = str(target.view.next_part_power)
     container_nodes = containers.primaries(part)
     attempts = spread_updates(
         headers,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swift.cluster.quorum import container_update_count
+from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.ring.device import Node
 
@@ -36,9 +37,9 @@ def spread_updates(
         shares[i % object_count].append(container_nodes[i % len(container_nodes)])
     for attempt, share in zip(attempts, shares, strict=True):
         if share:
-            attempt["x-container-partition"] = str(container_part)
-            attempt["x-container-host"], attempt["x-container-device"] = _hosts_and_devices(share)
-            attempt["x-container-root-db-state"] = db_state
+            attempt[fields.CONTAINER_PARTITION] = str(container_part)
+            attempt[fields.CONTAINER_HOST], attempt[fields.CONTAINER_DEVICE] = _hosts_and_devices(share)
+            attempt[fields.CONTAINER_ROOT_DB_STATE] = db_state
     return attempts
 
 
@@ -97,13 +98,13 @@ def add_expiry(
             shares[count - 1 - i % count].append(nodes[i])
     for attempt, share in zip(attempts, shares, strict=True):
         attempt["x-delete-at"] = delete_at
-        attempt["x-delete-at-container"] = container
+        attempt[fields.DELETE_AT_CONTAINER] = container
         if share:
-            attempt["x-delete-at-partition"] = str(part)
-            attempt["x-delete-at-host"], attempt["x-delete-at-device"] = _hosts_and_devices(share)
+            attempt[fields.DELETE_AT_PARTITION] = str(part)
+            attempt[fields.DELETE_AT_HOST], attempt[fields.DELETE_AT_DEVICE] = _hosts_and_devices(share)
 
 
 def mark_queue_cleaners(attempts: Sequence[HeaderMap]) -> None:
     """The first two nodes clean up an old queue entry, the others need not."""
     for i, attempt in enumerate(attempts):
-        attempt["x-backend-clean-expiring-object-queue"] = "t" if i < 2 else "f"
+        attempt[fields.BACKEND_CLEAN_EXPIRING_QUEUE] = "t" if i < 2 else "f"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from swift.base.hashing import PathHasher
-from swift.http.body import ClientDisconnected
+from swift.http.body import ClientDisconnected, RequestBody
 from swift.http.request import Request
 from swift.obj.server import ObjectServer, make_stores
 from swift.obj.settings import ObjectSettings
@@ -25,7 +25,7 @@ POLICIES = Policies(
 )
 
 
-class RecordedBody:
+class RecordedBody(RequestBody):
     """The chunked bodies that the recorded client sent, one per stage, in small pieces."""
 
     length = None

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from swift.gateway.info import LOGGED_POLICY
 from swift.gateway.subrequest import make_subrequest
+from swift.http.fields import LOGGED_POLICY
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.middleware.gatekeeper import Gatekeeper, GatekeeperSettings

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from swift.base.checksum import ChunkSums, chunk_size_for
 from swift.green import Task, spawn
-from swift.http.body import BadFraming, BodyTimeout, BytesBody, ClientDisconnected
+from swift.http.body import BadFraming, BodyTimeout, BytesBody, ClientDisconnected, RequestBody
 from swift.obj.intake import SMALL_BYTES, DraftWriter
 from swift.platform.disk import Disk
 from swift.wire import etagtrailer
 
 
-class Broken:
+class Broken(RequestBody):
     """A body that breaks off after some pieces."""
 
     def __init__(self, pieces, error, length=None):
@@ -329,6 +329,8 @@ def test_a_writer_abandoned_during_a_write_waits_before_it_lets_go():
 
 class Trailing(BytesBody):
     """A chunked body whose trailers bring the MD5; remembers what it was promised."""
+
+    trailers = {}
 
     def __init__(self, data, trailers):
         super().__init__(data, chunked=True)

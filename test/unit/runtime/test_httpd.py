@@ -11,7 +11,7 @@ import time
 import pytest
 
 from swift import green
-from swift.http.body import BodyError, ClientDisconnected, FileBody, read_into, trailers_of
+from swift.http.body import BodyError, ClientDisconnected, FileBody, Pieces, ResponseBody
 from swift.http.response import HTTPError, Response, error_response
 from swift.wire.http1 import HeadLimits
 from test.support.wire import Wire
@@ -26,7 +26,7 @@ def await_true(condition, seconds=5.0):
         green.sleep(0.01)
 
 
-class Relay:
+class Relay(ResponseBody):
     """A relayed body that gives its pieces and then perhaps breaks off."""
 
     def __init__(self, pieces, length, error=None):
@@ -470,7 +470,7 @@ def test_statuses_without_body_never_carry_one(bench, status):
 
 
 def test_a_body_of_unknown_length_is_chunked_and_empty_pieces_do_not_end_it(bench):
-    bench.answer = lambda request: Response(200, {}, iter([b"ab", b"", b"cd"]))
+    bench.answer = lambda request: Response(200, {}, Pieces([b"ab", b"", b"cd"]))
     wire = bench.wire()
     answer = wire.ask("GET")
     assert (answer.body, answer.headers["transfer-encoding"]) == (b"abcd", "chunked")
@@ -479,7 +479,7 @@ def test_a_body_of_unknown_length_is_chunked_and_empty_pieces_do_not_end_it(benc
 
 
 def test_an_http_1_0_client_gets_unknown_lengths_until_the_end_of_the_connection(bench):
-    bench.answer = lambda request: Response(200, {}, iter([b"ab", b"cd"]))
+    bench.answer = lambda request: Response(200, {}, Pieces([b"ab", b"cd"]))
     wire = bench.wire()
     wire.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
     head, _, body = wire.rest().partition(b"\r\n\r\n")
@@ -519,9 +519,9 @@ def test_a_body_may_mix_bytes_and_file_ranges(bench, tmp_path):
         yield b"--end"
 
     wire = bench.wire()
-    bench.answer = lambda request: Response(200, {"content-length": "13"}, pieces())
+    bench.answer = lambda request: Response(200, {"content-length": "13"}, Pieces(pieces()))
     assert wire.ask("GET").body == b"--b\r\n234--end"
-    bench.answer = lambda request: Response(200, {}, pieces())
+    bench.answer = lambda request: Response(200, {}, Pieces(pieces()))
     assert wire.ask("GET").body == b"--b\r\n234--end"
     assert closed == [True, True]
 
@@ -540,8 +540,8 @@ def test_a_relayed_body_is_passed_on_and_closed(bench):
     [
         Relay([b"abc"], 10, BodyError("gone")),
         Relay([b"abc"], 10),
-        [b"abc"],
-        [b"abc" * 10],
+        Pieces([b"abc"]),
+        Pieces([b"abc" * 10]),
     ],
     ids=["breaks off", "ends early", "too short", "too long"],
 )
@@ -563,7 +563,7 @@ def test_a_client_that_vanishes_inside_the_response_is_reported_as_incomplete(be
             yield b"x" * 65536
             green.sleep(0)
 
-    bench.answer = lambda request: Response(200, {}, endless())
+    bench.answer = lambda request: Response(200, {}, Pieces(endless()))
     wire = bench.wire()
     wire.send(HEAD + b"\r\n")
     wire.recv()
@@ -600,7 +600,7 @@ def test_an_error_inside_a_body_is_logged_and_ends_the_connection(bench):
         yield b"a"
         raise RuntimeError("inside")
 
-    bench.answer = lambda request: Response(200, {}, broken())
+    bench.answer = lambda request: Response(200, {}, Pieces(broken()))
     wire = bench.wire()
     wire.send(HEAD + b"\r\n")
     assert wire.rest().endswith(b"1\r\na\r\n")
@@ -732,13 +732,13 @@ def test_a_handler_may_receive_a_body_into_its_own_buffer(bench, chunked, room):
 
     def answer(request):
         buffer, got = memoryview(bytearray(room)), b""
-        while size := read_into(request.body, buffer):
+        while size := request.body.read_into(buffer):
             got += buffer[:size]
         return Response(200, {}, b"same" if got == sent else b"other")
 
     def answer_and_tell(request):
         response = answer(request)
-        response.headers["x-told"] = trailers_of(request.body).get("x-sum", "nothing")
+        response.headers["x-told"] = request.body.trailers.get("x-sum", "nothing")
         return response
 
     bench.answer = answer_and_tell
@@ -764,7 +764,7 @@ def test_a_client_that_vanishes_while_its_body_is_received_into_a_buffer_is_noti
     def answer(request):
         buffer = memoryview(bytearray(1 << 16))
         try:
-            while read_into(request.body, buffer):
+            while request.body.read_into(buffer):
                 continue
         except ClientDisconnected as error:
             errors.append(error)
@@ -782,8 +782,8 @@ def test_a_client_that_vanishes_while_its_body_is_received_into_a_buffer_is_noti
 # --- relayed bodies -----------------------------------------------------------------------------------
 
 
-class Backend:
-    """A relayed body that comes from a socket, as a backend's does (``http.body.RelayBody``)."""
+class Backend(ResponseBody):
+    """A relayed body that comes from a socket, as a backend's does."""
 
     def __init__(self, data, *, splices=True, reads_first=0):
         self.length = len(data)
@@ -793,7 +793,7 @@ class Backend:
         theirs.setblocking(False)
         self._reads_first = reads_first
         if not splices:
-            self.splice_into = None
+            self.splice_into = lambda pipe, size: 0
         self._left = len(data)
         green.spawn_detached(self._feed, theirs, memoryview(data))
 

@@ -4,6 +4,8 @@ import pytest
 
 from swift.base.errors import ConfigError
 from swift.config.files import read_section, read_sections
+from swift.http.request import Request
+from swift.http.response import HTTPError, Response
 from swift.runtime.pipeline import read_pipeline
 
 FILTERS = (
@@ -112,3 +114,55 @@ def test_whole_pipelines_may_be_loaded_from_a_directory(tmp_path):
     folder.mkdir()
     (folder / "1.conf").write_text(WORKED)
     assert read_pipeline(str(tmp_path / "p.conf"), {}).create()["other"] == "s2"
+
+
+FOREIGN = """
+[pipeline:main]
+pipeline = catch_errors theirs gatekeeper app
+[filter:catch_errors]
+use = egg:swift#catch_errors
+[filter:theirs]
+paste.filter_factory = test.unit.runtime.test_pipeline:foreign_factory
+word = hello
+[filter:gatekeeper]
+use = egg:swift#gatekeeper
+[app:app]
+paste.app_factory = test.unit.runtime.test_pipeline:answering_factory
+"""
+
+
+def foreign_factory(global_conf, **local_conf):
+    """A filter as third parties write them: plain WSGI."""
+
+    def make(app):
+        def theirs(environ, start_response):
+            environ["HTTP_X_WORD"] = local_conf["word"]
+            return app(environ, start_response)
+
+        return theirs
+
+    return make
+
+
+def answering_factory(global_conf, **local_conf):
+    class App:
+        def handle(self, request):
+            if request.raw_path == "/refused":
+                raise HTTPError(409, "no")
+            headers = {"x-saw": request.headers["x-word"], "x-object-sysmeta-a": "1"}
+            return Response(200, headers, request.env["swift.trans_id"].encode())
+
+    return App()
+
+
+def test_a_foreign_filter_stands_between_ours(tmp_path):
+    path = tmp_path / "p.conf"
+    path.write_text(FOREIGN)
+    handle = read_pipeline(str(path), {}).create().handle
+    response = handle(Request("GET", "/v1/a"))
+    assert (response.status, response.headers["x-saw"]) == (200, "hello")
+    assert response.read_body().decode() == response.headers["x-trans-id"]
+    assert "x-object-sysmeta-a" not in response.headers
+    refused = handle(Request("GET", "/refused"))
+    assert (refused.status, refused.read_body()) == (409, b"no")
+    assert "x-trans-id" in refused.headers

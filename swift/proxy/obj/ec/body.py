@@ -8,7 +8,7 @@ and fetches one segment ahead of what is being sent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from swift import green
@@ -19,7 +19,7 @@ from swift.cluster.transport import TransportError
 from swift.ec.codec import Codec, NotEnoughFragments
 from swift.ec.fragment import BadFragment, check_fragment
 from swift.ec.geometry import Geometry
-from swift.http.body import BodyError
+from swift.http.body import BodyError, ResponseBody
 from swift.proxy.backend import Backends
 from swift.proxy.obj.ec.search import Archives
 from swift.proxy.obj.ec.source import ArchiveRequest, ArchiveSource, SourceFailed, for_rest, holding_of
@@ -193,8 +193,8 @@ class SpanReader:
             source.close()
 
 
-class SpanBody:
-    """The bytes of a span, to be relayed (``http.body.RelayBody``)."""
+class SpanBody(ResponseBody):
+    """The bytes of a span, to be relayed."""
 
     def __init__(self, reader: SpanReader):
         self.length: int | None = reader.span.length
@@ -269,19 +269,3 @@ class SpanBody:
             task.on_exit(self._reader.close)
         else:
             self._reader.close()
-
-
-class PartsBody:
-    """A body of several spans and what stands between them; one span is open at a time."""
-
-    def __init__(self, length: int, parts: Callable[[], Iterator[bytes]], close: Callable[[], None]):
-        self.length: int | None = length
-        self._parts = parts
-        self._close = close
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self._parts()
-
-    def close(self) -> None:
-        """Let the open span go."""
-        self._close()

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from swift.cluster.fanout import Answer
+from swift.http import fields
 from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -20,7 +21,7 @@ from swift.http.response import Response, error_response
 from swift.proxy.controller import Controller
 from swift.proxy.obj.conditional import Decision, check_promising, is_conditional, refused_everywhere
 from swift.proxy.obj.documents import Documents
-from swift.proxy.obj.ec.scheme import ETAG, ETAG_IS_AT, Scheme, Schemes
+from swift.proxy.obj.ec.scheme import ETAG, Scheme, Schemes
 from swift.proxy.obj.ec.upload import ArchiveUpload
 from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
 from swift.proxy.obj.phases import confirm
@@ -64,8 +65,8 @@ class ArchiveUploader:
         for headers in attempts:
             headers.pop("etag", None)
             if documents.reserve:
-                also = headers.get(ETAG_IS_AT)
-                headers[ETAG_IS_AT] = f"{also},{ETAG.title()}" if also else ETAG.title()
+                also = headers.get(fields.BACKEND_ETAG_IS_AT)
+                headers[fields.BACKEND_ETAG_IS_AT] = f"{also},{ETAG.title()}" if also else ETAG.title()
             headers.update(framing)
         nodes = self._context.planner(target.policy.index).for_put(target.view, target.part)
         opener = partial(open_sink, self._backends, nodes, target, documents)

@@ -14,7 +14,8 @@ from swift.base.ranges import ByteRanges, Span
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.cluster.placement import NodeIterator
 from swift.ec.codec import CodecError
-from swift.http.body import BodyError
+from swift.http import fields
+from swift.http.body import BodyError, Pieces
 from swift.http.conditional import failed_condition
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -22,10 +23,10 @@ from swift.http.response import HTML, Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.controller import Controller
 from swift.proxy.obj.checks import without_swift_bytes
-from swift.proxy.obj.ec.body import Finder, PartsBody, SpanBody, SpanReader
-from swift.proxy.obj.ec.scheme import ETAG, ETAG_IS_AT, LENGTH, Scheme, Schemes, object_headers
+from swift.proxy.obj.ec.body import Finder, SpanBody, SpanReader
+from swift.proxy.obj.ec.scheme import ETAG, LENGTH, Scheme, Schemes, object_headers
 from swift.proxy.obj.ec.search import Archives, FragmentSearch, close
-from swift.proxy.obj.ec.source import IGNORE_RANGE, ArchiveRequest, ArchiveSource
+from swift.proxy.obj.ec.source import ArchiveRequest, ArchiveSource
 from swift.proxy.obj.target import ObjectTarget
 from swift.proxy.reading import ReadPlan, SourceSearch, is_newest, source_response
 from swift.proxy.results import client_headers
@@ -47,8 +48,8 @@ class ArchiveReader:
 
     def read(self, request: Request, target: ObjectTarget, headers: HeaderMap) -> Response:
         """The client's response; ``headers`` are those for the backends."""
-        also = headers.get(ETAG_IS_AT)
-        headers[ETAG_IS_AT] = f"{also},{ETAG.title()}" if also else ETAG.title()
+        also = headers.get(fields.BACKEND_ETAG_IS_AT)
+        headers[fields.BACKEND_ETAG_IS_AT] = f"{also},{ETAG.title()}" if also else ETAG.title()
         planner = self._context.planner(target.policy.index)
         if request.method == "HEAD":
             nodes = planner.for_read(target.view, target.part, "object")
@@ -198,25 +199,25 @@ class _Get:
 
         response.headers["content-type"] = framing.content_type
         response.headers["content-length"] = str(framing.length)
-        response.body = PartsBody(framing.length, lambda: framing.body(read), first.close)
+        response.body = Pieces(framing.body(read), framing.length, first.close)
         return response
 
     def _condition_etag(self, facts: HeaderMap) -> str | None:
-        for name in self._asked.headers[ETAG_IS_AT].lower().split(","):
+        for name in self._asked.headers[fields.BACKEND_ETAG_IS_AT].lower().split(","):
             value = facts.get(name.strip())
             if value is not None:
                 return unquote_etag(value)
         return None
 
     def _ignores_ranges(self, facts: HeaderMap) -> bool:
-        names = self._request.headers.get(IGNORE_RANGE, "").lower().split(",")
+        names = self._request.headers.get(fields.BACKEND_IGNORE_RANGE, "").lower().split(",")
         return any(name.strip() in facts for name in names if name.strip())
 
 
 def _posted_at(headers: HeaderMap) -> Timestamp:
     """When the metadata that a node answered was posted."""
     try:
-        return Timestamp(headers.get("x-backend-timestamp") or headers.get("x-timestamp"))
+        return Timestamp(headers.get(fields.BACKEND_TIMESTAMP) or headers.get("x-timestamp"))
     except InvalidTimestamp:
         return ZERO
 

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from swift.ec.archive import archive_length, geometry_of
 from swift.ec.codec import Codec, CodecError
 from swift.ec.geometry import Geometry
+from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import HTTPError
 from swift.platform.threads import ThreadPool
 from swift.policy.policy import ErasureCode, Policy
 from swift.proxy.context import ProxyContext
 
-PREFIX = "x-object-sysmeta-ec-"
+PREFIX = fields.SYSMETA_EC
 ETAG = PREFIX + "etag"
 LENGTH = PREFIX + "content-length"
 SEGMENT_SIZE = PREFIX + "segment-size"
-#: Where nodes find the ETag that clients know.
-ETAG_IS_AT = "x-backend-etag-is-at"
 
 #: Segments from this size on are hashed in a thread; handing smaller ones over costs more than it frees.
 THREAD_BYTES = 128 << 10

@@ -17,6 +17,7 @@ from swift.cluster.fragmentsets import FragmentSet, FragmentSets, Holding
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import half
 from swift.cluster.transport import StreamReply, TransportError
+from swift.http import fields
 from swift.http.response import Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.obj.ec.source import ArchiveRequest, ArchiveSource, holding_of
@@ -138,9 +139,9 @@ class FragmentSearch:
         status = reply.status if reply.status >= 400 else 404
         known = has_timestamp(reply.headers)
         if known and status == 404:
-            self._sets.deleted_at(Timestamp(reply.headers["x-backend-timestamp"]))
+            self._sets.deleted_at(Timestamp(reply.headers[fields.BACKEND_TIMESTAMP]))
         try:
-            body = b"".join(reply.body)
+            body = reply.body.read_all()
         except TransportError:
             body = b""
         if status == 404 and not is_handoff:

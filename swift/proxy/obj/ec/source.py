@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from swift.base.entity import EntityPath
 from swift.base.ranges import Span
 from swift.cluster.fragmentsets import Holding
-from swift.cluster.transport import ReplyBody, StreamReply, TransportError
+from swift.cluster.transport import StreamReply, TransportError
+from swift.http import fields
+from swift.http.body import ResponseBody
 from swift.http.headers import HeaderMap
 from swift.proxy.backend import Backends
 from swift.ring.device import Node
 
-PREFERENCES = "x-backend-fragment-preferences"
-IGNORE_RANGE = "x-backend-ignore-range-if-metadata-present"
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,20})-(\d{1,20})/(\d{1,20})\Z")
 
 
@@ -31,7 +31,7 @@ class ArchiveSource:
         self.node = node
         self.status = reply.status
         self.headers = reply.headers
-        self._body: ReplyBody = reply.body
+        self._body: ResponseBody = reply.body
         #: Where in the archive the next byte of the body is; -1 when the body is none of the archive.
         self._position, self._stop, self._total = _place(reply)
 
@@ -95,7 +95,7 @@ class ArchiveRequest:
         self, backends: Backends, node: Node, preferences: str, byte_range: str | None
     ) -> StreamReply | None:
         """A node's answer; None when it fails."""
-        headers = {**self.headers, PREFERENCES: preferences}
+        headers = {**self.headers, fields.BACKEND_FRAGMENT_PREFERENCES: preferences}
         if byte_range is not None:
             headers["range"] = byte_range
         exchange = backends.open(
@@ -119,6 +119,6 @@ def for_rest(asked: ArchiveRequest) -> ArchiveRequest:
     headers = {
         name: value
         for name, value in asked.headers.items()
-        if name != IGNORE_RANGE and not name.startswith("if-")
+        if name != fields.BACKEND_IGNORE_RANGE and not name.startswith("if-")
     }
     return replace(asked, headers=headers)

@@ -8,6 +8,7 @@ from functools import partial
 from swift import green
 from swift.base.etag import unquote_etag
 from swift.ec.archive import ArchiveEncoder, Segmenter
+from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError
 from swift.platform.threads import ThreadPool
@@ -17,7 +18,7 @@ from swift.proxy.obj.staged import StagedSink
 
 #: Fragments up to this size fit into socket buffers: they are sent to one node after the other.
 SERIAL_BYTES = 16 << 10
-OVERRIDE = "x-backend-container-update-override-"
+OVERRIDE = fields.BACKEND_UPDATE_OVERRIDE
 
 
 class ArchiveUpload:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from swift.base.timestamp import Timestamp
-from swift.http.body import BodyError, BodyTimeout, ClientDisconnected
+from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, RequestBody
 from swift.wire.ssync import Offer, Subrequest, line, put_of
 
 OPENING = [line(":MISSING_CHECK: START"), line(":MISSING_CHECK: END"), line(":UPDATES: START")]
 
 
-class Script:
+class Script(RequestBody):
     """A request body that gives pieces; an error among them is raised, the end hangs up."""
 
     length = None

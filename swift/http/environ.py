@@ -1,0 +1,206 @@
+"""Our ``Request`` and the WSGI environ (PEP 3333) of the same request, kept equal.
+
+``Request.env`` is the environ: a genuine dictionary that foreign software shares with ours. What WSGI wants
+in it is written only where foreign software is about to look (``show``), and what that changed is taken back
+into the request (``take_back``). Our own filters never pay for either.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any
+from urllib.parse import quote, unquote_to_bytes
+
+from swift.base.digits import is_digits
+from swift.http import fields
+from swift.http.body import RequestBody
+from swift.http.headers import HeaderMap, lower_name, upper_name
+from swift.http.request import Request
+
+#: What WSGI calls these headers; all others have a prefix.
+_BARE = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
+_BARE_KEYS = frozenset(_BARE.values())
+_PREFIX = "HTTP_"
+
+
+def environ_key(name: str) -> str:
+    """The environ key of a header's lower-case name."""
+    return _BARE.get(name) or _PREFIX + upper_name(name).replace("-", "_")
+
+
+def _is_header(key: str) -> bool:
+    return key.startswith(_PREFIX) or key in _BARE_KEYS
+
+
+def image_of(request: Request) -> dict[str, Any]:
+    """What of a request foreign software may change by changing the environ.
+
+    Headers with an underscore have no place there: ``X_Backend_A`` would come back as ``X-Backend-A``.
+    """
+    image = {
+        "REQUEST_METHOD": request.method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": unquote_to_bytes(request.raw_path.encode("latin-1")).decode("latin-1"),
+        "RAW_PATH_INFO": request.raw_path,
+        "QUERY_STRING": request.query,
+    }
+    for name, value in request.headers.items():
+        if "_" not in name:
+            image[environ_key(name)] = value
+    if request.acl is not None:
+        image[fields.ACL] = request.acl
+    return image
+
+
+def refresh(request: Request) -> None:
+    """Bring what foreign software may change in the environ of a request up to date."""
+    environ = request.env
+    image = image_of(request)
+    for stale in [key for key in environ if _is_header(key) and key not in image]:
+        del environ[stale]
+    environ.update(image)
+    if request.acl is None:
+        environ.pop(fields.ACL, None)
+
+
+def show(request: Request) -> dict[str, Any]:
+    """The environ of a request, which is ``request.env``, complete and up to date."""
+    environ = request.env
+    refresh(request)
+    host, port = split_host(request.headers.get("host", "localhost"))
+    environ.update(
+        {
+            "SERVER_NAME": host,
+            "SERVER_PORT": port or ("443" if request.scheme == "https" else "80"),
+            "SERVER_PROTOCOL": f"HTTP/1.{request.http_minor}",
+            "REMOTE_ADDR": request.remote_addr,
+            "REMOTE_PORT": str(request.remote_port),
+            "wsgi.version": (1, 0),
+            "wsgi.url_scheme": request.scheme,
+            "wsgi.input": _Input(request.body),
+            "wsgi.errors": sys.stderr,
+            "wsgi.multithread": True,
+            "wsgi.multiprocess": True,
+            "wsgi.run_once": False,
+            fields.BRIDGED_REQUEST: request,
+        }
+    )
+    return environ
+
+
+def take_back(request: Request, image: dict[str, Any]) -> None:
+    """Take what foreign software changed in the environ since ``image`` was shown into the request."""
+    environ = request.env
+    request.method = environ["REQUEST_METHOD"]
+    if any(environ.get(key) != image[key] for key in ("SCRIPT_NAME", "PATH_INFO", "RAW_PATH_INFO")):
+        request.raw_path = _raw_path(environ)
+    if environ.get("QUERY_STRING", "") != request.query:
+        request.set_query(environ.get("QUERY_STRING", ""))
+    headers = request.headers
+    for key in {key for key in (*image, *environ) if _is_header(key)}:
+        value = environ.get(key)
+        if value == image.get(key):
+            continue
+        if value is None:
+            headers.pop(_name_of(key), None)
+        else:
+            headers[_name_of(key)] = value
+    request.acl = environ.get(fields.ACL)
+
+
+def request_from_environ(environ: dict[str, Any]) -> Request:
+    """A ``Request`` over a WSGI environ that a foreign server or filter hands to one of our apps."""
+    headers: HeaderMap = {
+        _name_of(key): value
+        for key, value in environ.items()
+        if key.startswith(_PREFIX) or (key in _BARE_KEYS and value)
+    }
+    source = environ.get("wsgi.input")
+    body: RequestBody = source.body if isinstance(source, _Input) else ForeignBody(source, headers)
+    request = Request(
+        environ["REQUEST_METHOD"],
+        _raw_path(environ),
+        headers,
+        body,
+        query=environ.get("QUERY_STRING", ""),
+        env=environ,
+        remote_addr=environ.get("REMOTE_ADDR", ""),
+        scheme=environ.get("wsgi.url_scheme", "http"),
+    )
+    request.http_minor = 0 if environ.get("SERVER_PROTOCOL") == "HTTP/1.0" else 1
+    request.acl = environ.get(fields.ACL)
+    ours = environ.get(fields.BRIDGED_REQUEST)
+    if isinstance(ours, Request):
+        request.received_at = ours.received_at
+        request.remote_port = ours.remote_port
+        request.expects_continue = ours.expects_continue
+    return request
+
+
+def _name_of(key: str) -> str:
+    return lower_name(key.removeprefix(_PREFIX).replace("_", "-"))
+
+
+def _raw_path(environ: dict[str, Any]) -> str:
+    """The quoted path; as the client wrote it unless somebody changed it since."""
+    raw: str | None = environ.get("RAW_PATH_INFO")
+    path: str = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+    if raw is not None and unquote_to_bytes(raw.encode("latin-1")).decode("latin-1") == path:
+        return raw
+    return quote(path.encode("latin-1"), safe="/~:@!$&'()*+,;=")
+
+
+def split_host(host: str) -> tuple[str, str]:
+    """Name and port (perhaps empty) of a Host header; an IPv6 address loses its brackets."""
+    if host.startswith("["):
+        address, _, rest = host[1:].partition("]")
+        return address, rest.removeprefix(":")
+    name, _, port = host.partition(":")
+    return name, port
+
+
+class _Input(io.RawIOBase):
+    """``wsgi.input`` over a request body."""
+
+    def __init__(self, body: RequestBody):
+        super().__init__()
+        self.body = body
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        """PEP 3333 read."""
+        return self.body.read(-1 if size is None else size)
+
+    def readinto(self, buffer: Any) -> int:
+        """For buffered readers on top."""
+        return self.body.read_into(memoryview(buffer).cast("B"))
+
+
+class ForeignBody(RequestBody):
+    """A request body over somebody else's ``wsgi.input``."""
+
+    __slots__ = ("length", "received", "_left", "_source")
+
+    def __init__(self, source: Any, headers: HeaderMap):
+        length = headers.get("content-length", "")
+        chunked = "chunked" in headers.get("transfer-encoding", "").lower()
+        self.length: int | None = None if chunked else int(length) if is_digits(length) else 0
+        self.received = 0
+        self._left = self.length
+        self._source = source
+
+    def read(self, size: int = -1) -> bytes:
+        """Never more than the announced length: many servers would wait for ever."""
+        if self._source is None or self._left == 0:
+            return b""
+        if self._left is not None:
+            size = self._left if size < 0 else min(size, self._left)
+        data: bytes = self._source.read(size) if size >= 0 else self._source.read()
+        if self._left is not None:
+            self._left -= len(data)
+        self.received += len(data)
+        return data

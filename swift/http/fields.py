@@ -1,0 +1,414 @@
+"""Every name by which our servers, filters and daemons tell each other something, declared once.
+
+A declaration gives a header or environment key its type, its direction and a sentence; the constant it makes
+is the plain name, for use as a key. What the gatekeeper keeps inside (``is_internal``) and the reference page
+``doc/reference/headers.md`` come from here. ``test/house/test_fields.py`` allows no such literal that is not
+declared, and none at all outside this file in the packages that have moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    """What a value is."""
+
+    TEXT = "text"
+    FLAG = "flag"
+    NUMBER = "number"
+    TIME = "timestamp"
+    LIST = "list"
+    MAP = "dictionary"
+    JSON = "JSON"
+    CALL = "function"
+    OBJECT = "object"
+
+
+class Direction(Enum):
+    """Who tells whom."""
+
+    TO_NODE = "to storage servers"
+    FROM_NODE = "from storage servers"
+    BOTH_WAYS = "to and from storage servers"
+    INSIDE = "among filters, proxy and servers"
+    STORED = "stored with the entity"
+    FILTERS = "among filters and proxy"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A declared name; a header's is in lower case, and a prefix when it ends in ``-``."""
+
+    name: str
+    kind: Kind
+    direction: Direction
+    doc: str
+
+
+#: All headers and all environment keys, by name.
+HEADERS: dict[str, Field] = {}
+ENVIRON: dict[str, Field] = {}
+
+
+def _header(name: str, kind: Kind, direction: Direction, doc: str) -> str:
+    HEADERS[name] = Field(name, kind, direction, doc)
+    return name
+
+
+def _key(name: str, kind: Kind, doc: str) -> str:
+    ENVIRON[name] = Field(name, kind, Direction.FILTERS, doc)
+    return name
+
+
+_TEXT, _FLAG, _NUMBER, _TIME, _LIST, _MAP, _JSON, _CALL, _OBJECT = Kind
+_TO_NODE, _FROM_NODE, _BOTH_WAYS, _INSIDE, _STORED, _FILTERS = Direction
+
+# --- whole families: none of these enters or leaves the cluster ----------------------------------------
+
+BACKEND = _header("x-backend", _TEXT, _INSIDE, "Prefix of everything that servers tell each other.")
+ACCOUNT_SYSMETA = _header(
+    "x-account-sysmeta-", _TEXT, _STORED, "Prefix of what filters store with an account."
+)
+CONTAINER_SYSMETA = _header(
+    "x-container-sysmeta-", _TEXT, _STORED, "Prefix of what filters store with a container."
+)
+OBJECT_SYSMETA = _header(
+    "x-object-sysmeta-",
+    _TEXT,
+    _STORED,
+    "Prefix of what filters store with an object's data; a POST keeps it.",
+)
+OBJECT_TRANSIENT_SYSMETA = _header(
+    "x-object-transient-sysmeta-",
+    _TEXT,
+    _STORED,
+    "Prefix of what filters store with an object's metadata; a POST replaces it.",
+)
+
+#: Names with these beginnings are internal.
+INTERNAL_PREFIXES: tuple[str, ...] = tuple(HEADERS)
+
+# --- other names that stay inside ------------------------------------------------------------------------
+
+ACCOUNT_HOST = _header(
+    "x-account-host", _LIST, _TO_NODE, "The account's nodes that a container server reports to."
+)
+ACCOUNT_DEVICE = _header("x-account-device", _LIST, _TO_NODE, "Their devices.")
+ACCOUNT_PARTITION = _header("x-account-partition", _NUMBER, _TO_NODE, "The account's partition.")
+CONTAINER_HOST = _header(
+    "x-container-host", _LIST, _TO_NODE, "The container's nodes that an object server reports to."
+)
+CONTAINER_DEVICE = _header("x-container-device", _LIST, _TO_NODE, "Their devices.")
+CONTAINER_PARTITION = _header("x-container-partition", _NUMBER, _TO_NODE, "The container's partition.")
+CONTAINER_ROOT_DB_STATE = _header(
+    "x-container-root-db-state", _TEXT, _TO_NODE, "How far the sharding of the root container is."
+)
+DELETE_AT_HOST = _header("x-delete-at-host", _LIST, _TO_NODE, "The nodes of the expirer's queue.")
+DELETE_AT_DEVICE = _header("x-delete-at-device", _LIST, _TO_NODE, "Their devices.")
+DELETE_AT_PARTITION = _header(
+    "x-delete-at-partition", _NUMBER, _TO_NODE, "The partition of the expirer's queue."
+)
+DELETE_AT_CONTAINER = _header(
+    "x-delete-at-container", _TEXT, _TO_NODE, "The container of the expirer's queue."
+)
+
+#: Internal names that none of the prefixes covers.
+INTERNAL_NAMES = frozenset(HEADERS) - frozenset(INTERNAL_PREFIXES)
+
+# --- system metadata of our own --------------------------------------------------------------------------
+
+SYSMETA_ACCOUNT_ACL = _header("x-account-sysmeta-core-access-control", _JSON, _STORED, "The account's ACL.")
+SYSMETA_SHARDING = _header("x-container-sysmeta-sharding", _FLAG, _STORED, "The container is to be sharded.")
+SYSMETA_SHARD_ROOT = _header(
+    "x-container-sysmeta-shard-root", _TEXT, _STORED, "The container that a shard belongs to."
+)
+SYSMETA_SHARD_QUOTED_ROOT = _header(
+    "x-container-sysmeta-shard-quoted-root", _TEXT, _STORED, "The same, percent-quoted."
+)
+SYSMETA_EC = _header(
+    "x-object-sysmeta-ec-", _TEXT, _STORED, "Prefix of what an erasure coded object says of itself."
+)
+SYSMETA_EC_ETAG = _header("x-object-sysmeta-ec-etag", _TEXT, _STORED, "The ETag of the whole object.")
+SYSMETA_EC_CONTENT_LENGTH = _header(
+    "x-object-sysmeta-ec-content-length", _NUMBER, _STORED, "The size of the whole object."
+)
+SYSMETA_EC_SCHEME = _header("x-object-sysmeta-ec-scheme", _TEXT, _STORED, "The code, as PyECLib says it.")
+SYSMETA_EC_SEGMENT_SIZE = _header(
+    "x-object-sysmeta-ec-segment-size", _NUMBER, _STORED, "How the object was cut, bytes."
+)
+SYSMETA_EC_FRAG_INDEX = _header(
+    "x-object-sysmeta-ec-frag-index", _NUMBER, _STORED, "Which fragments an archive has."
+)
+SYSMETA_UPDATE_OVERRIDE = _header(
+    "x-object-sysmeta-container-update-override-",
+    _TEXT,
+    _STORED,
+    "Prefix: like X-Backend-Container-Update-Override, and stored.",
+)
+
+# --- X-Backend-* -----------------------------------------------------------------------------------------
+
+BACKEND_STORAGE_POLICY_INDEX = _header(
+    "x-backend-storage-policy-index", _NUMBER, _BOTH_WAYS, "The storage policy of an object or container."
+)
+BACKEND_STORAGE_POLICY_DEFAULT = _header(
+    "x-backend-storage-policy-default",
+    _NUMBER,
+    _TO_NODE,
+    "The policy of a container that is being made, if its creator named none.",
+)
+BACKEND_RECORD_STORAGE_POLICY_INDEX = _header(
+    "x-backend-record-storage-policy-index",
+    _NUMBER,
+    _FROM_NODE,
+    "The policy that the object rows of a listing are of.",
+)
+BACKEND_TIMESTAMP = _header(
+    "x-backend-timestamp", _TIME, _FROM_NODE, "When an entity was last changed, or deleted."
+)
+BACKEND_DATA_TIMESTAMP = _header(
+    "x-backend-data-timestamp", _TIME, _FROM_NODE, "When an object's data was written."
+)
+BACKEND_DURABLE_TIMESTAMP = _header(
+    "x-backend-durable-timestamp",
+    _TIME,
+    _FROM_NODE,
+    "The newest version of which a node knows that it is durable.",
+)
+BACKEND_PUT_TIMESTAMP = _header(
+    "x-backend-put-timestamp", _TIME, _FROM_NODE, "When a database was last made."
+)
+BACKEND_DELETE_TIMESTAMP = _header(
+    "x-backend-delete-timestamp", _TIME, _FROM_NODE, "When a database was last deleted."
+)
+BACKEND_STATUS_CHANGED_AT = _header(
+    "x-backend-status-changed-at", _TIME, _FROM_NODE, "When a database was last made or deleted."
+)
+BACKEND_RECHECK = _header(
+    "x-backend-recheck-",
+    _NUMBER,
+    _FROM_NODE,
+    "Prefix (account-existence, container-existence): seconds that an answer may be believed.",
+)
+BACKEND_ALLOW_RESERVED_NAMES = _header(
+    "x-backend-allow-reserved-names", _FLAG, _TO_NODE, "Names that begin with NUL may be asked for."
+)
+BACKEND_ALLOW_PRIVATE_METHODS = _header(
+    "x-backend-allow-private-methods", _FLAG, _INSIDE, "Methods that clients may not use are allowed."
+)
+BACKEND_USE_REPLICATION_NETWORK = _header(
+    "x-backend-use-replication-network", _FLAG, _INSIDE, "Nodes are asked at their replication addresses."
+)
+BACKEND_INBOUND_X_TIMESTAMP = _header(
+    "x-backend-inbound-x-timestamp", _TIME, _INSIDE, "The X-Timestamp that a client sent."
+)
+BACKEND_REPLICATION = _header(
+    "x-backend-replication", _FLAG, _TO_NODE, "The request comes from a replicator or another daemon."
+)
+BACKEND_REPLICATION_HEADERS = _header(
+    "x-backend-replication-headers", _LIST, _TO_NODE, "More headers that are to be stored."
+)
+BACKEND_AUTO_CREATE = _header(
+    "x-backend-auto-create", _FLAG, _TO_NODE, "An account or container that is not there is made."
+)
+BACKEND_FAKE_ACCOUNT_LISTING = _header(
+    "x-backend-fake-account-listing",
+    _FLAG,
+    _INSIDE,
+    "The account is not there yet; it would be made by a first container.",
+)
+BACKEND_OPEN_EXPIRED = _header("x-backend-open-expired", _FLAG, _TO_NODE, "An expired object may be read.")
+BACKEND_CLEAN_EXPIRING_QUEUE = _header(
+    "x-backend-clean-expiring-object-queue",
+    _FLAG,
+    _TO_NODE,
+    "Whether this node removes the object's old entry of the expirer's queue.",
+)
+BACKEND_NEXT_PART_POWER = _header(
+    "x-backend-next-part-power", _NUMBER, _TO_NODE, "The partition power that the ring is changing to."
+)
+BACKEND_ETAG_IS_AT = _header(
+    "x-backend-etag-is-at",
+    _LIST,
+    _TO_NODE,
+    "Metadata in which conditions find the ETag, the first that is there.",
+)
+BACKEND_IGNORE_RANGE = _header(
+    "x-backend-ignore-range-if-metadata-present",
+    _LIST,
+    _TO_NODE,
+    "Metadata in whose presence Range is ignored.",
+)
+BACKEND_FRAGMENTS = _header(
+    "x-backend-fragments",
+    _JSON,
+    _FROM_NODE,
+    "Timestamp to the indexes of the fragment archives that a node has.",
+)
+BACKEND_FRAGMENT_PREFERENCES = _header(
+    "x-backend-fragment-preferences", _JSON, _TO_NODE, "Which version is wanted, and which fragments are not."
+)
+BACKEND_NO_COMMIT = _header(
+    "x-backend-no-commit", _FLAG, _TO_NODE, "A fragment archive is stored without being made durable."
+)
+BACKEND_ACCEPT_NO_COMMIT = _header(
+    "x-backend-accept-no-commit", _FLAG, _FROM_NODE, "The receiver of SSYNC understands X-Backend-No-Commit."
+)
+BACKEND_SSYNC_FRAG_INDEX = _header(
+    "x-backend-ssync-frag-index", _NUMBER, _TO_NODE, "The fragment index that SSYNC compares."
+)
+BACKEND_OBJ_CONTENT_LENGTH = _header(
+    "x-backend-obj-content-length", _NUMBER, _TO_NODE, "Bytes of the object in a body of several documents."
+)
+BACKEND_OBJ_METADATA_FOOTER = _header(
+    "x-backend-obj-metadata-footer", _FLAG, _TO_NODE, "A document of metadata follows the object."
+)
+BACKEND_OBJ_MULTIPHASE_COMMIT = _header(
+    "x-backend-obj-multiphase-commit", _FLAG, _TO_NODE, "A document that confirms follows the object."
+)
+BACKEND_OBJ_BOUNDARY = _header(
+    "x-backend-obj-multipart-mime-boundary", _TEXT, _TO_NODE, "What separates the documents of a body."
+)
+BACKEND_RESERVE = _header(
+    "x-backend-reserve", _FLAG, _TO_NODE, "Asks for a promise of the object to one writer (ours)."
+)
+BACKEND_PREDECESSOR = _header(
+    "x-backend-predecessor", _TIME, _FROM_NODE, "The version that a condition was judged by (ours)."
+)
+BACKEND_RESERVED = _header("x-backend-reserved", _TEXT, _FROM_NODE, "Whom the object is promised to (ours).")
+BACKEND_ETAG_TRAILER = _header(
+    "x-backend-etag-trailer", _TEXT, _BOTH_WAYS, "Offers and accepts the sender's MD5 after the body (ours)."
+)
+BACKEND_BODY_ETAG = _header("x-backend-body-etag", _TEXT, _TO_NODE, "A trailer: the MD5 of the body (ours).")
+BACKEND_BODY_SUMS = _header(
+    "x-backend-body-sums", _TEXT, _TO_NODE, "A trailer: checksums of the body, to believe its MD5 (ours)."
+)
+BACKEND_UPDATE_OVERRIDE = _header(
+    "x-backend-container-update-override-",
+    _TEXT,
+    _TO_NODE,
+    "Prefix: what the container row says instead of the object's size, ETag or type.",
+)
+BACKEND_CONTAINER_PATH = _header(
+    "x-backend-container-path", _TEXT, _TO_NODE, "The container (a shard) that gets the object's row."
+)
+BACKEND_QUOTED_CONTAINER_PATH = _header(
+    "x-backend-quoted-container-path", _TEXT, _TO_NODE, "The same, percent-quoted."
+)
+BACKEND_ACCEPT_REDIRECT = _header(
+    "x-backend-accept-redirect", _FLAG, _TO_NODE, "The sender of a row follows 301 to a shard."
+)
+BACKEND_ACCEPT_QUOTED_LOCATION = _header(
+    "x-backend-accept-quoted-location", _FLAG, _TO_NODE, "The sender of a row can unquote a Location."
+)
+BACKEND_LOCATION_IS_QUOTED = _header(
+    "x-backend-location-is-quoted", _FLAG, _FROM_NODE, "The Location is percent-quoted."
+)
+BACKEND_REDIRECT_TIMESTAMP = _header(
+    "x-backend-redirect-timestamp", _TIME, _FROM_NODE, "When the shard was made that a row is redirected to."
+)
+BACKEND_CONTENT_TYPE = _header(
+    "x-backend-content-type", _TEXT, _FROM_NODE, "The type of an object that was changed or deleted."
+)
+BACKEND_SHARDING_STATE = _header(
+    "x-backend-sharding-state", _TEXT, _FROM_NODE, "How far a container's sharding is."
+)
+BACKEND_RECORD_TYPE = _header(
+    "x-backend-record-type", _TEXT, _BOTH_WAYS, "Which rows a listing has: object, shard or auto."
+)
+BACKEND_RECORD_SHARD_FORMAT = _header(
+    "x-backend-record-shard-format", _TEXT, _BOTH_WAYS, "Whole shard ranges or only their names."
+)
+BACKEND_OVERRIDE_DELETED = _header(
+    "x-backend-override-deleted", _FLAG, _TO_NODE, "A deleted container is read as if it were there."
+)
+BACKEND_INCLUDE_DELETED = _header(
+    "x-backend-include-deleted", _FLAG, _TO_NODE, "Deleted shard ranges are listed too."
+)
+BACKEND_OVERRIDE_NAME_FILTER = _header(
+    "x-backend-override-shard-name-filter",
+    _TEXT,
+    _BOTH_WAYS,
+    "All shard ranges are wanted, and given, whatever their names.",
+)
+BACKEND_NO_TIMESTAMP_UPDATE = _header(
+    "x-backend-no-timestamp-update", _FLAG, _TO_NODE, "A POST of metadata leaves the container's timestamp."
+)
+BACKEND_DATABASE_UPLOAD = _header(
+    "x-backend-database-upload", _TEXT, _TO_NODE, "A whole database is sent in the body (ours)."
+)
+
+# --- the environment that filters share (proxy.md §3) ----------------------------------------------------
+
+TRANS_ID = _key("swift.trans_id", _TEXT, "The transaction id.")
+AUTHORIZE = _key("swift.authorize", _CALL, "Asked with the request: None allows it, an answer denies it.")
+AUTHORIZE_OVERRIDE = _key(
+    "swift.authorize_override", _FLAG, "Authentication filters leave the request alone."
+)
+CLEAN_ACL = _key("swift.clean_acl", _CALL, "Normalises an ACL (header name, text); ValueError refuses it.")
+OWNER = _key("swift_owner", _FLAG, "The caller may see and set the owner's headers.")
+SYNC_KEY = _key("swift_sync_key", _TEXT, "The container's key for container sync.")
+RESELLER_REQUEST = _key("reseller_request", _FLAG, "The caller is an administrator of the reseller.")
+REMOTE_USER = _key("REMOTE_USER", _TEXT, "Who the caller is: user and groups, joined by commas.")
+ACL = _key("swob.ACL", _TEXT, "The ACL of what is asked for, as foreign callbacks find it.")
+CACHE = _key("swift.cache", _OBJECT, "The memcached client (gateway.infocache.Cache).")
+INFOCACHE = _key(
+    "swift.infocache", _MAP, "Account and container facts that all sub-requests of a request share."
+)
+SOURCE = _key("swift.source", _TEXT, "The tag of the code that makes a sub-request, for logs and metrics.")
+BASE_LABELS = _key("swift.base_labels", _MAP, "Labels of metrics.")
+SHARD_LISTING_HISTORY = _key(
+    "swift.shard_listing_history", _LIST, "(account, container) pairs that a listing has asked."
+)
+ACCESS_LOG_MADE = _key("swift.proxy_access_log_made", _FLAG, "The request is logged further left.")
+ACCESS_LOGGING = _key("swift.access_logging", _MAP, "More for the access line: user_id.")
+LOG_INFO = _key("swift.log_info", _LIST, "Texts for the access line.")
+LOGGED_POLICY = _key(
+    "swift.logged_policy", _NUMBER, "The policy of the object's container, for the access line (ours)."
+)
+FORMAT_LISTING = _key("swift.format_listing", _FLAG, "False: a filter shapes the listing itself.")
+LISTING_TEXT = _key(
+    "swift.listing.text",
+    _FLAG,
+    "The client wants text and nobody needs more than names, so a listing may be text (ours).",
+)
+CONTENT_TYPE_OVERRIDDEN = _key(
+    "swift.content_type_overridden", _FLAG, "Parameters named swift_ are allowed in the content type."
+)
+UPDATE_FOOTERS = _key(
+    "swift.callback.update_footers",
+    _CALL,
+    "Adds metadata (a dictionary) after an object's body was read; wraps the one before.",
+)
+BRIDGED_REQUEST = _key("swift.bridge.request", _OBJECT, "Our request behind a WSGI environ (ours).")
+
+# --- classification --------------------------------------------------------------------------------------
+
+#: Headers that nearly every request or answer has; no client can make this list longer.
+_USUAL = (
+    *("accept", "accept-encoding", "accept-ranges", "authorization", "cache-control", "connection"),
+    *("content-length", "content-range", "content-type", "date", "etag", "expect", "host", "if-match"),
+    *("if-modified-since", "if-none-match", "last-modified", "location", "origin", "range", "referer"),
+    *("transfer-encoding", "user-agent", "vary", "www-authenticate", "x-account-bytes-used"),
+    *("x-account-container-count", "x-account-object-count", "x-auth-key", "x-auth-token", "x-auth-user"),
+    *("x-container-bytes-used", "x-container-object-count", "x-container-read", "x-container-write"),
+    *("x-copy-from", "x-delete-after", "x-delete-at", "x-forwarded-for", "x-newest", "x-object-manifest"),
+    *("x-openstack-request-id", "x-service-token", "x-storage-policy", "x-storage-token", "x-timestamp"),
+    *("x-trans-id", "x-trans-id-extra", "x-versions-location"),
+)
+
+
+class _Verdicts(dict[str, bool]):
+    """Header name to whether it is internal. It never grows: other names are looked at each time."""
+
+    def __missing__(self, name: str) -> bool:
+        return name.startswith(INTERNAL_PREFIXES) or name in INTERNAL_NAMES
+
+
+#: Whether a header (lower-case name) stays inside the cluster.
+is_internal: Callable[[str], bool] = _Verdicts(
+    {name: name.startswith(INTERNAL_PREFIXES) or name in INTERNAL_NAMES for name in (*_USUAL, *HEADERS)}
+).__getitem__

@@ -1,0 +1,137 @@
+"""What every filter promises (``Filter`` in swift/middleware/filter.py)."""
+
+import io
+
+import pytest
+
+from swift.http.body import BodyTimeout, WholeBody
+from swift.http.request import Request
+from swift.http.response import HTTPError, Response
+from swift.middleware.catch_errors import CatchErrors, CatchErrorsSettings
+from swift.middleware.dlo import Dlo, DloSettings
+from swift.middleware.filter import Filter
+from swift.middleware.gatekeeper import Gatekeeper, GatekeeperSettings
+from swift.middleware.healthcheck import Healthcheck, HealthcheckSettings
+from swift.middleware.listing_formats import ListingFormats
+from swift.middleware.memcache import Memcache
+from swift.middleware.proxy_logging import ProxyLogging, ProxyLoggingSettings
+from swift.middleware.recon.filter import Recon
+from swift.middleware.tempauth.filter import Tempauth
+from swift.middleware.tempauth.users import TempauthSettings
+from swift.telemetry.log import silent_log
+from swift.telemetry.telemetry import Telemetry
+from test.support.sim import MemoryCache
+
+
+def told():
+    return Telemetry(silent_log())
+
+
+FILTERS = {
+    "Filter": Filter,
+    "CatchErrors": lambda app: CatchErrors(app, CatchErrorsSettings(), silent_log()),
+    "Dlo": lambda app: Dlo(app, DloSettings(), 10),
+    "Gatekeeper": lambda app: Gatekeeper(app, GatekeeperSettings()),
+    "Healthcheck": lambda app: Healthcheck(app, HealthcheckSettings()),
+    "ListingFormats": ListingFormats,
+    "Memcache": lambda app: Memcache(app, MemoryCache()),
+    "ProxyLogging": lambda app: ProxyLogging(app, ProxyLoggingSettings(), None, told()),
+    "Tempauth": lambda app: Tempauth(app, TempauthSettings(), {}, {}, told()),
+}
+#: Filters that only answer their own paths; their tests say how.
+ELSEWHERE = {Recon}
+PATHS = ["/v1/AUTH_a", "/v1/AUTH_a/c", "/v1/AUTH_a/c/o", "/nothing", "/v1//", "/%FF"]
+
+
+class App:
+    """The rest of the pipeline."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def handle(self, request):
+        return self.answer(request)
+
+
+@pytest.fixture(params=FILTERS)
+def make(request):
+    return lambda answer: FILTERS[request.param](App(answer))
+
+
+def test_every_filter_is_held_to_it():
+    def below(cls):
+        return {cls, *(deeper for child in cls.__subclasses__() for deeper in below(child))}
+
+    ours = {cls for cls in below(Filter) if cls.__module__.startswith("swift.")}
+    assert {cls.__name__ for cls in ours - ELSEWHERE} == set(FILTERS)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "ODD"])
+def test_what_is_none_of_its_business_passes(make, method, path):
+    seen = []
+
+    def answer(request):
+        seen.append((request.method, request.raw_path))
+        return Response(299, {"x-from": "app", "content-length": "4"}, WholeBody(b"body"))
+
+    response = make(answer).handle(Request(method, path, {"host": "h"}))
+    assert (response.status, response.headers["x-from"], response.read_body()) == (299, "app", b"body")
+    assert seen == [(method, path)]
+
+
+@pytest.mark.parametrize(
+    "error", [HTTPError(418, "short"), BodyTimeout("slow")], ids=["HTTPError", "BodyError"]
+)
+def test_an_error_that_carries_an_answer_is_an_answer_to_the_filter(make, error):
+    def answer(_request):
+        raise error
+
+    response = make(answer).handle(Request("GET", "/v1/AUTH_a/c/o"))
+    assert response.status == (418 if isinstance(error, HTTPError) else 408)
+
+
+def test_a_refusal_passes_the_response_side_of_everything_to_its_left():
+    class Refusing(Filter):
+        def handle(self, request):
+            raise HTTPError(400, "no", {"x-object-sysmeta-secret": "1", "x-shown": "2"})
+
+    inner = Refusing(App(None))
+    response = FILTERS["CatchErrors"](FILTERS["Gatekeeper"](FILTERS["Tempauth"](inner))).handle(
+        Request("GET", "/v1/AUTH_a")
+    )
+    assert (response.status, response.read_body()) == (400, b"no")
+    assert "x-object-sysmeta-secret" not in response.headers
+    assert response.headers["x-shown"] == "2"
+    assert response.headers["x-trans-id"].startswith("tx")
+
+
+def test_the_end_of_the_body_is_told_through_it(make):
+    ends = []
+
+    def answer(_request):
+        response = Response(200, {}, b"body")
+        response.observe_end(lambda sent, complete: ends.append((sent, complete)))
+        return response
+
+    make(answer).handle(Request("GET", "/v1/AUTH_a/c/o")).ended(4, True)
+    assert ends == [(4, True)]
+
+
+def test_it_is_a_wsgi_application_to_foreign_servers(make):
+    def answer(request):
+        return Response(201, {"x-got": request.body.read().decode()}, b"made")
+
+    environ = {
+        "REQUEST_METHOD": "PUT",
+        "PATH_INFO": "/v1/AUTH_a/c/o",
+        "QUERY_STRING": "",
+        "CONTENT_LENGTH": "4",
+        "wsgi.input": io.BytesIO(b"body"),
+    }
+    heads = []
+    chunks = make(answer)(environ, lambda status, headers: heads.append((status, dict(headers))))
+    assert b"".join(chunks) == b"made"
+    chunks.close()
+    assert heads[0][0] == "201 Created"
+    assert heads[0][1]["X-Got"] == "body"
