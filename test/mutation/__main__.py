@@ -16,8 +16,10 @@ from test.mutation.reach import Reach, record
 
 PACKAGES = ("swift/store", "swift/db", "swift/platform", "swift/cluster", "swift/proxy/obj", "swift/wire")
 ROOT = Path(__file__).parents[2]
-#: Tests are given up after this: a change that makes them hang was noticed.
-SECONDS_MAX = 240
+#: Tests are given up after so many times what they took when they were recorded, and not before a time that
+#: starting servers needs: a change that makes them hang was noticed.
+PATIENCE = 5
+SECONDS_MIN = 900
 
 
 def main():
@@ -58,7 +60,9 @@ def work(mutants, reach, folder, options):
             return None
         copy = copies.get()
         try:
-            return judge(mutant, copy, reach.tests(mutant.path, mutant.line), quick=options.quick)
+            tests = reach.tests(mutant.path, mutant.line)
+            seconds = max(SECONDS_MIN, PATIENCE * sum(map(reach.seconds, tests)))
+            return judge(mutant, copy, tests, seconds, quick=options.quick)
         finally:
             copies.put(copy)
 
@@ -93,28 +97,28 @@ def copy_tree(target):
     return target
 
 
-def judge(mutant, copy, tests, *, quick):
+def judge(mutant, copy, tests, seconds, *, quick):
     """``noticed``, ``noticed by servers`` or ``survived``."""
     file = copy / mutant.path
     file.write_text(mutant.text)
     try:
-        if tests and not passes(copy, tests):
+        if tests and not passes(copy, tests, seconds):
             return "noticed"
-        if not quick and not passes(copy, ["test/functional"]):
+        if not quick and not passes(copy, ["test/functional"], seconds):
             return "noticed by servers"
         return "survived"
     finally:
         file.write_text(mutant.before)
 
 
-def passes(copy, tests):
-    """Whether the tests pass; what hangs does not."""
+def passes(copy, tests, seconds):
+    """Whether the tests pass within so many seconds; what hangs does not."""
     command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "--timeout=100", *tests]
     done = subprocess.Popen(
         command, cwd=copy, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
     try:
-        return done.wait(SECONDS_MAX) == 0
+        return done.wait(seconds) == 0
     except subprocess.TimeoutExpired:
         done.send_signal(signal.SIGINT)
         try:
