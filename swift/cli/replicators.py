@@ -8,7 +8,8 @@ from typing import Any
 
 from swift.cli.daemonize import Daemon
 from swift.cluster.rings import Rings
-from swift.dbsync.daemon import DatabaseReplicator, Kind, Selection
+from swift.dbsync.daemon import DatabaseReplicator, Selection
+from swift.dbsync.kind import Kind
 from swift.dbsync.settings import ReplicatorSettings
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext

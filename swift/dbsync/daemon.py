@@ -10,22 +10,19 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from swift.base.errors import DeviceUnavailable
-from swift.base.hashing import PathHasher
+from swift.cluster.owndevices import OwnDevices
 from swift.db import walk
-from swift.db.broker import Engine
-from swift.db.files import Place
 from swift.db.settled import BUSY_S, Due, Settled
 from swift.dbsync import handoffs
 from swift.dbsync.courier import Means
-from swift.dbsync.replica import Replica
+from swift.dbsync.kind import Kind, Replication
 from swift.dbsync.settings import ReplicatorSettings
 from swift.dbsync.visit import Visits
-from swift.platform.addresses import names_any_of, own_addresses
 from swift.platform.disk import Disk
 from swift.ring.ring import Ring
 from swift.ring.view import RingView
@@ -46,24 +43,6 @@ RECON_NAMES = {
     "deferred": "deferred",
     "removes": "remove",
 }
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What account and container replicators differ in."""
-
-    server_type: str
-    #: Of the devices: ``accounts`` or ``containers``.
-    directory: str
-    replica_at: Callable[[Place, Engine], Replica]
-    identify: Callable[[Replica, tuple[str, ...]], None]
-    #: Called when the copies of a database were told; with the ring, and which of them have it now.
-    afterwards: Callable[[Replica, RingView, PathHasher, Sequence[bool]], Any] | None = None
-
-    @property
-    def daemon(self) -> str:
-        """E.g. ``account-replicator``."""
-        return f"{self.server_type}-replicator"
 
 
 @dataclass(frozen=True)
@@ -99,22 +78,21 @@ class DatabaseReplicator:
         self.disk = disk or Disk()
         self.rng = rng or random.Random()
         self.selection = selection or Selection()
-        self.means = Means(
+        means = Means(
             context.transport,
             settings,
             self.disk,
             settings.rsync_module or f"{{replication_ip}}::{kind.server_type}",
             f"{self.name} {os.getpid()}",
         )
-        self._own: tuple[RingView, frozenset[int]] | None = None
-        self._rings_seen = 0
+        self.own = OwnDevices(context.ring_ip, context.ring_port)
+        self.replication = Replication(context, ring, kind, settings, self.disk, means, self.own)
         self._settled: dict[str, Settled] = {}
 
     def shares(self) -> list[str]:
         """The devices of this node in the ring, in random order; raises RingError and OSError."""
         view = self.ring.view()
-        ids = self.own_ids(view)
-        names = sorted({device.device for device in view.devices if device is not None and device.id in ids})
+        names = self.own.names(view)
         if not names:
             self.context.telemetry.log.error("Can't find itself in the ring, not replicating")
         if self.selection.devices:
@@ -122,28 +100,12 @@ class DatabaseReplicator:
         self.rng.shuffle(names)
         return names
 
-    def own_ids(self, view: RingView) -> frozenset[int]:
-        """The ids of the devices of this node (replication.md §1)."""
-        if self._own is None or self._own[0] is not view:
-            context = self.context
-            addresses = own_addresses(context.ring_ip)
-            ids = frozenset(
-                device.id
-                for device in view.devices
-                if device is not None
-                and device.replication_port == context.ring_port
-                and names_any_of(device.replication_ip, addresses)
-            )
-            self._own = view, ids
-            self._rings_seen += 1
-        return self._own[1]
-
     def settled(self, device: str, view: RingView) -> Settled:
         """What is known of a device's databases, at the beginning of another pass."""
         if device not in self._settled:
             self._settled[device] = Settled(self.disk, self.settings.recheck_interval, BUSY_S)
-        self.own_ids(view)
-        self._settled[device].begin(self._rings_seen)
+        self.own.ids(view)
+        self._settled[device].begin(self.own.rings_seen)
         return self._settled[device]
 
     def begin(self, share: str, desk: Desk) -> DevicePass:
@@ -186,7 +148,7 @@ class DevicePass:
         self._tally = desk.tally
         self._log = context.telemetry.log
         self._run = context.pools.run(device)
-        self._visits = Visits(duty, device, desk)
+        self._visits = Visits(duty.replication, device, desk)
         self._settled = duty.settled(device, duty.ring.view())
 
     # --- planning ----------------------------------------------------------------------------------
@@ -220,7 +182,7 @@ class DevicePass:
             return False
         if not self._duty.settings.handoffs_only or int(partition) >= view.partition_count:
             return True
-        ids = self._duty.own_ids(view)
+        ids = self._duty.own.ids(view)
         return not any(node.id in ids for node in view.primaries(int(partition)))
 
     # --- doing -------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import ZERO, Timestamp
 from swift.http.body import FileBody
 from swift.policy.policy import Policy
-from swift.store.chooser import FragmentPreference
+from swift.store.choice import FragmentPreference
 from swift.store.metadata import Metadata
 
 ABSENT = "absent"

@@ -22,7 +22,8 @@ from swift.platform.space import ReserveRule, SpaceGuard
 from swift.platform.syncing import SharedSyncs, SingleSyncs, Syncs
 from swift.policy.policy import Policy
 from swift.store.api import ObjectStore
-from swift.store.engine import EngineRules, FileStore
+from swift.store.core import EngineCore, EngineRules
+from swift.store.engine import FileStore
 from swift.store.reclaim import ReclaimRules
 
 ENTRY_POINT_GROUP = "swift.diskfile"
@@ -60,16 +61,20 @@ def file_store(parts: EngineParts, _policy: Policy | None = None) -> FileStore:
             SharedSyncs, dirty_limit=parts.shared_sync_dirty_limit, monotonic=parts.clock.monotonic
         )
     return FileStore(
-        parts.disk,
-        parts.devices,
-        hasher=parts.hasher,
-        clock=parts.clock,
-        space=SpaceGuard(parts.disk, parts.reserve, enabled=parts.preallocate),
-        rules=EngineRules(
-            ReclaimRules(parts.reclaim_age_s, parts.commit_window_s), parts.sync_every_bytes, parts.read_bytes
-        ),
-        new_syncs=new_syncs,
-        notice=parts.notice,
+        EngineCore(
+            parts.disk,
+            parts.devices,
+            hasher=parts.hasher,
+            clock=parts.clock,
+            space=SpaceGuard(parts.disk, parts.reserve, enabled=parts.preallocate),
+            rules=EngineRules(
+                ReclaimRules(parts.reclaim_age_s, parts.commit_window_s),
+                parts.sync_every_bytes,
+                parts.read_bytes,
+            ),
+            new_syncs=new_syncs,
+            notice=parts.notice,
+        )
     )
 
 

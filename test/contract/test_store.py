@@ -22,7 +22,8 @@ from swift.platform.mounts import Devices
 from swift.platform.space import SpaceGuard
 from swift.policy.policy import ErasureCode, Policy
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, AsyncUpdate, ObjectKey, Viewpoint
-from swift.store.chooser import FragmentPreference
+from swift.store.choice import FragmentPreference
+from swift.store.core import EngineCore
 from swift.store.engine import FileStore
 from swift.store.errors import BadFragmentIndex, CorruptBody, HashCollision
 from swift.store.memory import MemoryStore
@@ -54,11 +55,13 @@ class FileBench:
     def make(self, reserve=None):
         disk = Disk()
         return FileStore(
-            disk,
-            Devices(str(self.root), mount_check=False),
-            hasher=HASHER,
-            clock=self.clock,
-            space=SpaceGuard(disk, reserve),
+            EngineCore(
+                disk,
+                Devices(str(self.root), mount_check=False),
+                hasher=HASHER,
+                clock=self.clock,
+                space=SpaceGuard(disk, reserve),
+            )
         )
 
     def full_store(self):

@@ -70,7 +70,7 @@ def test_a_change_is_brought_to_the_others_and_then_all_is_quiet_again(replicato
 
 
 def test_a_new_ring_has_everything_compared(replicator):
-    replicator.duty._own = None
+    replicator.duty.own.forget()
     assert replicator.asks() > 0
 
 
