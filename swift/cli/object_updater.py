@@ -7,6 +7,8 @@ from swift import green
 green.patch()
 
 from swift.cli.daemonize import Daemon, run_daemon  # noqa: E402
+from swift.obj.settings import ObjectSettings  # noqa: E402
+from swift.obj.stores import make_stores  # noqa: E402
 from swift.obj.updater.duty import NAME, ObjectUpdater  # noqa: E402
 from swift.obj.updater.settings import ObjectUpdaterSettings  # noqa: E402
 
@@ -15,7 +17,9 @@ DAEMON = Daemon(
     "object",
     "Deliver the container updates that object servers could not deliver at once.",
     ObjectUpdaterSettings,
-    lambda context, rings, settings: ObjectUpdater(context, rings.container, settings),
+    lambda context, rings, settings: ObjectUpdater(
+        context, rings.container, settings, make_stores(context, ObjectSettings())
+    ),
 )
 
 

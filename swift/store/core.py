@@ -18,6 +18,7 @@ from swift.platform.mounts import Devices
 from swift.platform.space import SpaceGuard
 from swift.platform.syncing import SingleSyncs, Syncs
 from swift.store.api import ObjectKey, Viewpoint
+from swift.store.calls import InlinePools, Pools
 from swift.store.draft import FileDraft
 from swift.store.errors import Damaged, FilesChanged
 from swift.store.hashes import mark_dirty
@@ -42,6 +43,8 @@ class EngineRules:
     sync_every_bytes: int = 512 << 20
     #: What bodies without checksums of ours are read in.
     read_bytes: int = CHUNK_BYTES
+    #: Who may replicate into a device at the same time; 0: any number.
+    replications_per_device: int = 1
 
 
 class EngineCore:
@@ -58,6 +61,7 @@ class EngineCore:
         rules: EngineRules | None = None,
         new_syncs: Callable[[Disk], Syncs] = SingleSyncs,
         notice: Notice = lambda _text: None,
+        pools: Pools | None = None,
     ):
         self.disk = disk
         self.devices = devices
@@ -66,6 +70,7 @@ class EngineCore:
         self.notice = notice
         self.hasher = hasher
         self.space = space
+        self.pools = pools or InlinePools()
         #: Partitions whose own ancestors are known to be durable.
         self.durable_partitions: set[str] = set()
         self._unnamed_unsupported: set[str] = set()

@@ -8,22 +8,27 @@ a file that vanishes between listing and opening means that a newer one is there
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 
 from swift.base.timestamp import Timestamp
 from swift.policy.policy import Policy
-from swift.store.api import AsyncUpdate, ObjectKey, ObjectState, Viewpoint
+from swift.store.api import Capabilities, ObjectKey, ObjectState, Viewpoint
+from swift.store.calls import Effort, Run
 from swift.store.core import TRIES, EngineCore
 from swift.store.draft import FileDraft
 from swift.store.edit import FileEdit
 from swift.store.errors import FilesChanged
 from swift.store.hashes import SuffixHash, SuffixHasher, mark_dirty
 from swift.store.layout import is_suffix, objects_dir, partition_dir
+from swift.store.partitionlock import ReplicationLocks
 from swift.store.recent import RecentChecks
 from swift.store.reclaim import remove_made
 from swift.store.reservation import FileReservation, reserve
-from swift.store.updates import write_update
+from swift.store.updates import FileUpdates
 from swift.store.upkeep import FileUpkeep
 from swift.store.verified import FileObject
+
+_CAPABILITIES = Capabilities(rsyncable=True, sendfile=True)
 
 
 class FileStore:
@@ -32,6 +37,33 @@ class FileStore:
     def __init__(self, core: EngineCore):
         self.core = core
         self._recent_checks = RecentChecks(core.clock)
+        self._locks = ReplicationLocks(core.disk, core.devices, per_device=core.rules.replications_per_device)
+        self._short: dict[str, Run] = {}
+        self._long: dict[Effort, dict[str, Run]] = {}
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """See ``ObjectStore``."""
+        return _CAPABILITIES
+
+    @property
+    def updates(self) -> FileUpdates:
+        """See ``ObjectStore``."""
+        return FileUpdates(self.core.disk, self.core.devices, self.core.hasher)
+
+    def run(self, device: str, effort: Effort) -> Run:
+        """See ``ObjectStore``: short calls run on the event loop while the device is quick, see ``Pools``."""
+        runs = self._short if effort is Effort.SHORT else self._long.setdefault(effort, {})
+        run = runs.get(device)
+        if run is None:
+            self.core.devices.path(device)
+            pools = self.core.pools
+            # A device has to be known before its long calls: it is one more to protect from the others.
+            run = pools.run(device)
+            if effort is not Effort.SHORT:
+                run = pools.threads(device, effort.value)
+            runs[device] = run
+        return run
 
     # --- reading -------------------------------------------------------------------------------------
 
@@ -138,11 +170,11 @@ class FileStore:
         except (FileNotFoundError, NotADirectoryError):
             return []
 
-    def save_update(self, device: str, policy: Policy, update: AsyncUpdate, timestamp: Timestamp) -> None:
+    def replication_lock(
+        self, device: str, partition: str, policy: Policy, timeout_s: float
+    ) -> AbstractContextManager[None]:
         """See ``ObjectStore``."""
-        write_update(
-            self.core.disk, self.core.hasher, self.core.devices.path(device), policy, update, timestamp
-        )
+        return self._locks.hold(device, partition, policy, timeout_s)
 
     def __repr__(self) -> str:
         return f"FileStore({self.core.devices!r})"

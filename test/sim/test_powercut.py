@@ -593,7 +593,7 @@ def updates(world):
     world.watch()
     for second in (1, 2, 2):
         update = AsyncUpdate("PUT", A.path, {"X-Timestamp": at(second).internal})
-        world.store.save_update("sda", GOLD, update, at(second))
+        world.store.updates.save("sda", GOLD, update, at(second))
         kept.append(second)
         world.cut_power()
 

@@ -30,7 +30,6 @@ from swift.obj.ssync.decide import completes, have_of, wanted_of
 from swift.platform.places import SharedPlaces
 from swift.policy.policy import Policy
 from swift.store.api import Location, ObjectStore, Viewpoint
-from swift.store.partitionlock import ReplicationLocks
 from swift.telemetry.log import Log
 from swift.wire import ssync
 from swift.wire.ssync import Lines, Offer, SsyncEnded, SsyncError, Subrequest, Want
@@ -77,7 +76,6 @@ class Surroundings:
     #: Carries out a subrequest as the server would.
     execute: Callable[[Request], Response]
     places: SharedPlaces
-    locks: ReplicationLocks
     now_s: Callable[[], float]
     log: Log
 
@@ -168,7 +166,7 @@ class Receiver:
         timeout_s = around.settings.replication_lock_timeout
         deadline = time.monotonic() + timeout_s
         while True:
-            lock = around.locks.hold(session.device, session.partition, session.policy, 0.0)
+            lock = around.store.replication_lock(session.device, session.partition, session.policy, 0.0)
             try:
                 around.run(lock.__enter__)
                 return _Entered(lock)

@@ -17,10 +17,11 @@ from swift.base.hashing import PathHasher
 from swift.cluster.redirect import Redirect, redirect_of
 from swift.cluster.transport import Reply, Transport, TransportError
 from swift.http.headers import HeaderMap, lower_name, wire_value
-from swift.obj.updater.pendings import Pending
+from swift.obj.updater.pendings import container_of, redirected
 from swift.ring.device import Node
 from swift.ring.ring import Ring
 from swift.runtime.report import Tally
+from swift.store.api import PendingUpdate
 from swift.telemetry.log import Log
 
 
@@ -28,7 +29,7 @@ from swift.telemetry.log import Log
 class Delivery:
     """What came of an attempt."""
 
-    pending: Pending
+    pending: PendingUpdate
     #: Every replica has it.
     is_complete: bool
     #: The pending differs from what is on disk.
@@ -58,7 +59,7 @@ class Deliverer:
         self._node_timeout_s = node_timeout_s
         self._agent = f"object-updater {os.getpid()}"
 
-    def deliver(self, pending: Pending, tally: Tally) -> Delivery:
+    def deliver(self, pending: PendingUpdate, tally: Tally) -> Delivery:
         """Try once, and at once again where a redirect points to."""
         before = pending
         for _ in range(2):
@@ -66,11 +67,11 @@ class Deliverer:
             if redirect is None:
                 break
             tally.add("redirects")
-            pending = pending.redirected(redirect.container)
+            pending = redirected(pending, redirect.container)
         return Delivery(pending, is_complete and redirect is None, pending != before)
 
-    def _attempt(self, pending: Pending, tally: Tally) -> tuple[Pending, bool, Redirect | None]:
-        account, _, container = pending.container.partition("/")
+    def _attempt(self, pending: PendingUpdate, tally: Tally) -> tuple[PendingUpdate, bool, Redirect | None]:
+        account, _, container = container_of(pending).partition("/")
         part, nodes = self._ring.nodes(self._hasher.digest(account, container))
         asked = [node for node in nodes if node.id not in pending.successes]
         target = EntityPath(account, container, pending.update.path.obj)
@@ -85,10 +86,10 @@ class Deliverer:
             pending = replace(pending, successes=pending.successes + done)
         return pending, len(done) == len(asked), newest
 
-    def _headers(self, pending: Pending) -> HeaderMap:
+    def _headers(self, pending: PendingUpdate) -> HeaderMap:
         headers = {lower_name(name): wire_safe(value) for name, value in pending.update.headers.items()}
         headers["user-agent"] = self._agent
-        headers.setdefault("x-backend-storage-policy-index", str(pending.policy.index))
+        headers.setdefault("x-backend-storage-policy-index", str(pending.ref.policy.index))
         headers.setdefault("x-backend-accept-redirect", "true")
         headers.setdefault("x-backend-accept-quoted-location", "true")
         return headers

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from swift.base.errors import DeviceUnavailable
-from swift.base.pickles import PickleRefused
 from swift.obj.updater.delivery import Deliverer
 from swift.obj.updater.failures import OldestFailures
 from swift.obj.updater.pacing import ContainerPacer
-from swift.obj.updater.pendings import Found, Pending, PendingFiles
+from swift.obj.updater.pendings import container_of
 from swift.obj.updater.settings import ObjectUpdaterSettings
-from swift.platform.disk import Disk
 from swift.policy.policy import Policy
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import Desk, ShareResult, Sweep
 from swift.runtime.deviceduty import DeviceDuty, DeviceWork
+from swift.store.api import PendingUpdate, PendingUpdates, UpdateRef
+from swift.store.calls import Effort, Run
+from swift.store.errors import Damaged
+from swift.store.registry import StoreRegistry
 
 NAME = "object-updater"
 
@@ -34,11 +35,12 @@ class ObjectUpdater(DeviceDuty):
         context: BackendContext,
         container_ring: Ring,
         settings: ObjectUpdaterSettings,
+        stores: StoreRegistry,
         *,
-        disk: Disk | None = None,
         rng: random.Random | None = None,
     ):
-        super().__init__(context, disk=disk, rng=rng)
+        super().__init__(context, rng=rng)
+        self.stores = stores
         self.settings = settings
         self.ring = container_ring
 
@@ -85,92 +87,102 @@ class DevicePass(DeviceWork):
             conn_timeout_s=settings.conn_timeout,
             node_timeout_s=settings.node_timeout,
         )
-        self._files: PendingFiles | None = None
 
     # --- planning -------------------------------------------------------------------------------------
 
-    def plan(self) -> Iterator[Pending]:
+    def plan(self) -> Iterator[PendingUpdate]:
         """The newest update of every object."""
         try:
-            path = self._duty.context.devices.path(self._device)
+            self._duty.context.devices.path(self._device)
         except DeviceUnavailable:
             self._tally.add("errors")
             self._log.warning(f"skipping {self._device} as it is not mounted")
             return
         # Without a ring nothing can be delivered; better one error now than one for each update.
         self._duty.ring.view()
-        files = self._files = PendingFiles(self._duty.disk, path, self._duty.context.policies)
         per_second = self._duty.settings.max_objects_per_container_per_second
         if not per_second:
-            yield from self._pendings(files)
+            yield from self._pendings()
             return
-        pacer: ContainerPacer[Pending] = ContainerPacer(
+        pacer: ContainerPacer[PendingUpdate] = ContainerPacer(
             self._desk,
             per_second=per_second,
             buckets=self._duty.settings.per_container_ratelimit_buckets,
             held_max=self._duty.settings.max_deferred_updates,
         )
-        yield from pacer.pace(self._pendings(files), lambda pending: pending.container)
+        yield from pacer.pace(self._pendings(), container_of)
 
-    def _pendings(self, files: PendingFiles) -> Iterator[Pending]:
-        policies, unknown = self._run(files.policies)
-        for name in unknown:
-            self._log.warning(f"{self._device}/{name} belongs to no policy; it is left alone")
+    def _pendings(self) -> Iterator[PendingUpdate]:
+        policies = tuple(self._duty.context.policies)
         for policy in policies:
-            for suffix_path in self._run(files.suffixes, policy, self._duty.rng):
-                yield from self._of_suffix(files, policy, suffix_path)
+            kept, run = self._kept(policy)
+            if policy is policies[0]:
+                for name in run(kept.strangers, self._device, policies):
+                    self._log.warning(f"{self._device}/{name} belongs to no policy; it is left alone")
+            groups = run(kept.groups, self._device, policy)
+            # So that no object is always last.
+            self._duty.rng.shuffle(groups)
+            for group in groups:
+                yield from self._of_group(policy, group)
 
-    def _of_suffix(self, files: PendingFiles, policy: Policy, suffix_path: str) -> Iterator[Pending]:
-        found, bad = self._run(files.objects, policy, suffix_path)
+    def _kept(self, policy: Policy) -> tuple[PendingUpdates, Run]:
+        """The updates of a policy, and where calls to them are made."""
+        store = self._duty.stores.of(policy)
+        return store.updates, store.run(self._device, Effort.SHORT)
+
+    def _of_group(self, policy: Policy, group: str) -> Iterator[PendingUpdate]:
+        kept, run = self._kept(policy)
+        found, bad = run(kept.objects, self._device, policy, group)
         for name in bad:
             self._tally.add("errors")
-            self._log.error(f"ERROR async pending file with unexpected name {suffix_path}/{name}")
-        for one in found:
+            self._log.error(f"ERROR async pending file with unexpected name {name}")
+        for refs in found:
             if self._desk.stop.requested:
                 return
-            pending = self._newest(files, one)
+            pending = self._newest(refs)
             if pending is not None:
                 yield pending
 
-    def _newest(self, files: PendingFiles, found: Found) -> Pending | None:
+    def _newest(self, refs: Sequence[UpdateRef]) -> PendingUpdate | None:
         """The newest readable update of an object; damaged ones are quarantined, older ones removed."""
         pending = None
-        for name in found.names:
-            path = f"{found.directory}/{name}"
+        for ref in refs:
+            kept, run = self._kept(ref.policy)
             try:
                 if pending is None:
-                    pending = self._run(files.load, path, found.policy)
-                elif self._run(files.remove, path):
+                    pending = run(kept.load, ref)
+                elif run(kept.remove, ref):
                     self._tally.add("outdated_unlinks")
-            except PickleRefused as error:
-                self._quarantine(files, path, found.policy, error)
+            except Damaged as error:
+                self._quarantine(ref, error)
             except OSError as error:
                 self._tally.add("errors")
-                self._log.error(f"ERROR cannot use async pending {path}: {error}")
+                self._log.error(f"ERROR cannot use async pending {ref}: {error}")
                 # An older one says nothing as long as the newest may become readable again.
                 return pending
         return pending
 
-    def _quarantine(self, files: PendingFiles, path: str, policy: Policy, error: PickleRefused) -> None:
+    def _quarantine(self, ref: UpdateRef, error: Damaged) -> None:
+        kept, run = self._kept(ref.policy)
         try:
-            moved = self._run(files.quarantine, path, policy)
+            moved = run(kept.quarantine, ref)
         except OSError as failed:
             self._tally.add("errors")
-            self._log.error(f"ERROR cannot quarantine async pending {path} ({error}): {failed}")
+            self._log.error(f"ERROR cannot quarantine async pending {ref} ({error}): {failed}")
             return
         self._tally.add("quarantines")
-        self._log.error(f"ERROR damaged async pending {path} ({error}) was moved to {moved}")
+        self._log.error(f"ERROR damaged async pending {ref} ({error}) was moved to {moved}")
 
     # --- doing ----------------------------------------------------------------------------------------
 
-    def do(self, unit: Pending) -> None:
+    def do(self, unit: PendingUpdate) -> None:
         """Deliver one update; remove it when everybody has it, else remember who has."""
-        assert self._files is not None
+        kept, run = self._kept(unit.ref.policy)
         started_s = self._desk.clock.monotonic()
         delivery = self._deliverer.deliver(unit, self._tally)
         if delivery.is_complete:
             # Only now: a crash before this repeats the delivery, which changes nothing.
-            self._run(self._files.remove, unit.path)
+            run(kept.remove, unit.ref)
             self._tally.add("successes")
             self._tally.add("unlinks")
         else:
@@ -178,7 +190,7 @@ class DevicePass(DeviceWork):
             path = unit.update.path
             self._failures.add(path.account, path.container or "", unit.timestamp)
             if delivery.is_changed:
-                self._run(partial(self._files.rewrite, delivery.pending))
+                run(kept.rewrite, delivery.pending)
         self._tally.timing("timing", self._desk.clock.monotonic() - started_s)
 
     def facts(self) -> dict[str, Any]:

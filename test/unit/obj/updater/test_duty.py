@@ -12,8 +12,9 @@ from swift.obj.updater.duty import ObjectUpdater
 from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy
-from swift.store.api import AsyncUpdate
-from swift.store.updates import write_update
+from swift.store.api import AsyncUpdate, PendingUpdate, UpdateRef
+from swift.store.registry import EngineParts, StoreRegistry
+from swift.store.updates import FileUpdates
 from test.support.daemons import FakeRing, Rig
 
 NOW = 1_700_000_000
@@ -33,16 +34,26 @@ class Bench:
         self.nodes = self.rig.nodes
         self.disk = disk or Disk()
         self.settings = ObjectUpdaterSettings(**options)
-        self.duty = ObjectUpdater(self.rig.context, self.ring, self.settings, disk=self.disk)
+        context = self.rig.context
+        parts = EngineParts(context.devices, context.hasher, context.clock, self.disk)
+        stores = StoreRegistry(parts)
+        self.kept = FileUpdates(Disk(), context.devices, context.hasher)
+        self.duty = ObjectUpdater(context, self.ring, self.settings, stores)
 
     def save(self, name="o", at=NOW, op="PUT", *, device="sda", policy=0, container="c", **more):
         """Store an update as the object server does; its path."""
         headers = {"X-Timestamp": Timestamp(at).internal, "X-Size": "3", "Referer": "PUT x"}
         extra = more.pop("extra", None)
         update = AsyncUpdate(op, EntityPath("AUTH_a", container, name), headers, **more)
-        path = str(self.rig.root / device)
-        hasher = self.rig.context.hasher
-        return write_update(Disk(), hasher, path, POLICIES[policy], update, Timestamp(at), extra=extra)
+        kept = self.kept
+        kept.save(device, POLICIES[policy], update, Timestamp(at))
+        name = f"{self.rig.context.hasher.hexdigest(*update.path)}-{Timestamp(at).internal}"
+        ref = UpdateRef(device, POLICIES[policy], name)
+        if extra:
+            successes, redirects = extra.get("successes", ()), extra.get("redirect_history", ())
+            kept.rewrite(PendingUpdate(ref, Timestamp(at), update, tuple(successes), tuple(redirects)))
+        (path,) = self.rig.root.glob(f"{device}/async_pending*/*/{name}")
+        return str(path)
 
     def once(self):
         """One pass; what it counted on all devices."""
