@@ -1,4 +1,4 @@
-"""The account replicator as a duty: see ``dbsync.daemon``."""
+"""The account replicator as a task: see ``dbsync.daemon``."""
 
 from __future__ import annotations
 

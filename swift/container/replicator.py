@@ -1,4 +1,4 @@
-"""The container replicator as a duty: see ``dbsync.daemon``."""
+"""The container replicator as a task: see ``dbsync.daemon``."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from swift.base.hashing import PathHasher
 from swift.cluster.owndevices import OwnDevices
 from swift.db.broker import Engine
 from swift.db.files import Place
-from swift.dbsync.courier import Means
+from swift.dbsync.remote import NodeAccess
 from swift.dbsync.replica import Replica
 from swift.dbsync.settings import ReplicatorSettings
 from swift.platform.disk import Disk
@@ -46,5 +46,5 @@ class Replication:
     kind: Kind
     settings: ReplicatorSettings
     disk: Disk
-    means: Means
+    access: NodeAccess
     own: OwnDevices

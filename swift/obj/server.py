@@ -39,7 +39,7 @@ from swift.obj.put import (
 )
 from swift.obj.reserved import ReservedPut
 from swift.obj.settings import ObjectSettings
-from swift.obj.ssync.receiver import Session, Surroundings, answer
+from swift.obj.ssync.receiver import Session, SsyncContext, answer
 from swift.obj.stores import make_stores
 from swift.obj.target import PLAIN, is_flagged, key_of, opens_expired, policy_of, read_view
 from swift.obj.updates import Update, UpdateMaker, Updater, without_swift_bytes
@@ -382,14 +382,14 @@ class ObjectServer(BackendApp):
         if text is not None and not (text.isascii() and text.isdigit()):
             raise HTTPError(400, f"Invalid X-Backend-Ssync-Frag-Index {text!r}")
         session = Session(device, partition, policy, None if text is None else int(text))
-        return answer(request, session, self._surroundings(session))
+        return answer(request, session, self._ssync_context(session))
 
-    def _surroundings(self, session: Session) -> Surroundings:
+    def _ssync_context(self, session: Session) -> SsyncContext:
         """What a conversation needs of this server; raises ``DeviceUnavailable``."""
         context, settings = self.context, self.settings
         store = self._stores.of(session.policy)
         handlers = self.verbs()
-        return Surroundings(
+        return SsyncContext(
             settings=settings,
             store=store,
             run=store.run(session.device, Effort.SSYNC),

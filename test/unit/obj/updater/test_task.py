@@ -8,8 +8,8 @@ import pytest
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.cluster.transport import Reply, TransportError
-from swift.obj.updater.duty import ObjectUpdater
 from swift.obj.updater.settings import ObjectUpdaterSettings
+from swift.obj.updater.task import ObjectUpdater
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy
 from swift.store.api import AsyncUpdate, PendingUpdate, UpdateRef
@@ -38,7 +38,7 @@ class Bench:
         parts = EngineParts(context.devices, context.hasher, context.clock, self.disk)
         stores = StoreRegistry(parts)
         self.kept = FileUpdates(Disk(), context.devices, context.hasher)
-        self.duty = ObjectUpdater(context, self.ring, self.settings, stores)
+        self.task = ObjectUpdater(context, self.ring, self.settings, stores)
 
     def save(self, name="o", at=NOW, op="PUT", *, device="sda", policy=0, container="c", **more):
         """Store an update as the object server does; its path."""
@@ -58,9 +58,9 @@ class Bench:
     def once(self):
         """One pass; what it counted on all devices."""
         seen = []
-        report, self.duty.report = self.duty.report, lambda sweep: seen.append(sweep) or report(sweep)
-        assert self.rig.runner(self.duty, self.settings.rhythm).once()
-        del self.duty.report
+        report, self.task.report = self.task.report, lambda passed: seen.append(passed) or report(passed)
+        assert self.rig.runner(self.task, self.settings.schedule).once()
+        del self.task.report
         counts = {}
         for result in seen[0].results.values():
             for event, count in result.counts.items():
@@ -285,7 +285,7 @@ def test_a_crash_between_any_two_steps_loses_nothing(tmp_path, broken):
         bench.save(f"o{number}")
     bench.nodes.answers = {} if broken == "unlink" else {2: 503}
     with pytest.raises(PowerCut):
-        bench.rig.runner(bench.duty, bench.settings.rhythm).once()
+        bench.rig.runner(bench.task, bench.settings.schedule).once()
     assert len(bench.pendings()) == 3
     Failing.armed = False
     bench.nodes.answers = {}
@@ -383,7 +383,7 @@ def test_the_recon_file_names_the_containers_that_wait_longest(tmp_path):
 
 
 def test_the_deprecated_rest_caps_the_pace():
-    assert ObjectUpdaterSettings().rhythm.units_per_second == 50
-    assert ObjectUpdaterSettings(slowdown=0.09).rhythm.units_per_second == pytest.approx(10)
-    assert ObjectUpdaterSettings(slowdown=0, objects_per_second=20).rhythm.units_per_second == 20
-    assert ObjectUpdaterSettings(slowdown=0, objects_per_second=0).rhythm.units_per_second == 100
+    assert ObjectUpdaterSettings().schedule.units_per_second == 50
+    assert ObjectUpdaterSettings(slowdown=0.09).schedule.units_per_second == pytest.approx(10)
+    assert ObjectUpdaterSettings(slowdown=0, objects_per_second=20).schedule.units_per_second == 20
+    assert ObjectUpdaterSettings(slowdown=0, objects_per_second=0).schedule.units_per_second == 100

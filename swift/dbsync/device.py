@@ -17,25 +17,25 @@ from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.files import Place
 from swift.dbsync import handoffs
-from swift.dbsync.courier import Courier, NodeFailed
 from swift.dbsync.kind import Replication
 from swift.dbsync.reclaim import age, reclaim, remove_leftovers
+from swift.dbsync.remote import NodeFailed, RemoteDatabase
 from swift.dbsync.replica import Replica
 from swift.dbsync.session import RemoteUnmounted, Session
 from swift.ring.device import Node
 from swift.ring.view import RingView
-from swift.runtime.daemon import Desk
+from swift.runtime.daemon import PassContext
 
 
-class Visits:
-    """Visits to the databases of one device during one pass."""
+class DeviceReplication:
+    """DeviceReplication to the databases of one device during one pass."""
 
-    def __init__(self, replication: Replication, device: str, desk: Desk):
+    def __init__(self, replication: Replication, device: str, pass_context: PassContext):
         context = replication.context
         self._replication = replication
         self._device = device
-        self._desk = desk
-        self._tally = desk.tally
+        self._pass_context = pass_context
+        self._tally = pass_context.tally
         self._log = context.telemetry.log
         self._run = context.pools.run(device)
         self._engine = Engine(disk=replication.disk, run=self._run, warn=self._log.warning)
@@ -49,7 +49,7 @@ class Visits:
 
         True when all its copies are equal now and nothing is left to be done.
         """
-        started_s = self._desk.clock.monotonic()
+        started_s = self._pass_context.clock.monotonic()
         replica = self._replication.kind.replica_at(place, self._engine)
         in_order = False
         try:
@@ -68,7 +68,7 @@ class Visits:
             self._log.error(f"ERROR cannot replicate {place.directory}: {error}")
         finally:
             replica.broker.close()
-        self._tally.timing("timing", self._desk.clock.monotonic() - started_s)
+        self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
         return in_order
 
     # --- is it what it seems -----------------------------------------------------------------------
@@ -182,8 +182,8 @@ class Visits:
     def _session(self, replica: Replica, part: int, node: Node, view: RingView, now: Timestamp) -> Session:
         shared = self._replication
         here = next((view.devices[n] for n in shared.own.ids(view)), None)
-        courier = Courier(
-            shared.means,
+        remote = RemoteDatabase(
+            shared.access,
             node,
             part,
             replica.broker.place.name_hash,
@@ -192,7 +192,7 @@ class Visits:
         )
         return Session(
             replica,
-            courier,
+            remote,
             shared.settings,
             self._tally,
             disk=shared.disk,
