@@ -8,17 +8,15 @@ peace for a while.
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from swift import green
-from swift.base.entity import EntityPath, quote_path
+from swift.base.entity import EntityPath
 from swift.base.errors import LockTimeout, NoSpace
+from swift.cluster.direct import Answers, DirectClient
 from swift.cluster.transport import TransportError
 from swift.config.kinds import SECONDS, integer, number
 from swift.config.schema import Settings, option
@@ -28,9 +26,7 @@ from swift.db.broker import Engine
 from swift.db.connection import DatabaseError, DatabaseMissing
 from swift.db.files import quarantine
 from swift.db.settled import BUSY_S, Due, Settled
-from swift.http.headers import HeaderMap
 from swift.platform.disk import Disk
-from swift.ring.device import Node
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport, Schedule
@@ -121,7 +117,13 @@ class DevicePass(DatabasePassBase):
         super().__init__(task, device, pass_context)
         self._task = task
         self._engine = Engine(disk=task.disk, run=self._run, warn=self._log.warning)
-        self._agent = f"{NAME} {os.getpid()}"
+        self._direct = DirectClient(
+            task.context.transport,
+            NAME,
+            conn_timeout_s=task.settings.conn_timeout,
+            node_timeout_s=task.settings.node_timeout,
+            missed=self._missed,
+        )
         self._settled = task.settled(device)
 
     # --- planning -------------------------------------------------------------------------------------
@@ -171,14 +173,13 @@ class DevicePass(DatabasePassBase):
         return True
 
     def _bring(self, broker: ContainerBroker, info: ContainerInfo, report: Report) -> None:
-        statuses = self._tell(info, report)
-        taken = sum(1 for status in statuses if status is not None and 200 <= status <= 299)
-        if taken >= len(statuses) // 2 + 1:
+        answers = self._tell(info, report)
+        if answers.has_majority():
             mark_reported(broker, report)
             self._tally.add("successes")
             return
         self._tally.add("failures")
-        if statuses and all(status == 404 for status in statuses):
+        if answers.are_all(404):
             self._quarantine(broker)
             return
         until_s = self._pass_context.clock.monotonic() + self._task.settings.account_suppression_time
@@ -197,8 +198,8 @@ class DevicePass(DatabasePassBase):
 
     # --- telling --------------------------------------------------------------------------------------
 
-    def _tell(self, info: ContainerInfo, report: Report) -> list[int | None]:
-        """The status of every replica of the account, None of one that did not answer."""
+    def _tell(self, info: ContainerInfo, report: Report) -> Answers:
+        """What every replica of the account says to the news."""
         part, nodes = self._task.ring.nodes(self._task.context.hasher.digest(info.account))
         headers = {
             "x-put-timestamp": report.put_timestamp,
@@ -207,25 +208,8 @@ class DevicePass(DatabasePassBase):
             "x-bytes-used": str(report.bytes_used),
             "x-account-override-deleted": "yes",
             "x-backend-storage-policy-index": str(info.storage_policy_index),
-            "user-agent": self._agent,
-            "content-length": "0",
         }
-        path = EntityPath(info.account, info.container)
-        return green.gather([partial(self._ask, node, part, path, headers) for node in nodes])
+        return self._direct.ask_all(nodes, part, "PUT", EntityPath(info.account, info.container), headers)
 
-    def _ask(self, node: Node, part: int, path: EntityPath, headers: HeaderMap) -> int | None:
-        settings = self._task.settings
-        try:
-            reply = self._task.context.transport.request(
-                node.replication_ip,
-                node.replication_port,
-                "PUT",
-                f"/{quote_path(node.device)}/{part}{path.quoted}",
-                headers,
-                connect_timeout_s=settings.conn_timeout,
-                timeout_s=settings.node_timeout,
-            )
-        except TransportError as error:
-            self._log.error(f"ERROR account update failed with {node.replication_key} (will retry): {error}")
-            return None
-        return reply.status
+    def _missed(self, node: str, error: TransportError) -> None:
+        self._log.error(f"ERROR account update failed with {node} (will retry): {error}")
