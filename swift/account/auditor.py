@@ -9,7 +9,7 @@ from swift.account.broker import AccountBroker, open_found
 from swift.config.kinds import SECONDS, number
 from swift.config.schema import Settings, option
 from swift.db.verify import differences
-from swift.runtime.daemon import Rhythm
+from swift.runtime.daemon import Schedule
 from swift.runtime.databaseaudit import AuditKind
 
 
@@ -22,9 +22,9 @@ class AccountAuditorSettings(Settings):
     report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
 
     @property
-    def rhythm(self) -> Rhythm:
+    def schedule(self) -> Schedule:
         """The same for the runner."""
-        return Rhythm(self.interval, self.accounts_per_second, report_interval_s=self.report_interval)
+        return Schedule(self.interval, self.accounts_per_second, report_interval_s=self.report_interval)
 
 
 def _names(broker: AccountBroker) -> tuple[str, ...]:

@@ -17,11 +17,10 @@ from typing import Any
 from swift.account.broker import AccountBroker, AccountInfo, open_found
 from swift.account.reaping import ContainerReaper, Placed, Timeouts
 from swift.base.entity import EntityPath
-from swift.base.errors import DeviceUnavailable, SwiftError
+from swift.base.errors import SwiftError
 from swift.cluster.rings import Rings
 from swift.config.kinds import SECONDS, integer
 from swift.config.schema import Settings, option
-from swift.db import walk
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseMissing
 from swift.db.files import Place
@@ -31,8 +30,9 @@ from swift.platform.addresses import names_any_of, own_addresses
 from swift.platform.disk import Disk
 from swift.ring.device import Node
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.daemon import Desk, Rhythm, Sweep
-from swift.runtime.deviceduty import DeviceDuty, DeviceWork
+from swift.runtime.daemon import PassContext, PassReport, Schedule
+from swift.runtime.devicetask import DatabasePassBase, DeviceTask
+from swift.runtime.selection import Selection
 
 NAME = "account-reaper"
 DIRECTORY = "accounts"
@@ -73,9 +73,9 @@ class AccountReaperSettings(Settings):
         return math.isqrt(self.concurrency)
 
     @property
-    def rhythm(self) -> Rhythm:
+    def schedule(self) -> Schedule:
         """The same for the runner."""
-        return Rhythm(self.interval, concurrency=self.width, report_interval_s=self.report_interval)
+        return Schedule(self.interval, concurrency=self.width, report_interval_s=self.report_interval)
 
 
 @dataclass
@@ -107,8 +107,8 @@ class Unit:
         return f"reaping {self.path}"
 
 
-class AccountReaper(DeviceDuty):
-    """The duty: every device is a share."""
+class AccountReaper(DeviceTask):
+    """The task: every device is a share."""
 
     name = NAME
 
@@ -120,65 +120,60 @@ class AccountReaper(DeviceDuty):
         *,
         disk: Disk | None = None,
         rng: random.Random | None = None,
+        selection: Selection | None = None,
     ):
-        super().__init__(context, disk=disk, rng=rng)
+        super().__init__(context, disk=disk, rng=rng, selection=selection)
         self.rings = rings
         self.settings = settings
 
-    def begin(self, share: str, desk: Desk) -> DevicePass:
+    def begin(self, share: str, pass_context: PassContext) -> DevicePass:
         """A pass over the device ``share``."""
-        return DevicePass(self, share, desk)
+        return DevicePass(self, share, pass_context)
 
-    def report(self, sweep: Sweep) -> dict[str, Any]:
+    def report(self, passed: PassReport) -> dict[str, Any]:
         """The recon facts of the pass."""
-        counts = [result.counts for result in sweep.results.values()]
+        counts = [result.counts for result in passed.results.values()]
         return {
             "account_reaper_stats": {
                 event: sum(each.get(event, 0) for each in counts) for event in (*EVENTS, "accounts")
             },
-            "account_reaper_sweep": sweep.seconds,
-            "account_reaper_last": sweep.ended_s,
+            "account_reaper_sweep": passed.seconds,
+            "account_reaper_last": passed.ended_s,
         }
 
 
-class DevicePass(DeviceWork):
+class DevicePass(DatabasePassBase):
     """One pass over the accounts of a device."""
 
-    def __init__(self, duty: AccountReaper, device: str, desk: Desk):
-        context = duty.context
-        super().__init__(context, device, desk)
-        self._duty = duty
-        self._engine = Engine(disk=duty.disk, run=self._run, warn=self._log.warning)
+    def __init__(self, task: AccountReaper, device: str, pass_context: PassContext):
+        context = task.context
+        super().__init__(task, device, pass_context)
+        self._task = task
+        self._engine = Engine(disk=task.disk, run=self._run, warn=self._log.warning)
         self._addresses = own_addresses(context.ring_ip)
-        settings = duty.settings
+        settings = task.settings
         self._timeouts = Timeouts(settings.conn_timeout, settings.node_timeout, settings.width)
 
     # --- planning -------------------------------------------------------------------------------------
 
     def plan(self) -> Iterator[Unit]:
         """The containers to remove, account by account."""
-        duty = self._duty
-        try:
-            path = duty.context.devices.path(self._device)
-        except DeviceUnavailable:
-            self._tally.add("errors")
-            self._log.warning(f"skipping {self._device} as it is not mounted")
+        path = self._device_path()
+        if path is None:
             return
-        count = duty.rings.account.view().partition_count
-        for partition in walk.partitions(duty.disk, self._run, path, DIRECTORY, duty.rng):
+        count = self._task.rings.account.view().partition_count
+        for partition in self._partitions(path, DIRECTORY):
             own = self._own_node(int(partition)) if int(partition) < count else None
             if own is None:
                 # A copy on its way somewhere else; the primaries reap.
                 continue
-            for place in walk.places(duty.disk, self._run, path, DIRECTORY, partition):
-                if self._desk.stop.requested:
-                    return
+            for place in self._places(path, DIRECTORY, partition):
                 yield from self._containers(place, own)
 
     def _own_node(self, partition: int) -> tuple[int, tuple[Node, ...]] | None:
         """Which of a partition's primaries this device is, None when it is none."""
-        nodes = self._duty.rings.account.primaries(partition)
-        port = self._duty.context.ring_port
+        nodes = self._task.rings.account.primaries(partition)
+        port = self._task.context.ring_port
         for index, node in enumerate(nodes):
             addresses = ((node.ip, node.port), (node.replication_ip, node.replication_port))
             if node.device == self._device and any(
@@ -211,7 +206,7 @@ class DevicePass(DeviceWork):
         if not self._is_due(info, place):
             return
         index, nodes = own
-        now_s = self._desk.clock.monotonic()
+        now_s = self._pass_context.clock.monotonic()
         work = Work(info.account, Placed(int(place.partition), nodes), index, now_s)
         self._log.info(f"Beginning pass on account {info.account}")
         self._tally.add("accounts")
@@ -229,13 +224,15 @@ class DevicePass(DeviceWork):
         """Whether the account was deleted long enough ago and still holds something; warns about old ones."""
         if not info.is_status_deleted or not info.container_count:
             return False
-        ring, hasher = self._duty.rings.account, self._duty.context.hasher
+        ring, hasher = self._task.rings.account, self._task.context.hasher
         if ring.partition_of(hasher.digest(info.account)) != int(place.partition):
             # Whoever put it there, this node is not the account's primary.
             return False
-        settings = self._duty.settings
+        settings = self._task.settings
         over_s = (
-            self._desk.clock.time() - as_timestamp(info.delete_timestamp).seconds - settings.delay_reaping
+            self._pass_context.clock.time()
+            - as_timestamp(info.delete_timestamp).seconds
+            - settings.delay_reaping
         )
         if over_s < 0:
             return False
@@ -250,13 +247,13 @@ class DevicePass(DeviceWork):
         """Remove a container and all that it holds."""
         work = unit.work
         reaper = ContainerReaper(
-            self._duty.context,
-            self._duty.rings,
+            self._task.context,
+            self._task.rings,
             self._timeouts,
             unit.path,
             work.placed,
             tally=self._tally,
-            stop=self._desk.stop,
+            stop=self._pass_context.stop,
         )
         try:
             reaper.reap()
@@ -268,12 +265,8 @@ class DevicePass(DeviceWork):
         """Say so when an account's share is through."""
         if not work.is_planned or work.done < work.containers:
             return
-        seconds = self._desk.clock.monotonic() - work.begun_s
+        seconds = self._pass_context.clock.monotonic() - work.begun_s
         self._tally.timing("timing", seconds)
         self._log.info(
             f"Completed pass on account {work.account}: {work.containers} containers, {seconds:.1f}s"
         )
-
-    def facts(self) -> dict[str, Any]:
-        """Nothing beyond the counts."""
-        return {}

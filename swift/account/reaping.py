@@ -10,7 +10,6 @@ before it is called.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,8 +20,9 @@ from swift import green
 from swift.base.entity import EntityPath, quote_path
 from swift.base.errors import SwiftError
 from swift.base.timestamp import Timestamp
+from swift.cluster.direct import DirectClient
 from swift.cluster.rings import Rings
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import Reply
 from swift.http.headers import HeaderMap
 from swift.policy.policy import Policy
 from swift.ring.device import Node, address
@@ -84,7 +84,13 @@ class ContainerReaper:
         self._account = account
         self._tally = tally
         self._stop = stop
-        self._agent = f"account-reaper {os.getpid()}"
+        self._direct = DirectClient(
+            context.transport,
+            "account-reaper",
+            conn_timeout_s=timeouts.conn_timeout_s,
+            node_timeout_s=timeouts.node_timeout_s,
+            missed=lambda node, error: self._log_error(f"{node}: {error}"),
+        )
 
     def reap(self) -> None:
         """Delete all objects that are listed, then the container.
@@ -146,7 +152,6 @@ class ContainerReaper:
         headers = {
             "x-backend-record-type": record_type,
             "x-backend-allow-reserved-names": "true",
-            "user-agent": self._agent,
         }
         part, nodes = self._container(path)
         missing = False
@@ -242,27 +247,14 @@ class ContainerReaper:
     def _headers(self) -> HeaderMap:
         return {
             "x-timestamp": Timestamp(self._context.clock.time()).internal,
-            "user-agent": self._agent,
-            "content-length": "0",
         }
 
     def _ask(
         self, node: Node, part: int, method: str, path: EntityPath, headers: HeaderMap, query: str = ""
     ) -> Reply | None:
         """A node's answer over the replication network, None when there was none."""
-        target = f"/{quote_path(node.device)}/{part}{path.quoted}" + (f"?{query}" if query else "")
-        try:
-            reply = self._context.transport.request(
-                node.replication_ip,
-                node.replication_port,
-                method,
-                target,
-                headers,
-                connect_timeout_s=self._timeouts.conn_timeout_s,
-                timeout_s=self._timeouts.node_timeout_s,
-            )
-        except TransportError as error:
-            self._log_error(f"{method} {path} at {node.replication_key}: {error}")
+        reply = self._direct.ask(node, part, method, path, headers, query)
+        if reply is None:
             return None
         self._tally.add(f"return_codes.{reply.status // 100}")
         if reply.status >= 500:

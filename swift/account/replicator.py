@@ -1,8 +1,8 @@
-"""The account replicator as a duty: see ``dbsync.daemon``."""
+"""The account replicator as a task: see ``dbsync.daemon``."""
 
 from __future__ import annotations
 
 from swift.account.replication import identify, replica_at
-from swift.dbsync.daemon import Kind
+from swift.dbsync.kind import Kind
 
 KIND = Kind("account", "accounts", replica_at, identify)

@@ -15,7 +15,7 @@ DAEMON = Daemon(
     KIND.server_type,
     "Read all account databases and move broken ones away.",
     AccountAuditorSettings,
-    lambda context, rings, settings: DatabaseAuditor(context, KIND),
+    lambda parts: DatabaseAuditor(parts.context, KIND, selection=parts.selection),
 )
 
 

@@ -14,7 +14,7 @@ DAEMON = Daemon(
     "account",
     "Remove what deleted accounts still hold.",
     AccountReaperSettings,
-    AccountReaper,
+    lambda parts: AccountReaper(parts.context, parts.rings, parts.settings, selection=parts.selection),
 )
 
 

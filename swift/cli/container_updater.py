@@ -14,7 +14,9 @@ DAEMON = Daemon(
     "container",
     "Tell accounts how many objects and bytes their containers hold.",
     ContainerUpdaterSettings,
-    lambda context, rings, settings: ContainerUpdater(context, rings.account, settings),
+    lambda parts: ContainerUpdater(
+        parts.context, parts.rings.account, parts.settings, selection=parts.selection
+    ),
 )
 
 

@@ -1,6 +1,6 @@
 """``main`` of every daemon of a storage node: configuration, privileges, signals, once or forever.
 
-Spec: cli-and-config.md §8. The loop is ``runtime.daemon``; what a daemon does is its duty's.
+Spec: cli-and-config.md §8. The loop is ``runtime.daemon``; what a daemon does is its task's.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -22,11 +22,26 @@ from swift.config.common import LogSettings, ServerSettings, StorageSettings
 from swift.config.files import parser_of
 from swift.config.schema import Settings
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.daemon import Duty, Rhythm, Runner
+from swift.runtime.daemon import DaemonTask, Runner, Schedule
 from swift.runtime.notify import notify_systemd
 from swift.runtime.report import terminal_of
+from swift.runtime.selection import Selection
 from swift.runtime.stop import Stop, plain_stop
 from swift.telemetry.recon import ReconFile
+
+
+@dataclass(frozen=True)
+class DaemonParts:
+    """What tasks are made of."""
+
+    context: BackendContext
+    rings: Rings
+    #: What ``Daemon.settings`` parsed.
+    settings: Any
+    #: The section over ``[DEFAULT]``, for whoever needs options of others.
+    conf: Mapping[str, str]
+    storage: StorageSettings
+    selection: Selection
 
 
 @dataclass(frozen=True)
@@ -36,13 +51,10 @@ class Daemon:
     name: str
     server_type: str
     about: str
-    #: Its options; they have a property ``rhythm``.
+    #: Its options; they have a property ``schedule``.
     settings: type[Settings]
-    #: Makes the duty from context, rings and what ``settings`` parsed; with ``arguments`` it also gets the
-    #: parsed command line.
-    make: Callable[..., Duty]
-    #: Adds arguments of its own, e.g. ``--devices``.
-    arguments: Callable[[argparse.ArgumentParser], None] | None = None
+    #: Makes the task, which has ``DaemonParts.selection`` decide what is done.
+    make: Callable[[DaemonParts], DaemonTask]
 
 
 def _parser(daemon: Daemon) -> argparse.ArgumentParser:
@@ -56,8 +68,10 @@ def _parser(daemon: Daemon) -> argparse.ArgumentParser:
     parser.add_argument("-v", "--verbose", action="store_true", help="log to the console")
     parser.add_argument("-o", "--once", action="store_true", help="do one pass and exit")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    if daemon.arguments is not None:
-        daemon.arguments(parser)
+    parser.add_argument("-d", "--devices", default="", help="only these devices (comma list)")
+    parser.add_argument("-p", "--partitions", default="", help="only these partitions (comma list)")
+    if daemon.server_type == "object":
+        parser.add_argument("-i", "--policies", default="", help="only these policy indexes (comma list)")
     parser.add_argument("words", nargs="*", help="'once' and 'verbose' are accepted as bare words")
     return parser
 
@@ -93,28 +107,31 @@ def run_daemon(daemon: Daemon, argv: Sequence[str] | None = None) -> int:
 class Prepared:
     """A daemon whose configuration was read: everything but privileges, signals and the loop."""
 
-    rhythm: Rhythm
+    schedule: Schedule
     context: BackendContext
     recon: ReconFile
     user: str
-    duty: Duty
+    task: DaemonTask
+    #: Whether the command line selects a part of the work.
+    is_limited: bool = False
 
     def runner(self, stop: Stop, terminal: TextIO | None = None) -> Runner:
         """The loop of the daemon."""
         return Runner(
-            self.duty,
-            self.rhythm,
+            self.task,
+            self.schedule,
             telemetry=self.context.telemetry,
             recon=self.recon,
             stop=stop,
             terminal=terminal,
+            is_limited=self.is_limited,
         )
 
 
 def prepare(daemon: Daemon, path: str, *, verbose: bool, args: argparse.Namespace | None = None) -> Prepared:
-    """Read the configuration file ``path`` and make the duty; raises ``ConfigError`` and OSError.
+    """Read the configuration file ``path`` and make the task; raises ``ConfigError`` and OSError.
 
-    ``args`` is the command line; without one, a daemon with ``arguments`` gets their defaults.
+    ``args`` is the command line; without one, everything is selected.
     """
     conf, own_names = _read(path, daemon.name)
     if verbose:
@@ -124,10 +141,14 @@ def prepare(daemon: Daemon, path: str, *, verbose: bool, args: argparse.Namespac
     server = ServerSettings.parse(conf, source=f"{path} [DEFAULT]")
     context = daemon_context(conf, name=daemon.name)
     _warn_unknown(daemon, path, own_names, context)
-    recon = ReconFile(StorageSettings.parse(conf).recon_cache_path, daemon.server_type, context.telemetry.log)
-    given = [] if daemon.arguments is None else [args or _parser(daemon).parse_args([path])]
-    duty = daemon.make(context, Rings(server.swift_dir, context.policies), settings, *given)
-    return Prepared(settings.rhythm, context, recon, server.user, duty)
+    storage = StorageSettings.parse(conf)
+    recon = ReconFile(storage.recon_cache_path, daemon.server_type, context.telemetry.log)
+    rings = Rings(server.swift_dir, context.policies)
+    selection = Selection()
+    if args is not None:
+        selection = Selection.parse(args.devices, args.partitions, getattr(args, "policies", ""))
+    task = daemon.make(DaemonParts(context, rings, settings, conf, storage, selection))
+    return Prepared(settings.schedule, context, recon, server.user, task, bool(selection))
 
 
 def _run(daemon: Daemon, args: argparse.Namespace) -> int:
@@ -137,7 +158,7 @@ def _run(daemon: Daemon, args: argparse.Namespace) -> int:
     log = prepared.context.telemetry.log
     drop_privileges(prepared.user)
     os.umask(0o022)
-    stop = _stop_for(prepared.rhythm)
+    stop = _stop_for(prepared.schedule)
     stop.on_signals()
     runner = prepared.runner(stop, terminal_of() if once or verbose else None)
     log.notice(f"Starting {os.getpid()}")
@@ -152,9 +173,9 @@ def _run(daemon: Daemon, args: argparse.Namespace) -> int:
     return 0 if completed else 1
 
 
-def _stop_for(rhythm: Rhythm) -> Stop:
+def _stop_for(schedule: Schedule) -> Stop:
     """Green waiting where this process works itself, plain waiting where it only forks workers."""
-    if rhythm.workers > 1:
+    if schedule.workers > 1:
         return plain_stop()
     green.use_hub()
     return Stop()

@@ -7,15 +7,23 @@ from swift import green
 green.patch()
 
 from swift.cli.daemonize import Daemon, run_daemon  # noqa: E402
-from swift.obj.updater.duty import NAME, ObjectUpdater  # noqa: E402
+from swift.obj.settings import ObjectSettings  # noqa: E402
+from swift.obj.stores import make_stores  # noqa: E402
 from swift.obj.updater.settings import ObjectUpdaterSettings  # noqa: E402
+from swift.obj.updater.task import NAME, ObjectUpdater  # noqa: E402
 
 DAEMON = Daemon(
     NAME,
     "object",
     "Deliver the container updates that object servers could not deliver at once.",
     ObjectUpdaterSettings,
-    lambda context, rings, settings: ObjectUpdater(context, rings.container, settings),
+    lambda parts: ObjectUpdater(
+        parts.context,
+        parts.rings.container,
+        parts.settings,
+        make_stores(parts.context, ObjectSettings.parse(parts.conf), parts.storage),
+        selection=parts.selection,
+    ),
 )
 
 

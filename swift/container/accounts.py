@@ -6,14 +6,12 @@ only when every one of them answers 404 does the caller learn that the account d
 
 from __future__ import annotations
 
-import os
 from enum import Enum, auto
 from functools import partial
 
 from swift import green
 from swift.base.digits import is_digits
-from swift.base.entity import quote_path
-from swift.cluster.transport import TransportError
+from swift.cluster.direct import DirectClient
 from swift.container.broker import ContainerInfo
 from swift.container.settings import ContainerSettings
 from swift.http.headers import HeaderMap
@@ -35,7 +33,13 @@ class AccountUpdater:
 
     def __init__(self, context: BackendContext, settings: ContainerSettings):
         self._context = context
-        self._settings = settings
+        self._direct = DirectClient(
+            context.transport,
+            "container-server",
+            conn_timeout_s=settings.conn_timeout,
+            node_timeout_s=settings.node_timeout,
+            missed=self._missed,
+        )
 
     def check(self, request: Request) -> None:
         """Refuse header lists that do not fit together: ``HTTPError`` 400."""
@@ -72,9 +76,7 @@ class AccountUpdater:
             "x-bytes-used": str(info.bytes_used),
             "x-trans-id": request.headers.get("x-trans-id", "-"),
             "x-backend-storage-policy-index": str(info.storage_policy_index),
-            "user-agent": f"container-server {os.getpid()}",
             "referer": f"{request.method} {request.url}",
-            "content-length": "0",
         }
         if "x-account-override-deleted" in request.headers:
             headers["x-account-override-deleted"] = request.headers["x-account-override-deleted"]
@@ -85,33 +87,29 @@ class AccountUpdater:
     ) -> int | None:
         """The status of one account server, None when it could not be asked."""
         partition = request.headers["x-account-partition"]
-        path = f"/{quote_path(device)}/{quote_path(partition)}{target.path.quoted}"
         node = f"{host}/{device}"
-        log = self._context.telemetry.log
-        txid = request.headers.get("x-trans-id")
         try:
-            ip, port = split_host(host)
-            reply = self._context.transport.request(
-                ip,
-                port,
-                "PUT",
-                path,
-                headers,
-                connect_timeout_s=self._settings.conn_timeout,
-                timeout_s=self._settings.node_timeout,
-            )
-        except (TransportError, ValueError) as error:
-            log.error(f"ERROR account update failed with {node} (will retry later): {error}", txid=txid)
+            address = split_host(host)
+        except ValueError as error:
+            self._missed(node, error)
+            return None
+        reply = self._direct.ask_address(address, device, partition, "PUT", target.path, headers, who=node)
+        if reply is None:
             return None
         if reply.status == 404:
             return 404
         if not reply.is_success:
-            log.error(
+            self._context.telemetry.log.error(
                 f"ERROR Account update failed with {node} (will retry later): Response {reply.status} "
                 f"{reply.reason}",
-                txid=txid,
+                txid=request.headers.get("x-trans-id"),
             )
         return reply.status
+
+    def _missed(self, node: str, error: Exception) -> None:
+        self._context.telemetry.log.error(
+            f"ERROR account update failed with {node} (will retry later): {error}"
+        )
 
 
 def _items(header: str | None) -> list[str]:

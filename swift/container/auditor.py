@@ -10,7 +10,7 @@ from swift.config.schema import Settings, option
 from swift.container.broker import ContainerBroker
 from swift.container.reported import open_found
 from swift.db.verify import differences
-from swift.runtime.daemon import Rhythm
+from swift.runtime.daemon import Schedule
 from swift.runtime.databaseaudit import AuditKind
 
 
@@ -23,9 +23,9 @@ class ContainerAuditorSettings(Settings):
     report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
 
     @property
-    def rhythm(self) -> Rhythm:
+    def schedule(self) -> Schedule:
         """The same for the runner."""
-        return Rhythm(self.interval, self.containers_per_second, report_interval_s=self.report_interval)
+        return Schedule(self.interval, self.containers_per_second, report_interval_s=self.report_interval)
 
 
 def _names(broker: ContainerBroker) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
-"""The container replicator as a duty: see ``dbsync.daemon``."""
+"""The container replicator as a task: see ``dbsync.daemon``."""
 
 from __future__ import annotations
 
 from swift.container.misplaced import queue_misplaced
 from swift.container.replication import identify, replica_at
-from swift.dbsync.daemon import Kind
+from swift.dbsync.kind import Kind
 
 KIND = Kind("container", "containers", replica_at, identify, queue_misplaced)

@@ -8,34 +8,30 @@ peace for a while.
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from swift import green
-from swift.base.entity import EntityPath, quote_path
-from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace
+from swift.base.entity import EntityPath
+from swift.base.errors import LockTimeout, NoSpace
+from swift.cluster.direct import Answers, DirectClient
 from swift.cluster.transport import TransportError
 from swift.config.kinds import SECONDS, integer, number
 from swift.config.schema import Settings, option
 from swift.container.broker import ContainerBroker, ContainerInfo
 from swift.container.reported import Report, mark_reported, open_found, report_of
-from swift.db import walk
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseError, DatabaseMissing
 from swift.db.files import quarantine
 from swift.db.settled import BUSY_S, Due, Settled
-from swift.http.headers import HeaderMap
 from swift.platform.disk import Disk
-from swift.ring.device import Node
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.daemon import Desk, Rhythm, Sweep
-from swift.runtime.deviceduty import DeviceDuty, DeviceWork
+from swift.runtime.daemon import PassContext, PassReport, Schedule
+from swift.runtime.devicetask import DatabasePassBase, DeviceTask
+from swift.runtime.selection import Selection
 
 NAME = "container-updater"
 DIRECTORY = "containers"
@@ -63,17 +59,17 @@ class ContainerUpdaterSettings(Settings):
     report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
 
     @property
-    def rhythm(self) -> Rhythm:
+    def schedule(self) -> Schedule:
         """The same for the runner."""
         per_second = self.containers_per_second
         if self.slowdown >= 0:
             by_rest = 1 / (self.slowdown + 0.01)
             per_second = min(per_second, by_rest) if per_second else by_rest
-        return Rhythm(self.interval, per_second, self.concurrency, report_interval_s=self.report_interval)
+        return Schedule(self.interval, per_second, self.concurrency, report_interval_s=self.report_interval)
 
 
-class ContainerUpdater(DeviceDuty):
-    """The duty: every device is a share."""
+class ContainerUpdater(DeviceTask):
+    """The task: every device is a share."""
 
     name = NAME
 
@@ -85,9 +81,10 @@ class ContainerUpdater(DeviceDuty):
         *,
         disk: Disk | None = None,
         rng: random.Random | None = None,
+        selection: Selection | None = None,
         busy_s: float = BUSY_S,
     ):
-        super().__init__(context, disk=disk, rng=rng)
+        super().__init__(context, disk=disk, rng=rng, selection=selection)
         self._busy_s = busy_s
         self.settings = settings
         self.ring = account_ring
@@ -102,50 +99,50 @@ class ContainerUpdater(DeviceDuty):
         self._settled[device].begin(0)
         return self._settled[device]
 
-    def begin(self, share: str, desk: Desk) -> DevicePass:
+    def begin(self, share: str, pass_context: PassContext) -> DevicePass:
         """A pass over the device ``share``."""
-        now = desk.clock.monotonic()
+        now = pass_context.clock.monotonic()
         self.suppressed = {account: until for account, until in self.suppressed.items() if until > now}
-        return DevicePass(self, share, desk)
+        return DevicePass(self, share, pass_context)
 
-    def report(self, sweep: Sweep) -> dict[str, Any]:
+    def report(self, passed: PassReport) -> dict[str, Any]:
         """The recon facts of the pass."""
-        return {"container_updater_sweep": sweep.seconds}
+        return {"container_updater_sweep": passed.seconds}
 
 
-class DevicePass(DeviceWork):
+class DevicePass(DatabasePassBase):
     """One pass over the container databases of a device."""
 
-    def __init__(self, duty: ContainerUpdater, device: str, desk: Desk):
-        context = duty.context
-        super().__init__(context, device, desk)
-        self._duty = duty
-        self._engine = Engine(disk=duty.disk, run=self._run, warn=self._log.warning)
-        self._agent = f"{NAME} {os.getpid()}"
-        self._settled = duty.settled(device)
+    def __init__(self, task: ContainerUpdater, device: str, pass_context: PassContext):
+        super().__init__(task, device, pass_context)
+        self._task = task
+        self._engine = Engine(disk=task.disk, run=self._run, warn=self._log.warning)
+        self._direct = DirectClient(
+            task.context.transport,
+            NAME,
+            conn_timeout_s=task.settings.conn_timeout,
+            node_timeout_s=task.settings.node_timeout,
+            missed=self._missed,
+        )
+        self._settled = task.settled(device)
 
     # --- planning -------------------------------------------------------------------------------------
 
     def plan(self) -> Iterator[Due]:
         """The containers to which something has happened, partitions in random order."""
-        try:
-            device_path = self._duty.context.devices.path(self._device)
-        except DeviceUnavailable:
-            self._tally.add("errors")
-            self._log.warning(f"skipping {self._device} as it is not mounted")
+        device_path = self._device_path()
+        if device_path is None:
             return
         # Without a ring nothing can be told; better one error now than one for each container.
-        self._duty.ring.view()
-        disk, rng = self._duty.disk, self._duty.rng
-        found = walk.partitions(disk, self._run, device_path, DIRECTORY, rng)
-        for some in walk.portions(found):
+        self._task.ring.view()
+        for some in self._portions(self._partitions(device_path, DIRECTORY)):
             yield from self._run(self._settled.scan, device_path, DIRECTORY, some, time.time_ns()).due
 
     # --- doing ----------------------------------------------------------------------------------------
 
     def do(self, unit: Due) -> None:
         """Look at one container and tell its account when there is news."""
-        started_s = self._desk.clock.monotonic()
+        started_s = self._pass_context.clock.monotonic()
         try:
             broker = open_found(unit.place, self._engine)
             if broker is None:
@@ -161,11 +158,11 @@ class DevicePass(DeviceWork):
         except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
             self._tally.add("errors")
             self._log.error(f"ERROR cannot look at container database {unit}: {error}")
-        self._tally.timing("timing", self._desk.clock.monotonic() - started_s)
+        self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
 
     def _process(self, broker: ContainerBroker) -> bool:
         """Tell the news; whether there were any."""
-        if self._duty.suppressed.get(broker.account, 0.0) > self._desk.clock.monotonic():
+        if self._task.suppressed.get(broker.account, 0.0) > self._pass_context.clock.monotonic():
             return True
         info = broker.info()
         report = report_of(broker, info)
@@ -176,36 +173,34 @@ class DevicePass(DeviceWork):
         return True
 
     def _bring(self, broker: ContainerBroker, info: ContainerInfo, report: Report) -> None:
-        statuses = self._tell(info, report)
-        taken = sum(1 for status in statuses if status is not None and 200 <= status <= 299)
-        if taken >= len(statuses) // 2 + 1:
+        answers = self._tell(info, report)
+        if answers.has_majority():
             mark_reported(broker, report)
             self._tally.add("successes")
             return
         self._tally.add("failures")
-        if statuses and all(status == 404 for status in statuses):
+        if answers.are_all(404):
             self._quarantine(broker)
             return
-        until_s = self._desk.clock.monotonic() + self._duty.settings.account_suppression_time
-        self._duty.suppressed[broker.account] = until_s
+        until_s = self._pass_context.clock.monotonic() + self._task.settings.account_suppression_time
+        self._task.suppressed[broker.account] = until_s
         self._log.debug(f"update of {broker.own_name} failed; its account is left in peace for a while")
 
     def _quarantine(self, broker: ContainerBroker) -> None:
         """Nobody can ever list this container: move it away, as the peer does."""
-        moved = self._run(quarantine, self._duty.disk, broker.place)
+        moved = self._run(quarantine, self._task.disk, broker.place)
         self._tally.add("quarantines")
         self._log.error(f"{broker.own_name}: no account replicas exist; its database was moved to {moved}")
 
-    def facts(self) -> dict[str, Any]:
-        """Nothing beyond the counts."""
+    def end(self) -> None:
+        """What was found out is kept for the next pass."""
         self._settled.end()
-        return {}
 
     # --- telling --------------------------------------------------------------------------------------
 
-    def _tell(self, info: ContainerInfo, report: Report) -> list[int | None]:
-        """The status of every replica of the account, None of one that did not answer."""
-        part, nodes = self._duty.ring.nodes(self._duty.context.hasher.digest(info.account))
+    def _tell(self, info: ContainerInfo, report: Report) -> Answers:
+        """What every replica of the account says to the news."""
+        part, nodes = self._task.ring.nodes(self._task.context.hasher.digest(info.account))
         headers = {
             "x-put-timestamp": report.put_timestamp,
             "x-delete-timestamp": report.delete_timestamp,
@@ -213,25 +208,8 @@ class DevicePass(DeviceWork):
             "x-bytes-used": str(report.bytes_used),
             "x-account-override-deleted": "yes",
             "x-backend-storage-policy-index": str(info.storage_policy_index),
-            "user-agent": self._agent,
-            "content-length": "0",
         }
-        path = EntityPath(info.account, info.container)
-        return green.gather([partial(self._ask, node, part, path, headers) for node in nodes])
+        return self._direct.ask_all(nodes, part, "PUT", EntityPath(info.account, info.container), headers)
 
-    def _ask(self, node: Node, part: int, path: EntityPath, headers: HeaderMap) -> int | None:
-        settings = self._duty.settings
-        try:
-            reply = self._duty.context.transport.request(
-                node.replication_ip,
-                node.replication_port,
-                "PUT",
-                f"/{quote_path(node.device)}/{part}{path.quoted}",
-                headers,
-                connect_timeout_s=settings.conn_timeout,
-                timeout_s=settings.node_timeout,
-            )
-        except TransportError as error:
-            self._log.error(f"ERROR account update failed with {node.replication_key} (will retry): {error}")
-            return None
-        return reply.status
+    def _missed(self, node: str, error: TransportError) -> None:
+        self._log.error(f"ERROR account update failed with {node} (will retry): {error}")

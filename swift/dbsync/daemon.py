@@ -10,27 +10,23 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
-from swift.base.errors import DeviceUnavailable
-from swift.base.hashing import PathHasher
-from swift.db import walk
-from swift.db.broker import Engine
-from swift.db.files import Place
+from swift.cluster.owndevices import OwnDevices
 from swift.db.settled import BUSY_S, Due, Settled
 from swift.dbsync import handoffs
-from swift.dbsync.courier import Means
-from swift.dbsync.replica import Replica
+from swift.dbsync.device import DeviceReplication
+from swift.dbsync.kind import Kind, Replication
+from swift.dbsync.remote import NodeAccess
 from swift.dbsync.settings import ReplicatorSettings
-from swift.dbsync.visit import Visits
-from swift.platform.addresses import names_any_of, own_addresses
 from swift.platform.disk import Disk
 from swift.ring.ring import Ring
 from swift.ring.view import RingView
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.daemon import Desk, Sweep
+from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.devicetask import DatabasePassBase, DeviceTask
+from swift.runtime.selection import Selection
 
 #: Events as they are counted → as the recon file names them.
 RECON_NAMES = {
@@ -48,37 +44,8 @@ RECON_NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class Kind:
-    """What account and container replicators differ in."""
-
-    server_type: str
-    #: Of the devices: ``accounts`` or ``containers``.
-    directory: str
-    replica_at: Callable[[Place, Engine], Replica]
-    identify: Callable[[Replica, tuple[str, ...]], None]
-    #: Called when the copies of a database were told; with the ring, and which of them have it now.
-    afterwards: Callable[[Replica, RingView, PathHasher, Sequence[bool]], Any] | None = None
-
-    @property
-    def daemon(self) -> str:
-        """E.g. ``account-replicator``."""
-        return f"{self.server_type}-replicator"
-
-
-@dataclass(frozen=True)
-class Selection:
-    """What a run by hand is limited to; empty is everything."""
-
-    devices: frozenset[str] = frozenset()
-    partitions: frozenset[str] = frozenset()
-
-    def __bool__(self) -> bool:
-        return bool(self.devices or self.partitions)
-
-
-class DatabaseReplicator:
-    """The duty: every device of this node is a share."""
+class DatabaseReplicator(DeviceTask):
+    """The task: every device of this node is a share."""
 
     def __init__(
         self,
@@ -92,72 +59,49 @@ class DatabaseReplicator:
         selection: Selection | None = None,
     ):
         self.name = kind.daemon
-        self.context = context
+        super().__init__(context, disk=disk, rng=rng, selection=selection)
         self.ring = ring
         self.kind = kind
         self.settings = settings
-        self.disk = disk or Disk()
-        self.rng = rng or random.Random()
-        self.selection = selection or Selection()
-        self.means = Means(
+        access = NodeAccess(
             context.transport,
             settings,
             self.disk,
             settings.rsync_module or f"{{replication_ip}}::{kind.server_type}",
             f"{self.name} {os.getpid()}",
         )
-        self._own: tuple[RingView, frozenset[int]] | None = None
-        self._rings_seen = 0
+        self.own = OwnDevices(context.ring_ip, context.ring_port)
+        self.replication = Replication(context, ring, kind, settings, self.disk, access, self.own)
         self._settled: dict[str, Settled] = {}
 
     def shares(self) -> list[str]:
         """The devices of this node in the ring, in random order; raises RingError and OSError."""
         view = self.ring.view()
-        ids = self.own_ids(view)
-        names = sorted({device.device for device in view.devices if device is not None and device.id in ids})
+        names = self.own.names(view)
         if not names:
             self.context.telemetry.log.error("Can't find itself in the ring, not replicating")
-        if self.selection.devices:
-            names = [name for name in names if name in self.selection.devices]
+        names = self.selection.of_devices(names)
         self.rng.shuffle(names)
         return names
-
-    def own_ids(self, view: RingView) -> frozenset[int]:
-        """The ids of the devices of this node (replication.md §1)."""
-        if self._own is None or self._own[0] is not view:
-            context = self.context
-            addresses = own_addresses(context.ring_ip)
-            ids = frozenset(
-                device.id
-                for device in view.devices
-                if device is not None
-                and device.replication_port == context.ring_port
-                and names_any_of(device.replication_ip, addresses)
-            )
-            self._own = view, ids
-            self._rings_seen += 1
-        return self._own[1]
 
     def settled(self, device: str, view: RingView) -> Settled:
         """What is known of a device's databases, at the beginning of another pass."""
         if device not in self._settled:
             self._settled[device] = Settled(self.disk, self.settings.recheck_interval, BUSY_S)
-        self.own_ids(view)
-        self._settled[device].begin(self._rings_seen)
+        self.own.ids(view)
+        self._settled[device].begin(self.own.rings_seen)
         return self._settled[device]
 
-    def begin(self, share: str, desk: Desk) -> DevicePass:
+    def begin(self, share: str, pass_context: PassContext) -> DevicePass:
         """A pass over the device ``share``."""
-        return DevicePass(self, share, desk)
+        return DevicePass(self, share, pass_context)
 
-    def report(self, sweep: Sweep) -> dict[str, Any]:
-        """The recon facts of the pass; a limited run has none."""
-        if self.selection:
-            return {}
+    def report(self, passed: PassReport) -> dict[str, Any]:
+        """The recon facts of the pass."""
         stats: dict[str, Any] = dict.fromkeys(RECON_NAMES.values(), 0)
-        stats.update({"ts_repl": 0, "empty": 0, "start": sweep.ended_s - sweep.seconds})
+        stats.update({"ts_repl": 0, "empty": 0, "start": passed.ended_s - passed.seconds})
         failed: dict[str, dict[str, int]] = {}
-        for result in sweep.results.values():
+        for result in passed.results.values():
             for event, amount in result.counts.items():
                 name = RECON_NAMES.get(event.partition(".")[0])
                 if name is not None:
@@ -170,67 +114,60 @@ class DatabaseReplicator:
             stats["failure_nodes"] = failed
         return {
             "replication_stats": stats,
-            "replication_time": sweep.seconds,
-            "replication_last": sweep.ended_s,
+            "replication_time": passed.seconds,
+            "replication_last": passed.ended_s,
         }
 
 
-class DevicePass:
+class DevicePass(DatabasePassBase):
     """One pass over the databases of a device."""
 
-    def __init__(self, duty: DatabaseReplicator, device: str, desk: Desk):
-        context = duty.context
-        self._duty = duty
-        self._device = device
-        self._desk = desk
-        self._tally = desk.tally
-        self._log = context.telemetry.log
-        self._run = context.pools.run(device)
-        self._visits = Visits(duty, device, desk)
-        self._settled = duty.settled(device, duty.ring.view())
+    unavailable_event = "failures"
+
+    def __init__(self, task: DatabaseReplicator, device: str, pass_context: PassContext):
+        super().__init__(task, device, pass_context)
+        self._task = task
+        self._databases = DeviceReplication(task.replication, device, pass_context)
+        self._settled = task.settled(device, task.ring.view())
 
     # --- planning ----------------------------------------------------------------------------------
 
     def plan(self) -> Iterator[Due]:
         """The databases that are due, partitions in random order."""
-        duty = self._duty
-        try:
-            device_path = duty.context.devices.path(self._device)
-        except DeviceUnavailable:
-            self._tally.add("failures")
-            self._log.warning(f"Skipping {self._device} as it is not mounted")
+        task = self._task
+        device_path = self._device_path()
+        if device_path is None:
             return
-        before_s = duty.context.clock.time() - duty.settings.reclaim_age
-        self._run(handoffs.clean_temporary, duty.disk, f"{device_path}/tmp", before_s)
-        if duty.settings.handoffs_only:
+        before_s = task.context.clock.time() - task.settings.reclaim_age
+        self._run(handoffs.clean_temporary, task.disk, f"{device_path}/tmp", before_s)
+        if task.settings.handoffs_only:
             self._log.warning("handoffs_only is on: what belongs here is not replicated; turn it off soon")
-        view = duty.ring.view()
-        kind = duty.kind.directory
-        found = walk.partitions(duty.disk, self._run, device_path, kind, duty.rng)
-        wanted = [partition for partition in found if self._is_wanted(view, partition)]
-        for some in walk.portions(wanted):
+        view = task.ring.view()
+        kind = task.kind.directory
+        found = self._partitions(device_path, kind)
+        for some in self._portions([partition for partition in found if self._is_wanted(view, partition)]):
             scan = self._run(self._settled.scan, device_path, kind, some, time.time_ns())
             for directory in scan.empty:
-                self._run(handoffs.remove_empty, duty.disk, directory, self._desk.clock.time())
+                self._run(handoffs.remove_empty, task.disk, directory, self._pass_context.clock.time())
             yield from scan.due
 
     def _is_wanted(self, view: RingView, partition: str) -> bool:
-        chosen = self._duty.selection.partitions
-        if chosen and partition not in chosen:
-            return False
-        if not self._duty.settings.handoffs_only or int(partition) >= view.partition_count:
+        if not self._task.settings.handoffs_only or int(partition) >= view.partition_count:
             return True
-        ids = self._duty.own_ids(view)
+        ids = self._task.own.ids(view)
         return not any(node.id in ids for node in view.primaries(int(partition)))
 
     # --- doing -------------------------------------------------------------------------------------
 
     def do(self, unit: Due) -> None:
         """Replicate one database."""
-        if self._visits.visit(unit.place):
+        if self._databases.visit(unit.place):
             self._run(self._settled.settle, unit, time.time_ns())
 
     def facts(self) -> dict[str, Any]:
         """The nodes that failed, by address and device."""
+        return {"failure_nodes": self._databases.failed}
+
+    def end(self) -> None:
+        """What was found equal is kept for the next pass."""
         self._settled.end()
-        return {"failure_nodes": self._visits.failed}

@@ -18,8 +18,8 @@ from swift.db import files
 from swift.db.syncpoints import all_syncs, get_sync, set_sync
 from swift.dbsync import protocol
 from swift.dbsync.arrivals import snapshot
-from swift.dbsync.courier import Courier, NodeFailed
 from swift.dbsync.protocol import RemoteState
+from swift.dbsync.remote import NodeFailed, RemoteDatabase
 from swift.dbsync.replica import Replica
 from swift.dbsync.settings import ReplicatorSettings
 from swift.platform.disk import Disk
@@ -36,7 +36,7 @@ class Session:
     def __init__(
         self,
         replica: Replica,
-        courier: Courier,
+        remote: RemoteDatabase,
         settings: ReplicatorSettings,
         tally: Tally,
         *,
@@ -46,7 +46,7 @@ class Session:
         many_policies: bool = False,
     ):
         self._replica = replica
-        self._courier = courier
+        self._remote = remote
         self._settings = settings
         self._tally = tally
         self._disk = disk
@@ -63,9 +63,9 @@ class Session:
         replica = self._replica
         info = replica.broker.read(replica.info)
         arguments = replica.sync_arguments(info, many_policies=self._many_policies)
-        reply = self._courier.say(protocol.SYNC, *arguments)
+        reply = self._remote.say(protocol.SYNC, *arguments)
         if reply.status == 507:
-            raise RemoteUnmounted(f"{self._courier.node.replication_key} is not mounted")
+            raise RemoteUnmounted(f"{self._remote.node.replication_key} is not mounted")
         if reply.status == 404:
             self._tally.add("rsyncs")
             self._send_whole(protocol.COMPLETE_RSYNC, info)
@@ -87,9 +87,9 @@ class Session:
             replica.broker.write(lambda connection: replica.adopt(connection, remote, self._now))
 
     def _exchange_ranges(self, remote: RemoteState, info: dict[str, Any]) -> None:
-        replica, courier = self._replica, self._courier
+        replica, there = self._replica, self._remote
         if remote.shard_max_row is not None and remote.shard_max_row >= 0:
-            theirs = _parsed(courier.tell(protocol.GET_SHARD_RANGES))
+            theirs = _parsed(there.tell(protocol.GET_SHARD_RANGES))
             if not isinstance(theirs, list):
                 raise NodeFailed("shard ranges must come as a list")
             try:
@@ -98,7 +98,7 @@ class Session:
                 raise NodeFailed(f"its shard ranges are of no use: {error}")
         ours = replica.broker.read(replica.ranges)
         if ours:
-            courier.tell(protocol.MERGE_SHARD_RANGES, ours, info["id"])
+            there.tell(protocol.MERGE_SHARD_RANGES, ours, info["id"])
 
     # --- rows --------------------------------------------------------------------------------------
 
@@ -140,10 +140,10 @@ class Session:
                 self._tally.add("diff_caps")
                 raise NodeFailed(f"more than {sent} messages of rows are to be sent; the rest follows later")
             text, point = batch
-            self._courier.tell_items(text, own_id)
+            self._remote.tell_items(text, own_id)
             sent += 1
         syncs = replica.broker.read(lambda connection: all_syncs(connection, incoming=True))
-        self._courier.tell(protocol.MERGE_SYNCS, syncs)
+        self._remote.tell(protocol.MERGE_SYNCS, syncs)
         self._remember(remote.id, point)
 
     def _remember(self, remote_id: str, point: int) -> None:
@@ -156,12 +156,12 @@ class Session:
         path = broker.newest.path
         copy = self._device_run(snapshot, self._disk, broker.place, path)
         try:
-            worth_s = self._courier.bring(copy, info["id"])
+            worth_s = self._remote.bring(copy, info["id"])
         finally:
             self._device_run(files.remove_if_there, self._disk, copy)
         if operation == protocol.RSYNC_THEN_MERGE:
             worth_s += info["max_row"] / protocol.MERGED_ROWS_PER_SECOND
-        self._courier.tell(operation, info["id"], os.path.basename(path), more_time_s=worth_s)
+        self._remote.tell(operation, info["id"], os.path.basename(path), more_time_s=worth_s)
 
 
 def _parsed(reply: Reply) -> Any:

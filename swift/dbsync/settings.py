@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from swift.config.kinds import COUNT, SECONDS, Kind, integer, number
 from swift.config.schema import Settings, option
 from swift.dbsync.rsync import check_module
-from swift.runtime.daemon import Rhythm
+from swift.runtime.daemon import Schedule
 
 
 def _parse_delete(text: str) -> int:
@@ -66,9 +66,9 @@ class ReplicatorSettings(Settings):
     )
 
     @property
-    def rhythm(self) -> Rhythm:
+    def schedule(self) -> Schedule:
         """The same for the runner."""
-        return Rhythm(
+        return Schedule(
             self.interval,
             self.databases_per_second,
             self.concurrency,

@@ -17,7 +17,6 @@ from typing import Any
 
 from swift import green
 from swift.base.errors import DeviceUnavailable, NoSpace
-from swift.base.timestamp import Timestamp
 from swift.compose import backend_context, merged
 from swift.config.common import StorageSettings
 from swift.http.body import BodyTimeout, RequestBody
@@ -40,19 +39,18 @@ from swift.obj.put import (
 )
 from swift.obj.reserved import ReservedPut
 from swift.obj.settings import ObjectSettings
-from swift.obj.ssync.receiver import Session, Surroundings, answer
+from swift.obj.ssync.receiver import Session, SsyncContext, answer
+from swift.obj.stores import make_stores
 from swift.obj.target import PLAIN, is_flagged, key_of, opens_expired, policy_of, read_view
 from swift.obj.updates import Update, UpdateMaker, Updater, without_swift_bytes
-from swift.platform.disk import Disk
 from swift.platform.mounts import Devices
 from swift.platform.places import SharedPlaces
 from swift.platform.xattrs import AttributesTooLarge
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
-from swift.runtime.diskcalls import Run
-from swift.store.api import EXPIRED, LIVE, AsyncUpdate, ObjectKey, ObjectState, Viewpoint
+from swift.store.api import EXPIRED, LIVE, ObjectKey, ObjectState, Viewpoint
+from swift.store.calls import Effort, Run
 from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision
-from swift.store.partitionlock import ReplicationLocks
-from swift.store.registry import EngineParts, StoreRegistry
+from swift.store.registry import StoreRegistry
 from swift.wire import etagtrailer, reservation
 
 #: What a device answers that is lost, read-only or failing: the proxy goes elsewhere.
@@ -87,9 +85,8 @@ class ObjectServer(BackendApp):
         super().__init__(context)
         self._stores = stores
         self._stored = settings.stored_headers
-        self._updater = Updater(context, settings, self._save_update, f"object-server {self.pid}")
+        self._updater = Updater(context, settings, stores.of, f"object-server {self.pid}")
         self.ssync_places = SharedPlaces(settings.replication_concurrency)
-        self._runs: dict[str, Run] = {}
 
     def verbs(self) -> Mapping[str, Handler]:
         """The verbs of object-server.md."""
@@ -123,19 +120,6 @@ class ObjectServer(BackendApp):
 
         return handle
 
-    def _run(self, device: str) -> Run:
-        """Runs short calls for a device; raises ``DeviceUnavailable`` before threads are made for it."""
-        run = self._runs.get(device)
-        if run is None:
-            self.context.devices.path(device)
-            run = self._runs[device] = self.context.pools.run(device)
-        return run
-
-    def _threads(self, device: str, purpose: str = "") -> Run:
-        """Runs long calls for a device, e.g. the batches of a large body; raises like ``_run``."""
-        self._run(device)
-        return self.context.pools.threads(device, purpose)
-
     def _is_logged(self, request: Request) -> bool:
         """Replication makes far more requests than clients; its lines are for developers (§1)."""
         is_replication = request.method in self.replication_verbs or is_flagged(
@@ -156,8 +140,8 @@ class ObjectServer(BackendApp):
             return self._get_once(request, key, view)
 
     def _get_once(self, request: Request, key: ObjectKey, view: Viewpoint) -> Response:
-        run = self._run(key.device)
-        stored = run(self._stores.of(key.policy).open, key, view)
+        store = self._stores.of(key.policy)
+        stored = store.run(key.device, Effort.SHORT)(store.open, key, view)
         state = stored.state
         settings = self.settings
         stored.keep_cache = get.keeps_cache(request, state, settings)
@@ -175,14 +159,14 @@ class ObjectServer(BackendApp):
         if unmet is not None:
             stored.close()
             return unmet
-        return get.respond(request, stored, headers, self._threads(key.device))
+        return get.respond(request, stored, headers, store.run(key.device, Effort.LONG))
 
     def head(self, request: Request) -> Response:
         """HEAD (§6)."""
         key = key_of(request, self.context)
         view = read_view(request, self.context)
-        run = self._run(key.device)
-        state: ObjectState = run(self._stores.of(key.policy).look, key, view)
+        store = self._stores.of(key.policy)
+        state: ObjectState = store.run(key.device, Effort.SHORT)(store.look, key, view)
         if state.kind != LIVE:
             return get.not_found(request, state)
         headers = get.object_headers(state, self._stored)
@@ -220,8 +204,9 @@ class ObjectServer(BackendApp):
         self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan, size: int
     ) -> PutResult:
         body = read_small(request.body, size)
-        run = self._run(key.device)
-        result: PutResult = run(store_small, self._stores.of(key.policy), key, view, plan, body)
+        store = self._stores.of(key.policy)
+        run = store.run(key.device, Effort.SHORT)
+        result: PutResult = run(store_small, store, key, view, plan, body)
         return result
 
     def _put_large(self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan) -> PutResult:
@@ -245,8 +230,9 @@ class ObjectServer(BackendApp):
         except BaseException:
             writer.abandon()
             raise
-        run = self._threads(key.device)
-        result: PutResult = run(store_draft, self._stores.of(key.policy), key, view, plan, writer.draft)
+        store = self._stores.of(key.policy)
+        run = store.run(key.device, Effort.LONG)
+        result: PutResult = run(store_draft, store, key, view, plan, writer.draft)
         return result
 
     def _put_stages(
@@ -264,7 +250,8 @@ class ObjectServer(BackendApp):
         except BaseException:
             writer.abandon()
             raise
-        run, store = self._threads(key.device), self._stores.of(key.policy)
+        store = self._stores.of(key.policy)
+        run = store.run(key.device, Effort.LONG)
         if stages.reserve:
             return self._put_reserved(
                 ReservedPut(store, key, view, plan, writer.draft), body, documents, stages, run
@@ -305,21 +292,21 @@ class ObjectServer(BackendApp):
         self, key: ObjectKey, view: Viewpoint, plan: PutPlan, *, etag_follows: bool = False
     ) -> DraftWriter:
         """Check the object before its body is read, and make a draft for it."""
-        run = self._run(key.device)
         store = self._stores.of(key.policy)
+        run = store.run(key.device, Effort.SHORT)
         refused = refusal(run(store.look, key, view), plan)
         if refused is not None:
             raise refused
         draft = run(partial(store.draft, key, plan.size, etag_follows=etag_follows))
-        return DraftWriter(draft, self._threads(key.device))
+        return DraftWriter(draft, store.run(key.device, Effort.LONG))
 
     def post(self, request: Request) -> Response:
         """POST (§5)."""
         key = key_of(request, self.context)
         plan = parse_post(request, self.context.limits, self._stored)
         view = self._write_view(request, plan.timestamp.seconds)
-        run = self._run(key.device)
-        result = run(store_post, self._stores.of(key.policy), key, view, plan)
+        store = self._stores.of(key.policy)
+        result = store.run(key.device, Effort.SHORT)(store_post, store, key, view, plan)
         change, before = result.change, result.before
         make = UpdateMaker(request, key, self.context, self.settings)
         delete_at = change.metadata.get("X-Delete-At")
@@ -341,8 +328,8 @@ class ObjectServer(BackendApp):
         key = key_of(request, self.context)
         plan = parse_delete(request)
         view = self._write_view(request, plan.timestamp.seconds, open_expired=False)
-        run = self._run(key.device)
-        result = run(store_delete, self._stores.of(key.policy), key, view, plan)
+        store = self._stores.of(key.policy)
+        result = store.run(key.device, Effort.SHORT)(store_delete, store, key, view, plan)
         verdict, before = result.verdict, result.before
         if verdict.bare:
             return error_response(verdict.status, verdict.text)
@@ -364,9 +351,6 @@ class ObjectServer(BackendApp):
     ) -> Viewpoint:
         return Viewpoint(moment_s, opens_expired(request) if open_expired is None else open_expired)
 
-    def _save_update(self, key: ObjectKey, update: AsyncUpdate, timestamp: Timestamp) -> None:
-        self._stores.of(key.policy).save_update(key.device, key.policy, update, timestamp)
-
     def _update(self, key: ObjectKey, updates: list[Update], container: Update | None) -> None:
         if container is not None:
             updates.append(container)
@@ -381,7 +365,7 @@ class ObjectServer(BackendApp):
         device, partition, suffixes = split_backend_path(request, 2, 3)
         self.context.partitions.check(partition, policy.ring_name)
         store = self._stores.of(policy)
-        run = self._threads(device, "hashes")
+        run = store.run(device, Effort.HASHES)
         answer: Any = None
         if suffixes:
             run(store.invalidate, device, partition, policy, suffixes.split("-"))
@@ -398,22 +382,19 @@ class ObjectServer(BackendApp):
         if text is not None and not (text.isascii() and text.isdigit()):
             raise HTTPError(400, f"Invalid X-Backend-Ssync-Frag-Index {text!r}")
         session = Session(device, partition, policy, None if text is None else int(text))
-        return answer(request, session, self._surroundings(session))
+        return answer(request, session, self._ssync_context(session))
 
-    def _surroundings(self, session: Session) -> Surroundings:
+    def _ssync_context(self, session: Session) -> SsyncContext:
         """What a conversation needs of this server; raises ``DeviceUnavailable``."""
         context, settings = self.context, self.settings
-        self.context.devices.path(session.device)
+        store = self._stores.of(session.policy)
         handlers = self.verbs()
-        return Surroundings(
+        return SsyncContext(
             settings=settings,
-            store=self._stores.of(session.policy),
-            run=self._threads(session.device, "ssync"),
+            store=store,
+            run=store.run(session.device, Effort.SSYNC),
             execute=lambda request: self._guarded(handlers[request.method], request),
             places=self.ssync_places,
-            locks=ReplicationLocks(
-                Disk(), context.devices, per_device=settings.replication_concurrency_per_device
-            ),
             now_s=context.clock.time,
             log=context.telemetry.log,
         )
@@ -461,25 +442,3 @@ def app_factory(global_conf: Mapping[str, str], **local_conf: str) -> ObjectServ
     )
     storage = StorageSettings.parse(merged(global_conf, local_conf))
     return ObjectServer(context, settings, make_stores(context, settings, storage))
-
-
-def make_stores(
-    context: BackendContext, settings: ObjectSettings, storage: StorageSettings | None = None
-) -> StoreRegistry:
-    """The engines of all policies as the settings say."""
-    storage = storage or StorageSettings()
-    return StoreRegistry(
-        EngineParts(
-            devices=context.devices,
-            hasher=context.hasher,
-            clock=context.clock,
-            reserve=storage.fallocate_reserve,
-            preallocate=not storage.disable_fallocate,
-            reclaim_age_s=settings.reclaim_age,
-            commit_window_s=settings.commit_window,
-            sync_every_bytes=settings.mb_per_sync << 20,
-            shared_sync_dirty_limit=settings.shared_sync_dirty_limit,
-            read_bytes=settings.disk_chunk_size,
-            notice=context.telemetry.log.warning,
-        )
-    )

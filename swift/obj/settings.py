@@ -98,6 +98,11 @@ class ObjectSettings(Settings):
         "0 runs everything on the event loop.",
         kind=COUNT,
     )
+    store_wrappers: tuple[str, ...] = option(
+        (),
+        "Wrappers around the engines of all policies, the outermost first: entry points of the group "
+        "swift.store_wrapper, e.g. egg:package#name. Set it in [DEFAULT], so that daemons have them as well.",
+    )
     expiring_objects_account_name: str = option(EXPIRING_ACCOUNT[1:], "Account of the expirer queue.")
     expiring_objects_container_divisor: int = option(
         SLICE_S, "Seconds of expiry that share queue containers.", kind=integer(101)

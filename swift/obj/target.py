@@ -14,7 +14,7 @@ from swift.http.response import HTTPError
 from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendContext, split_backend_path
 from swift.store.api import ObjectKey, Viewpoint
-from swift.store.chooser import FragmentPreference
+from swift.store.choice import FragmentPreference
 
 PLAIN = "text/plain"
 

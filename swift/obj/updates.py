@@ -23,15 +23,17 @@ from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
 from swift.obj.put import NAMES_MAX
 from swift.obj.settings import ObjectSettings
+from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendContext
-from swift.store.api import AsyncUpdate, ObjectKey, ObjectState
+from swift.store.api import AsyncUpdate, ObjectKey, ObjectState, ObjectStore, PendingUpdates
+from swift.store.calls import Effort
 from swift.store.metadata import Metadata
 
 #: Lists of hosts remembered: those of the containers that are written to.
 HOSTS_MAX = 1024
 _OVERRIDES = ("x-backend-container-update-override-", "x-object-sysmeta-container-update-override-")
-#: Blocking: keeps an update with the object's engine.
-Save = Callable[[ObjectKey, AsyncUpdate, Timestamp], None]
+#: The engine that keeps the updates of a policy's objects.
+StoreOf = Callable[[Policy], ObjectStore]
 
 #: How often an update is saved when its directory vanishes meanwhile.
 SAVE_TRIES = 5
@@ -258,10 +260,10 @@ def without_swift_bytes(content_type: str) -> str:
 class Updater:
     """Delivers updates, or keeps them for later."""
 
-    def __init__(self, context: BackendContext, settings: ObjectSettings, save: Save, agent: str):
+    def __init__(self, context: BackendContext, settings: ObjectSettings, store_of: StoreOf, agent: str):
         self._context = context
         self._settings = settings
-        self._save = save
+        self._store_of = store_of
         self._agent = agent
 
     def send(self, key: ObjectKey, updates: Iterable[Update]) -> None:
@@ -331,14 +333,18 @@ class Updater:
         record = AsyncUpdate(
             update.op, update.path, headers, update.db_state, redirect or update.container_path
         )
-        self._context.pools.run(key.device)(self._save_surely, key, record, update.timestamp)
+        store = self._store_of(key.policy)
+        run = store.run(key.device, Effort.SHORT)
+        run(self._save_surely, store.updates, key, record, update.timestamp)
 
-    def _save_surely(self, key: ObjectKey, record: AsyncUpdate, timestamp: Timestamp) -> None:
+    def _save_surely(
+        self, kept: PendingUpdates, key: ObjectKey, record: AsyncUpdate, timestamp: Timestamp
+    ) -> None:
         """Save; again when the object updater removed the emptied directory in the midst of it."""
         for _ in range(SAVE_TRIES - 1):
             try:
-                self._save(key, record, timestamp)
+                kept.save(key.device, key.policy, record, timestamp)
                 return
             except FileNotFoundError:
                 continue
-        self._save(key, record, timestamp)
+        kept.save(key.device, key.policy, record, timestamp)

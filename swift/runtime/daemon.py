@@ -1,10 +1,11 @@
 """The one loop of all daemons.
 
-What is special about a daemon is its ``Duty``: into which shares its work can be cut (devices, mostly), and
-a ``Pass`` for each share, which plans units of work and does one at a time. Everything else is the
-``Runner``'s: once or forever, the interval and its jitter, green threads, worker processes (``supervise``),
-the pace, what is counted and told, and the end at the next unit boundary. A unit that fails is counted and
-logged; it never takes the others with it.
+What is special about a daemon is its ``DaemonTask``: into which shares its work can be cut (devices, mostly,
+but any names do), and a ``Pass`` for each share, which plans units of work and does one at a time. Everything
+else is the ``Runner``'s: once or forever, the interval and its jitter, green threads, worker processes
+(``supervise``), the pace in units and bytes, where a pass was when the process ended (``cursor``), what is
+counted and told, during a pass as well, shares that hang, and the end at the next unit boundary. A unit that
+fails is counted and logged; it never takes the others with it.
 
 It refuses to know what any unit is.
 """
@@ -13,15 +14,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TextIO, TypeVar
 
 from swift import green
 from swift.base.clock import Clock, SystemClock
-from swift.base.errors import SwiftError
+from swift.green import pause
+from swift.runtime.cursor import Cursor, cursor_path
 from swift.runtime.report import Progress, PrometheusFile, Tally
+from swift.runtime.share import ShareResult, ShareRun, complain
 from swift.runtime.stop import Stop
-from swift.runtime.supervise import run_shares
+from swift.runtime.supervise import Tell, Workers
 from swift.runtime.throttle import Throttle
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
@@ -30,12 +34,14 @@ from swift.telemetry.telemetry import Telemetry
 JITTER = 0.1
 #: Between passes there is always some rest, also when a pass takes longer than the interval.
 PAUSE_MIN_S = 0.1
+#: Steps of a daemon that only watches its workers are so far apart at most.
+POLL_S = 0.02
 
 U = TypeVar("U")
 
 
 @dataclass(frozen=True)
-class Rhythm:
+class Schedule:
     """When and how fast a daemon works."""
 
     #: Seconds from the start of a pass to the start of the next.
@@ -46,12 +52,16 @@ class Rhythm:
     concurrency: int = 1
     #: Processes that work on different shares at the same time; with one, no process is forked.
     workers: int = 1
-    #: Seconds between log lines about a long pass.
+    #: Seconds between log lines about a long pass, and between what recon is told of it.
     report_interval_s: float = 300.0
+    #: Bytes that passes tell of (``PassContext.pace``) per second and process; 0 means no limit.
+    bytes_per_second: float = 0.0
+    #: Seconds without a unit, a byte or a count after which a pass goes on without a share; 0: never.
+    stall_s: float = 3600.0
 
 
 @dataclass(frozen=True)
-class Desk:
+class PassContext:
     """What a pass is handed for one share."""
 
     tally: Tally
@@ -59,68 +69,69 @@ class Desk:
     stop: Stop
     #: Monotonic seconds by which the next pass is due: what waits longer can wait for that.
     deadline_s: float
+    #: Where the pass over this share was when the process ended, and where it is now.
+    cursor: Cursor
+    progress: Progress
+    bytes_throttle: Throttle
+
+    def pace(self, count: int) -> None:
+        """So many bytes were just read: they are counted, and waited for. Fit for disk threads."""
+        self.progress.bytes += count
+        self.bytes_throttle.turn(count)
 
 
 class Pass(Protocol[U]):
     """One go through a share of the work."""
 
     def plan(self) -> Iterator[U]:
-        """The units, found one by one; it may wait with the desk's ``stop.wait``."""
+        """The units, found one by one; it may wait with the context's ``stop.wait``."""
 
     def do(self, unit: U) -> None:
         """Do one unit; called in a green thread of its own."""
 
     def facts(self) -> dict[str, Any]:
-        """What is worth reporting after the last unit, as JSON has it."""
+        """What is worth reporting so far, as JSON has it; asked during the pass as well."""
 
-
-@dataclass
-class ShareResult:
-    """What came of one share."""
-
-    facts: dict[str, Any] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    units: int = 0
-    seconds: float = 0.0
-
-    def as_json(self) -> dict[str, Any]:
-        """For the pipe between worker and parent; ``ShareResult(**value)`` reads it back."""
-        return asdict(self)
+    def end(self) -> None:
+        """No further unit comes: all were done, or the work is to end."""
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """A completed pass over all shares."""
+class PassReport:
+    """A pass over all shares: a completed one, or what is done so far of one."""
 
     results: Mapping[str, ShareResult]
     seconds: float
-    #: Unix time.
+    #: Unix time of its end, or now.
     ended_s: float
 
 
-class Duty(Protocol):
+class DaemonTask(Protocol):
     """What a daemon is for."""
 
-    #: E.g. ``object-updater``.
+    #: E.g. ``object-updater``; of several tasks of a process each has its own.
     name: str
 
     def shares(self) -> Sequence[str]:
         """What can be worked on apart, e.g. device names, in the order to take them."""
 
-    def begin(self, share: str, desk: Desk) -> Pass[Any]:
+    def begin(self, share: str, context: PassContext) -> Pass[Any]:
         """A fresh pass over one share."""
 
-    def report(self, sweep: Sweep) -> dict[str, Any]:
+    def report(self, passed: PassReport) -> dict[str, Any]:
         """What the recon file should say now."""
+
+    def progress(self, passed: PassReport) -> dict[str, Any]:
+        """What the recon file should say in the midst of a long pass, besides how far it is."""
 
 
 class Runner:
-    """Keeps one duty."""
+    """Keeps one task; with ``forks`` every share is done in a process, also when there is one worker."""
 
     def __init__(
         self,
-        duty: Duty,
-        rhythm: Rhythm,
+        task: DaemonTask,
+        schedule: Schedule,
         *,
         telemetry: Telemetry,
         recon: ReconFile,
@@ -128,140 +139,218 @@ class Runner:
         clock: Clock | None = None,
         rng: random.Random | None = None,
         terminal: TextIO | None = None,
+        forks: bool | None = None,
+        is_limited: bool = False,
     ):
-        self._duty = duty
-        self._rhythm = rhythm
+        """``is_limited`` runs do a part only: they neither tell recon nor go on where others were."""
+        self._task = task
+        self._schedule = schedule
         self._telemetry = telemetry
         self._recon = recon
         self._clock = clock or SystemClock()
         self._stop = stop or Stop(self._clock)
         self._rng = rng or random.Random()
         self._terminal = terminal
-        self._page = PrometheusFile(telemetry, recon.directory, duty.name)
+        self._page = PrometheusFile(telemetry, recon.directory, task.name)
+        self.forks = schedule.workers > 1 if forks is None else forks
+        self._workers = Workers(telemetry.log)
+        #: Shares that were given up and may yet move.
+        self._lost: dict[str, ShareRun] = {}
+        self._is_told = False
+        self._is_limited = is_limited
 
     def once(self) -> bool:
         """One pass over everything; whether it was not cut short."""
-        started_s = self._clock.monotonic()
-        shares = list(self._duty.shares())
-        deadline_s = started_s + self._rhythm.interval_s
-        if self._rhythm.workers > 1:
-            results = self._in_processes(shares, deadline_s)
-        else:
-            results = {}
-            for share in shares:
-                if self._stop.requested:
-                    break
-                results[share] = self.run_share(share, deadline_s, self._stop)
-        if self._stop.requested:
-            # Half a pass would be reported as a quick one.
-            return False
-        sweep = Sweep(results, self._clock.monotonic() - started_s, self._clock.time())
-        self._page.note_pass(sweep.seconds, sweep.ended_s, sum(r.units for r in results.values()))
-        self._recon.dump(self._duty.report(sweep))
-        self._page.write()
-        return True
+        _drive(self._once())
+        return not self._stop.requested
 
     def forever(self) -> None:
         """Pass after pass until told to stop; the first starts at a random moment within the interval."""
-        interval_s = self._rhythm.interval_s
-        if self._stop.wait(self._rng.uniform(0, interval_s)):
+        for rest_s in self.steps():
+            if self._stop.wait(rest_s):
+                if not self.is_working:
+                    return
+                pause(POLL_S)
+
+    @property
+    def is_working(self) -> bool:
+        """Whether workers are left that have to be waited for."""
+        return self._workers.are_running
+
+    def _once(self) -> Iterator[float]:
+        """One pass; what it yields are the seconds until it wants to go on."""
+        started_s = self._clock.monotonic()
+        shares = list(self._task.shares())
+        deadline_s = started_s + self._schedule.interval_s
+        results: dict[str, ShareResult] = {}
+        if self.forks:
+            yield from self._in_processes(shares, deadline_s, started_s, results)
+        else:
+            self._in_turn(shares, deadline_s, started_s, results)
+        if self._stop.requested:
+            # Half a pass would be reported as a quick one.
             return
+        passed = self._report_of(results, started_s)
+        self._page.note_pass(passed.seconds, passed.ended_s, sum(r.units for r in results.values()))
+        facts = self._task.report(passed)
+        if self._is_told:
+            self._is_told = False
+            facts = {**facts, _PROGRESS: {self._task.name: {}}}
+        if not self._is_limited:
+            self._recon.dump(facts)
+        self._page.write()
+
+    def steps(self) -> Iterator[float]:
+        """Pass after pass, without end; what it yields are the seconds until it wants to go on."""
+        interval_s = self._schedule.interval_s
+        yield self._rng.uniform(0, interval_s)
         while True:
             started_s = self._clock.monotonic()
             try:
-                self.once()
+                yield from self._once()
             except Exception as error:
                 # A daemon outlives every failure of a pass; the next one may find things repaired.
-                self._complain("a pass failed", error)
+                complain(self._telemetry.log, "a pass failed", error)
             interval_now_s = interval_s * self._rng.uniform(1 - JITTER, 1)
             elapsed_s = self._clock.monotonic() - started_s
-            if self._stop.wait(max(PAUSE_MIN_S, interval_now_s - elapsed_s)):
+            yield max(PAUSE_MIN_S, interval_now_s - elapsed_s)
+
+    # --- telling --------------------------------------------------------------------------------------
+
+    def _report_of(self, results: Mapping[str, ShareResult], started_s: float) -> PassReport:
+        return PassReport(dict(results), self._clock.monotonic() - started_s, self._clock.time())
+
+    def _tell(
+        self, done: Mapping[str, ShareResult], started_s: float, share: str, so_far: ShareResult
+    ) -> None:
+        """Tell recon how far a long pass is."""
+        if self._is_limited:
+            return
+        passed = self._report_of({**done, share: so_far}, started_s)
+        shares = {
+            name: {"units": each.units, "bytes": each.bytes, "seconds": each.seconds, "begun": each.begun_s}
+            for name, each in passed.results.items()
+        }
+        self._is_told = True
+        self._recon.dump({**self._task.progress(passed), _PROGRESS: {self._task.name: shares}})
+        self._page.write()
+
+    # --- in this process ------------------------------------------------------------------------------
+
+    def _in_turn(
+        self, shares: Sequence[str], deadline_s: float, started_s: float, results: dict[str, ShareResult]
+    ) -> None:
+        for share in shares:
+            if self._stop.requested:
                 return
+            tell = partial(self._tell, results, started_s, share)
+            result = self.run_share(share, deadline_s, self._stop, tell)
+            if result is not None:
+                results[share] = result
 
-    # --- one share ------------------------------------------------------------------------------------
-
-    def run_share(self, share: str, deadline_s: float, stop: Stop) -> ShareResult:
-        """One pass over one share, in this process."""
-        tally = Tally(self._telemetry, self._duty.name)
+    def run_share(
+        self, share: str, deadline_s: float, stop: Stop, tell: Tell = lambda _so_far: None
+    ) -> ShareResult | None:
+        """One pass over one share, in this process; None when the share hangs."""
+        log = self._telemetry.log
+        lost = self._lost.get(share)
+        if lost is not None and not lost.has_ended:
+            log.error(f"ERROR {share} still hangs since an earlier pass; it is left out")
+            return None
+        self._lost.pop(share, None)
+        own_stop = stop.branch()
+        path = cursor_path(self._recon.directory, self._task.name, share)
+        cursor = Cursor("" if self._is_limited else path, self._clock, log)
+        journey, schedule = cursor.journey, self._schedule
+        tally = Tally(self._telemetry, self._task.name, journey.counts)
         progress = Progress(
             self._telemetry,
             self._clock,
             title=share,
-            interval_s=self._rhythm.report_interval_s,
+            interval_s=schedule.report_interval_s,
             terminal=self._terminal,
+            units=journey.units,
+            bytes_read=journey.bytes,
+            seconds=journey.seconds,
         )
-        work = _Work(self._duty.begin(share, Desk(tally, self._clock, stop, deadline_s)), tally, progress)
-        try:
-            self._drive(work, stop)
-        except Exception as error:
-            tally.add("errors")
-            self._complain(f"cannot go on with {share}", error)
-        progress.end(tally)
-        return ShareResult(work.turn.facts(), tally.counts, progress.units, progress.elapsed_s)
-
-    def _drive(self, work: _Work, stop: Stop) -> None:
-        throttle = Throttle(self._rhythm.units_per_second, self._clock, stop.wait)
-        places = max(1, self._rhythm.concurrency)
-        free = green.Semaphore(places)
-        try:
-            for unit in work.turn.plan():
-                throttle.turn()
-                if stop.requested:
-                    return
-                if places == 1:
-                    self._do(work, unit)
-                    continue
-                free.acquire()
-                green.spawn_detached(self._do_and_free, work, unit, free)
-        finally:
-            if places > 1:
-                for _ in range(places):
-                    free.acquire()
-
-    def _do_and_free(self, work: _Work, unit: Any, free: green.Semaphore) -> None:
-        try:
-            self._do(work, unit)
-        finally:
-            free.release()
-
-    def _do(self, work: _Work, unit: Any) -> None:
-        try:
-            work.turn.do(unit)
-        except Exception as error:
-            work.tally.add("errors")
-            self._complain(f"{unit} failed", error)
-        work.progress.unit_done(work.tally)
-
-    def _complain(self, what: str, error: Exception) -> None:
-        """Log a failure; only one that nobody foresaw is worth a traceback."""
-        if isinstance(error, (SwiftError, OSError)):
-            self._telemetry.log.error(f"ERROR {what}: {error}")
-        else:
-            self._telemetry.log.exception(f"ERROR {what}", error)
+        pace = Throttle(schedule.bytes_per_second, self._clock, own_stop.wait)
+        context = PassContext(tally, self._clock, own_stop, deadline_s, cursor, progress, pace)
+        run = ShareRun(
+            share,
+            self._task.begin(share, context),
+            tally=tally,
+            progress=progress,
+            cursor=cursor,
+            stop=own_stop,
+            units=Throttle(schedule.units_per_second, self._clock, own_stop.wait),
+            concurrency=schedule.concurrency,
+            log=log,
+        )
+        tell_every_s = schedule.report_interval_s
+        if schedule.stall_s:
+            # A parent that hears nothing for longer takes it for a hang.
+            tell_every_s = min(tell_every_s, schedule.stall_s / 2)
+        result = run.watch(self._clock, schedule.stall_s, tell, tell_every_s)
+        if result is None:
+            self._lost[share] = run
+        return result
 
     # --- many processes -------------------------------------------------------------------------------
 
-    def _in_processes(self, shares: Sequence[str], deadline_s: float) -> dict[str, ShareResult]:
-        def work(share: str) -> dict[str, Any]:
+    def _in_processes(
+        self, shares: Sequence[str], deadline_s: float, started_s: float, results: dict[str, ShareResult]
+    ) -> Iterator[float]:
+        def work(share: str, tell: Tell) -> ShareResult | None:
             stop = Stop(self._clock)
             stop.on_signals()
             self._terminal = None
-            return self.run_share(share, deadline_s, stop).as_json()
+            return self.run_share(share, deadline_s, stop, tell)
 
-        found = run_shares(shares, work, self._rhythm.workers, self._stop, self._telemetry.log)
-        results = {share: ShareResult(**value) for share, value in found.items()}
+        def tell(share: str, so_far: ShareResult) -> None:
+            self._tell(results, started_s, share, so_far)
+
+        schedule = self._schedule
+        for _ in self._workers.run(
+            shares, work, schedule.workers, self._stop, results, tell, schedule.stall_s
+        ):
+            yield POLL_S
         for result in results.values():
             self._page.add_counts(result.counts)
-        return results
 
     def __repr__(self) -> str:
-        return f"<Runner {self._duty.name} {self._rhythm}>"
+        return f"<Runner {self._task.name} {self._schedule}>"
 
 
-@dataclass(frozen=True)
-class _Work:
-    """A share in progress."""
+#: The key of the recon file under which long passes say how far they are, by daemon and share.
+_PROGRESS = "daemon_progress"
 
-    turn: Pass[Any]
-    tally: Tally
-    progress: Progress
+
+def _drive(steps: Iterator[float]) -> None:
+    for rest_s in steps:
+        pause(rest_s)
+
+
+def once_together(runners: Sequence[Runner]) -> bool:
+    """One pass of each, one after another; whether none was cut short."""
+    completed = [runner.once() for runner in runners]
+    return all(completed)
+
+
+def forever_together(runners: Sequence[Runner], stop: Stop, clock: Clock | None = None) -> None:
+    """Several tasks of one process, each in its own rhythm, until told to stop.
+
+    They all fork or none does: a process that forks has no event loop, so it steps through all of them.
+    """
+    if not any(runner.forks for runner in runners):
+        green.gather([runner.forever for runner in runners])
+        return
+    clock = clock or SystemClock()
+    steps = [runner.steps() for runner in runners]
+    due = [clock.monotonic() + next(step) for step in steps]
+    while not stop.requested or any(runner.is_working for runner in runners):
+        rest_s = max(0.0, min(due) - clock.monotonic())
+        if stop.wait(rest_s):
+            pause(POLL_S)
+        for number, step in enumerate(steps):
+            if clock.monotonic() >= due[number] and (not stop.requested or runners[number].is_working):
+                due[number] = clock.monotonic() + next(step)

@@ -12,16 +12,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from swift.base.errors import DeviceUnavailable, SwiftError
-from swift.db import files, walk
+from swift.base.errors import SwiftError
+from swift.db import files
 from swift.db.broker import Broker, Engine
 from swift.db.connection import DatabaseBroken, DatabaseMissing
 from swift.db.files import Place
 from swift.db.verify import WHOLE_BYTES_MAX, verify
 from swift.platform.disk import Disk
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.daemon import Desk, Sweep
-from swift.runtime.deviceduty import DeviceDuty, DeviceWork
+from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.devicetask import DatabasePassBase, DeviceTask
+from swift.runtime.selection import Selection
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ class AuditKind:
         return f"{self.server_type}-auditor"
 
 
-class DatabaseAuditor(DeviceDuty):
-    """The duty: every device is a share."""
+class DatabaseAuditor(DeviceTask):
+    """The task: every device is a share."""
 
     def __init__(
         self,
@@ -57,54 +58,50 @@ class DatabaseAuditor(DeviceDuty):
         *,
         disk: Disk | None = None,
         rng: random.Random | None = None,
+        selection: Selection | None = None,
         whole_bytes_max: int = WHOLE_BYTES_MAX,
     ):
         self.name = kind.daemon
-        super().__init__(context, disk=disk, rng=rng)
+        super().__init__(context, disk=disk, rng=rng, selection=selection)
         self.kind = kind
         self.whole_bytes_max = whole_bytes_max
 
-    def begin(self, share: str, desk: Desk) -> DevicePass:
+    def begin(self, share: str, pass_context: PassContext) -> DevicePass:
         """A pass over the device ``share``."""
-        return DevicePass(self, share, desk)
+        return DevicePass(self, share, pass_context)
 
-    def report(self, sweep: Sweep) -> dict[str, Any]:
+    def report(self, passed: PassReport) -> dict[str, Any]:
         """The recon facts of the pass (middleware.md, ``/recon/auditor``)."""
         kind = self.kind.server_type
-        counts = [result.counts for result in sweep.results.values()]
+        counts = [result.counts for result in passed.results.values()]
         return {
-            f"{kind}_audits_since": sweep.ended_s - sweep.seconds,
+            f"{kind}_audits_since": passed.ended_s - passed.seconds,
             f"{kind}_audits_passed": sum(each.get("passes", 0) for each in counts),
             f"{kind}_audits_failed": sum(each.get("failures", 0) + each.get("errors", 0) for each in counts),
-            f"{kind}_auditor_pass_completed": sweep.seconds,
+            f"{kind}_auditor_pass_completed": passed.seconds,
         }
 
 
-class DevicePass(DeviceWork):
+class DevicePass(DatabasePassBase):
     """One pass over the databases of a device."""
 
-    def __init__(self, duty: DatabaseAuditor, device: str, desk: Desk):
-        context = duty.context
-        super().__init__(context, device, desk)
-        self._duty = duty
-        self._engine = Engine(disk=duty.disk, run=self._run, warn=self._log.warning)
+    def __init__(self, task: DatabaseAuditor, device: str, pass_context: PassContext):
+        super().__init__(task, device, pass_context)
+        self._task = task
+        self._engine = Engine(disk=task.disk, run=self._run, warn=self._log.warning)
 
     def plan(self) -> Iterator[Place]:
         """The hash directories of all databases, partitions in random order."""
-        duty = self._duty
-        try:
-            path = duty.context.devices.path(self._device)
-        except DeviceUnavailable:
-            self._tally.add("errors")
-            self._log.warning(f"skipping {self._device} as it is not mounted")
+        path = self._device_path()
+        if path is None:
             return
-        directory = duty.kind.directory
-        for partition in walk.partitions(duty.disk, self._run, path, directory, duty.rng):
-            yield from walk.places(duty.disk, self._run, path, directory, partition)
+        directory = self._task.kind.directory
+        for partition in self._partitions(path, directory):
+            yield from self._places(path, directory, partition)
 
     def do(self, unit: Place) -> None:
         """Audit one database."""
-        started_s = self._desk.clock.monotonic()
+        started_s = self._pass_context.clock.monotonic()
         try:
             found = self._run(self._inodes, unit)
             try:
@@ -120,23 +117,23 @@ class DevicePass(DeviceWork):
             self._log.error(f"ERROR cannot audit {unit.directory}: {error}")
             return
         finally:
-            self._tally.timing("timing", self._desk.clock.monotonic() - started_s)
+            self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
         if problems is None:
             return
         for problem in problems:
-            self._log.error(f"ERROR {self._duty.kind.server_type} database {unit.directory}: {problem}")
+            self._log.error(f"ERROR {self._task.kind.server_type} database {unit.directory}: {problem}")
         self._tally.add("failures" if problems else "passes")
 
     def _problems(self, place: Place) -> list[str] | None:
         """What is wrong with the content of a sound database; None when there is no database."""
-        kind = self._duty.kind
+        kind = self._task.kind
         broker = kind.open_found(place, self._engine)
         if broker is None:
             return None
         try:
             problems = []
             names = kind.names(broker)
-            if self._duty.context.hasher.hexdigest(*names) != place.name_hash:
+            if self._task.context.hasher.hexdigest(*names) != place.name_hash:
                 problems.append(f"that of {'/'.join(names)} does not belong there")
             for database in broker.databases:
                 problems += verify(
@@ -144,7 +141,7 @@ class DevicePass(DeviceWork):
                     kind.table,
                     kind.totals,
                     self._run,
-                    whole_bytes_max=self._duty.whole_bytes_max,
+                    whole_bytes_max=self._task.whole_bytes_max,
                 )
             return problems
         finally:
@@ -152,7 +149,7 @@ class DevicePass(DeviceWork):
 
     def _inodes(self, place: Place) -> list[tuple[str, int]]:
         """Which database files there are; raises OSError."""
-        disk = self._duty.disk
+        disk = self._task.disk
         return [(path, disk.stat(path).st_ino) for path in files.look(disk, place)]
 
     def _quarantine(self, place: Place, found: list[tuple[str, int]], error: DatabaseBroken) -> None:
@@ -160,14 +157,10 @@ class DevicePass(DeviceWork):
 
         A server may have done so already, and replication brought a sound one.
         """
-        with files.locked(self._duty.disk, place):
+        with files.locked(self._task.disk, place):
             if self._inodes(place) != found:
                 raise DatabaseMissing(error.path, "was replaced")
-            moved = files.quarantine(self._duty.disk, place)
+            moved = files.quarantine(self._task.disk, place)
         self._tally.add("failures")
         self._tally.add("quarantines")
         self._log.error(f"{error}; quarantined to {moved}")
-
-    def facts(self) -> dict[str, Any]:
-        """Nothing beyond the counts."""
-        return {}

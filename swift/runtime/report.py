@@ -23,19 +23,24 @@ TERMINAL_S = 0.2
 class Tally:
     """Counts the events of one share of a pass, under the peer's metric names (cli-and-config.md §13)."""
 
-    def __init__(self, telemetry: Telemetry, daemon: str):
+    def __init__(self, telemetry: Telemetry, daemon: str, counts: Mapping[str, int] | None = None):
+        """``counts`` were counted before a restart: they are told again by nobody but this."""
         self._telemetry = telemetry
         self._daemon = daemon
-        self.counts: dict[str, int] = {}
+        self.counts: dict[str, int] = dict(counts or {})
+        #: Grows with everything that is counted or timed: a sign of life.
+        self.moves = 0
 
     def add(self, event: str, amount: int = 1) -> None:
         """Count an event here, in statsd and for Prometheus."""
+        self.moves += 1
         self.counts[event] = self.counts.get(event, 0) + amount
         self._telemetry.statsd.increment(event, amount)
         count_event(self._telemetry, self._daemon, event, amount)
 
     def timing(self, name: str, seconds: float) -> None:
         """Record a duration with statsd."""
+        self.moves += 1
         self._telemetry.statsd.timing(name, seconds)
 
     def __str__(self) -> str:
@@ -60,20 +65,27 @@ class Progress:
         title: str,
         interval_s: float,
         terminal: TextIO | None = None,
+        units: int = 0,
+        bytes_read: int = 0,
+        seconds: float = 0.0,
     ):
+        """``units``, ``bytes_read`` and ``seconds`` were done before a restart."""
         self._log = telemetry.log
         self._clock = clock
         self._title = title
         self._interval_s = interval_s
         self._terminal = terminal
-        self._started_s = clock.monotonic()
-        self._next_log_s = self._started_s + interval_s
-        self._next_line_s = self._started_s
-        self.units = 0
+        self._next_line_s = clock.monotonic()
+        self._next_log_s = self._next_line_s + interval_s
+        self._started_s = self._next_line_s - seconds
+        self.units = units
+        self.bytes = bytes_read
+        #: Units that were found, done or not.
+        self.planned = 0
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since the share was begun."""
+        """Seconds of work on the share."""
         return self._clock.monotonic() - self._started_s
 
     def unit_done(self, tally: Tally) -> None:
@@ -99,6 +111,8 @@ class Progress:
         elapsed_s = self.elapsed_s
         rate = self.units / elapsed_s if elapsed_s > 0 else 0.0
         head = f"{self._title}: {self.units} done in {elapsed_s:.1f}s, {rate:.1f}/s"
+        if self.bytes and elapsed_s > 0:
+            head += f", {self.bytes / elapsed_s / 1e6:.1f} MB/s"
         return f"{head}; {tally}" if tally.counts else head
 
     def _show(self, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable
 
 from swift import green
@@ -25,6 +26,7 @@ class Stop:
         self._clock = clock or SystemClock()
         self._sleep = sleep
         self._event = green.Event()
+        self._thread = threading.get_native_id()
 
     @property
     def requested(self) -> bool:
@@ -36,16 +38,23 @@ class Stop:
         self._event.set()
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, unless the end is asked for; whether it was."""
-        if self._sleep is None:
+        """Sleep, unless the end is asked for; whether it was. Disk threads may wait as well."""
+        sleep = self._sleep
+        if sleep is None and threading.get_native_id() != self._thread:
+            sleep = pause
+        if sleep is None:
             return self._event.wait(max(0.0, seconds))
         deadline = self._clock.monotonic() + seconds
         while not self.requested:
             left = deadline - self._clock.monotonic()
             if left <= 0:
                 break
-            self._sleep(min(left, SLICE_S))
+            sleep(min(left, SLICE_S))
         return self.requested
+
+    def branch(self) -> Stop:
+        """A part of the work that ends with the whole, or earlier by itself."""
+        return _Branch(self)
 
     def on_signals(self) -> None:
         """SIGTERM and SIGINT end work at the next unit boundary; SIGHUP does nothing."""
@@ -59,6 +68,21 @@ class Stop:
 
     def __repr__(self) -> str:
         return f"<Stop {'requested' if self.requested else 'not requested'}>"
+
+
+class _Branch(Stop):
+    """See ``Stop.branch``; it waits as the whole does."""
+
+    def __init__(self, whole: Stop):
+        super().__init__(whole._clock, whole._sleep)
+        self._whole = whole
+
+    @property
+    def requested(self) -> bool:
+        return self._event.is_set or self._whole.requested
+
+    def wait(self, seconds: float) -> bool:
+        return self.requested or self._whole.wait(seconds) or self.requested
 
 
 def plain_stop(clock: Clock | None = None) -> Stop:

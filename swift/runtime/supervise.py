@@ -1,8 +1,9 @@
-"""Worker processes of a daemon's pass: each takes one share, tells what came of it, and ends.
+"""Worker processes of a daemon's pass: each takes one share, tells how far it is, and ends.
 
 A process per share and pass gives its memory back, and a share whose device hangs or whose worker is killed
-holds up nobody else: its result is missing from this pass and tried again in the next. The parent never
-runs an event loop, because a forked child would share it.
+holds up nobody else: its result is missing from this pass and tried again in the next. A worker that says
+nothing any more is killed; one that not even that ends is left behind, and its share left out, until it has
+ended. The parent never runs an event loop, because a forked child would share it.
 """
 
 from __future__ import annotations
@@ -13,78 +14,145 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from swift import green
-from swift.green import pause
+from swift.runtime.share import ShareResult
 from swift.runtime.stop import Stop
 from swift.runtime.workers import GRACE_S, die_with_parent
 from swift.telemetry.log import Log
 
-_POLL_S = 0.02
+#: A worker that hangs says so itself; one that is silent for so many times as long is beyond that.
+SILENCE_FACTOR = 1.5
 
-#: Runs in the child: does a share and returns what JSON can carry.
-ShareWork = Callable[[str], dict[str, Any]]
+#: Takes what has come of a share so far.
+Tell = Callable[[ShareResult], None]
+#: Runs in the child: does a share, telling now and then; None when it could not be ended.
+ShareWork = Callable[[str, Tell], ShareResult | None]
 
 
-def run_shares(
-    shares: Sequence[str], work: ShareWork, limit: int, stop: Stop, log: Log, *, grace_s: float = GRACE_S
-) -> dict[str, dict[str, Any]]:
-    """Do every share in a process of its own, ``limit`` at a time; the results of those that ended well.
+class Workers:
+    """The worker processes of one daemon task, from pass to pass."""
 
-    When ``stop`` is requested no further one is started, and the running ones are told; who does not end
-    within ``grace_s`` is killed.
-    """
-    waiting, results = list(shares), {}
-    running: dict[int, _Child] = {}
-    kill_at: float | None = None
-    while running or (waiting and not stop.requested):
-        while waiting and len(running) < limit and not stop.requested:
-            child = _fork(waiting.pop(0), work, log)
-            running[child.pid] = child
-        for child in [c for c in running.values() if c.has_ended()]:
-            del running[child.pid]
-            result = child.result(log)
-            if result is not None:
-                results[child.share] = result
-        if stop.requested and kill_at is None:
-            kill_at = time.monotonic() + grace_s
-            _tell(running, signal.SIGTERM)
-        elif kill_at is not None and time.monotonic() >= kill_at:
-            _tell(running, signal.SIGKILL)
-        if running:
-            pause(_POLL_S)
-    return results
+    def __init__(self, log: Log, *, grace_s: float = GRACE_S):
+        self._log = log
+        self._grace_s = grace_s
+        self._running: dict[int, _Child] = {}
+        #: Killed, and not ended for all that: by share.
+        self._left_behind: dict[str, _Child] = {}
+
+    @property
+    def are_running(self) -> bool:
+        """Whether a pass has workers at this moment."""
+        return bool(self._running)
+
+    def run(
+        self,
+        shares: Sequence[str],
+        work: ShareWork,
+        limit: int,
+        stop: Stop,
+        results: dict[str, ShareResult],
+        tell: Callable[[str, ShareResult], None],
+        stall_s: float,
+    ) -> Iterator[None]:
+        """Do every share in a process of its own, ``limit`` at a time; the results of those that ended well.
+
+        It goes on with every step of the iterator. When ``stop`` is requested no further one is started, and
+        the running ones are told; who does not end in time is killed.
+        """
+        waiting = self._not_left_behind(shares)
+        kill_at: float | None = None
+        while self._running or (waiting and not stop.requested):
+            while waiting and len(self._running) < limit and not stop.requested:
+                child = _fork(waiting.pop(0), work, self._log)
+                self._running[child.pid] = child
+            for child in list(self._running.values()):
+                self._look_after(child, results, tell, stall_s)
+            if stop.requested and kill_at is None:
+                kill_at = time.monotonic() + self._grace_s
+                _signal(self._running, signal.SIGTERM)
+            elif kill_at is not None and time.monotonic() >= kill_at:
+                _signal(self._running, signal.SIGKILL)
+            if self._running:
+                yield
+
+    def _look_after(
+        self,
+        child: _Child,
+        results: dict[str, ShareResult],
+        tell: Callable[[str, ShareResult], None],
+        stall_s: float,
+    ) -> None:
+        has_ended = child.has_ended()
+        news = child.news()
+        if has_ended:
+            del self._running[child.pid]
+            child.close(self._log)
+            if child.result is not None:
+                results[child.share] = child.result
+        elif news is not None:
+            tell(child.share, news)
+        elif stall_s and time.monotonic() - child.heard_s > stall_s * SILENCE_FACTOR:
+            self._log.error(f"ERROR worker for {child.share} (pid {child.pid}) is silent; it is killed")
+            del self._running[child.pid]
+            self._left_behind[child.share] = child
+            _signal([child.pid], signal.SIGKILL)
+
+    def _not_left_behind(self, shares: Sequence[str]) -> list[str]:
+        for share, child in list(self._left_behind.items()):
+            if child.has_ended():
+                child.close(self._log)
+                del self._left_behind[share]
+            elif share in shares:
+                self._log.error(f"ERROR {share} still hangs since an earlier pass; it is left out")
+        return [share for share in shares if share not in self._left_behind]
 
 
 class _Child:
-    """A running worker; its result comes through a file in memory."""
+    """A running worker; what it says comes as lines through a file in memory, the last one is the result."""
 
     def __init__(self, pid: int, share: str, fd: int):
         self.pid = pid
         self.share = share
+        self.result: ShareResult | None = None
+        #: Monotonic seconds at which it said something last.
+        self.heard_s = time.monotonic()
         self._fd = fd
-        self._status = 0
+        self._read = 0
+        self._status: int | None = None
 
     def has_ended(self) -> bool:
-        pid, self._status = os.waitpid(self.pid, os.WNOHANG)
-        return pid == self.pid
+        if self._status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid == self.pid:
+                self._status = status
+        return self._status is not None
 
-    def result(self, log: Log) -> dict[str, Any] | None:
-        with os.fdopen(self._fd, "rb") as file:
-            file.seek(0)
-            data = file.read()
+    def news(self) -> ShareResult | None:
+        """What it said last, when that is new and not the result."""
+        size = os.fstat(self._fd).st_size
+        if size == self._read:
+            return None
+        lines = os.pread(self._fd, size - self._read, self._read).rpartition(b"\n")[0]
+        if not lines:
+            return None
+        self._read += len(lines) + 1
+        self.heard_s = time.monotonic()
+        value = json.loads(lines.rpartition(b"\n")[2])
+        said = ShareResult(**value["result"])
+        if not value["is_last"]:
+            return said
+        self.result = said
+        return None
+
+    def close(self, log: Log) -> None:
+        """It has ended; what it said counts only when it ended well."""
+        os.close(self._fd)
         if self._status:
             code = os.waitstatus_to_exitcode(self._status)
             log.error(f"worker for {self.share} (pid {self.pid}) ended with status {code}")
-            return None
-        try:
-            value = json.loads(data)
-        except ValueError:
-            # It was told to end and did so without a word.
-            return None
-        return value if isinstance(value, dict) else None
+            self.result = None
 
 
 def _fork(share: str, work: ShareWork, log: Log) -> _Child:
@@ -94,10 +162,17 @@ def _fork(share: str, work: ShareWork, log: Log) -> _Child:
     if pid:
         return _Child(pid, share, fd)
     status = 1
+
+    def say(result: ShareResult, *, is_last: bool = False) -> None:
+        text = json.dumps({"is_last": is_last, "result": result.as_json()})
+        os.write(fd, text.encode() + b"\n")
+
     try:
         die_with_parent()
         green.use_hub()
-        os.write(fd, json.dumps(work(share)).encode())
+        result = work(share, say)
+        if result is not None:
+            say(result, is_last=True)
         status = 0
     except Exception as error:
         log.exception(f"worker for {share} failed", error)
@@ -107,7 +182,7 @@ def _fork(share: str, work: ShareWork, log: Log) -> _Child:
         os._exit(status)
 
 
-def _tell(running: dict[int, _Child], sig: signal.Signals) -> None:
-    for pid in running:
+def _signal(pids: Iterable[int], sig: signal.Signals) -> None:
+    for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, sig)

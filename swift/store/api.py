@@ -1,8 +1,8 @@
 """The interface of object engines (object-disk.md is one way to implement it).
 
 An engine keeps, per device, partition and policy, objects addressed by ``ObjectKey``. All calls block and
-are meant for a disk thread pool; none of them knows HTTP. Reading goes through ``open``; every change goes
-through ``edit``, which holds the object exclusively, so that a decision about its state and the change
+are made through what ``run`` returns; none of them knows HTTP. Reading goes through ``open``; every change
+goes through ``edit``, which holds the object exclusively, so that a decision about its state and the change
 that follows are one step, also between processes:
 
     with store.edit(key, create=True) as edit:
@@ -18,6 +18,7 @@ holds for every engine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -25,7 +26,8 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import ZERO, Timestamp
 from swift.http.body import FileBody
 from swift.policy.policy import Policy
-from swift.store.chooser import FragmentPreference
+from swift.store.calls import Effort, Run
+from swift.store.choice import FragmentPreference
 from swift.store.metadata import Metadata
 
 ABSENT = "absent"
@@ -230,6 +232,74 @@ class AsyncUpdate(NamedTuple):
     container_path: str | None = None
 
 
+class UpdateRef(NamedTuple):
+    """Where a kept update is; ``name`` is the engine's, and tells object and time."""
+
+    device: str
+    policy: Policy
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.device}/{self.policy.name}/{self.name}"
+
+
+@dataclass(frozen=True)
+class PendingUpdate:
+    """A kept update that is to be delivered, and how far that is."""
+
+    ref: UpdateRef
+    timestamp: Timestamp
+    update: AsyncUpdate
+    #: Ids of container ring devices that have it.
+    successes: tuple[int, ...] = ()
+    #: Containers (``account/container``) to which it was redirected.
+    redirects: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.update.op} {self.update.path} ({self.ref})"
+
+
+class PendingUpdates(Protocol):
+    """Container updates kept for later (object-disk.md §14). Errors are those of ``ObjectStore``."""
+
+    def save(self, device: str, policy: Policy, update: AsyncUpdate, timestamp: Timestamp) -> None:
+        """Keep an update for later, durably; one of the same object and time is replaced."""
+
+    def groups(self, device: str, policy: Policy) -> list[str]:
+        """The parts in which the updates of a policy are walked, unsorted; what they mean is the engine's."""
+
+    def objects(self, device: str, policy: Policy, group: str) -> tuple[list[list[UpdateRef]], list[str]]:
+        """The updates of each object in a group, newest first; and names of what are no updates."""
+
+    def strangers(self, device: str, policies: Iterable[Policy]) -> list[str]:
+        """Where a device keeps updates of none of these policies: names for a warning."""
+
+    def load(self, ref: UpdateRef) -> PendingUpdate | None:
+        """Read one; None when it is gone. Raises ``Damaged``."""
+
+    def rewrite(self, pending: PendingUpdate) -> None:
+        """Remember how far the delivery is, durably."""
+
+    def remove(self, ref: UpdateRef) -> bool:
+        """Forget one that was delivered; whether it was there.
+
+        Should a power cut bring it back, it is delivered again, which changes nothing.
+        """
+
+    def quarantine(self, ref: UpdateRef) -> str | None:
+        """Move a damaged one out of the way; where it is now, None when it was gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What an engine can do that not every engine can."""
+
+    #: What it keeps are files and directories of a device as object-disk.md has them: rsync may bring them.
+    rsyncable: bool
+    #: ``StoredObject.pieces`` may give ranges of files, which the kernel sends.
+    sendfile: bool
+
+
 class Location(NamedTuple):
     """Where an object is, known by its hash only: what walks over a device meet."""
 
@@ -299,8 +369,22 @@ class ObjectStore(Protocol):
     """An object engine. Every call may raise ``DeviceUnavailable``, ``NoSpace`` or OSError."""
 
     @property
+    def capabilities(self) -> Capabilities:
+        """What this engine can do beyond its verbs."""
+
+    @property
     def upkeep(self) -> Upkeep:
         """What daemons need."""
+
+    @property
+    def updates(self) -> PendingUpdates:
+        """Container updates that are kept for later."""
+
+    def run(self, device: str, effort: Effort) -> Run:
+        """Where calls of this engine to a device are made, see ``store.calls``.
+
+        Raises ``DeviceUnavailable`` before anything is set up for a device.
+        """
 
     def look(self, key: ObjectKey, view: Viewpoint) -> ObjectState:
         """The state of an object. Raises ``HashCollision`` and ``FilesChanged``."""
@@ -364,5 +448,11 @@ class ObjectStore(Protocol):
         In ascending order within ascending suffixes, listed as the walk goes on. Some may be empty by then.
         """
 
-    def save_update(self, device: str, policy: Policy, update: AsyncUpdate, timestamp: Timestamp) -> None:
-        """Keep a container update for later, durably."""
+    def replication_lock(
+        self, device: str, partition: str, policy: Policy, timeout_s: float
+    ) -> AbstractContextManager[None]:
+        """Hold a partition, which is made if need be, against everybody else who replicates into it.
+
+        Also takes one of the few places of its device. Entering blocks: do it where waiting harms nobody, or
+        with ``timeout_s`` 0 again and again. It raises ``LockTimeout``.
+        """

@@ -8,7 +8,7 @@ readers that state preferences, because the proxy may find enough of them elsewh
 from __future__ import annotations
 
 from swift.base.timestamp import Timestamp
-from swift.store.chooser import Choice, DataRule, Files, FragmentPreference, take_out
+from swift.store.choice import Choice, DataRule, Files, FragmentPreference, take_out
 from swift.store.filenames import DATA, DURABLE, META, FileName
 
 FragmentSet = tuple[Timestamp, list[FileName]]

@@ -9,14 +9,13 @@ getting lost.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from swift.base.timestamp import Timestamp
 from swift.platform.durable import UnnamedFile, make_directories, publish, rename_durably
 from swift.platform.locks import lock_directory
 from swift.platform.syncing import moments, sync_directory
 from swift.store.api import Draft, ObjectState, Viewpoint
 from swift.store.chooser import choose
+from swift.store.core import TRIES, EngineCore
 from swift.store.draft import FileDraft
 from swift.store.errors import BadFragmentIndex, Damaged, FilesChanged
 from swift.store.filenames import data_name, meta_name, tombstone_name
@@ -27,29 +26,13 @@ from swift.store.place import Place
 from swift.store.reader import load, names_in
 from swift.store.reclaim import clean_up, remove_if_empty, remove_made
 
-if TYPE_CHECKING:
-    from swift.store.engine import FileStore
-
-
-#: How often an object is looked at whose files or directory others change at the same time.
-_TRIES = 5
-
-
-def make_place(store: FileStore, place: Place) -> list[str]:
-    """Make the hash directory; the directories that got a new entry, see ``make_directories``."""
-    made = make_directories(store.disk, place.directory, below=place.device)
-    if len(made) > 2:
-        # The partition is new as well: another process had removed it.
-        store.durable_partitions.discard(place.partition)
-    return made
-
 
 class FileEdit:
     """``Edit`` of the filesystem engine; a context manager."""
 
     __slots__ = (
         "state",
-        "_store",
+        "_core",
         "_place",
         "_view",
         "_create",
@@ -65,7 +48,7 @@ class FileEdit:
 
     def __init__(
         self,
-        store: FileStore,
+        core: EngineCore,
         place: Place,
         view: Viewpoint,
         *,
@@ -74,7 +57,7 @@ class FileEdit:
         next_part_power: int | None = None,
     ):
         self.state = ObjectState()
-        self._store = store
+        self._core = core
         self._place = place
         self._view = view
         self._create = create
@@ -91,21 +74,21 @@ class FileEdit:
     # --- holding -------------------------------------------------------------------------------------
 
     def __enter__(self) -> FileEdit:
-        store, place = self._store, self._place
-        for _ in range(_TRIES):
+        core, place = self._core, self._place
+        for _ in range(TRIES):
             try:
                 if not self._hold():
                     return self
                 assert self._fd is not None
                 # A directory made a moment ago is empty, or others put something there in the same moment.
-                names = self._names = [] if self._is_fresh else names_in(store.disk, self._fd)
+                names = self._names = [] if self._is_fresh else names_in(core.disk, self._fd)
                 if names:
-                    loaded = load(store.disk, place.directory, names, place.key, self._view, open_data=False)
+                    loaded = load(core.disk, place.directory, names, place.key, self._view, open_data=False)
                     self.state = loaded.state
                 return self
             except Damaged as error:
                 self._release()
-                store.quarantine(place, str(error))
+                core.quarantine(place, str(error))
             except FilesChanged:
                 self._release()
             except BaseException:
@@ -118,12 +101,12 @@ class FileEdit:
 
     def _hold(self) -> bool:
         """Lock the hash directory, making it if wanted; False when there is none and none is wanted."""
-        disk, directory = self._store.disk, self._place.directory
+        disk, directory = self._core.disk, self._place.directory
         if self._is_new:
-            made = make_place(self._store, self._place)
+            made = self._core.make_place(self._place)
             self._made.extend(made)
             self._is_fresh = bool(made)
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             try:
                 self._fd = lock_directory(disk, directory)
                 self._opened = next(moments)
@@ -132,7 +115,7 @@ class FileEdit:
                 self._is_fresh = False
                 if not self._create:
                     return False
-                self._made.extend(make_place(self._store, self._place))
+                self._made.extend(self._core.make_place(self._place))
             except NotADirectoryError:
                 raise Damaged("a file is in place of the hash directory")
         raise FilesChanged(f"{directory} is removed again and again")
@@ -140,13 +123,13 @@ class FileEdit:
     def _release(self) -> None:
         fd, self._fd = self._fd, None
         if fd is not None:
-            self._store.disk.close(fd)
+            self._core.disk.close(fd)
 
     def _leave(self) -> None:
         """Give the object back; directories made for a change that did not happen are removed again."""
         if not self._changed and self._made:
             remove_made(
-                self._store.disk,
+                self._core.disk,
                 self._place.directory,
                 self._made,
                 keep=self._place.partition,
@@ -159,10 +142,10 @@ class FileEdit:
     def draft(self, size: int | None, *, etag: str = "") -> FileDraft:
         """See ``Edit``."""
         try:
-            return self._store.draft_at(self._place, size, etag=etag)
+            return self._core.draft_at(self._place, size, etag=etag)
         except FileNotFoundError:
             # A hasher removed the empty directory, unless all of the device is gone.
-            self._store.devices.path(self._place.key.device)
+            self._core.devices.path(self._place.key.device)
             raise FilesChanged(f"{self._place.directory} was removed meanwhile")
 
     def put(
@@ -189,11 +172,11 @@ class FileEdit:
     def commit(self, timestamp: Timestamp, fragment: int) -> None:
         """See ``Edit``."""
         assert self._fd is not None
-        store = self._store
+        core = self._core
         old, new = data_name(timestamp, fragment), data_name(timestamp, fragment, durable=True)
         try:
             self._mark_dirty()
-            rename_durably(store.disk, store.syncs(self._place.device), old, new, dir_fd=self._fd)
+            rename_durably(core.disk, core.syncs(self._place.device), old, new, dir_fd=self._fd)
         except FileNotFoundError:
             if not self._is_superseded(timestamp):
                 raise
@@ -207,13 +190,13 @@ class FileEdit:
         if name not in self._names:
             return
         self._mark_dirty()
-        self._store.disk.unlink(f"{place.directory}/{name}")
+        self._core.disk.unlink(f"{place.directory}/{name}")
         self._names = [left for left in self._names if left != name]
-        if not self._names and remove_if_empty(self._store.disk, place.directory):
-            remove_if_empty(self._store.disk, place.suffix)
+        if not self._names and remove_if_empty(self._core.disk, place.directory):
+            remove_if_empty(self._core.disk, place.suffix)
 
     def _is_superseded(self, timestamp: Timestamp) -> bool:
-        choice = choose(names_in(self._store.disk, self._place.directory), self._place.key.policy.ec)
+        choice = choose(names_in(self._core.disk, self._place.directory), self._place.key.policy.ec)
         if choice.tombstone is not None and choice.tombstone.timestamp > timestamp:
             return True
         return choice.durable_timestamp is not None and choice.durable_timestamp >= timestamp
@@ -230,9 +213,9 @@ class FileEdit:
         self._publish_metadata(tombstone_name(timestamp), metadata)
 
     def _publish_metadata(self, name: str, metadata: Metadata) -> None:
-        file = self._store.unnamed_file(self._place)
+        file = self._core.unnamed_file(self._place)
         try:
-            write_metadata(self._store.disk, file.fd, metadata)
+            write_metadata(self._core.disk, file.fd, metadata)
             self._publish(file, name)
         finally:
             file.discard()
@@ -245,8 +228,8 @@ class FileEdit:
         place = self._place
         try:
             publish(
-                self._store.disk,
-                self._store.syncs(place.device),
+                self._core.disk,
+                self._core.syncs(place.device),
                 file,
                 name,
                 directory=place.directory,
@@ -261,7 +244,7 @@ class FileEdit:
         except FileExistsError:
             raise FilesChanged(f"{place.directory} got the same name meanwhile")
         self._changed = True
-        self._store.durable_partitions.add(place.partition)
+        self._core.durable_partitions.add(place.partition)
         if name not in self._names:
             self._names = [*self._names, name]
         if self._next_power is not None:
@@ -277,46 +260,46 @@ class FileEdit:
             return []
         place = self._place
         parents = [place.suffix, place.partition]
-        if place.partition not in self._store.durable_partitions:
+        if place.partition not in self._core.durable_partitions:
             parents += [objects_dir(place.device, place.key.policy), place.device]
         return parents
 
     def _mark_dirty(self) -> None:
         place = self._place
-        mark_dirty(self._store.disk, place.partition, (suffix_of(place.key.hash),), device_path=place.device)
+        mark_dirty(self._core.disk, place.partition, (suffix_of(place.key.hash),), device_path=place.device)
 
     def _clean_up(self) -> None:
         """Remove what is obsolete now. The change itself is durable, so failing here fails nothing."""
-        store, place = self._store, self._place
+        core, place = self._core, self._place
         if len(self._names) == 1 and self._names[0].endswith(".data"):
             return
         choice = choose(self._names, place.key.policy.ec)
         try:
             self._names = clean_up(
-                store.disk, place.directory, self._names, choice, store.rules.reclaim, store.clock.time()
+                core.disk, place.directory, self._names, choice, core.rules.reclaim, core.clock.time()
             )
         except OSError as error:
-            store.notice(f"cannot clean up {place.directory}: {error}")
+            core.notice(f"cannot clean up {place.directory}: {error}")
 
     def _link_for_next_power(self, name: str, next_part_power: int) -> None:
         """Also name the file in the partition it will have after a part power increase (spec §9.7)."""
-        store, place = self._store, self._place
+        core, place = self._core, self._place
         target = str(int(place.key.hash[:8], 16) >> (32 - next_part_power))
         if target == place.key.partition:
             return
         partition = partition_dir(place.device, place.key.policy, target)
         directory = f"{partition}/{suffix_of(place.key.hash)}/{place.key.hash}"
         try:
-            touched = make_directories(store.disk, directory, below=place.device)
-            mark_dirty(store.disk, partition, (suffix_of(place.key.hash),), device_path=place.device)
-            store.disk.link(f"{place.directory}/{name}", f"{directory}/{name}")
+            touched = make_directories(core.disk, directory, below=place.device)
+            mark_dirty(core.disk, partition, (suffix_of(place.key.hash),), device_path=place.device)
+            core.disk.link(f"{place.directory}/{name}", f"{directory}/{name}")
             for parent in (directory, *touched):
-                sync_directory(store.disk, parent)
-            names = store.disk.listdir(directory)
+                sync_directory(core.disk, parent)
+            names = core.disk.listdir(directory)
             choice = choose(names, place.key.policy.ec)
-            clean_up(store.disk, directory, names, choice, store.rules.reclaim, store.clock.time())
+            clean_up(core.disk, directory, names, choice, core.rules.reclaim, core.clock.time())
         except OSError as error:
-            store.notice(f"cannot link {place.directory}/{name} into partition {target}: {error}")
+            core.notice(f"cannot link {place.directory}/{name} into partition {target}: {error}")
 
     def __repr__(self) -> str:
         return f"<FileEdit {self._place.directory} {self.state.kind}>"

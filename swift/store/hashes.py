@@ -25,7 +25,8 @@ from swift.platform.locks import file_lock, lock_directory, lock_file
 from swift.platform.syncing import sync_directory
 from swift.platform.xattrs import read_attribute
 from swift.policy.policy import Policy
-from swift.store.chooser import Choice, choose
+from swift.store.choice import Choice
+from swift.store.chooser import choose
 from swift.store.filenames import is_plain_data
 from swift.store.layout import is_suffix
 from swift.store.reclaim import ReclaimRules, clean_up, files_to_remove, remove_if_empty

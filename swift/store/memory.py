@@ -7,22 +7,25 @@ choosers, merging, reclaiming and hashing decide; only the doing differs. Nothin
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import md5
 
 from swift.base.checksum import ChunkSums, chunk_size_for
 from swift.base.clock import Clock
 from swift.base.entity import EntityPath
-from swift.base.errors import DeviceUnavailable, NoSpace
+from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import ZERO, Timestamp
+from swift.green import pause
 from swift.http.body import FileBody
 from swift.policy.policy import Policy
 from swift.store.api import (
     LIVE,
-    AsyncUpdate,
     AuditReport,
+    Capabilities,
     Draft,
     Found,
     HandedOver,
@@ -32,18 +35,21 @@ from swift.store.api import (
     Pace,
     Viewpoint,
 )
+from swift.store.calls import Effort, Run, run_inline
 from swift.store.chooser import choose
 from swift.store.errors import AlreadyReserved, BadFragmentIndex, CorruptBody, Damaged
 from swift.store.filenames import DATA, META, data_name, meta_name, parse_name, tombstone_name
 from swift.store.fragmentwalk import FragmentWalk, archive_walk
 from swift.store.hashes import SuffixFeeds, SuffixHash
 from swift.store.layout import suffix_of
+from swift.store.memoryupdates import MemoryUpdates
 from swift.store.metadata import Metadata
 from swift.store.reader import ANY_NAME, choose_for, state_of
 from swift.store.reclaim import ReclaimRules, files_to_remove
 from swift.wire.reservation import LEASE_S
 
 BLOCK_BYTES = 1 << 20
+_LOCK_PAUSE_S = 0.01
 
 
 @dataclass(slots=True)
@@ -76,18 +82,20 @@ class MemoryStore:
         self.rules = rules or ReclaimRules()
         self.capacity_bytes = capacity_bytes
         self.quarantined: list[tuple[Where, str]] = []
-        self.updates: dict[tuple[str, int, str], AsyncUpdate] = {}
         self.hasher = hasher
+        self.updates = MemoryUpdates(hasher, self.check_device)
         self._directories: dict[Where, Directory] = {}
         self._reserved: dict[Where, MemoryReservation] = {}
         self._abandoned: dict[Where, Timestamp] = {}
+        self._replicating: set[str] = set()
         self._lock = threading.RLock()
 
     def _where(self, key: ObjectKey) -> Where:
-        self._check_device(key.device)
+        self.check_device(key.device)
         return key.device, key.policy.index, key.partition, key.hash
 
-    def _check_device(self, device: str) -> None:
+    def check_device(self, device: str) -> None:
+        """Raise ``DeviceUnavailable`` for a device that is not there."""
         if device not in self.available:
             raise DeviceUnavailable(device)
 
@@ -130,6 +138,16 @@ class MemoryStore:
         return self.capacity_bytes - used
 
     @property
+    def capabilities(self) -> Capabilities:
+        """See ``ObjectStore``."""
+        return Capabilities(rsyncable=False, sendfile=False)
+
+    def run(self, device: str, effort: Effort) -> Run:
+        """See ``ObjectStore``: nothing here waits."""
+        self.check_device(device)
+        return run_inline
+
+    @property
     def upkeep(self) -> MemoryUpkeep:
         """See ``ObjectStore``."""
         return MemoryUpkeep(self)
@@ -167,14 +185,14 @@ class MemoryStore:
             last = self._abandoned.get(where, ZERO)
             if last >= writer:
                 raise AlreadyReserved(last, is_over=True)
-            made = self._reserved[where] = MemoryReservation(self, where, writer)
-            return made
 
-    def forget(self, where: Where, abandoned: Timestamp = ZERO) -> None:
-        """A reservation is given back, or its writer is gone."""
-        with self._lock:
-            self._reserved.pop(where, None)
-            self._abandoned[where] = abandoned
+            def forget(abandoned: Timestamp = ZERO) -> None:
+                with self._lock:
+                    self._reserved.pop(where, None)
+                    self._abandoned[where] = abandoned
+
+            made = self._reserved[where] = MemoryReservation(self.clock, writer, forget)
+            return made
 
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> MemoryDraft:
         """See ``ObjectStore``."""
@@ -194,7 +212,7 @@ class MemoryStore:
         list_suffixes: bool = False,
     ) -> Mapping[str, SuffixHash]:
         """See ``ObjectStore``; nothing is cached, so everything is always current."""
-        self._check_device(device)
+        self.check_device(device)
         feeds: dict[str, SuffixFeeds] = {}
         with self._lock:
             for object_hash in self.inventory(device, partition, policy):
@@ -215,18 +233,18 @@ class MemoryStore:
 
     def invalidate(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """See ``ObjectStore``; nothing is cached here."""
-        self._check_device(device)
+        self.check_device(device)
 
     def partitions(self, device: str, policy: Policy) -> list[str]:
         """See ``ObjectStore``."""
-        self._check_device(device)
+        self.check_device(device)
         return list({w[2] for w in list(self._directories) if w[:2] == (device, policy.index)})
 
     def inventory(
         self, device: str, partition: str, policy: Policy, suffixes: Iterable[str] | None = None
     ) -> Iterator[str]:
         """See ``ObjectStore``."""
-        self._check_device(device)
+        self.check_device(device)
         prefix = (device, policy.index, partition)
         found = [w[3] for w, directory in self._directories.items() if w[:3] == prefix and directory]
         if suffixes is not None:
@@ -234,11 +252,22 @@ class MemoryStore:
             found = [name for name in found if suffix_of(name) in wanted]
         return iter(sorted(found, key=lambda name: (suffix_of(name), name)))
 
-    def save_update(self, device: str, policy: Policy, update: AsyncUpdate, timestamp: Timestamp) -> None:
-        """See ``ObjectStore``."""
-        self._check_device(device)
-        name = f"{self.hasher.hexdigest(*update.path)}-{timestamp.internal}"
-        self.updates[device, policy.index, name] = update
+    @contextmanager
+    def replication_lock(
+        self, device: str, partition: str, policy: Policy, timeout_s: float
+    ) -> Iterator[None]:
+        """See ``ObjectStore``; a device has one place."""
+        self.check_device(device)
+        deadline = time.monotonic() + timeout_s
+        while device in self._replicating:
+            if time.monotonic() >= deadline:
+                raise LockTimeout(f"{device}/{partition}", timeout_s)
+            pause(_LOCK_PAUSE_S)
+        self._replicating.add(device)
+        try:
+            yield
+        finally:
+            self._replicating.remove(device)
 
     def __repr__(self) -> str:
         return f"MemoryStore({sorted(self.available)}, {len(self._directories)} objects)"
@@ -247,27 +276,27 @@ class MemoryStore:
 class MemoryReservation:
     """``Reservation`` of the in-memory engine."""
 
-    def __init__(self, store: MemoryStore, where: Where, writer: Timestamp):
+    def __init__(self, clock: Clock, writer: Timestamp, forget: Callable[..., object]):
         self.writer = writer
-        self._store: MemoryStore | None = store
-        self._where = where
-        self._until_s = store.clock.monotonic() + LEASE_S
+        self._clock = clock
+        self._forget: Callable[..., object] | None = forget
+        self._until_s = clock.monotonic() + LEASE_S
 
     def holds(self) -> bool:
         """See ``Reservation``."""
-        return self._store is not None and self._store.clock.monotonic() < self._until_s
+        return self._forget is not None and self._clock.monotonic() < self._until_s
 
     def release(self) -> None:
         """See ``Reservation``."""
-        store, self._store = self._store, None
-        if store is not None:
-            store.forget(self._where)
+        forget, self._forget = self._forget, None
+        if forget is not None:
+            forget()
 
     def abandon(self) -> None:
         """See ``Reservation``."""
-        store, self._store = self._store, None
-        if store is not None:
-            store.forget(self._where, self.writer)
+        forget, self._forget = self._forget, None
+        if forget is not None:
+            forget(self.writer)
 
 
 class MemoryObject:

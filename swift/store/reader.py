@@ -14,7 +14,8 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.platform.disk import Disk
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, Viewpoint
-from swift.store.chooser import Choice, choose
+from swift.store.choice import Choice
+from swift.store.chooser import choose
 from swift.store.errors import Damaged, FilesChanged, HashCollision
 from swift.store.filenames import DATA, FileName
 from swift.store.metadata import Metadata, read_metadata

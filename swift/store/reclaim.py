@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from swift.platform.disk import Disk
 from swift.platform.syncing import sync_directory
-from swift.store.chooser import Choice
+from swift.store.choice import Choice
 from swift.store.filenames import DATA, FileName
 
 

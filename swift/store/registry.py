@@ -3,14 +3,19 @@
 A policy's ``diskfile_module`` names an entry point of the group ``swift.diskfile``, e.g.
 ``egg:mypackage#my_engine``. The entry point is a callable that takes ``EngineParts`` and a ``Policy`` and
 returns an ``ObjectStore``. Without a name, the filesystem engine of this project is used.
+
+Around every engine come the wrappers that ``store_wrappers`` names, entry points of the group
+``swift.store_wrapper``: callables that take the engine to wrap, ``EngineParts`` and the ``Policy``. They
+override what they are about in the ``Forwarding`` classes of ``store.layered``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import entry_points
+from typing import Any
 
 from swift.base.checksum import CHUNK_BYTES
 from swift.base.clock import Clock
@@ -22,10 +27,13 @@ from swift.platform.space import ReserveRule, SpaceGuard
 from swift.platform.syncing import SharedSyncs, SingleSyncs, Syncs
 from swift.policy.policy import Policy
 from swift.store.api import ObjectStore
-from swift.store.engine import EngineRules, FileStore
+from swift.store.calls import InlinePools, Pools
+from swift.store.core import EngineCore, EngineRules
+from swift.store.engine import FileStore
 from swift.store.reclaim import ReclaimRules
 
 ENTRY_POINT_GROUP = "swift.diskfile"
+WRAPPER_GROUP = "swift.store_wrapper"
 #: Names of the peer's own engines; ours stands in for them.
 _BUILT_IN = frozenset(("", "egg:swift#replication.fs", "egg:swift#erasure_coding.fs"))
 
@@ -46,10 +54,17 @@ class EngineParts:
     #: See ``SharedSyncs``; 0: every change is synced by itself.
     shared_sync_dirty_limit: int = 0
     read_bytes: int = CHUNK_BYTES
+    #: Who may replicate into a device at the same time; 0: any number.
+    replications_per_device: int = 1
     notice: Callable[[str], None] = lambda _text: None
+    #: Where blocking calls run; engines that wait for no disk need none.
+    pools: Pools = field(default_factory=InlinePools)
+    #: Names of the wrappers around every engine, the outermost first.
+    wrappers: tuple[str, ...] = ()
 
 
 EngineFactory = Callable[[EngineParts, Policy], ObjectStore]
+WrapperFactory = Callable[[ObjectStore, EngineParts, Policy], ObjectStore]
 
 
 def file_store(parts: EngineParts, _policy: Policy | None = None) -> FileStore:
@@ -60,16 +75,21 @@ def file_store(parts: EngineParts, _policy: Policy | None = None) -> FileStore:
             SharedSyncs, dirty_limit=parts.shared_sync_dirty_limit, monotonic=parts.clock.monotonic
         )
     return FileStore(
-        parts.disk,
-        parts.devices,
-        hasher=parts.hasher,
-        clock=parts.clock,
-        space=SpaceGuard(parts.disk, parts.reserve, enabled=parts.preallocate),
-        rules=EngineRules(
-            ReclaimRules(parts.reclaim_age_s, parts.commit_window_s), parts.sync_every_bytes, parts.read_bytes
-        ),
-        new_syncs=new_syncs,
-        notice=parts.notice,
+        EngineCore(
+            parts.disk,
+            parts.devices,
+            hasher=parts.hasher,
+            clock=parts.clock,
+            space=SpaceGuard(parts.disk, parts.reserve, enabled=parts.preallocate),
+            rules=EngineRules(
+                ReclaimRules(parts.reclaim_age_s, parts.commit_window_s),
+                parts.sync_every_bytes,
+                parts.read_bytes,
+            ),
+            new_syncs=new_syncs,
+            notice=parts.notice,
+            pools=parts.pools,
+        )
     )
 
 
@@ -77,19 +97,31 @@ def load_factory(name: str) -> EngineFactory:
     """The factory behind ``egg:package#name`` or a bare entry point name; raises ``ConfigError``."""
     if name in _BUILT_IN:
         return file_store
+    factory: EngineFactory = _load(ENTRY_POINT_GROUP, name, "diskfile_module")
+    return factory
+
+
+def load_wrapper(name: str) -> WrapperFactory:
+    """The wrapper factory of a name written like an engine's; raises ``ConfigError``."""
+    factory: WrapperFactory = _load(WRAPPER_GROUP, name, "store_wrappers")
+    return factory
+
+
+def _load(group: str, name: str, option: str) -> Any:
     package, _, wanted = name.removeprefix("egg:").rpartition("#")
-    for point in entry_points(group=ENTRY_POINT_GROUP):
+    for point in entry_points(group=group):
         if point.name == wanted and (not package or (point.dist and point.dist.name == package)):
-            factory: EngineFactory = point.load()
-            return factory
-    raise ConfigError(f"diskfile_module {name!r} is not an entry point of group {ENTRY_POINT_GROUP}")
+            return point.load()
+    raise ConfigError(f"{option} {name!r} is not an entry point of group {group}")
 
 
 class StoreRegistry:
-    """The engine of each policy, made at first use; the built-in one is shared."""
+    """The engine of each policy with its wrappers, made at first use; the built-in engine is shared."""
 
-    def __init__(self, parts: EngineParts):
+    def __init__(self, parts: EngineParts, wrappers: Sequence[WrapperFactory] | None = None):
+        """``wrappers`` stand in for those that ``parts`` names. Raises ``ConfigError``."""
         self._parts = parts
+        self._wrappers = [load_wrapper(name) for name in parts.wrappers] if wrappers is None else wrappers
         self._by_index: dict[int, ObjectStore] = {}
         self._shared: FileStore | None = None
 
@@ -97,15 +129,19 @@ class StoreRegistry:
         """The engine of a policy; raises ``ConfigError``."""
         store = self._by_index.get(policy.index)
         if store is None:
-            factory = load_factory(policy.diskfile_module)
-            if factory is file_store:
-                if self._shared is None:
-                    self._shared = file_store(self._parts)
-                store = self._shared
-            else:
-                store = factory(self._parts, policy)
+            store = self._engine(policy)
+            for wrap in reversed(self._wrappers):
+                store = wrap(store, self._parts, policy)
             self._by_index[policy.index] = store
         return store
+
+    def _engine(self, policy: Policy) -> ObjectStore:
+        factory = load_factory(policy.diskfile_module)
+        if factory is not file_store:
+            return factory(self._parts, policy)
+        if self._shared is None:
+            self._shared = file_store(self._parts)
+        return self._shared
 
     def __repr__(self) -> str:
         return f"StoreRegistry({sorted(self._by_index)})"

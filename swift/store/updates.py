@@ -1,23 +1,33 @@
 """Container updates kept for later: the ``async_pending`` files (spec: object-disk.md §14).
 
 One pickle per object and timestamp; an equal name is replaced, so that several failing hosts leave one
-file. Written as plain dictionaries with the header names the peer uses, which its updater reads as well.
+file. Written as plain dictionaries with the header names the peer uses, which its updater reads as well. Of
+several updates of one object the newest holds everything. A file is rewritten under its own name, durably.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.pickles import PickleRefused, restricted_loads
-from swift.base.timestamp import Timestamp
+from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories, replace_file
+from swift.platform.mounts import Devices
 from swift.policy.policy import Policy
-from swift.store.api import AsyncUpdate
-from swift.store.layout import async_dir, suffix_of, temporary_dir
+from swift.store.api import AsyncUpdate, PendingUpdate, UpdateRef
+from swift.store.errors import Damaged
+from swift.store.layout import async_dir, is_suffix, suffix_of, temporary_dir
+from swift.store.quarantine import quarantine_object
+
+DIRECTORY = "async_pending"
+_OPS = frozenset(("PUT", "DELETE"))
 
 
 def encode_update(update: AsyncUpdate, *, extra: dict[str, Any] | None = None) -> bytes:
@@ -53,31 +63,142 @@ def decode_update(data: bytes) -> tuple[AsyncUpdate, dict[str, Any]]:
     return update, extra
 
 
-def update_path(device_path: str, policy: Policy, object_hash: str, timestamp: Timestamp) -> str:
-    """Where the update of an object lies."""
-    directory = async_dir(device_path, policy)
-    return f"{directory}/{suffix_of(object_hash)}/{object_hash}-{timestamp.internal}"
+class FileUpdates:
+    """``PendingUpdates`` of the filesystem engine."""
+
+    def __init__(self, disk: Disk, devices: Devices, hasher: PathHasher):
+        self._disk = disk
+        self._devices = devices
+        self._hasher = hasher
+
+    def _path(self, ref: UpdateRef) -> str:
+        root = async_dir(self._devices.path(ref.device), ref.policy)
+        return f"{root}/{suffix_of(ref.name.partition('-')[0])}/{ref.name}"
+
+    # --- keeping --------------------------------------------------------------------------------------
+
+    def save(self, device: str, policy: Policy, update: AsyncUpdate, timestamp: Timestamp) -> None:
+        """See ``PendingUpdates``."""
+        disk, device_path = self._disk, self._devices.path(device)
+        name = f"{self._hasher.hexdigest(*update.path)}-{timestamp.internal}"
+        path = self._path(UpdateRef(device, policy, name))
+        unsynced = make_directories(disk, path.rpartition("/")[0], below=device_path)
+        if not unsynced:
+            # It may be as new as if we had made it, and not yet synced by whoever did.
+            unsynced = [async_dir(device_path, policy)]
+        temporary = temporary_dir(device_path, policy)
+        make_directories(disk, temporary, below=device_path)
+        replace_file(disk, path, encode_update(update), temporary_directory=temporary, unsynced=unsynced)
+
+    # --- finding --------------------------------------------------------------------------------------
+
+    def groups(self, device: str, policy: Policy) -> list[str]:
+        """See ``PendingUpdates``: the suffixes."""
+        return [
+            name for name in self._names(async_dir(self._devices.path(device), policy)) if is_suffix(name)
+        ]
+
+    def _names(self, directory: str) -> list[str]:
+        """The names in a directory that may be gone or something else."""
+        try:
+            return self._disk.listdir(directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def objects(self, device: str, policy: Policy, group: str) -> tuple[list[list[UpdateRef]], list[str]]:
+        """See ``PendingUpdates``."""
+        directory = f"{async_dir(self._devices.path(device), policy)}/{group}"
+        good: list[str] = []
+        bad: list[str] = []
+        for name in sorted(self._names(directory), reverse=True):
+            (good if name.count("-") == 1 and suffix_of(name.partition("-")[0]) == group else bad).append(
+                name
+            )
+        grouped = groupby(good, key=lambda name: name.partition("-")[0])
+        found = [[UpdateRef(device, policy, name) for name in names] for _, names in grouped]
+        return found, [f"{directory}/{name}" for name in bad]
+
+    def strangers(self, device: str, policies: Iterable[Policy]) -> list[str]:
+        """See ``PendingUpdates``."""
+        path = self._devices.path(device)
+        known = {os.path.basename(async_dir(path, policy)) for policy in policies}
+        return sorted(name for name in self._names(path) if name.startswith(DIRECTORY) and name not in known)
+
+    # --- reading --------------------------------------------------------------------------------------
+
+    def load(self, ref: UpdateRef) -> PendingUpdate | None:
+        """See ``PendingUpdates``."""
+        try:
+            data = self._read(self._path(ref))
+        except FileNotFoundError:
+            return None
+        try:
+            update, extra = decode_update(data)
+            timestamp = Timestamp(ref.name.rpartition("-")[2])
+        except (PickleRefused, InvalidTimestamp) as error:
+            raise Damaged(str(error))
+        if update.op not in _OPS or not update.path.container or not update.path.obj:
+            raise Damaged(f"not an update of an object: {update.op!r} {update.path!r}")
+        if update.container_path is not None and not _is_container(update.container_path):
+            update = update._replace(container_path=None)
+        headers = {str(name): str(value) for name, value in update.headers.items()}
+        return PendingUpdate(
+            ref,
+            timestamp,
+            update._replace(headers=headers),
+            tuple(item for item in _items(extra, "successes") if isinstance(item, int)),
+            tuple(item for item in _items(extra, "redirect_history") if isinstance(item, str)),
+        )
+
+    def _read(self, path: str) -> bytes:
+        fd = self._disk.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            pieces = []
+            while piece := self._disk.read(fd, 1 << 16):
+                pieces.append(piece)
+            return b"".join(pieces)
+        finally:
+            self._disk.close(fd)
+
+    # --- changing -------------------------------------------------------------------------------------
+
+    def quarantine(self, ref: UpdateRef) -> str | None:
+        """See ``PendingUpdates`` (object-disk.md §12)."""
+        return quarantine_object(self._disk, self._devices.path(ref.device), ref.policy, self._path(ref))
+
+    def rewrite(self, pending: PendingUpdate) -> None:
+        """See ``PendingUpdates``: under the same name."""
+        extra: dict[str, Any] = {"successes": list(pending.successes)}
+        if pending.redirects:
+            extra["redirect_history"] = list(pending.redirects)
+        device_path = self._devices.path(pending.ref.device)
+        temporary = temporary_dir(device_path, pending.ref.policy)
+        make_directories(self._disk, temporary, below=device_path)
+        data = encode_update(pending.update, extra=extra)
+        replace_file(self._disk, self._path(pending.ref), data, temporary_directory=temporary)
+
+    def remove(self, ref: UpdateRef) -> bool:
+        """See ``PendingUpdates``; the directory goes with the last file. Nothing is synced."""
+        path = self._path(ref)
+        try:
+            self._disk.unlink(path)
+        except FileNotFoundError:
+            return False
+        try:
+            self._disk.rmdir(os.path.dirname(path))
+        except OSError:
+            # There are others, or another process was quicker.
+            return True
+        return True
+
+    def __repr__(self) -> str:
+        return f"FileUpdates({self._devices!r})"
 
 
-def write_update(
-    disk: Disk,
-    hasher: PathHasher,
-    device_path: str,
-    policy: Policy,
-    update: AsyncUpdate,
-    timestamp: Timestamp,
-    *,
-    extra: dict[str, Any] | None = None,
-) -> str:
-    """Keep an update durably, replacing one of the same object and time; its path. Raises OSError."""
-    path = update_path(device_path, policy, hasher.hexdigest(*update.path), timestamp)
-    unsynced = make_directories(disk, path.rpartition("/")[0], below=device_path)
-    if not unsynced:
-        # It may be as new as if we had made it, and not yet synced by whoever did.
-        unsynced = [async_dir(device_path, policy)]
-    temporary = temporary_dir(device_path, policy)
-    make_directories(disk, temporary, below=device_path)
-    replace_file(
-        disk, path, encode_update(update, extra=extra), temporary_directory=temporary, unsynced=unsynced
-    )
-    return path
+def _is_container(path: object) -> bool:
+    return isinstance(path, str) and path.count("/") == 1 and all(path.split("/"))
+
+
+def _items(extra: dict[str, Any], name: str) -> Iterator[Any]:
+    value = extra.get(name)
+    return iter(value if isinstance(value, (list, tuple)) else ())

@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable
 from hashlib import md5
-from typing import TYPE_CHECKING
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
@@ -31,6 +30,7 @@ from swift.store.api import (
     Pace,
     Viewpoint,
 )
+from swift.store.core import TRIES, EngineCore
 from swift.store.errors import Damaged, FilesChanged
 from swift.store.filenames import (
     DATA,
@@ -42,7 +42,7 @@ from swift.store.filenames import (
     tombstone_name,
 )
 from swift.store.fragmentwalk import FragmentWalk, archive_walk
-from swift.store.hashes import HASHES_FILE, JOURNAL_FILE, LOCK_FILE
+from swift.store.hashes import HASHES_FILE, JOURNAL_FILE, LOCK_FILE, mark_dirty
 from swift.store.layout import is_suffix, partition_dir, suffix_of
 from swift.store.metadata import CHECKSUM_ATTRIBUTE, read_metadata_blob
 from swift.store.partitionlock import REPLICATION_LOCK_FILE
@@ -50,10 +50,6 @@ from swift.store.place import Place
 from swift.store.reader import ANY_NAME, Loaded, names_in
 from swift.store.reclaim import remove_if_empty
 
-if TYPE_CHECKING:
-    from swift.store.engine import FileStore
-
-_TRIES = 5
 READ_BYTES = 1 << 20
 _UNREADABLE = frozenset((errno.EIO, errno.ENODATA, errno.EUCLEAN))
 
@@ -69,24 +65,24 @@ def _is_meta_until(name: str, timestamp: Timestamp) -> bool:
 class FileUpkeep:
     """``Upkeep`` of the filesystem engine."""
 
-    def __init__(self, store: FileStore):
-        self._store = store
+    def __init__(self, core: EngineCore):
+        self._core = core
 
     def _place(self, location: Location) -> Place:
         key = ObjectKey(location.device, location.partition, location.policy, ANY_NAME, location.hash)
-        return Place(key, self._store.devices.path(location.device))
+        return self._core.place(key)
 
     # --- find ----------------------------------------------------------------------------------------
 
     def find(self, location: Location, view: Viewpoint) -> Found:
         """See ``Upkeep``."""
         place = self._place(location)
-        for _ in range(_TRIES):
-            _, loaded = self._store.loaded(place.key, view, open_data=False)
+        for _ in range(TRIES):
+            _, loaded = self._core.loaded(place.key, view, open_data=False)
             try:
                 return self._found(location, loaded.state)
             except Damaged as error:
-                self._store.quarantine(place, str(error))
+                self._core.quarantine(place, str(error))
         raise FilesChanged(f"{place.directory} is damaged again and again")
 
     def _found(self, location: Location, state: ObjectState) -> Found:
@@ -98,7 +94,7 @@ class FileUpkeep:
         if len(parts) != 4 or parts[0]:
             raise Damaged(f"{name!r} names no object")
         path = EntityPath(*parts[1:])
-        if self._store.hasher.hexdigest(*path) != location.hash:
+        if self._core.hasher.hexdigest(*path) != location.hash:
             raise Damaged(f"{name!r} does not belong into {location.hash}")
         return Found(
             ObjectKey(location.device, location.partition, location.policy, path, location.hash), state
@@ -109,27 +105,27 @@ class FileUpkeep:
     def audit(self, location: Location, *, full: bool, pace: Pace, temporary_age_s: float) -> AuditReport:
         """See ``Upkeep``."""
         place = self._place(location)
-        view = Viewpoint(self._store.clock.time(), open_expired=True)
-        for _ in range(_TRIES):
+        view = Viewpoint(self._core.clock.time(), open_expired=True)
+        for _ in range(TRIES):
             try:
-                names = names_in(self._store.disk, place.directory)
+                names = names_in(self._core.disk, place.directory)
                 self._tidy(place, names, temporary_age_s)
-                _, loaded = self._store.loaded(place.key, view, open_data=True, quarantines=False)
+                _, loaded = self._core.loaded(place.key, view, open_data=True, quarantines=False)
                 try:
                     return self._audited(location, place, loaded, full, pace)
                 finally:
                     if loaded.fd is not None:
-                        self._store.disk.close(loaded.fd)
+                        self._core.disk.close(loaded.fd)
             except FilesChanged:
                 continue
             except Damaged as error:
-                self._store.quarantine(place, str(error))
+                self._core.quarantine(place, str(error))
                 return AuditReport(Found(None, ObjectState()), str(error))
         raise FilesChanged(f"{place.directory} keeps changing")
 
     def _tidy(self, place: Place, names: Iterable[str], temporary_age_s: float) -> None:
         """Remove partial files that nobody will finish."""
-        disk, before = self._store.disk, self._store.clock.time() - temporary_age_s
+        disk, before = self._core.disk, self._core.clock.time() - temporary_age_s
         for name in filter(is_rsync_temporary, names):
             path = f"{place.directory}/{name}"
             try:
@@ -142,16 +138,15 @@ class FileUpkeep:
         self, location: Location, place: Place, loaded: Loaded, full: bool, pace: Pace
     ) -> AuditReport:
         found = self._found(location, loaded.state)
-        choice, store = loaded.choice, self._store
+        choice, core = loaded.choice, self._core
         for file in (choice.data, choice.meta, choice.ctype, choice.tombstone):
             if file is not None:
                 self._add_checksum(f"{place.directory}/{file.name}")
         tombstone = choice.tombstone
         if tombstone is not None:
-            horizon = store.clock.time() - store.rules.reclaim.reclaim_age_s
+            horizon = core.clock.time() - core.rules.reclaim.reclaim_age_s
             if tombstone.timestamp.seconds < horizon:
-                suffixes = (suffix_of(location.hash),)
-                store.invalidate(location.device, location.partition, location.policy, suffixes)
+                mark_dirty(core.disk, place.partition, (suffix_of(location.hash),), device_path=place.device)
         if loaded.fd is None or found.state.kind != LIVE:
             return AuditReport(found)
         walk = archive_walk(location.policy, found.state)
@@ -160,7 +155,7 @@ class FileUpkeep:
 
     def _add_checksum(self, path: str) -> None:
         """Metadata of old releases has no checksum; it gets one. Raises ``Damaged``."""
-        disk = self._store.disk
+        disk = self._core.disk
         try:
             blob, had = read_metadata_blob(disk, path)
         except FileNotFoundError:
@@ -175,7 +170,7 @@ class FileUpkeep:
 
     def _read_all(self, loaded: Loaded, pace: Pace, walk: FragmentWalk | None) -> int:
         """Read the body past its checksum; raises ``Damaged`` unless the file was replaced meanwhile."""
-        disk, state, fd = self._store.disk, loaded.state, loaded.fd
+        disk, state, fd = self._core.disk, loaded.state, loaded.fd
         assert fd is not None
         digest, offset = md5(usedforsecurity=False), 0
         while offset < state.size:
@@ -203,7 +198,7 @@ class FileUpkeep:
 
     def _still_there(self, loaded: Loaded) -> None:
         """Raise ``FilesChanged`` when the name is another file's now."""
-        disk = self._store.disk
+        disk = self._core.disk
         assert loaded.fd is not None
         try:
             if disk.stat(loaded.data_path).st_ino == disk.fstat(loaded.fd).st_ino:
@@ -216,7 +211,7 @@ class FileUpkeep:
 
     def purge(self, location: Location, handed: HandedOver) -> bool:
         """See ``Upkeep``."""
-        store, disk, place = self._store, self._store.disk, self._place(location)
+        disk, place = self._core.disk, self._place(location)
         try:
             fd = lock_directory(disk, place.directory)
         except FileNotFoundError:
@@ -225,8 +220,7 @@ class FileUpkeep:
             names = disk.listdir(place.directory)
             gone = self._handed_over(place, names, handed)
             if gone:
-                suffixes = (suffix_of(location.hash),)
-                store.invalidate(location.device, location.partition, location.policy, suffixes)
+                mark_dirty(disk, place.partition, (suffix_of(location.hash),), device_path=place.device)
                 sync_directory(disk, place.directory)
             for name in gone:
                 disk.unlink(f"{place.directory}/{name}")
@@ -256,19 +250,19 @@ class FileUpkeep:
 
     def _is_over(self, place: Place, name: str) -> bool:
         """Whether an uncommitted archive is so old that no commit is on its way."""
-        window_s = self._store.rules.reclaim.commit_window_s
+        window_s = self._core.rules.reclaim.commit_window_s
         try:
-            written_s = self._store.disk.stat(f"{place.directory}/{name}").st_mtime
+            written_s = self._core.disk.stat(f"{place.directory}/{name}").st_mtime
         except FileNotFoundError:
             return False
-        return written_s < self._store.clock.time() - window_s
+        return written_s < self._core.clock.time() - window_s
 
     # --- partitions ----------------------------------------------------------------------------------
 
     def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
         """See ``Upkeep``."""
-        disk = self._store.disk
-        path = partition_dir(self._store.devices.path(device), policy, partition)
+        disk = self._core.disk
+        path = partition_dir(self._core.devices.path(device), policy, partition)
         try:
             with file_lock(disk, f"{path}/{LOCK_FILE}"):
                 names = disk.listdir(path)
@@ -282,9 +276,9 @@ class FileUpkeep:
             # Gone, or going: another one removes it at this moment.
             pass
         if remove_if_empty(disk, path):
-            self._store.durable_partitions.discard(path)
+            self._core.durable_partitions.discard(path)
             return True
         return False
 
     def __repr__(self) -> str:
-        return f"<FileUpkeep of {self._store!r}>"
+        return f"<FileUpkeep of {self._core!r}>"

@@ -10,10 +10,10 @@ from swift.base.clock import ManualClock
 from swift.store.api import ABSENT, LIVE
 from swift.store.errors import AlreadyReserved
 from swift.wire.reservation import FORGOTTEN_AFTER_S, LEASE_S
-from test.contract.test_store import EC, NOW, FileBench, MemoryBench, key_of, put, ts
+from test.contract.test_store import BENCHES, EC, NAMES, NOW, FileBench, key_of, put, ts
 
 
-@pytest.fixture(params=[FileBench, MemoryBench], ids=["files", "memory"])
+@pytest.fixture(params=BENCHES, ids=NAMES)
 def bench(request, tmp_path):
     return request.param(tmp_path)
 

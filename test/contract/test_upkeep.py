@@ -12,12 +12,12 @@ import pytest
 from swift.base.entity import EntityPath
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, HandedOver, Location, Viewpoint
 from test.contract.test_store import (
+    BENCHES,
     EC,
     GOLD,
+    NAMES,
     NOW,
     NOW_S,
-    FileBench,
-    MemoryBench,
     delete,
     key_of,
     post,
@@ -29,7 +29,7 @@ from test.contract.test_store import (
 EC_HEADERS = {"X-Object-Sysmeta-Ec-Frag-Index": "3", "X-Object-Sysmeta-Ec-Etag": "e"}
 
 
-@pytest.fixture(params=[FileBench, MemoryBench], ids=["files", "memory"])
+@pytest.fixture(params=BENCHES, ids=NAMES)
 def bench(request, tmp_path):
     return request.param(tmp_path)
 

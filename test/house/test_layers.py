@@ -91,6 +91,54 @@ def test_imports_point_down(path):
             )
 
 
+def modules_imported():
+    """Each module of ours → those of ours that it imports, wherever in the file and for whatever purpose."""
+    names = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in MODULES
+    }
+    found = {}
+    for module, path in names.items():
+        found[module] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found[module].update(alias.name for alias in node.names if alias.name in names)
+            elif isinstance(node, ast.ImportFrom) and node.module in names:
+                inner = {f"{node.module}.{alias.name}" for alias in node.names}
+                found[module].update(inner & names.keys() or {node.module})
+    return found
+
+
+def circle_in(imports):
+    """Modules that import each other, as the way around; empty when there are none."""
+    done, way = set(), []
+
+    def visit(module):
+        if module in way:
+            return [*way[way.index(module) :], module]
+        if module in done:
+            return []
+        done.add(module)
+        way.append(module)
+        for other in sorted(imports[module]):
+            if circle := visit(other):
+                return circle
+        way.pop()
+        return []
+
+    return next((circle for module in sorted(imports) if (circle := visit(module))), [])
+
+
+def test_a_circle_is_found():
+    assert circle_in({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    assert circle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    circle = circle_in(modules_imported())
+    assert not circle, f"{' -> '.join(circle)}: give what they share a module that both import"
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_only_green_knows_eventlet(path):
     if path.name == "green.py" and path.parent == PACKAGE:

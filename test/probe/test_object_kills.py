@@ -205,8 +205,8 @@ def assert_sound(server):
 
 def assert_true_hashes(store, partition, policy):
     told = dict(store.hashes("sda", partition, policy))
-    path = partition_dir(store.devices.path("sda"), policy, partition)
-    hasher = SuffixHasher(Disk(), store.clock, path, policy, store.rules.reclaim)
+    path = partition_dir(store.core.devices.path("sda"), policy, partition)
+    hasher = SuffixHasher(Disk(), store.core.clock, path, policy, store.core.rules.reclaim)
     true = {}
     for suffix in filter(is_suffix, os.listdir(path)):
         with contextlib.suppress(FileNotFoundError):

@@ -9,7 +9,7 @@ import pytest
 
 from swift.base.clock import ManualClock
 from swift.base.hashing import PathHasher
-from swift.dbsync.daemon import Selection
+from swift.runtime.selection import Selection
 from test.support import ages
 from test.support.replicators import Replicators
 from test.support.sharded import add_ranges, shard
@@ -324,9 +324,9 @@ def test_a_database_under_a_wrong_name_is_quarantined_only_when_names_fit_elsewh
 
 def test_with_wrong_hash_settings_nothing_is_moved(sim, replicators):
     first = sim.primaries("container", "a", "c")[0]
-    duty = replicators.duty("container", first)
-    duty.context.hasher = PathHasher(b"", b"other")
-    sim.hasher, right = duty.context.hasher, sim.hasher
+    task = replicators.task("container", first)
+    task.context.hasher = PathHasher(b"", b"other")
+    sim.hasher, right = task.context.hasher, sim.hasher
     replicators.run("container", first)
     sim.hasher = right
     assert replicators.files("container", first, "a", "c")

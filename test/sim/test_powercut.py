@@ -36,7 +36,8 @@ from swift.store.api import (
     ObjectKey,
     Viewpoint,
 )
-from swift.store.engine import EngineRules, FileStore
+from swift.store.core import EngineCore, EngineRules
+from swift.store.engine import FileStore
 from swift.store.errors import CorruptBody
 from swift.store.hashes import SuffixHasher
 from swift.store.layout import is_suffix, partition_dir
@@ -89,13 +90,15 @@ def shared_syncs(disk):
 def store_on(disk, clock, reclaim_age_s, new_syncs=shared_syncs):
     rules = EngineRules(reclaim=ReclaimRules(reclaim_age_s), sync_every_bytes=4096)
     return FileStore(
-        disk,
-        OneDevice(),
-        hasher=HASHER,
-        clock=clock,
-        space=SpaceGuard(disk, None),
-        rules=rules,
-        new_syncs=new_syncs,
+        EngineCore(
+            disk,
+            OneDevice(),
+            hasher=HASHER,
+            clock=clock,
+            space=SpaceGuard(disk, None),
+            rules=rules,
+            new_syncs=new_syncs,
+        )
     )
 
 
@@ -214,7 +217,7 @@ def assert_hashes_are_true(disk, store, device, partition, policy):
     """What replication is told, without being asked to look, is what is there."""
     told = store.hashes(device, partition, policy)
     path = partition_dir(TOP, policy, partition)
-    hasher = SuffixHasher(disk, store.clock, path, policy, store.rules.reclaim)
+    hasher = SuffixHasher(disk, store.core.clock, path, policy, store.core.rules.reclaim)
     true = {}
     for suffix in filter(is_suffix, disk.listdir(path) if told else ()):
         with contextlib.suppress(FileNotFoundError):
@@ -503,7 +506,7 @@ def consolidated(world):
     """Folding the journal into the hashes loses no mark that was on the device."""
 
     def truth(disk, store):
-        hasher = SuffixHasher(disk, store.clock, f"{TOP}/objects/7", GOLD, store.rules.reclaim)
+        hasher = SuffixHasher(disk, store.core.clock, f"{TOP}/objects/7", GOLD, store.core.rules.reclaim)
         found = store.hashes("sda", "7", GOLD)
         assert found == {name: hasher.hash_suffix(name) for name in found}
         assert A.hash[-3:] in found
@@ -590,7 +593,7 @@ def updates(world):
     world.watch()
     for second in (1, 2, 2):
         update = AsyncUpdate("PUT", A.path, {"X-Timestamp": at(second).internal})
-        world.store.save_update("sda", GOLD, update, at(second))
+        world.store.updates.save("sda", GOLD, update, at(second))
         kept.append(second)
         world.cut_power()
 

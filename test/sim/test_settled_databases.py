@@ -5,7 +5,7 @@ import pytest
 from swift.account.replicator import KIND as ACCOUNT
 from swift.dbsync.daemon import DatabaseReplicator
 from swift.platform.disk import Disk
-from swift.runtime.daemon import Rhythm, Runner
+from swift.runtime.daemon import Runner, Schedule
 from swift.telemetry.recon import ReconFile
 from test.support.replicators import Replicators
 
@@ -33,17 +33,17 @@ class LongRunning:
 
     def __init__(self, sim, number, tmp_path):
         replicators = Replicators(sim, tmp_path)
-        fresh = replicators.duty("account", number)
+        fresh = replicators.task("account", number)
         self.sim = sim
         self.clock = replicators.clock
-        self.duty = DatabaseReplicator(fresh.context, fresh.ring, ACCOUNT, fresh.settings, disk=AgedDisk())
+        self.task = DatabaseReplicator(fresh.context, fresh.ring, ACCOUNT, fresh.settings, disk=AgedDisk())
         self.recon = ReconFile(str(tmp_path), "account", fresh.context.telemetry.log)
         self.telemetry = fresh.context.telemetry
 
     def asks(self):
         """How many requests one pass makes."""
         self.sim.transport.requests.clear()
-        runner = Runner(self.duty, Rhythm(30), telemetry=self.telemetry, recon=self.recon, clock=self.clock)
+        runner = Runner(self.task, Schedule(30), telemetry=self.telemetry, recon=self.recon, clock=self.clock)
         assert runner.once()
         return sum(method == "REPLICATE" for _kind, _node, method, *_rest in self.sim.transport.requests)
 
@@ -52,7 +52,7 @@ class LongRunning:
 def replicator(sim, tmp_path):
     node = sim.primaries("account", "a")[0]
     made = LongRunning(sim, node, tmp_path)
-    while made.asks() and not made.duty._settled[f"sdb{node}"]._known:
+    while made.asks() and not made.task._settled[f"sdb{node}"]._known:
         continue
     return made
 
@@ -70,7 +70,7 @@ def test_a_change_is_brought_to_the_others_and_then_all_is_quiet_again(replicato
 
 
 def test_a_new_ring_has_everything_compared(replicator):
-    replicator.duty._own = None
+    replicator.task.own.forget()
     assert replicator.asks() > 0
 
 

@@ -9,9 +9,11 @@ from swift.policy.policies import Policies
 from swift.policy.policy import Policy
 from swift.ring.device import Node
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.daemon import Desk, Rhythm, Runner
-from swift.runtime.report import Tally
+from swift.runtime.cursor import Cursor
+from swift.runtime.daemon import PassContext, Runner, Schedule
+from swift.runtime.report import Progress, Tally
 from swift.runtime.stop import Stop
+from swift.runtime.throttle import Throttle
 from swift.telemetry.log import silent_log
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
@@ -110,10 +112,10 @@ class Rig:
     def recon(self, server_type):
         return ReconFile(str(self.root.parent / "recon"), server_type, self.telemetry.log)
 
-    def runner(self, duty, rhythm=None, *, server_type="object", **more):
+    def runner(self, task, schedule=None, *, server_type="object", **more):
         return Runner(
-            duty,
-            rhythm or Rhythm(interval_s=30),
+            task,
+            schedule or Schedule(interval_s=30),
             telemetry=self.telemetry,
             recon=self.recon(server_type),
             stop=self.stop,
@@ -121,29 +123,40 @@ class Rig:
             **more,
         )
 
-    def desk(self, name="test", interval_s=30.0):
-        return Desk(Tally(self.telemetry, name), self.clock, self.stop, self.clock.monotonic() + interval_s)
+    def pass_context(self, name="test", interval_s=30.0):
+        return PassContext(
+            Tally(self.telemetry, name),
+            self.clock,
+            self.stop,
+            self.clock.monotonic() + interval_s,
+            Cursor("", self.clock, self.telemetry.log),
+            Progress(self.telemetry, self.clock, title=name, interval_s=interval_s),
+            Throttle(0, self.clock, self.stop.wait),
+        )
 
 
 class CountingPass:
     """Units are numbers; what is done with one is the test's."""
 
-    def __init__(self, duty, share, desk):
-        self.duty, self.share, self.desk = duty, share, desk
+    def __init__(self, task, share, pass_context):
+        self.task, self.share, self.pass_context = task, share, pass_context
 
     def plan(self):
-        yield from self.duty.units(self)
+        yield from self.task.units(self)
 
     def do(self, unit):
-        self.desk.tally.add("successes")
-        self.duty.act(self, unit)
+        self.pass_context.tally.add("successes")
+        self.task.act(self, unit)
 
     def facts(self):
         return {"share": self.share}
 
+    def end(self):
+        self.task.ended.append(self.share)
 
-class CountingDuty:
-    """A duty whose units are numbers."""
+
+class CountingTask:
+    """A task whose units are numbers."""
 
     name = "counter"
 
@@ -152,15 +165,21 @@ class CountingDuty:
         self._shares = list(shares)
         self.act = act
         self.starts = []
-        self.sweeps = []
+        self.reports = []
+        self.ended = []
+        self.told = []
 
     def shares(self):
         return self._shares
 
-    def begin(self, share, desk):
-        self.starts.append((share, desk.clock.monotonic()))
-        return CountingPass(self, share, desk)
+    def begin(self, share, pass_context):
+        self.starts.append((share, pass_context.clock.monotonic()))
+        return CountingPass(self, share, pass_context)
 
-    def report(self, sweep):
-        self.sweeps.append(sweep)
-        return {"counter_sweep": sweep.seconds, "counter_last": sweep.ended_s}
+    def progress(self, passed):
+        self.told.append(passed)
+        return {}
+
+    def report(self, passed):
+        self.reports.append(passed)
+        return {"counter_sweep": passed.seconds, "counter_last": passed.ended_s}

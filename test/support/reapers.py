@@ -62,10 +62,10 @@ class Reapers:
         folder = self.root / f"recon{number}"
         folder.mkdir(exist_ok=True)
         recon = ReconFile(str(folder), "account", telemetry.log)
-        duty = AccountReaper(context, self.sim.context.rings, chosen)
+        task = AccountReaper(context, self.sim.context.rings, chosen)
         runner = Runner(
-            duty,
-            chosen.rhythm,
+            task,
+            chosen.schedule,
             telemetry=telemetry,
             recon=recon,
             clock=self.clock,

@@ -6,11 +6,12 @@ from swift.account.replicator import KIND as ACCOUNT
 from swift.base.clock import ManualClock
 from swift.cluster.transport import TransportError
 from swift.container.replicator import KIND as CONTAINER
-from swift.dbsync.daemon import DatabaseReplicator, Selection
+from swift.dbsync.daemon import DatabaseReplicator
 from swift.dbsync.settings import ReplicatorSettings
 from swift.platform.mounts import Devices
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.daemon import Rhythm, Runner
+from swift.runtime.daemon import Runner, Schedule
+from swift.runtime.selection import Selection
 from swift.telemetry.log import silent_log
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
@@ -59,7 +60,7 @@ class Replicators:
         #: Shortly after the times that tests write.
         self.clock = ManualClock(1_700_100_000.0)
 
-    def duty(self, kind, number, *, selection=None, **settings):
+    def task(self, kind, number, *, selection=None, **settings):
         context = BackendContext(
             devices=Devices(str(self.sim.root / f"node{number}"), mount_check=False),
             hasher=self.sim.hasher,
@@ -78,16 +79,17 @@ class Replicators:
         """One pass on each node; the recon facts of the last."""
         facts = {}
         for number in numbers:
-            duty = self.duty(kind, number, selection=selection, **settings)
+            task = self.task(kind, number, selection=selection, **settings)
             folder = self.root / f"recon{number}"
             folder.mkdir(exist_ok=True)
-            recon = ReconFile(str(folder), kind, duty.context.telemetry.log)
+            recon = ReconFile(str(folder), kind, task.context.telemetry.log)
             runner = Runner(
-                duty,
-                Rhythm(30, concurrency=4),
-                telemetry=duty.context.telemetry,
+                task,
+                Schedule(30, concurrency=4),
+                telemetry=task.context.telemetry,
                 recon=recon,
                 clock=self.clock,
+                is_limited=bool(selection),
             )
             assert runner.once()
             facts = recon.read()

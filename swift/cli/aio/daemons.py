@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _prepared(word: str) -> Prepared:
     name, _, path = word.partition("=")
     prepared = prepare(daemon_of(name), path, verbose=True)
-    if prepared.rhythm.workers > 1:
+    if prepared.schedule.workers > 1:
         raise ConfigError(f"{name} is to fork workers ({path}), which it cannot do beside other daemons")
     return prepared
 

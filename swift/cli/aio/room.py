@@ -108,7 +108,7 @@ def _largest(limits: Limits, *, coded: bool) -> Metadata:
         "Content-Length": _NUMBER,
         "ETag": _ETAG,
         "X-Delete-At": _NUMBER,
-        title_case(fields.OBJECT_SYSMETA) + "": "0" * HEADER_BYTES,
+        title_case(fields.OBJECT_SYSMETA): "0" * HEADER_BYTES,
         **(_CODED if coded else {}),
         "name": "0" * (names + len("///")),
     }

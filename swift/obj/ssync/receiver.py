@@ -31,7 +31,6 @@ from swift.obj.ssync.decide import completes, have_of, wanted_of
 from swift.platform.places import SharedPlaces
 from swift.policy.policy import Policy
 from swift.store.api import Location, ObjectStore, Viewpoint
-from swift.store.partitionlock import ReplicationLocks
 from swift.telemetry.log import Log
 from swift.wire import ssync
 from swift.wire.ssync import Lines, Offer, SsyncEnded, SsyncError, Subrequest, Want
@@ -68,7 +67,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class SsyncContext:
     """What a receiver is handed by the object server."""
 
     settings: ObjectSettings
@@ -78,7 +77,6 @@ class Surroundings:
     #: Carries out a subrequest as the server would.
     execute: Callable[[Request], Response]
     places: SharedPlaces
-    locks: ReplicationLocks
     now_s: Callable[[], float]
     log: Log
 
@@ -91,21 +89,21 @@ class Aborted(SwiftError):
         self.line = ssync.error_line(status, message)
 
 
-def answer(request: Request, session: Session, around: Surroundings) -> Response:
+def answer(request: Request, session: Session, context: SsyncContext) -> Response:
     """The response whose body is the conversation."""
     request.body.send_continue({})
     headers = {"content-type": HTML, "x-backend-accept-no-commit": "True"}
-    conversation = Receiver(request, session, around).converse()
+    conversation = Receiver(request, session, context).converse()
     return Response(200, headers, Pieces(conversation, on_close=conversation.close))
 
 
 class Receiver:
     """One conversation."""
 
-    def __init__(self, request: Request, session: Session, around: Surroundings):
+    def __init__(self, request: Request, session: Session, context: SsyncContext):
         self._request = request
         self._session = session
-        self._around = around
+        self._context = context
         self._lines = Lines(lambda: request.body.read(READ_BYTES))
         self.successes = 0
         self.failures = 0
@@ -147,18 +145,18 @@ class Receiver:
         if isinstance(error, SwiftError | OSError):
             self._log(str(error))
             return ssync.error_line(0, str(error))
-        self._around.log.exception(f"ERROR SSYNC {self._request.raw_path}", error)
+        self._context.log.exception(f"ERROR SSYNC {self._request.raw_path}", error)
         return ssync.error_line(0, "an error occurred")
 
     def _log(self, text: str) -> None:
         who = self._request.remote_addr or "-"
-        self._around.log.warning(f"SSYNC {self._request.raw_path} from {who}: {text}")
+        self._context.log.warning(f"SSYNC {self._request.raw_path} from {who}: {text}")
 
     # --- holding -------------------------------------------------------------------------------------
 
     def _take_place(self, held: ExitStack) -> None:
         """Take a place of the server and the partition's lock until ``held`` is left."""
-        place = self._around.places.take()
+        place = self._context.places.take()
         if place is None:
             raise Aborted(503, default_body(503))
         held.callback(place.close)
@@ -166,13 +164,13 @@ class Receiver:
 
     def _locked(self) -> Any:
         """The entered lock; polled, so that no thread of the pool waits in it."""
-        session, around = self._session, self._around
-        timeout_s = around.settings.replication_lock_timeout
+        session, context = self._session, self._context
+        timeout_s = context.settings.replication_lock_timeout
         deadline = time.monotonic() + timeout_s
         while True:
-            lock = around.locks.hold(session.device, session.partition, session.policy, 0.0)
+            lock = context.store.replication_lock(session.device, session.partition, session.policy, 0.0)
             try:
-                around.run(lock.__enter__)
+                context.run(lock.__enter__)
                 return _Entered(lock)
             except LockTimeout as error:
                 if time.monotonic() >= deadline:
@@ -189,12 +187,12 @@ class Receiver:
         while (text := lines.next_line()) is not None and text.strip() != ssync.MISSING_END:
             batch.append(Offer.parse(text))
             if len(batch) >= BATCH:
-                wants.extend(self._around.run(self._compare, batch))
+                wants.extend(self._context.run(self._compare, batch))
                 batch = []
         if text is None:
             raise SsyncEnded("the stream ended inside the missing check")
         if batch:
-            wants.extend(self._around.run(self._compare, batch))
+            wants.extend(self._context.run(self._compare, batch))
         yield from ssync.wants_text(wants)
 
     def _compare(self, offers: list[Offer]) -> list[Want]:
@@ -203,11 +201,11 @@ class Receiver:
         return [want for want in wants if want is not None]
 
     def _wanted(self, offer: Offer) -> Want | None:
-        session, store = self._session, self._around.store
+        session, store = self._session, self._context.store
         if not _is_hash(offer.hash):
             raise SsyncError(f"{offer.hash!r} is no object hash")
         location = Location(session.device, session.partition, session.policy, offer.hash)
-        now_s = self._around.now_s()
+        now_s = self._context.now_s()
         view = Viewpoint(now_s, open_expired=True, fragment=session.fragment)
         have = have_of(store.upkeep.find(location, view).state)
         if session.policy.is_ec and session.fragment is not None:
@@ -246,7 +244,7 @@ class Receiver:
             return
         self.failures += 1
         self._log(f"{subrequest.method} {subrequest.path} {reason}")
-        settings = self._around.settings
+        settings = self._context.settings
         if self.failures >= settings.replication_failure_threshold and (
             not self.successes or self.failures / self.successes > settings.replication_failure_ratio
         ):
@@ -257,7 +255,7 @@ class Receiver:
         path = f"/{session.device}/{session.partition}{subrequest.path}"
         request = Request(subrequest.method, path, self._headers_of(subrequest), body)
         request.remote_addr = self._request.remote_addr
-        response = self._around.execute(request)
+        response = self._context.execute(request)
         response.discard()
         return response
 

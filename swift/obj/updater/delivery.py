@@ -6,21 +6,22 @@ shard, and returns the pending as it should be remembered; it touches no file.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from functools import partial
 
 from swift import green
 from swift.base.clock import Clock
-from swift.base.entity import EntityPath, quote_path
+from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
+from swift.cluster.direct import DirectClient
 from swift.cluster.redirect import Redirect, redirect_of
-from swift.cluster.transport import Reply, Transport, TransportError
+from swift.cluster.transport import Reply, Transport
 from swift.http.headers import HeaderMap, lower_name, wire_value
-from swift.obj.updater.pendings import Pending
+from swift.obj.updater.pendings import container_of, redirected
 from swift.ring.device import Node
 from swift.ring.ring import Ring
 from swift.runtime.report import Tally
+from swift.store.api import PendingUpdate
 from swift.telemetry.log import Log
 
 
@@ -28,7 +29,7 @@ from swift.telemetry.log import Log
 class Delivery:
     """What came of an attempt."""
 
-    pending: Pending
+    pending: PendingUpdate
     #: Every replica has it.
     is_complete: bool
     #: The pending differs from what is on disk.
@@ -51,14 +52,17 @@ class Deliverer:
     ):
         self._ring = ring
         self._hasher = hasher
-        self._transport = transport
         self._clock = clock
         self._log = log
-        self._conn_timeout_s = conn_timeout_s
-        self._node_timeout_s = node_timeout_s
-        self._agent = f"object-updater {os.getpid()}"
+        self._direct = DirectClient(
+            transport,
+            "object-updater",
+            conn_timeout_s=conn_timeout_s,
+            node_timeout_s=node_timeout_s,
+            missed=lambda node, error: log.error(f"ERROR with remote server {node}: {error}"),
+        )
 
-    def deliver(self, pending: Pending, tally: Tally) -> Delivery:
+    def deliver(self, pending: PendingUpdate, tally: Tally) -> Delivery:
         """Try once, and at once again where a redirect points to."""
         before = pending
         for _ in range(2):
@@ -66,11 +70,11 @@ class Deliverer:
             if redirect is None:
                 break
             tally.add("redirects")
-            pending = pending.redirected(redirect.container)
+            pending = redirected(pending, redirect.container)
         return Delivery(pending, is_complete and redirect is None, pending != before)
 
-    def _attempt(self, pending: Pending, tally: Tally) -> tuple[Pending, bool, Redirect | None]:
-        account, _, container = pending.container.partition("/")
+    def _attempt(self, pending: PendingUpdate, tally: Tally) -> tuple[PendingUpdate, bool, Redirect | None]:
+        account, _, container = container_of(pending).partition("/")
         part, nodes = self._ring.nodes(self._hasher.digest(account, container))
         asked = [node for node in nodes if node.id not in pending.successes]
         target = EntityPath(account, container, pending.update.path.obj)
@@ -85,10 +89,11 @@ class Deliverer:
             pending = replace(pending, successes=pending.successes + done)
         return pending, len(done) == len(asked), newest
 
-    def _headers(self, pending: Pending) -> HeaderMap:
+    def _headers(self, pending: PendingUpdate) -> HeaderMap:
         headers = {lower_name(name): wire_safe(value) for name, value in pending.update.headers.items()}
-        headers["user-agent"] = self._agent
-        headers.setdefault("x-backend-storage-policy-index", str(pending.policy.index))
+        # What is kept names the server that kept it.
+        headers.pop("user-agent", None)
+        headers.setdefault("x-backend-storage-policy-index", str(pending.ref.policy.index))
         headers.setdefault("x-backend-accept-redirect", "true")
         headers.setdefault("x-backend-accept-quoted-location", "true")
         return headers
@@ -98,24 +103,11 @@ class Deliverer:
     ) -> Reply | None:
         """A replica's answer, None when there was none."""
         started_s = self._clock.monotonic()
-        reply: Reply | None = None
-        path = f"/{quote_path(node.device)}/{part}{target.quoted}"
-        try:
-            reply = self._transport.request(
-                node.replication_ip,
-                node.replication_port,
-                op,
-                path,
-                headers,
-                connect_timeout_s=self._conn_timeout_s,
-                timeout_s=self._node_timeout_s,
-            )
-        except TransportError as error:
-            self._log.error(f"ERROR with remote server {node.replication_key}: {error}")
+        reply = self._direct.ask(node, part, op, target, headers)
         status = 500 if reply is None else reply.status
         tally.timing(f"updater.timing.status.{status}", self._clock.monotonic() - started_s)
         if reply is not None and not reply.is_success and reply.status != 301:
-            self._log.debug(f"{op} {path} on {node.replication_key}: status {reply.status}")
+            self._log.debug(f"{op} {target} on {node.replication_key}: status {reply.status}")
         return reply
 
 

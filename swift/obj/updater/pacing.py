@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 from zlib import crc32
 
-from swift.runtime.daemon import Desk
+from swift.runtime.daemon import PassContext
 
 U = TypeVar("U")
 
@@ -28,8 +28,8 @@ class _Bucket(Generic[U]):
 class ContainerPacer(Generic[U]):
     """Reorders a stream of updates; counts ``deferrals``, ``drains`` and ``skips``."""
 
-    def __init__(self, desk: Desk, *, per_second: float, buckets: int, held_max: int):
-        self._desk = desk
+    def __init__(self, pass_context: PassContext, *, per_second: float, buckets: int, held_max: int):
+        self._pass_context = pass_context
         self._gap_s = 1.0 / per_second
         self._buckets: list[_Bucket[U]] = [_Bucket() for _ in range(buckets)]
         self._held_max = held_max
@@ -47,7 +47,7 @@ class ContainerPacer(Generic[U]):
         yield from self._drain()
 
     def _now(self) -> float:
-        return self._desk.clock.monotonic()
+        return self._pass_context.clock.monotonic()
 
     def _admit(self, index: int, update: U) -> bool:
         """Whether it may go now; otherwise it is held back or skipped."""
@@ -56,13 +56,13 @@ class ContainerPacer(Generic[U]):
             bucket.due_s = self._now() + self._gap_s
             return True
         if self._held >= self._held_max:
-            self._desk.tally.add("skips")
+            self._pass_context.tally.add("skips")
             return False
         if not bucket.held:
             heapq.heappush(self._waiting, (bucket.due_s, index))
         bucket.held.append(update)
         self._held += 1
-        self._desk.tally.add("deferrals")
+        self._pass_context.tally.add("deferrals")
         return False
 
     def _due(self) -> Iterator[U]:
@@ -83,11 +83,11 @@ class ContainerPacer(Generic[U]):
         """What is held back, as long as it becomes due before the next pass."""
         while self._waiting:
             wait_s = self._waiting[0][0] - self._now()
-            if self._now() + max(0.0, wait_s) >= self._desk.deadline_s:
+            if self._now() + max(0.0, wait_s) >= self._pass_context.deadline_s:
                 break
-            if wait_s > 0 and self._desk.stop.wait(wait_s):
+            if wait_s > 0 and self._pass_context.stop.wait(wait_s):
                 return
-            self._desk.tally.add("drains")
+            self._pass_context.tally.add("drains")
             yield self._release()
         if self._held:
-            self._desk.tally.add("skips", self._held)
+            self._pass_context.tally.add("skips", self._held)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from swift.config.kinds import COUNT, SECONDS, integer, number
 from swift.config.schema import Settings, option
-from swift.runtime.daemon import Rhythm
+from swift.runtime.daemon import Schedule
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class ObjectUpdaterSettings(Settings):
     async_tracker_dump_count: int = option(5, "How many of them the recon file names.", kind=COUNT)
 
     @property
-    def rhythm(self) -> Rhythm:
+    def schedule(self) -> Schedule:
         """The same for the runner."""
-        return Rhythm(
+        return Schedule(
             self.interval,
             pace(self.objects_per_second, self.slowdown),
             self.concurrency,

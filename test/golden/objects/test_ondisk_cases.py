@@ -9,7 +9,8 @@ import pytest
 
 from swift.base.timestamp import Timestamp
 from swift.policy.policy import ErasureCode
-from swift.store.chooser import Choice, FragmentPreference, choose
+from swift.store.choice import Choice, FragmentPreference
+from swift.store.chooser import choose
 
 CASES = json.loads((Path(__file__).parent.parent / "data/objects/ondisk-cases.json").read_text())
 EC42 = ErasureCode("liberasurecode_rs_vand", 4, 2)

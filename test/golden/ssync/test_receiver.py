@@ -9,9 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from swift.platform.disk import Disk
-from swift.store.partitionlock import ReplicationLocks
-
 DATA = Path(__file__).parent.parent / "data" / "ssync"
 ERRORS = json.loads((DATA / "ssync-errors.json").read_text())
 _DATE = re.compile(rb"Date: [^\r]*\r\n")
@@ -139,8 +136,8 @@ def test_violations_and_limits_are_answered_as_recorded(make_receiver, case):
 def hold_back(receiver, case, held):
     """Take what the recording's receiver had to wait for."""
     if case.startswith("partition replication lock"):
-        locks = ReplicationLocks(Disk(), receiver.context.devices)
-        held.enter_context(locks.hold("sdb", "8", receiver.context.policies.default, 0.0))
+        policy = receiver.context.policies.default
+        held.enter_context(receiver.stores.of(policy).replication_lock("sdb", "8", policy, 0.0))
     if case.startswith("replication_concurrency"):
         places = receiver.app.ssync_places
         for place in [places.take() for _ in range(places.count)]:

@@ -20,7 +20,7 @@ class Bench:
         self.nodes = self.rig.nodes
         self.ring = FakeRing()
         self.settings = ContainerUpdaterSettings(**options)
-        self.duty = ContainerUpdater(self.rig.context, self.ring, self.settings, busy_s=0)
+        self.task = ContainerUpdater(self.rig.context, self.ring, self.settings, busy_s=0)
         self.server = ContainerServer(self.rig.context)
         self._tick = AT
 
@@ -44,9 +44,9 @@ class Bench:
 
     def once(self):
         seen = []
-        report, self.duty.report = self.duty.report, lambda sweep: seen.append(sweep) or report(sweep)
-        assert self.rig.runner(self.duty, self.settings.rhythm, server_type="container").once()
-        del self.duty.report
+        report, self.task.report = self.task.report, lambda passed: seen.append(passed) or report(passed)
+        assert self.rig.runner(self.task, self.settings.schedule, server_type="container").once()
+        del self.task.report
         counts = {}
         for result in seen[0].results.values():
             for event, count in result.counts.items():
@@ -123,7 +123,7 @@ def test_without_a_majority_the_account_is_left_in_peace_for_a_while(bench):
     bench.rig.clock.advance(2)
     bench.nodes.answers = {}
     assert bench.once() == {"successes": 2, "no_changes": 1}
-    assert not bench.duty.suppressed
+    assert not bench.task.suppressed
 
 
 def test_a_container_without_any_account_is_quarantined(bench):
@@ -187,5 +187,5 @@ def test_strange_files_are_passed_over(bench):
 
 
 def test_the_deprecated_rest_caps_the_pace():
-    assert ContainerUpdaterSettings().rhythm.units_per_second == 50
-    assert ContainerUpdaterSettings(slowdown=0.09).rhythm.units_per_second == pytest.approx(10)
+    assert ContainerUpdaterSettings().schedule.units_per_second == 50
+    assert ContainerUpdaterSettings(slowdown=0.09).schedule.units_per_second == pytest.approx(10)

@@ -52,7 +52,7 @@ def test_the_command_is_the_peers():
 
 def test_options_have_the_peers_names_and_defaults():
     settings = ReplicatorSettings.parse({"run_pause": "7", "handoff_delete": "auto"})
-    assert (settings.interval, settings.handoff_delete, settings.rhythm.concurrency) == (7.0, 0, 8)
+    assert (settings.interval, settings.handoff_delete, settings.schedule.concurrency) == (7.0, 0, 8)
     assert ReplicatorSettings.parse({"handoff_delete": "2"}).handoff_delete == 2
     with pytest.raises(ConfigError):
         ReplicatorSettings.parse({"per_diff": "0"})

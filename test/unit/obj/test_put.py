@@ -172,7 +172,7 @@ class Overtaken(Disk):
 def test_a_new_object_that_another_writer_makes_at_the_same_moment(bench, headers, status):
     older, newer = bench.tick(), bench.tick()
     answers = []
-    bench.app._stores.of(bench.context.policies.default).disk = Overtaken(
+    bench.app._stores.of(bench.context.policies.default).core.disk = Overtaken(
         lambda: answers.append(bench.ask("PUT", headers={"x-timestamp": newer}, body=b"newer").status)
     )
     answers.append(bench.ask("PUT", headers={"x-timestamp": older, **headers}, body=b"older").status)
@@ -183,7 +183,7 @@ def test_a_new_object_that_another_writer_makes_at_the_same_moment(bench, header
 def test_a_new_object_that_is_stored_twice_at_the_same_moment(bench):
     headers = {"x-timestamp": bench.tick()}
     answers = []
-    bench.app._stores.of(bench.context.policies.default).disk = Overtaken(
+    bench.app._stores.of(bench.context.policies.default).core.disk = Overtaken(
         lambda: answers.append(bench.ask("PUT", headers=headers, body=b"same").status)
     )
     answers.append(bench.ask("PUT", headers=headers, body=b"same").status)

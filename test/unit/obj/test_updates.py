@@ -13,6 +13,7 @@ from swift.obj.updates import (
     with_swift_bytes,
     without_swift_bytes,
 )
+from swift.store.layered import ForwardingStore
 from swift.store.updates import decode_update
 
 ASK = {"x-container-host": "10.0.0.1:6201", "x-container-device": "sdb", "x-container-partition": "9"}
@@ -161,16 +162,24 @@ def test_swift_bytes_stay_with_the_body_whatever_type_is_posted():
 
 
 def test_an_update_is_kept_though_its_directory_vanishes_meanwhile(bench):
-    app = bench.app
-    saved = app._updater._save
     failures = [FileNotFoundError("removed"), FileNotFoundError("again")]
 
-    def save(*args):
-        if failures:
-            raise failures.pop()
-        saved(*args)
+    class Vanishing:
+        def __init__(self, kept):
+            self._kept = kept
 
-    app._updater._save = save
+        def save(self, *args):
+            if failures:
+                raise failures.pop()
+            self._kept.save(*args)
+
+    class Store(ForwardingStore):
+        @property
+        def updates(self):
+            return Vanishing(self.inner.updates)
+
+    stores = bench.app._stores
+    bench.app._updater._store_of = lambda policy: Store(stores.of(policy))
     bench.containers.answers = {1: 503}
     headers = {"X-Container-Host": "127.0.0.1:1", "X-Container-Device": "c1", "X-Container-Partition": "7"}
     assert bench.ask("PUT", headers=headers, body=b"abc").status == 201

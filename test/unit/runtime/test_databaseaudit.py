@@ -28,7 +28,7 @@ class Bench:
         self.kind = kind
         settings = AccountAuditorSettings if kind is ACCOUNT else ContainerAuditorSettings
         self.settings = settings(**options)
-        self.duty = DatabaseAuditor(self.rig.context, kind)
+        self.task = DatabaseAuditor(self.rig.context, kind)
         self.servers = {
             "account": AccountServer(self.rig.context),
             "container": ContainerServer(self.rig.context),
@@ -81,7 +81,7 @@ class Bench:
     def once(self):
         self.stop_servers()
         server_type = self.kind.server_type
-        assert self.rig.runner(self.duty, self.settings.rhythm, server_type=server_type).once()
+        assert self.rig.runner(self.task, self.settings.schedule, server_type=server_type).once()
         facts = self.rig.recon(server_type).read()
         return facts[f"{server_type}_audits_passed"], facts[f"{server_type}_audits_failed"]
 
@@ -148,7 +148,7 @@ def test_a_damaged_page_is_found_though_everything_else_can_be_read(containers, 
     bad = containers.container("bad", objects=0)
     rows = ", ".join(f"('o{n:05}', '1', 1, 't', 'e')" for n in range(3000))
     change(bad, f"INSERT INTO object (name, created_at, size, content_type, etag) VALUES {rows}")
-    containers.duty.whole_bytes_max = table_limit
+    containers.task.whole_bytes_max = table_limit
     assert containers.once() == (1, 0)
     damage(bad, bad.stat().st_size // 4096 // 2 * 4096)
     assert containers.once() == (0, 1)
@@ -234,7 +234,7 @@ def test_a_database_that_was_replaced_meanwhile_stays(containers):
                 other.write_bytes(sound)
                 other.rename(path)
 
-    containers.duty.kind = Replacing()
+    containers.task.kind = Replacing()
     assert containers.once() == (0, 0)
     assert containers.quarantined == []
     assert path.exists()

@@ -5,15 +5,30 @@ import signal
 import threading
 import time
 
-from swift.runtime.daemon import Rhythm
+from swift.runtime.daemon import Schedule
+from swift.runtime.share import ShareResult
 from swift.runtime.stop import plain_stop
-from swift.runtime.supervise import run_shares
+from swift.runtime.supervise import Workers
 from swift.telemetry.log import silent_log
-from test.support.daemons import CountingDuty, Rig
+from test.support.daemons import CountingTask, Rig
 
 
-def run(work, shares="abcd", limit=2, stop=None, **more):
-    return run_shares(list(shares), work, limit, stop or plain_stop(), silent_log(), **more)
+def run(work, shares="abcd", limit=2, stop=None, *, workers=None, told=None, stall_s=0.0, **more):
+    """Do shares in processes; the facts of those that ended well."""
+    workers = workers or Workers(silent_log(), **more)
+    results = {}
+
+    def tell(share, so_far):
+        if told is not None:
+            told.append((share, so_far.units))
+
+    def result_of(share, say):
+        facts = work(share) if told is None else work(share, say)
+        return ShareResult(facts)
+
+    for _ in workers.run(list(shares), result_of, limit, stop or plain_stop(), results, tell, stall_s):
+        time.sleep(0.005)
+    return {share: result.facts for share, result in results.items()}
 
 
 def test_every_share_runs_in_a_process_of_its_own():
@@ -61,7 +76,7 @@ def test_a_stop_is_told_to_the_workers_and_starts_no_more():
 
     threading.Timer(0.3, stop.request).start()
     started = time.monotonic()
-    run_shares(["a", "b", "c"], work, 2, stop, silent_log(), grace_s=0.5)
+    run(work, "abc", stop=stop, grace_s=0.5)
     assert time.monotonic() - started < 5
 
 
@@ -79,13 +94,42 @@ def test_workers_that_do_not_listen_are_killed():
     assert time.monotonic() - started < 5
 
 
+def test_workers_tell_how_far_they_are():
+    told = []
+
+    def work(share, say):
+        for units in (1, 2):
+            say(ShareResult(units=units))
+            time.sleep(0.1)
+        return {"share": share}
+
+    assert run(work, "ab", told=told) == {"a": {"share": "a"}, "b": {"share": "b"}}
+    assert set(told) == {(share, units) for share in "ab" for units in (1, 2)}
+
+
+def test_a_silent_worker_is_killed_and_its_share_tried_again_in_the_next_pass():
+    workers = Workers(silent_log())
+
+    def hang(share):
+        if share == "a":
+            time.sleep(60)
+        return {}
+
+    started = time.monotonic()
+    assert set(run(hang, "ab", workers=workers, stall_s=0.2)) == {"b"}
+    assert time.monotonic() - started < 5
+    while not all(child.has_ended() for child in workers._left_behind.values()):
+        time.sleep(0.01)
+    assert set(run(lambda share: {}, "ab", workers=workers)) == {"a", "b"}
+
+
 def test_a_runner_with_workers_joins_their_results_and_counts(tmp_path):
     rig = Rig(tmp_path)
     rig.stop = plain_stop()
-    duty = CountingDuty(units=3, shares=("sda", "sdb", "sdc"))
-    assert rig.runner(duty, Rhythm(30, workers=2)).once()
-    (sweep,) = duty.sweeps
-    assert {share: result.units for share, result in sweep.results.items()} == dict.fromkeys(
+    task = CountingTask(units=3, shares=("sda", "sdb", "sdc"))
+    assert rig.runner(task, Schedule(30, workers=2)).once()
+    (passed,) = task.reports
+    assert {share: result.units for share, result in passed.results.items()} == dict.fromkeys(
         ("sda", "sdb", "sdc"), 3
     )
     page = (tmp_path / "recon" / "counter.prom").read_text()

@@ -24,6 +24,7 @@ from swift.platform.space import SpaceGuard
 from swift.platform.syncing import SingleSyncs, moments
 from swift.policy.policy import ErasureCode, Policy
 from swift.store.api import ABSENT, LIVE, ObjectKey, Viewpoint
+from swift.store.core import EngineCore
 from swift.store.engine import FileStore
 from swift.store.errors import CorruptBody, FilesChanged
 from swift.store.recent import BELIEVED_S, FILES_MAX, RecentChecks
@@ -431,7 +432,7 @@ def test_where_nothing_stays_in_memory_only_one_chunk_is_read_twice(resident):
 def test_a_check_is_believed_for_a_minute(resident):
     store, disk = resident
     kinds(store)
-    store.clock.advance(BELIEVED_S)
+    store.core.clock.advance(BELIEVED_S)
     kinds(store)
     assert disk.verified == CHUNKS * 2
 
@@ -486,7 +487,7 @@ def test_a_small_body_in_memory_is_verified_once_a_minute(tmp_path, size, is_rem
     disk.rots = True
     if is_remembered:
         assert quickly() is not None
-        store.clock.advance(BELIEVED_S)
+        store.core.clock.advance(BELIEVED_S)
     with pytest.raises(CorruptBody):
         quickly()
 
@@ -501,12 +502,14 @@ def test_a_directory_borrows_no_moment_from_a_draft_that_is_older(tmp_path):
 
     store = make_store(tmp_path)
     store = FileStore(
-        store.disk,
-        store.devices,
-        hasher=HASHER,
-        clock=store.clock,
-        space=SpaceGuard(store.disk, None),
-        new_syncs=Moments,
+        EngineCore(
+            store.core.disk,
+            store.core.devices,
+            hasher=HASHER,
+            clock=store.core.clock,
+            space=SpaceGuard(store.core.disk, None),
+            new_syncs=Moments,
+        )
     )
     draft = store.draft(KEY, None)
     draft.write(b"body")

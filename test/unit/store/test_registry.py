@@ -10,6 +10,7 @@ from swift.base.hashing import PathHasher
 from swift.platform.mounts import Devices
 from swift.policy.policy import Policy
 from swift.store.engine import FileStore
+from swift.store.layered import ForwardingStore
 from swift.store.registry import EngineParts, StoreRegistry, file_store, load_factory
 
 
@@ -32,3 +33,31 @@ def test_an_unknown_module_is_a_configuration_error(registry):
 
 def test_the_built_in_names_are_ours():
     assert load_factory("") is file_store
+
+
+def named(name):
+    """A wrapper factory whose wrappers tell their name."""
+
+    def wrap(store, _parts, _policy):
+        made = ForwardingStore(store)
+        made.name = name
+        return made
+
+    return wrap
+
+
+def test_wrappers_are_put_around_every_engine_the_first_outermost(tmp_path):
+    parts = EngineParts(Devices(str(tmp_path)), PathHasher(b"p"), ManualClock())
+    registry = StoreRegistry(parts, [named("outer"), named("inner")])
+    outer = registry.of(Policy(0, "a", is_default=True))
+    assert (outer.name, outer.inner.name) == ("outer", "inner")
+    assert isinstance(outer.inner.inner, FileStore)
+    assert registry.of(Policy(1, "b")).inner.inner is outer.inner.inner
+
+
+def test_an_unknown_wrapper_is_a_configuration_error(tmp_path):
+    parts = EngineParts(
+        Devices(str(tmp_path)), PathHasher(b"p"), ManualClock(), wrappers=("egg:nobody#knows",)
+    )
+    with pytest.raises(ConfigError, match=r"store_wrappers 'egg:nobody#knows'"):
+        StoreRegistry(parts)

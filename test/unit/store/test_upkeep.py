@@ -114,7 +114,7 @@ class Unreadable(Disk):
 
 def test_a_body_that_cannot_be_read_is_quarantined(bench):
     put(bench.store, KEY, ts(10))
-    bench.store.disk = Unreadable()
+    bench.store.core.disk = Unreadable()
     assert "cannot read" in audit(bench).quarantined
     assert bench.store.look(KEY, NOW).kind == ABSENT
 
@@ -133,7 +133,7 @@ class Replaced(Disk):
 
 def test_an_object_that_is_replaced_while_it_is_read_is_not_blamed(bench):
     put(bench.store, KEY, ts(10))
-    disk = bench.store.disk = Replaced()
+    disk = bench.store.core.disk = Replaced()
     disk.during = lambda: put(bench.store, KEY, ts(11), b"xxxx")
     assert audit(bench).quarantined is None
 

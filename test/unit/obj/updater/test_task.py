@@ -8,12 +8,13 @@ import pytest
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.cluster.transport import Reply, TransportError
-from swift.obj.updater.duty import ObjectUpdater
 from swift.obj.updater.settings import ObjectUpdaterSettings
+from swift.obj.updater.task import ObjectUpdater
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy
-from swift.store.api import AsyncUpdate
-from swift.store.updates import write_update
+from swift.store.api import AsyncUpdate, PendingUpdate, UpdateRef
+from swift.store.registry import EngineParts, StoreRegistry
+from swift.store.updates import FileUpdates
 from test.support.daemons import FakeRing, Rig
 
 NOW = 1_700_000_000
@@ -33,23 +34,33 @@ class Bench:
         self.nodes = self.rig.nodes
         self.disk = disk or Disk()
         self.settings = ObjectUpdaterSettings(**options)
-        self.duty = ObjectUpdater(self.rig.context, self.ring, self.settings, disk=self.disk)
+        context = self.rig.context
+        parts = EngineParts(context.devices, context.hasher, context.clock, self.disk)
+        stores = StoreRegistry(parts)
+        self.kept = FileUpdates(Disk(), context.devices, context.hasher)
+        self.task = ObjectUpdater(context, self.ring, self.settings, stores)
 
     def save(self, name="o", at=NOW, op="PUT", *, device="sda", policy=0, container="c", **more):
         """Store an update as the object server does; its path."""
         headers = {"X-Timestamp": Timestamp(at).internal, "X-Size": "3", "Referer": "PUT x"}
         extra = more.pop("extra", None)
         update = AsyncUpdate(op, EntityPath("AUTH_a", container, name), headers, **more)
-        path = str(self.rig.root / device)
-        hasher = self.rig.context.hasher
-        return write_update(Disk(), hasher, path, POLICIES[policy], update, Timestamp(at), extra=extra)
+        kept = self.kept
+        kept.save(device, POLICIES[policy], update, Timestamp(at))
+        name = f"{self.rig.context.hasher.hexdigest(*update.path)}-{Timestamp(at).internal}"
+        ref = UpdateRef(device, POLICIES[policy], name)
+        if extra:
+            successes, redirects = extra.get("successes", ()), extra.get("redirect_history", ())
+            kept.rewrite(PendingUpdate(ref, Timestamp(at), update, tuple(successes), tuple(redirects)))
+        (path,) = self.rig.root.glob(f"{device}/async_pending*/*/{name}")
+        return str(path)
 
     def once(self):
         """One pass; what it counted on all devices."""
         seen = []
-        report, self.duty.report = self.duty.report, lambda sweep: seen.append(sweep) or report(sweep)
-        assert self.rig.runner(self.duty, self.settings.rhythm).once()
-        del self.duty.report
+        report, self.task.report = self.task.report, lambda passed: seen.append(passed) or report(passed)
+        assert self.rig.runner(self.task, self.settings.schedule).once()
+        del self.task.report
         counts = {}
         for result in seen[0].results.values():
             for event, count in result.counts.items():
@@ -274,7 +285,7 @@ def test_a_crash_between_any_two_steps_loses_nothing(tmp_path, broken):
         bench.save(f"o{number}")
     bench.nodes.answers = {} if broken == "unlink" else {2: 503}
     with pytest.raises(PowerCut):
-        bench.rig.runner(bench.duty, bench.settings.rhythm).once()
+        bench.rig.runner(bench.task, bench.settings.schedule).once()
     assert len(bench.pendings()) == 3
     Failing.armed = False
     bench.nodes.answers = {}
@@ -372,7 +383,7 @@ def test_the_recon_file_names_the_containers_that_wait_longest(tmp_path):
 
 
 def test_the_deprecated_rest_caps_the_pace():
-    assert ObjectUpdaterSettings().rhythm.units_per_second == 50
-    assert ObjectUpdaterSettings(slowdown=0.09).rhythm.units_per_second == pytest.approx(10)
-    assert ObjectUpdaterSettings(slowdown=0, objects_per_second=20).rhythm.units_per_second == 20
-    assert ObjectUpdaterSettings(slowdown=0, objects_per_second=0).rhythm.units_per_second == 100
+    assert ObjectUpdaterSettings().schedule.units_per_second == 50
+    assert ObjectUpdaterSettings(slowdown=0.09).schedule.units_per_second == pytest.approx(10)
+    assert ObjectUpdaterSettings(slowdown=0, objects_per_second=20).schedule.units_per_second == 20
+    assert ObjectUpdaterSettings(slowdown=0, objects_per_second=0).schedule.units_per_second == 100

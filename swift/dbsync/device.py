@@ -8,7 +8,7 @@ is broken or lies under a wrong name is quarantined. Failures are counted and ne
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from swift.base.errors import LockTimeout, NoSpace
 from swift.base.timestamp import Timestamp
@@ -17,30 +17,28 @@ from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.files import Place
 from swift.dbsync import handoffs
-from swift.dbsync.courier import Courier, NodeFailed
+from swift.dbsync.kind import Replication
 from swift.dbsync.reclaim import age, reclaim, remove_leftovers
+from swift.dbsync.remote import NodeFailed, RemoteDatabase
 from swift.dbsync.replica import Replica
 from swift.dbsync.session import RemoteUnmounted, Session
 from swift.ring.device import Node
 from swift.ring.view import RingView
-from swift.runtime.daemon import Desk
-
-if TYPE_CHECKING:
-    from swift.dbsync.daemon import DatabaseReplicator
+from swift.runtime.daemon import PassContext
 
 
-class Visits:
-    """Visits to the databases of one device during one pass."""
+class DeviceReplication:
+    """DeviceReplication to the databases of one device during one pass."""
 
-    def __init__(self, duty: DatabaseReplicator, device: str, desk: Desk):
-        context = duty.context
-        self._duty = duty
+    def __init__(self, replication: Replication, device: str, pass_context: PassContext):
+        context = replication.context
+        self._replication = replication
         self._device = device
-        self._desk = desk
-        self._tally = desk.tally
+        self._pass_context = pass_context
+        self._tally = pass_context.tally
         self._log = context.telemetry.log
         self._run = context.pools.run(device)
-        self._engine = Engine(disk=duty.disk, run=self._run, warn=self._log.warning)
+        self._engine = Engine(disk=replication.disk, run=self._run, warn=self._log.warning)
         #: Whether a database was seen whose directory fits its names: the hash path settings are right then.
         self._names_fit = False
         #: How often each node failed: address → device → count.
@@ -51,8 +49,8 @@ class Visits:
 
         True when all its copies are equal now and nothing is left to be done.
         """
-        started_s = self._desk.clock.monotonic()
-        replica = self._duty.kind.replica_at(place, self._engine)
+        started_s = self._pass_context.clock.monotonic()
+        replica = self._replication.kind.replica_at(place, self._engine)
         in_order = False
         try:
             if replica.broker.refresh():
@@ -70,7 +68,7 @@ class Visits:
             self._log.error(f"ERROR cannot replicate {place.directory}: {error}")
         finally:
             replica.broker.close()
-        self._tally.timing("timing", self._desk.clock.monotonic() - started_s)
+        self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
         return in_order
 
     # --- is it what it seems -----------------------------------------------------------------------
@@ -79,9 +77,9 @@ class Visits:
         """Whether the directory is the one of the names in the database; quarantines it otherwise."""
         names = replica.broker.read(replica.names, merged=False)
         place = replica.broker.place
-        if self._duty.context.hasher.hexdigest(*names) == place.name_hash:
+        if self._replication.context.hasher.hexdigest(*names) == place.name_hash:
             self._names_fit = True
-            self._duty.kind.identify(replica, names)
+            self._replication.kind.identify(replica, names)
             return True
         self._tally.add("failures")
         what = f"{place.directory} holds the database of {'/'.join(names)}"
@@ -94,7 +92,7 @@ class Visits:
 
     def _quarantine(self, place: Place, why: str) -> None:
         try:
-            moved = self._run(files.quarantine, self._duty.disk, place)
+            moved = self._run(files.quarantine, self._replication.disk, place)
         except OSError as error:
             self._log.error(f"ERROR {why}; cannot be quarantined: {error}")
         else:
@@ -104,15 +102,15 @@ class Visits:
 
     def _process(self, replica: Replica) -> bool:
         """See ``visit``."""
-        duty, broker = self._duty, replica.broker
-        now = Timestamp(duty.context.clock.time())
+        shared, broker = self._replication, replica.broker
+        now = Timestamp(shared.context.clock.time())
         self._clean(replica, now)
-        before = age(now, duty.settings.reclaim_age)
+        before = age(now, shared.settings.reclaim_age)
         if broker.read(lambda connection: replica.old.is_reclaimable(connection, before)):
             if handoffs.remove(broker, self._run, lambda c: replica.old.is_reclaimable(c, before)):
                 self._tally.add(f"removes.{self._device}")
             return False
-        view = duty.ring.view()
+        view = shared.ring.view()
         part = view.partition_of(bytes.fromhex(broker.place.name_hash))
         primaries = view.primaries(part)
         index = self._own_index(view, primaries)
@@ -126,8 +124,8 @@ class Visits:
         seen = broker.read(replica.info)
         others = primaries if index is None else (*primaries[index + 1 :], *primaries[:index])
         answers = self._tell(replica, view, part, others, now)
-        if duty.kind.afterwards is not None:
-            duty.kind.afterwards(replica, view, duty.context.hasher, answers)
+        if shared.kind.afterwards is not None:
+            shared.kind.afterwards(replica, view, shared.context.hasher, answers)
         if index is None:
             self._leave(replica, seen, answers)
             return False
@@ -135,14 +133,14 @@ class Visits:
 
     def _clean(self, replica: Replica, now: Timestamp) -> None:
         """Forget what is too old."""
-        reclaim_age, place = self._duty.settings.reclaim_age, replica.broker.place
+        reclaim_age, place = self._replication.settings.reclaim_age, replica.broker.place
         reclaim(replica.broker, replica.old, now, reclaim_age)
         before_s = now.seconds - reclaim_age
-        self._run(remove_leftovers, self._duty.disk, place.directory, ".tmp", before_s)
+        self._run(remove_leftovers, self._replication.disk, place.directory, ".tmp", before_s)
 
     def _own_index(self, view: RingView, primaries: Sequence[Node]) -> int | None:
         """Which of the primaries this device is, None for a handoff."""
-        ids = self._duty.own_ids(view)
+        ids = self._replication.own.ids(view)
         found = (n for n, node in enumerate(primaries) if node.id in ids and node.device == self._device)
         return next(found, None)
 
@@ -154,7 +152,7 @@ class Visits:
         """Bring the database to nodes; which of them have it now. Handoffs stand in for unmounted devices."""
         waiting = list(nodes)
         handoff_nodes = view.handoffs(part)
-        own_ids = self._duty.own_ids(view)
+        own_ids = self._replication.own.ids(view)
         answers = []
         while waiting:
             node = waiting.pop(0)
@@ -182,10 +180,10 @@ class Visits:
         return node.id in own_ids and node.device == self._device
 
     def _session(self, replica: Replica, part: int, node: Node, view: RingView, now: Timestamp) -> Session:
-        duty = self._duty
-        here = next((view.devices[n] for n in duty.own_ids(view)), None)
-        courier = Courier(
-            duty.means,
+        shared = self._replication
+        here = next((view.devices[n] for n in shared.own.ids(view)), None)
+        remote = RemoteDatabase(
+            shared.access,
             node,
             part,
             replica.broker.place.name_hash,
@@ -194,13 +192,13 @@ class Visits:
         )
         return Session(
             replica,
-            courier,
-            duty.settings,
+            remote,
+            shared.settings,
             self._tally,
-            disk=duty.disk,
+            disk=shared.disk,
             run=self._run,
             now=now,
-            many_policies=len(duty.context.policies) > 1,
+            many_policies=len(shared.context.policies) > 1,
         )
 
     def _note(self, node: Node, came_through: bool) -> None:
@@ -213,7 +211,7 @@ class Visits:
 
     def _leave(self, replica: Replica, seen: dict[str, Any], answers: Sequence[bool]) -> None:
         """Remove a database that does not belong here, when enough nodes have all of it."""
-        needed = self._duty.settings.handoff_delete
+        needed = self._replication.settings.handoff_delete
         enough = sum(answers) >= min(needed, len(answers)) if needed else all(answers)
         if not enough or not answers:
             return

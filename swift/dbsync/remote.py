@@ -30,7 +30,7 @@ class NodeFailed(SwiftError):
 
 
 @dataclass(frozen=True)
-class Means:
+class NodeAccess:
     """How a replicator reaches nodes; the same for all of its databases."""
 
     transport: Transport
@@ -41,7 +41,7 @@ class Means:
     agent: str
 
 
-class Courier:
+class RemoteDatabase:
     """Speaks with ``node`` about the database ``name_hash`` in ``part``.
 
     ``run`` does blocking work of the local device; ``is_remote_region`` tells whether bytes are dear.
@@ -49,7 +49,7 @@ class Courier:
 
     def __init__(
         self,
-        means: Means,
+        access: NodeAccess,
         node: Node,
         part: int,
         name_hash: str,
@@ -58,7 +58,7 @@ class Courier:
         is_remote_region: bool = False,
     ):
         self.node = node
-        self._means = means
+        self._access = access
         self._run = run
         self._is_remote_region = is_remote_region
         self._path = f"/{quote_path(node.device)}/{part}/{name_hash}"
@@ -69,10 +69,10 @@ class Courier:
         return self._ask(json.dumps([operation, *arguments]).encode("ascii"), more_time_s)
 
     def _ask(self, body: bytes, more_time_s: float = 0.0) -> Reply:
-        headers = {"content-type": "application/json", "user-agent": self._means.agent}
-        settings = self._means.settings
+        headers = {"content-type": "application/json", "user-agent": self._access.agent}
+        settings = self._access.settings
         try:
-            reply = self._means.transport.request(
+            reply = self._access.transport.request(
                 self.node.replication_ip,
                 self.node.replication_port,
                 "REPLICATE",
@@ -110,8 +110,8 @@ class Courier:
         return worth_s
 
     def _rsync(self, path: str, remote_name: str, worth_s: float) -> None:
-        settings = self._means.settings
-        module = rsync.module_of(self._means.module, self.node)
+        settings = self._access.settings
+        module = rsync.module_of(self._access.module, self.node)
         args = rsync.command(
             path,
             f"{module}/{self.node.device}/tmp/{remote_name}",
@@ -125,16 +125,16 @@ class Courier:
             raise NodeFailed(str(error))
 
     def _upload(self, path: str, size: int, remote_name: str) -> None:
-        settings, disk = self._means.settings, self._means.disk
+        settings, disk = self._access.settings, self._access.disk
         headers = {
             "content-type": "application/octet-stream",
             "content-length": str(size),
-            "user-agent": self._means.agent,
+            "user-agent": self._access.agent,
             UPLOAD_HEADER: remote_name,
         }
         fd = self._run(disk.open, path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            exchange = self._means.transport.open(
+            exchange = self._access.transport.open(
                 self.node.replication_ip,
                 self.node.replication_port,
                 "REPLICATE",

@@ -1,0 +1,116 @@
+"""The one way to ask one node, or every node of an entity, directly over the replication network.
+
+It knows the path of an entity at a node, quoting, timeouts and the agent. What a status means is the
+caller's; ``Answers`` has the verdicts that most of them need. Unfit for bodies that are streamed, and for
+whatever has to avoid failing nodes: that is ``cluster.fanout``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from swift import green
+from swift.base.entity import EntityPath, quote_path
+from swift.cluster.transport import Reply, Transport, TransportError
+from swift.http.headers import HeaderMap
+from swift.ring.device import Node
+
+#: Told about a node that gave no answer.
+Missed = Callable[[str, TransportError], None]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What nodes said, in the order in which they were named; None of one that gave no answer."""
+
+    replies: tuple[Reply | None, ...]
+
+    @property
+    def statuses(self) -> list[int | None]:
+        """The status of each, None of one that gave no answer."""
+        return [None if reply is None else reply.status for reply in self.replies]
+
+    def count(self, *also: int) -> int:
+        """How many succeeded, or gave one of the statuses ``also``."""
+        return sum(1 for r in self.replies if r is not None and (r.is_success or r.status in also))
+
+    def has_majority(self, *also: int) -> bool:
+        """Whether more than half succeeded, or gave one of the statuses ``also``."""
+        return 2 * self.count(*also) > len(self.replies)
+
+    def are_all(self, status: int) -> bool:
+        """Whether every node gave this one status; there is at least one."""
+        return bool(self.replies) and all(r is not None and r.status == status for r in self.replies)
+
+
+class DirectClient:
+    """Asks nodes for one daemon or server; ``name`` is that of its ``User-Agent``."""
+
+    def __init__(
+        self, transport: Transport, name: str, *, conn_timeout_s: float, node_timeout_s: float, missed: Missed
+    ):
+        self._transport = transport
+        self._conn_timeout_s = conn_timeout_s
+        self._node_timeout_s = node_timeout_s
+        self._missed = missed
+        self.agent = f"{name} {os.getpid()}"
+
+    def ask(
+        self, node: Node, part: int, method: str, path: EntityPath, headers: HeaderMap, query: str = ""
+    ) -> Reply | None:
+        """A node's answer, whatever its status; None, and ``missed`` is told, when there was none."""
+        address = node.replication_ip, node.replication_port
+        return self.ask_address(
+            address, node.device, str(part), method, path, headers, query=query, who=node.replication_key
+        )
+
+    def ask_address(
+        self,
+        address: tuple[str, int],
+        device: str,
+        part: str,
+        method: str,
+        path: EntityPath,
+        headers: HeaderMap,
+        *,
+        query: str = "",
+        who: str = "",
+    ) -> Reply | None:
+        """Like ``ask``, of a node that a request names by its address; ``missed`` is told ``who``."""
+        target = f"/{quote_path(device)}/{quote_path(part)}{path.quoted}"
+        if query:
+            target = f"{target}?{query}"
+        try:
+            return self._transport.request(
+                *address,
+                method,
+                target,
+                {"content-length": "0", "user-agent": self.agent, **headers},
+                connect_timeout_s=self._conn_timeout_s,
+                timeout_s=self._node_timeout_s,
+            )
+        except TransportError as error:
+            self._missed(who or f"{address[0]}:{address[1]}/{device}", error)
+            return None
+
+    def ask_all(
+        self,
+        nodes: Sequence[Node],
+        part: int,
+        method: str,
+        path: EntityPath,
+        headers: HeaderMap | Sequence[HeaderMap],
+    ) -> Answers:
+        """Ask nodes at the same time; ``headers`` are the same for all, or one for each."""
+        each = [headers] * len(nodes) if isinstance(headers, dict) else headers
+        calls = [
+            partial(self.ask, node, part, method, path, own)
+            for node, own in zip(nodes, each, strict=True)  # type: ignore[arg-type]
+        ]
+        return Answers(tuple(green.gather(calls)))
+
+    def __repr__(self) -> str:
+        return f"<DirectClient {self.agent}>"

@@ -1,0 +1,44 @@
+"""Which devices of a ring are this node's (spec: replication.md §1)."""
+
+from __future__ import annotations
+
+from swift.platform.addresses import names_any_of, own_addresses
+from swift.ring.view import RingView
+
+
+class OwnDevices:
+    """The devices of this node, by its address and its replication port; asked again for every new ring."""
+
+    def __init__(self, ring_ip: str, ring_port: int):
+        self._ip = ring_ip
+        self._port = ring_port
+        self._known: tuple[RingView, frozenset[int]] | None = None
+        #: How many rings were looked at: another number says that the ring has changed.
+        self.rings_seen = 0
+
+    def ids(self, view: RingView) -> frozenset[int]:
+        """The ids of the devices of this node."""
+        if self._known is None or self._known[0] is not view:
+            addresses = own_addresses(self._ip)
+            ids = frozenset(
+                device.id
+                for device in view.devices
+                if device is not None
+                and device.replication_port == self._port
+                and names_any_of(device.replication_ip, addresses)
+            )
+            self._known = view, ids
+            self.rings_seen += 1
+        return self._known[1]
+
+    def names(self, view: RingView) -> list[str]:
+        """The names of the devices of this node, sorted."""
+        ids = self.ids(view)
+        return sorted({device.device for device in view.devices if device is not None and device.id in ids})
+
+    def forget(self) -> None:
+        """Look again the next time, as if the ring had changed."""
+        self._known = None
+
+    def __repr__(self) -> str:
+        return f"OwnDevices({self._ip!r}, {self._port})"

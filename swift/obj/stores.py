@@ -1,0 +1,33 @@
+"""The object engines of a storage node, for its server and its daemons."""
+
+from __future__ import annotations
+
+from swift.config.common import StorageSettings
+from swift.obj.settings import ObjectSettings
+from swift.runtime.backendapp import BackendContext
+from swift.store.registry import EngineParts, StoreRegistry
+
+
+def make_stores(
+    context: BackendContext, settings: ObjectSettings, storage: StorageSettings | None = None
+) -> StoreRegistry:
+    """The engines of all policies as the settings say; daemons parse ``settings`` from their own section."""
+    storage = storage or StorageSettings()
+    return StoreRegistry(
+        EngineParts(
+            devices=context.devices,
+            hasher=context.hasher,
+            clock=context.clock,
+            reserve=storage.fallocate_reserve,
+            preallocate=not storage.disable_fallocate,
+            reclaim_age_s=settings.reclaim_age,
+            commit_window_s=settings.commit_window,
+            sync_every_bytes=settings.mb_per_sync << 20,
+            shared_sync_dirty_limit=settings.shared_sync_dirty_limit,
+            read_bytes=settings.disk_chunk_size,
+            replications_per_device=settings.replication_concurrency_per_device,
+            pools=context.pools,
+            wrappers=settings.store_wrappers,
+            notice=context.telemetry.log.warning,
+        )
+    )

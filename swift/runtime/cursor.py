@@ -1,0 +1,120 @@
+"""How far a pass over a share is, kept across restarts: ``<recon_cache_path>/<daemon>.cursors/<share>``.
+
+A pass that can go on in the midst notes positions; what is noted is written now and then and at the end of
+the process, and forgotten when the pass is through. It is news, not data: what is lost is done again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from swift.base.clock import Clock
+from swift.telemetry.log import Log
+from swift.telemetry.recon import parse, replace_text
+
+#: Seconds of work that may be done again after a crash.
+SAVED_EVERY_S = 10.0
+
+
+@dataclass
+class Journey:
+    """What is remembered of an unfinished pass."""
+
+    #: Unix time at which the pass over the share began, whichever process began it.
+    begun_s: float
+    #: What the pass noted last, as JSON has it; None at the beginning.
+    position: Any = None
+    #: What was done so far, in all processes.
+    units: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+class Cursor:
+    """The place of one share's pass: made by the runner, the pass uses ``position`` and ``note``.
+
+    An empty ``path`` keeps nothing, for runs that do a part only.
+    """
+
+    def __init__(self, path: str, clock: Clock, log: Log):
+        self.path = path
+        self._clock = clock
+        self._log = log
+        self._next_save_s = clock.monotonic() + SAVED_EVERY_S
+        self._is_noted = False
+        self.journey = self._read() or Journey(clock.time())
+
+    @property
+    def position(self) -> Any:
+        """Where to go on: what was noted last, None when the pass begins."""
+        return self.journey.position
+
+    @property
+    def begun_s(self) -> float:
+        """Unix time at which the pass began, possibly before a restart."""
+        return self.journey.begun_s
+
+    def note(self, position: Any) -> None:
+        """Everything before ``position`` is done; ``position`` is what JSON can carry."""
+        self.journey.position = position
+        self._is_noted = True
+
+    def save_if_due(self) -> bool:
+        """Whether it is time for ``save``."""
+        return self._is_noted and self._clock.monotonic() >= self._next_save_s
+
+    def save(self) -> None:
+        """Write what was noted; a failure is logged and otherwise ignored."""
+        if not self._is_noted or not self.path:
+            return
+        self._next_save_s = self._clock.monotonic() + SAVED_EVERY_S
+        try:
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            replace_text(self.path, json.dumps(vars(self.journey)) + "\n")
+        except OSError as error:
+            self._log.warning(f"cannot write {self.path}: {error.strerror}")
+
+    def clear(self) -> None:
+        """The pass is through: the next one begins at the beginning."""
+        if not self.path:
+            return
+        try:
+            os.unlink(self.path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self._log.warning(f"cannot remove {self.path}: {error.strerror}")
+
+    def _read(self) -> Journey | None:
+        """What a former process left; None when there is nothing, or nothing that can be used."""
+        if not self.path:
+            return None
+        try:
+            with open(self.path, encoding="utf-8") as file:
+                value = parse(file.read())
+            journey = Journey(**value)
+            numbers = (
+                journey.begun_s,
+                journey.units,
+                journey.bytes,
+                journey.seconds,
+                *journey.counts.values(),
+            )
+            if not all(isinstance(number, (int, float)) for number in numbers):
+                return None
+        except (OSError, UnicodeDecodeError, TypeError, AttributeError):
+            return None
+        return journey
+
+    def __repr__(self) -> str:
+        return f"<Cursor {self.path} at {self.position!r}>"
+
+
+def cursor_path(directory: str, daemon: str, share: str) -> str:
+    """Where the cursor of a share is; ``directory`` is that of the recon files."""
+    return os.path.join(directory, f"{daemon}.cursors", quote(share, safe=""))

@@ -1,0 +1,99 @@
+"""What daemons have in common whose work is cut by device: the shares, and what a pass over one is handed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from swift.base.errors import DeviceUnavailable
+from swift.db import walk
+from swift.db.files import Place
+from swift.platform.disk import Disk
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.diskcalls import Run
+from swift.runtime.selection import Selection
+
+
+class DeviceTask:
+    """The half of a ``daemon.DaemonTask`` that knows devices."""
+
+    def __init__(
+        self,
+        context: BackendContext,
+        *,
+        disk: Disk | None = None,
+        rng: random.Random | None = None,
+        selection: Selection | None = None,
+    ):
+        self.context = context
+        self.disk = disk or Disk()
+        self.rng = rng or random.Random()
+        self.selection = selection or Selection()
+
+    def shares(self) -> list[str]:
+        """The names of the selected devices, in random order."""
+        names = self.selection.of_devices(self.context.devices.names())
+        self.rng.shuffle(names)
+        return names
+
+    def progress(self, passed: PassReport) -> dict[str, Any]:
+        """Nothing beyond how far the pass is."""
+        return {}
+
+
+class DevicePassBase:
+    """The half of a ``daemon.Pass`` that belongs to its device."""
+
+    #: What counts a device that cannot be walked.
+    unavailable_event = "errors"
+
+    def __init__(self, task: DeviceTask, device: str, pass_context: PassContext):
+        context = task.context
+        self._device_task = task
+        self._device = device
+        self._pass_context = pass_context
+        self._tally = pass_context.tally
+        self._log = context.telemetry.log
+        self._run: Run = context.pools.run(device)
+
+    def _device_path(self) -> str | None:
+        """Where the device is; None, counted and logged, when it is not there."""
+        try:
+            return self._device_task.context.devices.path(self._device)
+        except DeviceUnavailable:
+            self._tally.add(self.unavailable_event)
+            self._log.warning(f"skipping {self._device} as it is not mounted")
+            return None
+
+    def facts(self) -> dict[str, Any]:
+        """Nothing beyond the counts."""
+        return {}
+
+    def end(self) -> None:
+        """Nothing is held."""
+
+
+class DatabasePassBase(DevicePassBase):
+    """The half of a pass over the databases of a device: the walk to them."""
+
+    def _partitions(self, device_path: str, directory: str) -> list[str]:
+        """The selected partitions below ``accounts`` or ``containers`` of the device, in random order."""
+        task = self._device_task
+        found = walk.partitions(task.disk, self._run, device_path, directory, task.rng)
+        return [partition for partition in found if task.selection.has_partition(partition)]
+
+    def _places(self, device_path: str, directory: str, partition: str) -> Iterator[Place]:
+        """The databases of a partition, until the work is to end."""
+        for place in walk.places(self._device_task.disk, self._run, device_path, directory, partition):
+            if self._pass_context.stop.requested:
+                return
+            yield place
+
+    def _portions(self, partitions: Sequence[str]) -> Iterator[Sequence[str]]:
+        """Partitions, as many as one call of a disk thread takes, until the work is to end."""
+        for some in walk.portions(partitions):
+            if self._pass_context.stop.requested:
+                return
+            yield some

@@ -1,0 +1,216 @@
+"""One pass over one share: planned, paced, done unit by unit, watched from beside.
+
+The work is done in green threads; whoever waits for it is told how far it is, and goes on without it when
+nothing has moved for ``stall_s``: neither a unit nor a byte nor a count. What hangs is told to stop, and what
+it may yet do is part of no report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from swift import green
+from swift.base.clock import Clock
+from swift.base.errors import SwiftError
+from swift.runtime.cursor import Cursor
+from swift.runtime.report import Progress, Tally
+from swift.runtime.stop import Stop
+from swift.runtime.throttle import Throttle
+from swift.telemetry.log import Log
+
+#: How often whoever waits for a share looks whether it moves, seconds.
+WATCH_S = 0.5
+
+
+@dataclass
+class ShareResult:
+    """What came of one share, or has come of it so far."""
+
+    facts: dict[str, Any] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    units: int = 0
+    seconds: float = 0.0
+    bytes: int = 0
+    #: Unix time at which the pass over the share began, possibly in another process.
+    begun_s: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """For the pipe between worker and parent; ``ShareResult(**value)`` reads it back."""
+        return asdict(self)
+
+
+class UnitsOfWork(Protocol):
+    """What is needed of a ``daemon.Pass``."""
+
+    def plan(self) -> Any:
+        """An iterator of units."""
+
+    def do(self, unit: Any) -> None:
+        """Do one."""
+
+    def facts(self) -> dict[str, Any]:
+        """What is worth reporting so far."""
+
+    def end(self) -> None:
+        """All units were done."""
+
+
+class ShareRun:
+    """A share in progress; ``watch`` does it."""
+
+    def __init__(
+        self,
+        share: str,
+        turn: UnitsOfWork,
+        *,
+        tally: Tally,
+        progress: Progress,
+        cursor: Cursor,
+        stop: Stop,
+        units: Throttle,
+        concurrency: int,
+        log: Log,
+    ):
+        self.share = share
+        self._turn = turn
+        self._tally = tally
+        self._progress = progress
+        self._cursor = cursor
+        self._stop = stop
+        self._units = units
+        self._places = max(1, concurrency)
+        self._log = log
+        self._ended = green.Event()
+        self._crash: BaseException | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of it runs any more."""
+        return self._ended.is_set
+
+    def watch(
+        self, clock: Clock, stall_s: float, tell: Callable[[ShareResult], None], tell_every_s: float
+    ) -> ShareResult | None:
+        """Do the share and wait for it; None when it was given up because nothing moved for ``stall_s``.
+
+        ``tell`` is called with what has come of it so far every ``tell_every_s`` seconds. 0 ``stall_s``
+        waits for ever.
+        """
+        green.spawn_detached(self._work)
+        moved = self._moved()
+        moved_s = told_s = clock.monotonic()
+        while not self._ended.wait(WATCH_S):
+            now_s = clock.monotonic()
+            if self._moved() != moved:
+                moved, moved_s = self._moved(), now_s
+            elif stall_s and now_s - moved_s >= stall_s:
+                self._stop.request()
+                self._tally.add("stalls")
+                self._log.error(
+                    f"ERROR {self.share} has not moved for {stall_s:g}s; the pass goes on without it"
+                )
+                return None
+            if now_s - told_s >= tell_every_s:
+                told_s = now_s
+                tell(self.result())
+        if self._crash is not None:
+            raise self._crash
+        return self.result()
+
+    def _moved(self) -> tuple[int, ...]:
+        progress = self._progress
+        return progress.units, progress.bytes, progress.planned, self._tally.moves
+
+    def result(self) -> ShareResult:
+        """What has come of it so far."""
+        progress = self._progress
+        counts = dict(self._tally.counts)
+        return ShareResult(
+            self._turn.facts(),
+            counts,
+            progress.units,
+            progress.elapsed_s,
+            progress.bytes,
+            self._cursor.begun_s,
+        )
+
+    def _work(self) -> None:
+        try:
+            self._do_all()
+        except BaseException as error:
+            # Not of a unit but of the process; whoever waits for the share is to end of it.
+            self._crash = error
+        finally:
+            self._ended.set()
+
+    def _do_all(self) -> None:
+        try:
+            is_whole = self._drive()
+        except Exception as error:
+            # A share that cannot go on ends here; the next pass begins it anew.
+            is_whole = True
+            self._fail(f"cannot go on with {self.share}", error)
+        try:
+            self._turn.end()
+        except Exception as error:
+            self._fail(f"cannot end {self.share}", error)
+        if is_whole:
+            self._cursor.clear()
+        else:
+            self._save()
+        self._progress.end(self._tally)
+
+    def _drive(self) -> bool:
+        """Do all units; whether that was not cut short."""
+        free = green.Semaphore(self._places)
+        try:
+            for unit in self._turn.plan():
+                self._progress.planned += 1
+                self._units.turn()
+                if self._stop.requested:
+                    return False
+                if self._places == 1:
+                    self._do(unit)
+                    continue
+                free.acquire()
+                green.spawn_detached(self._do_and_free, unit, free)
+        finally:
+            if self._places > 1:
+                for _ in range(self._places):
+                    free.acquire()
+        return not self._stop.requested
+
+    def _do_and_free(self, unit: Any, free: green.Semaphore) -> None:
+        try:
+            self._do(unit)
+        finally:
+            free.release()
+
+    def _do(self, unit: Any) -> None:
+        try:
+            self._turn.do(unit)
+        except Exception as error:
+            self._fail(f"{unit} failed", error)
+        self._progress.unit_done(self._tally)
+        if self._cursor.save_if_due():
+            self._save()
+
+    def _save(self) -> None:
+        journey, progress = self._cursor.journey, self._progress
+        journey.units, journey.bytes, journey.seconds = progress.units, progress.bytes, progress.elapsed_s
+        journey.counts = dict(self._tally.counts)
+        self._cursor.save()
+
+    def _fail(self, what: str, error: Exception) -> None:
+        self._tally.add("errors")
+        complain(self._log, what, error)
+
+
+def complain(log: Log, what: str, error: Exception) -> None:
+    """Log a failure; only one that nobody foresaw is worth a traceback."""
+    if isinstance(error, (SwiftError, OSError)):
+        log.error(f"ERROR {what}: {error}")
+    else:
+        log.exception(f"ERROR {what}", error)

@@ -1,0 +1,99 @@
+"""What every object engine promises about replicating into it: one at a time, and what it can do."""
+
+from __future__ import annotations
+
+import pytest
+
+from swift.base.errors import DeviceUnavailable, LockTimeout
+from swift.http.body import FileBody
+from swift.store.calls import Effort
+from test.contract.test_store import BENCHES, GOLD, NAMES, NOW, FileBench, key_of, put, ts
+
+
+@pytest.fixture(params=BENCHES, ids=NAMES)
+def bench(request, tmp_path):
+    return request.param(tmp_path)
+
+
+@pytest.fixture
+def store(bench):
+    return bench.store
+
+
+def is_held(store, partition="7"):
+    try:
+        with store.replication_lock("sda", partition, GOLD, 0.0):
+            return False
+    except LockTimeout:
+        return True
+
+
+def test_a_partition_is_replicated_into_by_one_at_a_time(store):
+    with store.replication_lock("sda", "7", GOLD, 0.0):
+        assert is_held(store)
+    assert not is_held(store)
+
+
+def test_a_device_takes_only_so_many_at_a_time(store):
+    with store.replication_lock("sda", "7", GOLD, 0.0):
+        assert is_held(store, "8")
+
+
+def test_the_lock_is_given_back_after_an_error(store):
+    with pytest.raises(ValueError, match="broke"), store.replication_lock("sda", "7", GOLD, 0.0):
+        raise ValueError("broke")
+    assert not is_held(store)
+
+
+def test_objects_can_be_changed_by_clients_meanwhile(store):
+    with store.replication_lock("sda", "7", GOLD, 0.0):
+        put(store, key_of(), ts(10))
+    assert store.look(key_of(), NOW).exists
+
+
+def test_calls_of_every_effort_have_somewhere_to_run(store):
+    for effort in Effort:
+        assert store.run("sda", effort)(divmod, 7, 2) == (3, 1)
+
+
+def test_nothing_is_set_up_for_a_device_that_is_not_there(store):
+    with pytest.raises(DeviceUnavailable):
+        store.run("sdz", Effort.SHORT)
+
+
+def test_only_an_engine_that_says_so_hands_out_ranges_of_files(store):
+    body = b"x" * (3 << 20)
+    put(store, key_of(), ts(10), body)
+    for _ in range(2):
+        stored = store.open(key_of(), NOW)
+        try:
+            pieces = list(stored.pieces(0, len(body)))
+        finally:
+            stored.close()
+    if not store.capabilities.sendfile:
+        assert not any(isinstance(piece, FileBody) for piece in pieces)
+
+
+def test_an_engine_that_rsync_may_copy_keeps_files(bench, store):
+    put(store, key_of(), ts(10))
+    if store.capabilities.rsyncable:
+        assert list(bench.root.glob(f"sda/objects/7/*/{key_of().hash}/*.data"))
+
+
+def test_an_engine_decides_where_its_calls_run(tmp_path):
+    asked = []
+
+    class Pools:
+        def run(self, device):
+            asked.append((device, "run"))
+            return lambda function, *args: function(*args)
+
+        def threads(self, device, purpose=""):
+            asked.append((device, purpose))
+            return lambda function, *args: function(*args)
+
+    bench = FileBench(tmp_path)
+    bench.store.core.pools = Pools()
+    for effort in (Effort.SHORT, Effort.LONG, Effort.HASHES, Effort.LONG):
+        bench.store.run("sda", effort)
+    assert asked == [("sda", "run"), ("sda", "run"), ("sda", ""), ("sda", "run"), ("sda", "hashes")]

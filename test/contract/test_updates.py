@@ -1,0 +1,118 @@
+"""What every object engine promises about the container updates it keeps (``PendingUpdates``)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from swift.base.errors import DeviceUnavailable
+from swift.store.api import AsyncUpdate, UpdateRef
+from swift.store.errors import Damaged
+from test.contract.test_store import BENCHES, EC, GOLD, NAMES, FileBench, key_of, ts
+
+
+@pytest.fixture(params=BENCHES, ids=NAMES)
+def kept(request, tmp_path):
+    return request.param(tmp_path).store.updates
+
+
+def update_of(name="o", at=10, op="PUT"):
+    return AsyncUpdate(op, key_of(name).path, {"X-Timestamp": ts(at).internal}, "unsharded", None)
+
+
+def save(kept, name="o", at=10, policy=GOLD):
+    kept.save("sda", policy, update_of(name, at), ts(at))
+
+
+def refs(kept, policy=GOLD):
+    """The updates of each object, newest first."""
+    found = []
+    for group in kept.groups("sda", policy):
+        objects, strange = kept.objects("sda", policy, group)
+        assert strange == []
+        found += objects
+    return found
+
+
+def test_nothing_was_kept_on_a_fresh_device(kept):
+    assert kept.groups("sda", GOLD) == []
+    assert kept.strangers("sda", [GOLD]) == []
+
+
+def test_what_was_saved_is_found_and_read_as_it_was(kept):
+    save(kept)
+    ((ref,),) = refs(kept)
+    pending = kept.load(ref)
+    assert (pending.ref, pending.timestamp, pending.update) == (ref, ts(10), update_of())
+    assert (pending.successes, pending.redirects) == ((), ())
+
+
+def test_updates_come_object_by_object_the_newest_first(kept):
+    for name in ("o", "p"):
+        for at in (11, 13, 12):
+            save(kept, name, at)
+    found = {kept.load(newest[0]).update.path: newest for newest in refs(kept)}
+    assert set(found) == {key_of("o").path, key_of("p").path}
+    for newest in found.values():
+        assert [kept.load(ref).timestamp for ref in newest] == [ts(13), ts(12), ts(11)]
+
+
+def test_policies_keep_their_updates_apart(kept):
+    save(kept, policy=EC)
+    assert refs(kept, GOLD) == []
+    assert len(refs(kept, EC)) == 1
+    assert len(kept.strangers("sda", [GOLD])) == 1
+    assert kept.strangers("sda", [GOLD, EC]) == []
+
+
+def test_progress_is_remembered_in_its_place(kept):
+    save(kept)
+    ((ref,),) = refs(kept)
+    pending = replace(kept.load(ref), successes=(3, 5), redirects=("a/shard",))
+    kept.rewrite(pending)
+    assert kept.load(ref) == pending
+    assert refs(kept) == [[ref]]
+
+
+def test_what_was_delivered_is_forgotten_once(kept):
+    save(kept, at=10)
+    save(kept, at=11)
+    ((newer, older),) = refs(kept)
+    assert kept.remove(older)
+    assert kept.load(older) is None
+    assert not kept.remove(older)
+    assert refs(kept) == [[newer]]
+    assert kept.remove(newer)
+    assert kept.groups("sda", GOLD) == []
+
+
+def test_what_is_put_away_is_found_no_more(kept):
+    save(kept)
+    ((ref,),) = refs(kept)
+    assert kept.quarantine(ref) is not None
+    assert kept.load(ref) is None
+    assert kept.quarantine(ref) is None
+
+
+def test_a_device_that_is_gone_says_so(kept):
+    ref = UpdateRef("sdz", GOLD, f"{key_of().hash}-{ts(10).internal}")
+    calls = [
+        lambda: kept.save("sdz", GOLD, update_of(), ts(10)),
+        lambda: kept.groups("sdz", GOLD),
+        lambda: kept.load(ref),
+        lambda: kept.remove(ref),
+    ]
+    for call in calls:
+        with pytest.raises(DeviceUnavailable):
+            call()
+
+
+def test_a_damaged_update_is_told_from_a_missing_one(tmp_path):
+    bench = FileBench(tmp_path)
+    kept = bench.store.updates
+    save(kept)
+    ((ref,),) = refs(kept)
+    bench.break_update(ref)
+    with pytest.raises(Damaged):
+        kept.load(ref)
