@@ -24,7 +24,7 @@ def test_a_server_that_runs_is_ok(path):
     assert (answer.status, answer.body, answer.headers["content-type"]) == (
         200,
         b"OK",
-        "text/plain; charset=UTF-8",
+        TEXT,
     )
 
 
