@@ -58,7 +58,7 @@ def test_a_partial_file_that_vanishes_keeps_no_other(bench, directory):
     for path in partial:
         path.write_bytes(b"partial")
         os.utime(path, (NOW_S - 2000, NOW_S - 2000))
-    bench.store.disk = disk = Racing()
+    bench.store.core.disk = disk = Racing()
     audit(bench)
     assert disk.raced
     assert not [path for path in partial if path.exists()]
