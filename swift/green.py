@@ -55,6 +55,7 @@ _IDLE_MAX = 32
 #: The socket and thread classes that stay unpatched; sockets here are non-blocking.
 PlainSocket = _socket.socket
 PlainThread = _threading.Thread
+PlainCondition = _threading.Condition
 #: Blocks; for threads of a ``ThreadPool``.
 blocking_getaddrinfo = _socket.getaddrinfo
 _plain_sleep = time.sleep

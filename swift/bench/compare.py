@@ -2,8 +2,10 @@
 
     python -m swift.bench.compare --root /var/tmp/compare --json result.json
 
-Both clusters run the same plan (4 devices, 3 replicas, 2 proxy workers) on this machine; each workload is
-measured ``--rounds`` times in turn and the median is shown. Method and reading: doc/performance.md.
+Both clusters run the same plan on this machine: 3 replicas, 2 proxy workers and, with ``--layout node``, one
+server with six devices, each an XFS of its own (needs root); with ``--layout per-device`` four servers with a
+device each. Each workload is measured ``--rounds`` times in turn and the median is shown. Method and reading:
+doc/performance.md.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ from typing import Any
 
 from swift.base.errors import SwiftError
 from swift.bench import daemons
-from swift.bench.contestants import Contestant, install_peer, make_contestants
+from swift.bench.contestants import LAYOUTS, Contestant, install_peer, make_contestants
 from swift.bench.options import parser
 from swift.bench.wrk import Load, Measured, check_wrk, run_wrk
-from swift.bench.xfs import working_folder
+from swift.bench.xfs import ending_in_order, working_folder
 
 KIB, MIB = 1 << 10, 1 << 20
 SMALL_SIZES = ((KIB, "1 KiB"), (10 * KIB, "10 KiB"), (64 * KIB, "64 KiB"))
@@ -36,6 +38,8 @@ STOCK = 1000
 LARGE_NAMES = 4
 LISTING_ROWS = 10_000
 ACCOUNT = "/v1/AUTH_test"
+#: The policies of ``cli.aio``'s clusters.
+GOLD, EC = "gold", "ec"
 
 
 @dataclass(frozen=True)
@@ -53,14 +57,18 @@ def say(text: str) -> None:
     print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
 
 
-def stock(contestant: Contestant, size: int) -> None:
+def stock(contestant: Contestant, size: int, policy: str = GOLD) -> None:
     """Fill the container that reads choose from."""
-    container = f"{ACCOUNT}/stock-{size}"
-    contestant.request("PUT", container)
+    container = _container(size, policy)
+    contestant.request("PUT", container, **{"X-Storage-Policy": policy})
     count = STOCK if size <= 64 * KIB else 2
     body = b"x" * size
     with ThreadPoolExecutor(16) as threads:
         list(threads.map(lambda n: contestant.request("PUT", f"{container}/{n}", body), range(count)))
+
+
+def _container(size: int, policy: str) -> str:
+    return f"{ACCOUNT}/stock-{policy}-{size}"
 
 
 def stock_listing(contestant: Contestant) -> None:
@@ -73,8 +81,8 @@ def stock_listing(contestant: Contestant) -> None:
         written += run_wrk(contestant.host, contestant.token, load).requests
 
 
-def workloads(seconds: float) -> list[Workload]:
-    """The table's rows, in order."""
+def workloads(seconds: float, *, coded: bool) -> list[Workload]:
+    """The table's rows, in order; with ``coded`` also those of erasure coded objects."""
     rows: list[Workload] = []
     for size, label in SMALL_SIZES:
         for clients in CONCURRENCIES:
@@ -85,70 +93,81 @@ def workloads(seconds: float) -> list[Workload]:
             Workload(
                 f"HEAD c{clients}",
                 "ops/s",
-                lambda r, c=clients: Load("HEAD", f"{ACCOUNT}/stock-0/", c, seconds, count=STOCK),
+                lambda r, c=clients: Load("HEAD", f"{_container(0, GOLD)}/", c, seconds, count=STOCK),
                 (lambda c: stock(c, 0)) if clients == CONCURRENCIES[0] else None,
             )
         )
     for size, label in ((MIB, "1 MiB"), (100 * MIB, "100 MiB")):
-        path = f"{ACCOUNT}/stock-{size}/"
-        clients = 4 if size == MIB else 1
-        rows.append(
-            Workload(
-                f"PUT {label}",
-                "MB/s",
-                lambda r, p=path, s=size, c=clients: Load(
-                    "PUT",
-                    f"{p}put-{r}-",
-                    c,
-                    max(seconds, 6),
-                    body_bytes=s,
-                    order="counting" if s == MIB else "cycling",
-                    count=1 if s == MIB else LARGE_NAMES,
-                ),
-                lambda c, s=size: stock(c, s),
-            )
-        )
-        rows.append(
-            Workload(
-                f"GET {label}",
-                "MB/s",
-                lambda r, p=path, c=clients: Load("GET", p, c, max(seconds, 6), count=2),
-            )
-        )
-    listing = f"{ACCOUNT}/listing?limit={LISTING_ROWS}"
-    for shape in ("plain", "json"):
-        path = f"{listing}&format={shape}"
-        rows.append(
-            Workload(
-                f"list 10,000 rows, {shape}",
-                "ops/s",
-                lambda r, p=path: Load("GET", p, 4, seconds, order="fixed"),
-                stock_listing if shape == "plain" else None,
-            )
-        )
+        rows += _large_rows(size, label, seconds)
+    rows += _listing_rows(seconds)
+    if coded:
+        rows += _small_rows(KIB, "1 KiB", CONCURRENCIES[0], seconds, EC)
+        for size, label in ((MIB, "1 MiB"), (100 * MIB, "100 MiB")):
+            rows += _large_rows(size, label, seconds, EC)
     return rows
 
 
-def _small_rows(size: int, label: str, clients: int, seconds: float) -> list[Workload]:
-    path = f"{ACCOUNT}/stock-{size}/"
+def _prefix(policy: str) -> str:
+    return "" if policy == GOLD else f"{policy.upper()} "
+
+
+def _large_rows(size: int, label: str, seconds: float, policy: str = GOLD) -> list[Workload]:
+    path = f"{_container(size, policy)}/"
+    clients = 4 if size == MIB else 1
+
+    def put(number: int) -> Load:
+        return Load(
+            "PUT",
+            f"{path}put-{number}-",
+            clients,
+            max(seconds, 6),
+            body_bytes=size,
+            order="counting" if size == MIB else "cycling",
+            count=1 if size == MIB else LARGE_NAMES,
+        )
+
+    def get(_number: int) -> Load:
+        return Load("GET", path, clients, max(seconds, 6), count=2)
+
+    prefix = _prefix(policy)
+    return [
+        Workload(f"{prefix}PUT {label}", "MB/s", put, lambda c: stock(c, size, policy)),
+        Workload(f"{prefix}GET {label}", "MB/s", get),
+    ]
+
+
+def _listing_rows(seconds: float) -> list[Workload]:
+    listing = f"{ACCOUNT}/listing?limit={LISTING_ROWS}"
+    return [
+        Workload(
+            f"list 10,000 rows, {shape}",
+            "ops/s",
+            lambda r, p=f"{listing}&format={shape}": Load("GET", p, 4, seconds, order="fixed"),
+            stock_listing if shape == "plain" else None,
+        )
+        for shape in ("plain", "json")
+    ]
+
+
+def _small_rows(size: int, label: str, clients: int, seconds: float, policy: str = GOLD) -> list[Workload]:
+    path = f"{_container(size, policy)}/"
     written = f"{path}w{clients}-"
 
     def counting(method: str, body: int) -> Callable[[int], Load]:
         return lambda r: Load(method, f"{written}{r}-", clients, seconds, body_bytes=body, order="counting")
 
-    first = clients == CONCURRENCIES[0]
+    first, name = clients == CONCURRENCIES[0], f"{label} c{clients}"
+    prefix = _prefix(policy)
     return [
         Workload(
-            f"PUT {label} c{clients}",
+            f"{prefix}PUT {name}",
             "ops/s",
             counting("PUT", size),
-            (lambda c: stock(c, size)) if first else None,
+            (lambda c: stock(c, size, policy)) if first else None,
         ),
-        Workload(
-            f"GET {label} c{clients}", "ops/s", lambda r: Load("GET", path, clients, seconds, count=STOCK)
-        ),
+        Workload(f"{prefix}GET {name}", "ops/s", lambda r: Load("GET", path, clients, seconds, count=STOCK)),
         # What the PUT of the same round wrote is deleted in the same order.
-        Workload(f"DELETE {label} c{clients}", "ops/s", counting("DELETE", 0)),
+        Workload(f"{prefix}DELETE {name}", "ops/s", counting("DELETE", 0)),
     ]
 
 
@@ -243,13 +262,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     options.add_argument(
         "--daemons", action="store_true", help="measure instead what daemons cost, at rest and beside a load"
     )
+    options.add_argument(
+        "--layout", choices=tuple(LAYOUTS), default="node", help="how devices are served (node: needs root)"
+    )
     args = options.parse_args(argv)
     try:
         check_wrk()
         args.root.mkdir(parents=True, exist_ok=True)
         commands = install_peer(args.peer or args.root / "peer", say)
-        with working_folder(args.root, xfs=args.xfs) as folder:
-            contestants = make_contestants(folder, commands)
+        with working_folder(args.root, xfs=args.xfs and args.layout != "node") as folder:
+            contestants = make_contestants(folder, commands, args.layout)
             return daemons.compare(args, contestants, say) if args.daemons else _compare(args, contestants)
     except (SwiftError, OSError) as error:
         print(f"compare: {error}", file=sys.stderr)
@@ -260,11 +282,12 @@ def _compare(args: argparse.Namespace, contestants: tuple[Contestant, Contestant
     results: dict[str, dict[str, dict[str, Any]]] = {}
     units: dict[str, str] = {}
     with contextlib.ExitStack() as stack:
+        stack.enter_context(ending_in_order())
         for contestant in contestants:
             stack.callback(contestant.stop)
             say(f"starting {contestant.name}")
             contestant.start()
-        for workload in workloads(args.seconds):
+        for workload in workloads(args.seconds, coded=bool(contestants[0].plan.ec)):
             if args.only in workload.name:
                 units[workload.name] = workload.unit
                 results[workload.name] = measure(workload, contestants, args.rounds)

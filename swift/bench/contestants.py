@@ -20,12 +20,25 @@ from pathlib import Path
 
 from swift.base.errors import ConfigError
 from swift.bench.wrk import Load
-from swift.cli.aio.make import make_cluster
+from swift.cli.aio.make import make_cluster, mount_devices, unmount_devices
 from swift.cli.aio.plan import DAEMONS, Plan, new_plan
 from swift.cli.aio.supervisor import answers, cache_process
 from swift.runtime.workers import die_with_parent
 
 PEER = "swift==2.38.3"
+#: How the devices of a cluster are served: ``node``, as operators do it, is one server with six filesystems
+#: and two workers of each kind; ``per-device`` is four servers with a device each, on one filesystem.
+LAYOUTS: dict[str, dict[str, object]] = {
+    "node": {
+        "nodes": 1,
+        "disks": 6,
+        "ec": "4+2",
+        "storage_workers": 2,
+        "xfs": True,
+        "xfs_bytes": 5 << 30,
+    },
+    "per-device": {},
+}
 
 
 def install_peer(venv: Path, say: Callable[[str], None]) -> Path:
@@ -71,6 +84,8 @@ class Contestant:
     def start(self) -> None:
         """Make the files, start all processes, wait until they answer, get a token."""
         make_cluster(self.plan)
+        if self.plan.xfs:
+            mount_devices(self.plan, reserved=True)
         cache = cache_process(self.plan)
         commands = {cache.name: list(cache.args)}
         if cache.args[0] == "-m":
@@ -114,9 +129,9 @@ class Contestant:
         with urllib.request.urlopen(request, timeout=30) as answer:
             return str(answer.headers["X-Auth-Token"])
 
-    def request(self, method: str, path: str, body: bytes = b"") -> int:
-        """One request with the token; its status."""
-        headers = {"X-Auth-Token": self.token, "Content-Type": "application/octet-stream"}
+    def request(self, method: str, path: str, body: bytes = b"", **more: str) -> int:
+        """One request with the token and ``more`` headers; its status."""
+        headers = {"X-Auth-Token": self.token, "Content-Type": "application/octet-stream", **more}
         url = f"http://{self.host}{path}"
         request = urllib.request.Request(url, data=body if body else None, headers=headers, method=method)
         with urllib.request.urlopen(request, timeout=120) as answer:
@@ -146,9 +161,11 @@ class Contestant:
         return totals
 
     def stop(self) -> None:
-        """End every process."""
+        """End every process, unmount devices."""
         self.stop_daemons()
         _end(self._children)
+        if self.plan.xfs:
+            unmount_devices(self.plan)
 
 
 def _end(children: dict[str, subprocess.Popen[bytes]]) -> None:
@@ -186,10 +203,17 @@ def usage_of(pid: int) -> tuple[float, int]:
     return cpu, int(peak.split()[1]) * 1024
 
 
-def make_contestants(root: Path, peer_commands: Path) -> tuple[Contestant, Contestant]:
-    """(ours, theirs) with their own directories and ports below ``root``."""
-    ours = new_plan(root / "ours", proxy_port=18080, base_port=18200, cache_port=18311)
-    theirs = new_plan(root / "theirs", proxy_port=19080, base_port=19200, cache_port=19311)
+def _plans(root: Path, layout: str) -> tuple[Plan, Plan]:
+    sizes = LAYOUTS[layout]
+    return (
+        new_plan(root / "ours", proxy_port=18080, base_port=18200, cache_port=18311, **sizes),
+        new_plan(root / "theirs", proxy_port=19080, base_port=19200, cache_port=19311, **sizes),
+    )
+
+
+def make_contestants(root: Path, peer_commands: Path, layout: str) -> tuple[Contestant, Contestant]:
+    """(ours, theirs) with their own directories and ports below ``root``, in one of the ``LAYOUTS``."""
+    ours, theirs = _plans(root, layout)
     for plan in (ours, theirs):
         shutil.rmtree(plan.root, ignore_errors=True)
 

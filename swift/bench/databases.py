@@ -1,6 +1,7 @@
-"""What rows cost: replicating them, putting them, listing them, at container servers alone.
+"""What rows cost: replicating them, putting them, listing them, at container servers alone; and what a
+replicator's pass costs over databases to which nothing happened.
 
-    python -m swift.bench.databases --rows 100000 --peer /var/tmp/compare/peer/bin --json databases.json
+    python -m swift.bench.databases --databases 100000 --peer /var/tmp/compare/peer/bin --json databases.json
 
 Counted are CPU seconds of the processes at work (server, replicator), so that a busy machine or a slow disk
 changes little. Two nodes with one device each are made below ``--root``; with ``--peer`` the same is measured
@@ -18,6 +19,7 @@ import pwd
 import resource
 import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -44,7 +46,11 @@ ACCOUNT = "AUTH_bench"
 LISTED_ROWS = 10_000
 CONNECTIONS = 16
 #: Rows per second and CPU second of ours to the peer's that are aimed at.
-GOALS = {"replicate": 3.0, "put": 4.0, "list": 5.0}
+GOALS = {"replicate": 3.0, "put": 4.0, "list": 5.0, "unchanged": 10.0}
+#: Passes of a replicator that are measured, and the pause between them.
+PASSES, INTERVAL_S = 3, 5
+#: As many databases tell what one costs where each is visited.
+PEER_DATABASES = 3000
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
@@ -96,7 +102,7 @@ class Pair:
             f"recon_cache_path = {self.root}\nlog_level = ERROR\n"
             "[pipeline:main]\npipeline = container-server\n"
             "[app:container-server]\nuse = egg:swift#container\n"
-            "[container-replicator]\nmax_diffs = 100000\n"
+            f"[container-replicator]\nmax_diffs = 100000\ninterval = {INTERVAL_S}\n"
         )
 
     def _command(self, name: str, *words: str) -> list[str]:
@@ -146,8 +152,7 @@ class Pair:
 
     def server_cpu_s(self, node: int) -> float:
         """CPU seconds of a server so far."""
-        fields = Path(f"/proc/{self._servers[node].pid}/stat").read_text().rsplit(") ", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) * _TICK_S
+        return cpu_s_of(self._servers[node].pid)
 
     def replicate(self, node: int) -> float:
         """One pass of a node's replicator; the CPU seconds that it took beside starting Python."""
@@ -162,6 +167,47 @@ class Pair:
                 raise ConfigError(f"the replicator ended with {done.returncode}; see {self.root}")
             used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         return max(0.0, used[0] - used[1])
+
+    def passes(self, node: int, count: int) -> float:
+        """CPU seconds of a pass, of replicator and servers; the median of ``count`` after the first ones."""
+        command = self._command("container-replicator", str(self._conf(node)))
+        replicator = subprocess.Popen(
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=self._environment(),
+            preexec_fn=die_with_parent,
+        )
+        try:
+            used, before = [], 0.0
+            ended = 0.0
+            # Two passes to get to know everything, and the beginning of the next one.
+            for number in range(count + 2):
+                ended = self._next_pass(replicator, ended)
+                now = sum(map(cpu_s_of, (replicator.pid, *(server.pid for server in self._servers))))
+                if number >= 2:
+                    used.append(now - before)
+                before = now
+        finally:
+            replicator.kill()
+            replicator.wait()
+        return statistics.median(used)
+
+    def _next_pass(self, replicator: subprocess.Popen[bytes], last: float) -> float:
+        """Wait for a pass that ended after ``last``, as recon tells; when it did."""
+        while True:
+            if replicator.poll() is not None:
+                raise ConfigError(f"the replicator ended with {replicator.returncode}; see {self.root}")
+            with contextlib.suppress(OSError, ValueError):
+                told = json.loads((self.root / "container.recon").read_text())
+                ended = float(told.get("replication_last", 0))
+                if ended > last:
+                    return ended
+            time.sleep(0.2)
+
+    def copy_databases(self) -> None:
+        """Give node 1 all that node 0 has."""
+        shutil.copytree(f"{self.root}/n0/sd0/containers", f"{self.root}/n1/sd1/containers")
 
     # --- content ---------------------------------------------------------------------------------
 
@@ -186,6 +232,12 @@ class Pair:
         path = self.path(container).replace("/sd0/", f"/sd{node}/")
         with _Client(self.ports[node]) as client:
             return int(client.ask("HEAD", path).get("x-container-object-count", "0"))
+
+
+def cpu_s_of(pid: int) -> float:
+    """CPU seconds of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) * _TICK_S
 
 
 def _only(names: Sequence[str]) -> Callable[[str, list[str]], list[str]]:
@@ -295,14 +347,29 @@ def measure_listings(pair: Pair, listings: int) -> Figure:
         return Figure("list", listings, pair.server_cpu_s(0) - before, time.monotonic() - started)
 
 
-def measure(root: Path, peer: Path | None, rows: int, listings: int) -> dict[str, Figure]:
+def measure_unchanged(pair: Pair, databases: int) -> Figure:
+    """Both nodes have the same databases; what a pass costs that finds nothing to do."""
+    for number in range(databases):
+        pair.make_container(0, f"unchanged{number}", [])
+    pair.copy_databases()
+    started = time.monotonic()
+    with pair.running():
+        cpu_s = pair.passes(0, PASSES)
+    return Figure("unchanged", databases, cpu_s, time.monotonic() - started)
+
+
+def measure(root: Path, peer: Path | None, args: argparse.Namespace) -> dict[str, Figure]:
     """All figures of one side."""
     found = {}
+    databases = min(args.databases, PEER_DATABASES) if peer else args.databases
     for name, run, amount in (
-        ("replicate", measure_replication, rows),
-        ("put", measure_puts, rows),
-        ("list", measure_listings, listings),
+        ("replicate", measure_replication, args.rows),
+        ("put", measure_puts, args.rows),
+        ("list", measure_listings, args.listings),
+        ("unchanged", measure_unchanged, databases),
     ):
+        if args.only not in name:
+            continue
         figure = run(Pair(root / name, peer), amount)
         found[name] = figure
         side = "theirs" if peer else "ours"
@@ -312,7 +379,12 @@ def measure(root: Path, peer: Path | None, rows: int, listings: int) -> dict[str
 
 def table(ours: dict[str, Figure], theirs: dict[str, Figure] | None) -> str:
     """The figures as Markdown."""
-    units = {"replicate": "rows replicated", "put": "rows put", "list": f"listings of {LISTED_ROWS:,} rows"}
+    units = {
+        "replicate": "rows replicated",
+        "put": "rows put",
+        "list": f"listings of {LISTED_ROWS:,} rows",
+        "unchanged": "unchanged databases passed",
+    }
     lines = ["| per CPU second | ours | theirs | ratio | goal |", "|---|---:|---:|---:|---:|"]
     for name, figure in ours.items():
         other = theirs[name] if theirs else None
@@ -335,6 +407,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--rows", type=int, default=100_000, help="rows replicated and put")
     parser.add_argument("--listings", type=int, default=50, help="listings made")
+    parser.add_argument("--databases", type=int, default=20_000, help="databases that a replicator passes")
+    parser.add_argument("--only", default="", help="only what has this text in its name")
     parser.add_argument("--peer", type=Path, help="directory of the peer's commands, to measure it too")
     parser.add_argument("--root", type=Path, help="where databases are put; a temporary directory")
     parser.add_argument("--json", type=Path, default=Path("databases.json"), help="write the figures here")
@@ -349,8 +423,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     try:
         with tempfile.TemporaryDirectory(dir=args.root) as folder:
-            ours = measure(Path(folder) / "ours", None, args.rows, args.listings)
-            theirs = args.peer and measure(Path(folder) / "theirs", args.peer, args.rows, args.listings)
+            ours = measure(Path(folder) / "ours", None, args)
+            theirs = args.peer and measure(Path(folder) / "theirs", args.peer, args)
     except (SwiftError, OSError) as error:
         print(f"databases: {error}", file=sys.stderr)
         return 1

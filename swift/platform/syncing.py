@@ -1,11 +1,11 @@
 """Making files durable: each by itself, or all that wait for it in one sync of their filesystem.
 
 A new object needs four syncs: its file, its directory and two new directories above. A device flushes its
-cache for each of them. When several changes of one device wait in the same turn of the event loop,
-``SharedSyncs`` has the kernel write out the whole filesystem once instead (``syncfs(2)``), which makes all
-of them durable: group commit, as databases do it (DeWitt et al., 1984).
+cache for each of them. When several changes of one device wait at the same moment, ``SharedSyncs`` has the
+kernel write out the whole filesystem once instead (``syncfs(2)``), which makes all of them durable: group
+commit, as databases do it (DeWitt et al., 1984).
 
-While one such sync is under way in a thread, the next ones gather, so a busy device gets few large ones.
+While one such sync is under way, the next ones gather, so a busy device gets few large ones.
 
 It is asked for only where it is the cheaper way: with several syncs to save, and while little else waits to
 be written to the devices of this machine, because ``syncfs`` waits for that as well.
@@ -18,9 +18,9 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
 
-from swift.green import Event, in_green_thread, spawn_detached
+from swift.green import Event, PlainCondition, in_green_thread, spawn_detached
 from swift.platform.disk import Disk
 from swift.platform.threads import ThreadPool
 from swift.platform.waiting import letting_others_run
@@ -94,21 +94,42 @@ class _Member:
         self.error: OSError | None = OSError(errno.EINTR, "the sync was not finished")
 
 
-class _Batch:
-    """Those who share the next sync."""
+class Worth:
+    """Whether one sync of a device's filesystem is cheaper than several syncs on it.
 
-    __slots__ = ("done", "members")
+    Learns from what syncs of the filesystem took (``took``); ``dirty_bytes`` tells what else they wait for.
+    """
 
-    def __init__(self) -> None:
-        self.members: list[_Member] = []
-        self.done = Event()
+    def __init__(self, dirty_limit: int, dirty_bytes: Callable[[], int]):
+        self._dirty_limit = dirty_limit
+        self._read_dirty_bytes = dirty_bytes
+        self._dirty_bytes = 0
+        self._dirty_until = 0.0
+        self._alone_until = 0.0
+
+    def is_cheaper(self, saved: int, now: float) -> bool:
+        """For ``saved`` single syncs at the moment ``now``, seconds of any clock."""
+        if saved < _WORTHWHILE or now < self._alone_until:
+            return False
+        if now >= self._dirty_until:
+            self._dirty_bytes = self._read_dirty_bytes()
+            self._dirty_until = now + DIRTY_FOR_S
+        return self._dirty_bytes <= min(saved * DIRTY_EACH, self._dirty_limit)
+
+    def took(self, saved: int, seconds: float, now: float) -> None:
+        """A sync of the filesystem instead of ``saved`` others ended ``now``."""
+        if seconds > max(LONG_S, saved * LONG_EACH_S):
+            self._alone_until = now + PENALTY_S
+
+    def __repr__(self) -> str:
+        return f"<Worth {self._dirty_bytes} bytes dirty, alone until {self._alone_until:.1f}>"
 
 
 class SharedSyncs:
-    """``Syncs`` of the changes that green threads make to one device; other threads sync alone.
+    """``Syncs`` of the changes that are made to one device, by green threads or by threads of its pool.
 
-    While the machine has more than ``dirty_limit`` bytes yet to write, everybody syncs alone. ``run`` makes
-    the blocking calls, in a thread unless given.
+    Those of green threads gather apart from those of other threads, because neither can wait for the other.
+    ``run`` makes the blocking calls of the former, in a thread unless given.
     """
 
     def __init__(
@@ -121,24 +142,108 @@ class SharedSyncs:
     ):
         self._disk = disk
         self._single = SingleSyncs(disk)
-        self._dirty_limit = dirty_limit
+        self._worth = Worth(dirty_limit, disk.dirty_bytes)
         self._monotonic = monotonic
-        self._alone_until = 0.0
-        self._dirty_bytes = 0
-        self._dirty_until = 0.0
-        self._run = run or ThreadPool(1, "sync").call
-        self._gathering: _Batch | None = None
-        self._is_busy = False
+        run = run or ThreadPool(1, "sync").call
+        self._green = _GreenTurns(lambda members: self._sync(members, run))
+        self._plain = _PlainTurns(self._share)
 
     def settle(self, fd: int, opened: int, directories: Sequence[str] = ()) -> None:
         """See ``Syncs``."""
-        if not in_green_thread():
+        member = _Member(fd, opened, directories)
+        if in_green_thread():
+            self._green.wait(member)
+        elif not self._plain.wait(member):
             self._single.settle(fd, opened, directories)
             return
-        member = _Member(fd, opened, directories)
+        if member.error is not None:
+            raise OSError(*member.error.args)
+
+    def _sync(self, members: list[_Member], run: Callable[..., None]) -> None:
+        saved = _saved(members)
+        if self._worth.is_cheaper(saved, self._monotonic()):
+            self._sync_filesystem(members, saved, run)
+        else:
+            self._sync_each(members, run)
+
+    def _share(self, members: list[_Member]) -> bool:
+        """In a thread: sync all if that is cheaper; else each does so in its own, at the same time."""
+        saved = _saved(members)
+        shares = self._worth.is_cheaper(saved, self._monotonic())
+        if shares:
+            self._sync_filesystem(members, saved, _here)
+        return shares
+
+    def _sync_each(self, members: list[_Member], run: Callable[..., None]) -> None:
+        for member in members:
+            try:
+                # Whoever waits may give up and close its descriptor meanwhile.
+                fd = self._disk.duplicate(member.fd)
+                try:
+                    run(self._single.settle, fd, member.opened, member.directories)
+                finally:
+                    self._disk.close(fd)
+            except OSError as error:
+                member.error = error
+            else:
+                member.error = None
+
+    def _sync_filesystem(self, members: list[_Member], saved: int, run: Callable[..., None]) -> None:
+        started = self._monotonic()
+        failure: OSError | None = None
+        # The kernel tells a descriptor of the failures since it was opened: the first one hears of all.
+        # Whoever waits may give up and close it meanwhile.
+        fd = self._disk.duplicate(min(members, key=_moment).fd)
+        try:
+            run(self._disk.sync_filesystem, fd)
+        except OSError as error:
+            failure = error
+        finally:
+            self._disk.close(fd)
+        for member in members:
+            member.error = failure
+        ended = self._monotonic()
+        self._worth.took(saved, ended - started, ended)
+
+    def __repr__(self) -> str:
+        return f"<SharedSyncs {self._worth!r}>"
+
+
+def _moment(member: _Member) -> int:
+    return member.opened
+
+
+def _saved(members: list[_Member]) -> int:
+    return sum(1 + len(member.directories) for member in members)
+
+
+def _here(function: Callable[..., None], *args: Any) -> None:
+    function(*args)
+
+
+class _GreenBatch:
+    """Green threads that share the next sync."""
+
+    __slots__ = ("done", "members")
+
+    def __init__(self) -> None:
+        self.members: list[_Member] = []
+        self.done = Event()
+
+
+class _GreenTurns:
+    """Has the green threads that wait in one turn of the event loop synced together."""
+
+    def __init__(self, sync: Callable[[list[_Member]], None]):
+        self._sync = sync
+        self._gathering: _GreenBatch | None = None
+        self._is_busy = False
+
+    def wait(self, member: _Member) -> None:
+        """Return when the member was synced, or could not be."""
         batch = self._gathering
         if batch is None:
-            batch = self._gathering = _Batch()
+            batch = self._gathering = _GreenBatch()
         batch.members.append(member)
         if not self._is_busy:
             self._is_busy = True
@@ -150,8 +255,6 @@ class SharedSyncs:
                 if batch is self._gathering:
                     # Given up before its turn; its descriptor is closed now.
                     batch.members.remove(member)
-        if member.error is not None:
-            raise OSError(*member.error.args)
 
     def _sync_all(self) -> None:
         """Sync batch after batch until nobody waits; begins when all who were woken together wait."""
@@ -165,57 +268,50 @@ class SharedSyncs:
         finally:
             self._is_busy = False
 
-    def _sync(self, members: list[_Member]) -> None:
-        saved = sum(1 + len(member.directories) for member in members)
-        if saved < _WORTHWHILE or self._is_dear(saved):
-            self._sync_each(members)
-        else:
-            self._sync_filesystem(members, saved)
 
-    def _sync_each(self, members: list[_Member]) -> None:
-        for member in members:
-            try:
-                # Whoever waits may give up and close its descriptor meanwhile.
-                fd = self._disk.duplicate(member.fd)
-                try:
-                    self._run(self._single.settle, fd, member.opened, member.directories)
-                finally:
-                    self._disk.close(fd)
-            except OSError as error:
-                member.error = error
-            else:
-                member.error = None
+class _PlainBatch:
+    """Threads that may share the next sync; the first of them decides, and makes it."""
 
-    def _sync_filesystem(self, members: list[_Member], saved: int) -> None:
-        started = self._monotonic()
-        failure: OSError | None = None
-        # The kernel tells a descriptor of the failures since it was opened: the first one hears of all.
-        # Whoever waits may give up and close it meanwhile.
-        fd = self._disk.duplicate(min(members, key=_moment).fd)
+    __slots__ = ("is_done", "is_shared", "members")
+
+    def __init__(self) -> None:
+        self.members: list[_Member] = []
+        self.is_done = False
+        self.is_shared = True
+
+
+class _PlainTurns:
+    """Has the threads that come while one sync is under way synced together by the next.
+
+    ``share`` syncs a batch, or returns False at once.
+    """
+
+    def __init__(self, share: Callable[[list[_Member]], bool]):
+        self._share = share
+        self._changed = PlainCondition()
+        self._gathering: _PlainBatch | None = None
+        self._is_busy = False
+
+    def wait(self, member: _Member) -> bool:
+        """Return when the member was synced or could not be; False when it is to be synced by itself."""
+        with self._changed:
+            batch = self._gathering
+            if batch is not None:
+                batch.members.append(member)
+                while not batch.is_done:
+                    self._changed.wait()
+                return batch.is_shared
+            batch = self._gathering = _PlainBatch()
+            batch.members.append(member)
+            while self._is_busy:
+                self._changed.wait()
+            self._gathering = None
+            self._is_busy = True
         try:
-            self._run(self._disk.sync_filesystem, fd)
-        except OSError as error:
-            failure = error
+            batch.is_shared = self._share(batch.members)
         finally:
-            self._disk.close(fd)
-        for member in members:
-            member.error = failure
-        ended = self._monotonic()
-        if ended - started > max(LONG_S, saved * LONG_EACH_S):
-            self._alone_until = ended + PENALTY_S
-
-    def _is_dear(self, saved: int) -> bool:
-        now = self._monotonic()
-        if now < self._alone_until:
-            return True
-        if now >= self._dirty_until:
-            self._dirty_bytes = self._disk.dirty_bytes()
-            self._dirty_until = now + DIRTY_FOR_S
-        return self._dirty_bytes > min(saved * DIRTY_EACH, self._dirty_limit)
-
-    def __repr__(self) -> str:
-        return "SharedSyncs()"
-
-
-def _moment(member: _Member) -> int:
-    return member.opened
+            with self._changed:
+                self._is_busy = False
+                batch.is_done = True
+                self._changed.notify_all()
+        return batch.is_shared

@@ -60,7 +60,7 @@ class LiveCluster:
     Its limits are the defaults, as the peer's, unless it is to have those that fit into its filesystem.
     """
 
-    def __init__(self, root, *, nodes=4, replicas=3, proxy_workers=2, ec="", fitting_limits=False):
+    def __init__(self, root, *, nodes=4, replicas=3, ec="", fitting_limits=False, **choices):
         self._fitting_limits = fitting_limits
         proxy_port, cache_port = free_ports(2)
         self.plan = new_plan(
@@ -71,8 +71,8 @@ class LiveCluster:
             nodes=nodes,
             replicas=replicas,
             ec=ec,
-            proxy_workers=proxy_workers,
             part_power=6,
+            **choices,
         )
         self._supervisor = Supervisor(self.plan, lambda _text: None)
         self.tokens = {}
@@ -120,22 +120,22 @@ class LiveCluster:
             assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
             time.sleep(0.05)
 
-    def device_path(self, node):
-        return self.plan.devices(node) / self.plan.device(node)
+    def device_path(self, node, disk=0):
+        return self.plan.devices(node) / self.plan.device(node, disk)
 
     def files(self, pattern):
         """What matches on any device, while servers may be adding and removing."""
-        devices = map(self.device_path, self.plan.node_numbers())
         # ``Path.glob`` fails when a directory goes away under it.
+        devices = self.plan.device_paths()
         return [Path(path) for device in devices for path in glob.glob(f"{device}/{pattern}")]
 
-    def lose_device(self, node):
+    def lose_device(self, node, disk=0):
         """Take a device away as an unmount would."""
-        path = self.device_path(node)
+        path = self.device_path(node, disk)
         path.rename(path.with_name(path.name + ".away"))
 
-    def return_device(self, node):
-        path = self.device_path(node)
+    def return_device(self, node, disk=0):
+        path = self.device_path(node, disk)
         if path.exists():
             shutil.rmtree(path)
         path.with_name(path.name + ".away").rename(path)

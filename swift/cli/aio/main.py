@@ -34,6 +34,7 @@ EXAMPLES = """examples:
   swift-aio start ~/swift-data --foreground    the same, until Ctrl-C
   swift-aio start ~/two --port 9080 --base-port 9200 --cache-port 9311    a second one beside it
   sudo swift-aio start /srv/swift --xfs        on loop-mounted XFS images
+  sudo swift-aio start /srv/six --xfs --nodes 1 --disks 6    one server with six filesystems
   swift-aio status ~/swift-data --format json
   swift-aio stop ~/swift-data
   swift-aio clean ~/swift-data --yes           remove it with all its data
@@ -54,7 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--port", type=_port, help="port of the proxy (8080)")
     start.add_argument("--base-port", type=_port, help="first port of the storage servers (6200)")
     start.add_argument("--cache-port", type=_port, help="port of the cache (11311)")
-    start.add_argument("--nodes", type=int, help="storage nodes, one device each (4)")
+    start.add_argument("--nodes", type=int, help="storage nodes (4)")
+    start.add_argument("--disks", type=int, help="devices of each node, a filesystem each with --xfs (1)")
     start.add_argument("--replicas", type=int, help="copies of everything (3)")
     start.add_argument(
         "--ec", metavar="K+M|none", help="code of the second policy, named ec (2+1; 4+2 from 7 nodes on)"
@@ -106,6 +108,7 @@ def _plan_of(args: argparse.Namespace) -> tuple[Plan | None, Plan]:
         "base_port": args.base_port,
         "cache_port": args.cache_port,
         "nodes": args.nodes,
+        "disks": args.disks,
         "replicas": args.replicas,
         "ec": "" if args.ec == "none" else args.ec,
         "proxy_workers": args.workers,
@@ -118,7 +121,7 @@ def _plan_of(args: argparse.Namespace) -> tuple[Plan | None, Plan]:
         plan = new_plan(args.data, **choices)
         plan.check()
         if args.ec is None and available_types():
-            plan = dataclasses.replace(plan, ec=default_ec(plan.nodes))
+            plan = dataclasses.replace(plan, ec=default_ec(plan.disks_in_all))
         check_ec(plan)
         return None, plan
     changed = {n: v for n, v in choices.items() if v is not None and v != getattr(plan, n)}

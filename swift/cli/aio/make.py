@@ -7,11 +7,11 @@ import os
 import pwd
 import secrets
 import shutil
-import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
 from swift.base.errors import ConfigError
+from swift.cli.aio.images import check_xfs, make_image, mount_image, unmount_image
 from swift.cli.aio.plan import DAEMONS, IMAGES, PLAN_FILE, Plan, daemon_interval_s, parse_ec
 from swift.cli.aio.room import fitting_limits, measure_room
 from swift.ec.codec import DEFAULT_EC_TYPE, Codec, CodecError, available_types
@@ -97,9 +97,10 @@ def make_cluster(plan: Plan) -> None:
         path.mkdir(parents=True, exist_ok=True)
     for node in plan.node_numbers():
         plan.devices(node).mkdir(exist_ok=True)
-        # Nobody else on the machine may read what clients store.
-        (plan.devices(node) / plan.device(node)).mkdir(mode=0o700, exist_ok=True)
         plan.recon(node).mkdir(exist_ok=True)
+    for device in plan.device_paths():
+        # Nobody else on the machine may read what clients store.
+        device.mkdir(mode=0o700, exist_ok=True)
     _write_configs(plan)
     if not (plan.etc / "object.ring.gz").exists():
         _make_rings(plan)
@@ -141,8 +142,8 @@ def check_ec(plan: Plan) -> None:
     if not plan.ec:
         return
     data, parity = parse_ec(plan.ec)
-    if plan.fragments > plan.nodes:
-        raise ConfigError(f"{plan.ec} needs at least {plan.fragments} nodes, not {plan.nodes}")
+    if plan.fragments > plan.disks_in_all:
+        raise ConfigError(f"{plan.ec} needs at least {plan.fragments} devices, not {plan.disks_in_all}")
     types = available_types()
     try:
         Codec(types[0] if types else DEFAULT_EC_TYPE, data, parity)
@@ -225,7 +226,7 @@ def _storage_conf(plan: Plan, kind: str, node: int) -> str:
     mount_check = "true" if plan.xfs else "false"
     daemons = [name for name, server in DAEMONS.items() if server == kind]
     return (
-        _defaults(plan, plan.port(kind, node), plan.metrics_port(kind, node), 0)
+        _defaults(plan, plan.port(kind, node), plan.metrics_port(kind, node), plan.storage_workers)
         + f"""devices = {plan.devices(node)}
 mount_check = {mount_check}
 recon_cache_path = {plan.recon(node)}
@@ -253,14 +254,15 @@ def _make_rings(plan: Plan) -> None:
     for name, (kind, replicas) in rings.items():
         builder = RingBuilder(plan.part_power, replicas, 1)
         for node in plan.node_numbers():
-            builder.add_device(
-                region=1,
-                zone=node,
-                ip=plan.ip,
-                port=plan.port(kind, node),
-                device=plan.device(node),
-                weight=100.0,
-            )
+            for device in plan.device_names(node):
+                builder.add_device(
+                    region=1,
+                    zone=node,
+                    ip=plan.ip,
+                    port=plan.port(kind, node),
+                    device=device,
+                    weight=100.0,
+                )
         builder.rebalance(seed=1)
         builder.save(str(plan.etc / f"{name}.builder"))
         builder.write_ring(str(plan.etc / f"{name}.ring.gz"))
@@ -269,40 +271,21 @@ def _make_rings(plan: Plan) -> None:
 # --- XFS on loop devices ----------------------------------------------------------------------------
 
 
-def check_xfs() -> None:
-    """Raise ``ConfigError`` when ``--xfs`` cannot work here."""
-    if os.geteuid() != 0:
-        raise ConfigError("--xfs needs root, because it mounts loop devices")
-    for tool, package in (("mkfs.xfs", "xfsprogs"), ("mount", "mount"), ("umount", "mount")):
-        if shutil.which(tool) is None:
-            raise ConfigError(f"--xfs needs {tool}; install the system package {package}")
-
-
-def mount_devices(plan: Plan) -> None:
-    """Create missing images and mount them all."""
+def mount_devices(plan: Plan, *, reserved: bool = False) -> None:
+    """Create missing images, their space ``reserved`` at once, and mount them all; raises ``ConfigError``."""
     check_xfs()
     images = plan.root / IMAGES
     images.mkdir(exist_ok=True)
-    for node in plan.node_numbers():
-        image, target = images / f"{plan.device(node)}.img", plan.devices(node) / plan.device(node)
+    for target in plan.device_paths():
+        image = images / f"{target.name}.img"
         if not image.exists():
-            with open(image, "wb") as file:
-                file.truncate(plan.xfs_bytes)
-            _run("mkfs.xfs", "-q", "-f", str(image))
+            make_image(image, plan.xfs_bytes, reserved=reserved)
         if not os.path.ismount(target):
-            _run("mount", "-o", "loop,noatime", str(image), str(target))
+            mount_image(image, target)
             target.chmod(0o700)
 
 
 def unmount_devices(plan: Plan) -> None:
-    """Unmount what is mounted."""
-    for node in plan.node_numbers():
-        target = plan.devices(node) / plan.device(node)
-        if os.path.ismount(target):
-            _run("umount", str(target))
-
-
-def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ConfigError(f"{' '.join(command)} failed: {done.stderr.strip()}")
+    """Unmount what is mounted; raises ``ConfigError``."""
+    for target in plan.device_paths():
+        unmount_image(target)

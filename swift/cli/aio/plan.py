@@ -20,11 +20,14 @@ from swift.platform.durable import replace_file
 
 PLAN_FILE = "aio.json"
 PLAN_VERSION = 1
+#: What plans of version 1 may lack.
+LATER_CHOICES = ("disks", "storage_workers")
 #: The directory of the images behind the devices, with ``--xfs``.
 IMAGES = "images"
 PORT_MAX = 65535
 #: Every node gets this many ports: object, container, account, and the metrics page of each.
 PORTS_PER_NODE = 10
+_DISK_LETTERS = "bcdefghijklmnopqrstuvwxyz"
 METRICS_OFFSET = 3
 #: The daemons of a node: name → the server whose configuration file they read.
 DAEMONS = {
@@ -71,11 +74,15 @@ class Plan:
     base_port: int = 6200
     cache_port: int = 11311
     nodes: int = 4
+    #: Devices of a node.
+    disks: int = 1
     replicas: int = 3
     #: The code of the second policy as ``K+M``; empty when there is only the replicated one.
     ec: str = ""
     part_power: int = 10
     proxy_workers: int = 2
+    #: Of each account, container and object server; 0: it serves in its only process.
+    storage_workers: int = 0
     xfs: bool = False
     xfs_bytes: int = 4 << 30
     hash_suffix: str = ""
@@ -110,9 +117,22 @@ class Plan:
         """The devices directory of node 1…n."""
         return self.root / f"node{node}"
 
-    def device(self, node: int) -> str:
-        """The device name of node 1…n."""
-        return f"sdb{node}"
+    def device(self, node: int, disk: int = 0) -> str:
+        """The device names of node 1…n: sdb1, then sdc1 and so on."""
+        return f"sd{_DISK_LETTERS[disk]}{node}"
+
+    def device_names(self, node: int) -> list[str]:
+        """All devices of node 1…n."""
+        return [self.device(node, disk) for disk in range(self.disks)]
+
+    def device_paths(self) -> list[Path]:
+        """The directories of all devices."""
+        return [self.devices(node) / name for node in self.node_numbers() for name in self.device_names(node)]
+
+    @property
+    def disks_in_all(self) -> int:
+        """Devices of the cluster."""
+        return self.nodes * self.disks
 
     def port(self, kind: str, node: int) -> int:
         """The port of a storage server."""
@@ -169,13 +189,18 @@ class Plan:
         """Raise ``ConfigError`` for values that cannot work, before anything is made of them."""
         for name, number, least in (
             ("--nodes", self.nodes, 1),
+            ("--disks", self.disks, 1),
             ("--replicas", self.replicas, 1),
             ("--workers", self.proxy_workers, 0),
         ):
             if number < least:
                 raise ConfigError(f"{name} must be at least {least}, not {number}")
-        if self.nodes < self.replicas:
-            raise ConfigError(f"{self.replicas} replicas need at least as many nodes, not {self.nodes}")
+        if self.disks > len(_DISK_LETTERS):
+            raise ConfigError(f"--disks must be at most {len(_DISK_LETTERS)}, not {self.disks}")
+        if self.disks_in_all < self.replicas:
+            raise ConfigError(
+                f"{self.replicas} replicas need at least as many devices, not {self.disks_in_all}"
+            )
         try:
             with socket.socket(socket.AF_INET6 if ":" in self.ip else socket.AF_INET) as probe:
                 probe.bind((self.ip, 0))
@@ -218,11 +243,11 @@ def parse_ec(text: str) -> tuple[int, int]:
     return int(data), int(parity)
 
 
-def default_ec(nodes: int) -> str:
+def default_ec(devices: int) -> str:
     """A code for so many devices that leaves one of them to stand in; empty when there are too few."""
-    if nodes >= 7:
+    if devices >= 7:
         return "4+2"
-    return "2+1" if nodes >= 4 else ""
+    return "2+1" if devices >= 4 else ""
 
 
 def new_plan(root: Path, **choices: object) -> Plan:
@@ -241,6 +266,8 @@ def saved_plan(root: Path) -> Plan | None:
         if values.pop("version") != PLAN_VERSION:
             raise ConfigError(f"{path} was written by another version of swift-aio")
         known = {field.name: field.default for field in dataclasses.fields(Plan) if field.name != "root"}
+        # Plans are older than some of the choices; they were made with what is the default now.
+        values = {**{name: known[name] for name in LATER_CHOICES}, **values}
         if values.keys() != known.keys():
             raise KeyError(*sorted(values.keys() ^ known.keys()))
         for name, default in known.items():

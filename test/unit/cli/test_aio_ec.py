@@ -24,7 +24,7 @@ def test_what_is_no_code_is_refused(text):
         parse_ec(text)
 
 
-@pytest.mark.parametrize(("code", "words"), [("4+2", "at least 6 nodes"), ("0+1", "cannot do 0")])
+@pytest.mark.parametrize(("code", "words"), [("4+2", "at least 6 devices"), ("0+1", "cannot do 0")])
 def test_a_code_that_cannot_work_is_refused(tmp_path, code, words):
     with pytest.raises(ConfigError, match=words):
         check_ec(new_plan(tmp_path, nodes=4, ec=code))
@@ -50,3 +50,17 @@ def test_without_a_code_there_is_one_policy(tmp_path):
     make_cluster(plan)
     assert not (plan.etc / "object-1.ring.gz").exists()
     assert "storage-policy:1" not in (plan.etc / "swift.conf").read_text()
+
+
+def test_devices_of_one_node_can_hold_a_code(tmp_path):
+    plan = new_plan(tmp_path, nodes=1, disks=6, ec="4+2")
+    check_ec(plan)
+    make_cluster(plan)
+    ring = Ring(str(plan.etc / "object-1.ring.gz"))
+    assert sorted(device["device"] for device in ring.devs) == [f"sd{letter}1" for letter in "bcdefg"]
+
+
+def test_more_copies_than_devices_are_refused(tmp_path):
+    new_plan(tmp_path, nodes=1, disks=3).check()
+    with pytest.raises(ConfigError, match="3 replicas need at least as many devices, not 2"):
+        new_plan(tmp_path, nodes=1, disks=2).check()

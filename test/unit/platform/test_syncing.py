@@ -2,6 +2,8 @@
 
 import errno
 import os
+import threading
+import time
 
 import pytest
 
@@ -229,9 +231,10 @@ def test_after_a_long_sync_everybody_syncs_alone_for_a_while(disk, watch, syncs)
     assert len(disk.filesystems) == 2
 
 
-def test_what_is_no_green_thread_syncs_alone(disk, syncs):
-    syncs.settle(5, next(moments), ("d",))
-    assert (disk.singles, disk.filesystems) == ([5, "d"], [])
+def test_a_lone_thread_does_what_is_cheaper_as_well(disk, syncs):
+    syncs.settle(1, next(moments), ("d", "e"))
+    syncs.settle(2, next(moments), ())
+    assert (disk.filesystems, disk.singles) == ([1], [2])
 
 
 @pytest.mark.parametrize("make", [SingleSyncs, SharedSyncs])
@@ -258,3 +261,89 @@ def test_a_closed_descriptor_is_an_error():
 
 def test_the_machine_tells_what_it_has_to_write():
     assert 0 <= Disk().dirty_bytes() < 1 << 50
+
+
+class Gate:
+    """A sync of the filesystem that waits in a thread until it may go on."""
+
+    def __init__(self, disk):
+        self.begun, self.may_end = threading.Semaphore(0), threading.Semaphore(0)
+        disk.on_sync = self
+
+    def __call__(self):
+        self.begun.release()
+        assert self.may_end.acquire(timeout=10)
+
+
+def settle_in_threads(syncs, fds, told, directories=("d",)):
+    def settle(fd):
+        try:
+            syncs.settle(fd, next(moments), directories)
+        except OSError as error:
+            told[fd] = error.errno
+        else:
+            told[fd] = None
+
+    threads = [threading.Thread(target=settle, args=(fd,)) for fd in fds]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def waiting_in_threads(syncs, count):
+    """Return when so many threads wait for the next turn."""
+    deadline = time.monotonic() + 10
+    while len(getattr(syncs._plain._gathering, "members", ())) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_threads_that_come_while_a_sync_is_under_way_share_the_next_one(disk, syncs):
+    gate, told = Gate(disk), {}
+    threads = settle_in_threads(syncs, [1], told)
+    assert gate.begun.acquire(timeout=10)
+    threads += settle_in_threads(syncs, [2, 3, 4], told)
+    waiting_in_threads(syncs, 3)
+    gate.may_end.release()
+    gate.may_end.release()
+    for thread in threads:
+        thread.join(10)
+    assert told == dict.fromkeys([1, 2, 3, 4])
+    assert len(disk.filesystems) == 2
+    assert disk.singles == []
+
+
+def test_a_failure_of_a_sync_that_threads_share_is_everybodys(disk, syncs):
+    gate, told = Gate(disk), {}
+    threads = settle_in_threads(syncs, [1], told)
+    assert gate.begun.acquire(timeout=10)
+    threads += settle_in_threads(syncs, [2, 3], told)
+    waiting_in_threads(syncs, 2)
+    disk.failure = OSError(errno.EIO, "no")
+    gate.may_end.release()
+    gate.may_end.release()
+    for thread in threads:
+        thread.join(10)
+    assert told == dict.fromkeys([1, 2, 3], errno.EIO)
+
+
+def test_threads_sync_at_the_same_time_where_the_filesystem_is_dear(disk, syncs):
+    disk.dirty = 1 << 40
+    told, both = {}, threading.Barrier(2)
+    disk.fsync = lambda fd: both.wait(10) if fd in (1, 2) else None
+    for thread in settle_in_threads(syncs, [1, 2], told):
+        thread.join(10)
+    assert told == {1: None, 2: None}
+    assert disk.filesystems == []
+
+
+def test_threads_are_not_held_up_when_the_one_that_syncs_for_them_breaks(disk, syncs):
+    def on_sync():
+        raise RuntimeError("a bug")
+
+    disk.on_sync = on_sync
+    with pytest.raises(RuntimeError):
+        syncs.settle(1, next(moments), ("d",))
+    disk.on_sync = lambda: None
+    syncs.settle(2, next(moments), ("d",))
+    assert disk.filesystems == [1, 2]
