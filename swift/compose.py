@@ -14,7 +14,7 @@ from typing import Any
 from swift import green
 from swift.base.truth import is_true
 from swift.config.cluster import ClusterConfig, read_cluster_config
-from swift.config.common import LogSettings, ServerSettings, StorageSettings
+from swift.config.common import LogSettings, PrioritySettings, ServerSettings, StorageSettings
 from swift.config.schema import Settings
 from swift.gateway.internal_client import InternalClient
 from swift.platform.mounts import Devices
@@ -110,7 +110,9 @@ def backend_context(
     telemetry = telemetry_of(conf, name=name)
     cluster = cluster_of(conf)
     storage = StorageSettings.parse(conf)
-    known = settings_class.known_names() | StorageSettings.known_names() | LogSettings.known_names()
+    known = settings_class.known_names()
+    for shared in (StorageSettings, LogSettings, PrioritySettings):
+        known |= shared.known_names()
     for key in sorted(set(local_conf) - known - {"swift_dir", "log_requests", "set log_name"}):
         reason = settings_class.without_effect.get(key)
         told = f"unknown option {key}" if reason is None else f"option {key} has no effect: {reason}"

@@ -18,12 +18,13 @@ from swift.base.errors import SwiftError
 from swift.cli.serve import drop_privileges
 from swift.cluster.rings import Rings
 from swift.compose import CONSOLE_KEY, daemon_context
-from swift.config.common import LogSettings, ServerSettings, StorageSettings
+from swift.config.common import LogSettings, PrioritySettings, ServerSettings, StorageSettings
 from swift.config.files import parser_of
 from swift.config.schema import Settings
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import DaemonTask, Runner, Schedule
 from swift.runtime.notify import notify_systemd
+from swift.runtime.priority import set_priority
 from swift.runtime.report import terminal_of
 from swift.runtime.selection import Selection
 from swift.runtime.stop import Stop, plain_stop
@@ -111,6 +112,7 @@ class Prepared:
     context: BackendContext
     recon: ReconFile
     user: str
+    priority: PrioritySettings
     task: DaemonTask
     #: Whether the command line selects a part of the work.
     is_limited: bool = False
@@ -148,7 +150,8 @@ def prepare(daemon: Daemon, path: str, *, verbose: bool, args: argparse.Namespac
     if args is not None:
         selection = Selection.parse(args.devices, args.partitions, getattr(args, "policies", ""))
     task = daemon.make(DaemonParts(context, rings, settings, conf, storage, selection))
-    return Prepared(settings.schedule, context, recon, server.user, task, bool(selection))
+    priority = PrioritySettings.parse(conf, source=f"{path} [{daemon.name}]")
+    return Prepared(settings.schedule, context, recon, server.user, priority, task, bool(selection))
 
 
 def _run(daemon: Daemon, args: argparse.Namespace) -> int:
@@ -156,6 +159,7 @@ def _run(daemon: Daemon, args: argparse.Namespace) -> int:
     verbose = args.verbose or "verbose" in args.words
     prepared = prepare(daemon, args.config, verbose=verbose, args=args)
     log = prepared.context.telemetry.log
+    set_priority(prepared.priority)
     drop_privileges(prepared.user)
     os.umask(0o022)
     stop = _stop_for(prepared.schedule)
@@ -183,7 +187,7 @@ def _stop_for(schedule: Schedule) -> Stop:
 
 def _warn_unknown(daemon: Daemon, path: str, names: frozenset[str], context: BackendContext) -> None:
     known = daemon.settings.known_names()
-    for cls in (ServerSettings, StorageSettings, LogSettings):
+    for cls in (ServerSettings, StorageSettings, LogSettings, PrioritySettings):
         known |= cls.known_names()
     for name in sorted(names - known):
         context.telemetry.log.warning(f"{path} [{daemon.name}]: unknown option {name}")

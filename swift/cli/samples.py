@@ -15,7 +15,7 @@ from swift.account.auditor import AccountAuditorSettings
 from swift.account.reaper import AccountReaperSettings
 from swift.account.settings import AccountSettings
 from swift.cli.listeners import PortSettings
-from swift.config.common import LogSettings, ServerSettings, StorageSettings
+from swift.config.common import LogSettings, PrioritySettings, ServerSettings, StorageSettings
 from swift.config.render import Sample, Section, reference_text, sample_text
 from swift.config.schema import Settings
 from swift.container.auditor import ContainerAuditorSettings
@@ -52,7 +52,7 @@ def _storage(
         f"{kind}-server.conf",
         f"Configuration of the {kind} server of a storage node.",
         (
-            Section("DEFAULT", (ServerSettings, LogSettings, StorageSettings, *more)),
+            Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings, StorageSettings, *more)),
             Section("pipeline:main", lines=(f"pipeline = healthcheck recon {kind}-server",)),
             Section(f"app:{kind}-server", (settings,), (f"use = egg:swift#{kind}",)),
             _filter("healthcheck", "healthcheck", HealthcheckSettings),
@@ -66,7 +66,7 @@ PROXY = Sample(
     "proxy-server.conf",
     "Configuration of the proxy server, which clients talk to.",
     (
-        Section("DEFAULT", (ServerSettings, LogSettings)),
+        Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings)),
         Section("pipeline:main", lines=(f"pipeline = {PROXY_PIPELINE}",)),
         Section("app:proxy-server", (ProxySettings,), ("use = egg:swift#proxy",)),
         _filter("catch_errors", "catch_errors", CatchErrorsSettings),

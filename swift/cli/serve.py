@@ -21,13 +21,14 @@ from swift import __version__, green
 from swift.base.errors import ConfigError, SwiftError
 from swift.cli.listeners import Listeners, OnePort, PortFinder, PortSettings, RingPorts
 from swift.compose import CONSOLE_KEY, PROCESS_KEY, Process, cluster_of, telemetry_of
-from swift.config.common import ServerSettings
+from swift.config.common import PrioritySettings, ServerSettings
 from swift.config.files import read_section
 from swift.platform.signals import on_signals
 from swift.runtime.httpd import HttpServer
 from swift.runtime.metricspage import MetricsBoard
 from swift.runtime.notify import notify_systemd
 from swift.runtime.pipeline import load_app
+from swift.runtime.priority import set_priority
 from swift.runtime.workers import Master
 from swift.runtime.wsgi import native
 from swift.telemetry.telemetry import Telemetry
@@ -135,6 +136,7 @@ class ServerProcess:
         listeners = self._listen()
         self._board = MetricsBoard(listeners.slots_max)
         self._metrics_listener = bind_metrics(self.settings, self.telemetry)
+        set_priority(PrioritySettings.parse(self._raw, source=f"{self.conf_path} [DEFAULT]"))
         drop_privileges(self.settings.user)
         os.umask(0o022)
         self.telemetry.log.notice(f"Starting {os.getpid()}")

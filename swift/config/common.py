@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swift.config.kinds import AUTO_COUNT, COUNT, PORT, RESERVE, SECONDS, Reserve
+from swift.config.kinds import AUTO_COUNT, COUNT, PORT, RESERVE, SECONDS, Reserve, choice, integer
 from swift.config.schema import Settings, option
 
 #: The metrics page listens so far from the port of the service, if nothing else is said.
@@ -63,6 +63,25 @@ class LogSettings(Settings):
     log_statsd_default_sample_rate: float = option(1.0, "Sample rate of metrics that name none.")
     log_statsd_sample_rate_factor: float = option(1.0, "Multiplies every sample rate.")
     log_statsd_metric_prefix: str = option("", "Prefix of every metric name.")
+
+
+#: The classes of I/O scheduling, as ioprio_set(2) numbers them.
+IO_CLASSES = {"ioprio_class_rt": 1, "ioprio_class_be": 2, "ioprio_class_idle": 3}
+
+
+@dataclass(frozen=True)
+class PrioritySettings(Settings):
+    """Priorities of a server or daemon, valid in every section (spec: cli-and-config.md §1.2)."""
+
+    nice_priority: int = option(
+        0, "Niceness of its processes, -20 to 19; 0 leaves it.", kind=integer(-20, 19)
+    )
+    ionice_class: str = option(
+        "",
+        "I/O scheduling class: IOPRIO_CLASS_RT, IOPRIO_CLASS_BE or IOPRIO_CLASS_IDLE; empty leaves it.",
+        kind=choice("", *IO_CLASSES),
+    )
+    ionice_priority: int = option(0, "Priority within the class, 0 (first) to 7.", kind=integer(0, 7))
 
 
 @dataclass(frozen=True)

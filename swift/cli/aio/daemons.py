@@ -21,6 +21,7 @@ from importlib import import_module  # noqa: E402
 from swift.base.errors import ConfigError, SwiftError  # noqa: E402
 from swift.cli.daemonize import Daemon, Prepared, prepare  # noqa: E402
 from swift.cli.serve import drop_privileges  # noqa: E402
+from swift.runtime.priority import set_priority  # noqa: E402
 from swift.runtime.stop import Stop  # noqa: E402
 
 
@@ -39,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     time.tzset()
     try:
         prepared = [_prepared(word) for word in (sys.argv[1:] if argv is None else argv)]
+        # One process has one priority: the one that serves requests least.
+        set_priority(max((item.priority for item in prepared), key=lambda priority: priority.nice_priority))
         for user in {item.user for item in prepared}:
             drop_privileges(user)
     except (SwiftError, OSError) as error:

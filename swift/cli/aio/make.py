@@ -12,7 +12,7 @@ from pathlib import Path
 
 from swift.base.errors import ConfigError
 from swift.cli.aio.images import check_xfs, make_image, mount_image, unmount_image
-from swift.cli.aio.plan import DAEMONS, IMAGES, PLAN_FILE, Plan, daemon_interval_s, parse_ec
+from swift.cli.aio.plan import DAEMONS, IMAGES, PLAN_FILE, Plan, daemon_options, parse_ec
 from swift.cli.aio.room import fitting_limits, measure_room
 from swift.ec.codec import DEFAULT_EC_TYPE, Codec, CodecError, available_types
 from swift.platform.disk import Disk
@@ -243,7 +243,10 @@ use = egg:swift#healthcheck
 [filter:recon]
 use = egg:swift#recon
 """
-        + "".join(f"\n[{name}]\ninterval = {daemon_interval_s(name)}\n" for name in daemons)
+        + "".join(
+            "".join((f"\n[{name}]\n", *(f"{key} = {value}\n" for key, value in daemon_options(name).items())))
+            for name in daemons
+        )
     )
 
 

@@ -41,15 +41,29 @@ DAEMONS = {
 }
 #: Seconds between the passes of those that somebody waits for; an idle pass costs next to nothing.
 DAEMON_INTERVALS_S = {"object-updater": 5, "container-updater": 15, "account-reaper": 60}
-REPLICATOR_INTERVAL_S = 30
+REPLICATOR_INTERVAL_S = 60
 #: Of those that read every byte.
 AUDITOR_INTERVAL_S = 1800
+#: Databases that a daemon looks into in a second, so that its first pass leaves the machine to requests.
+PACES = {
+    "container-replicator": "databases_per_second",
+    "account-replicator": "databases_per_second",
+    "container-updater": "containers_per_second",
+    "container-auditor": "containers_per_second",
+    "account-auditor": "accounts_per_second",
+}
+PACE = 10
+#: Servers go first.
+DAEMON_NICENESS = 10
 
 
-def daemon_interval_s(name: str) -> int:
-    """Seconds between the passes of a daemon."""
+def daemon_options(name: str) -> dict[str, int]:
+    """The options of a daemon on a machine that serves requests beside it; intervals in seconds."""
     rest = AUDITOR_INTERVAL_S if name.endswith("-auditor") else REPLICATOR_INTERVAL_S
-    return DAEMON_INTERVALS_S.get(name, rest)
+    options = {"interval": DAEMON_INTERVALS_S.get(name, rest), "nice_priority": DAEMON_NICENESS}
+    if name in PACES:
+        options[PACES[name]] = PACE
+    return options
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,8 @@ def test_devices_of_one_node_can_hold_a_code(tmp_path):
     plan = new_plan(tmp_path, nodes=1, disks=6, ec="4+2")
     check_ec(plan)
     make_cluster(plan)
-    ring = Ring(str(plan.etc / "object-1.ring.gz"))
-    assert sorted(device["device"] for device in ring.devs) == [f"sd{letter}1" for letter in "bcdefg"]
+    view = Ring(str(plan.etc / "object-1.ring.gz")).view()
+    assert sorted(node.device for node in view.primaries(0)) == [f"sd{letter}1" for letter in "bcdefg"]
 
 
 def test_more_copies_than_devices_are_refused(tmp_path):
