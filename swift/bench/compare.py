@@ -60,7 +60,7 @@ def say(text: str) -> None:
 def stock(contestant: Contestant, size: int, policy: str = GOLD) -> None:
     """Fill the container that reads choose from."""
     container = _container(size, policy)
-    contestant.request("PUT", container, **{"X-Storage-Policy": policy})
+    contestant.request("PUT", container, more={"X-Storage-Policy": policy})
     count = STOCK if size <= 64 * KIB else 2
     body = b"x" * size
     with ThreadPoolExecutor(16) as threads:
@@ -87,16 +87,7 @@ def workloads(seconds: float, *, coded: bool) -> list[Workload]:
     for size, label in SMALL_SIZES:
         for clients in CONCURRENCIES:
             rows += _small_rows(size, label, clients, seconds)
-    for clients in CONCURRENCIES:
-        # wrk waits for the announced bytes of a HEAD's answer; empty objects announce none.
-        rows.append(
-            Workload(
-                f"HEAD c{clients}",
-                "ops/s",
-                lambda r, c=clients: Load("HEAD", f"{_container(0, GOLD)}/", c, seconds, count=STOCK),
-                (lambda c: stock(c, 0)) if clients == CONCURRENCIES[0] else None,
-            )
-        )
+    rows += [_head_row(clients, seconds) for clients in CONCURRENCIES]
     for size, label in ((MIB, "1 MiB"), (100 * MIB, "100 MiB")):
         rows += _large_rows(size, label, seconds)
     rows += _listing_rows(seconds)
@@ -105,6 +96,16 @@ def workloads(seconds: float, *, coded: bool) -> list[Workload]:
         for size, label in ((MIB, "1 MiB"), (100 * MIB, "100 MiB")):
             rows += _large_rows(size, label, seconds, EC)
     return rows
+
+
+def _head_row(clients: int, seconds: float) -> Workload:
+    # wrk waits for the announced bytes of a HEAD's answer; empty objects announce none.
+    def head(_number: int) -> Load:
+        return Load("HEAD", f"{_container(0, GOLD)}/", clients, seconds, count=STOCK)
+
+    return Workload(
+        f"HEAD c{clients}", "ops/s", head, (lambda c: stock(c, 0)) if clients == CONCURRENCIES[0] else None
+    )
 
 
 def _prefix(policy: str) -> str:
@@ -137,12 +138,15 @@ def _large_rows(size: int, label: str, seconds: float, policy: str = GOLD) -> li
 
 
 def _listing_rows(seconds: float) -> list[Workload]:
-    listing = f"{ACCOUNT}/listing?limit={LISTING_ROWS}"
+    def listing(shape: str) -> Callable[[int], Load]:
+        path = f"{ACCOUNT}/listing?limit={LISTING_ROWS}&format={shape}"
+        return lambda _number: Load("GET", path, 4, seconds, order="fixed")
+
     return [
         Workload(
             f"list 10,000 rows, {shape}",
             "ops/s",
-            lambda r, p=f"{listing}&format={shape}": Load("GET", p, 4, seconds, order="fixed"),
+            listing(shape),
             stock_listing if shape == "plain" else None,
         )
         for shape in ("plain", "json")

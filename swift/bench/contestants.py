@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,7 +98,7 @@ class Contestant:
             self._children[name] = self._run(name, command)
         deadline = time.monotonic() + 60
         for process in (cache, *self.plan.servers()):
-            while not answers(self.plan.ip, process.port):
+            while process.port is not None and not answers(self.plan.ip, process.port):
                 if time.monotonic() > deadline or self._children[process.name].poll() is not None:
                     raise ConfigError(f"{self.name}: {process.name} did not start; see {self.plan.logs}")
                 time.sleep(0.05)
@@ -129,9 +129,11 @@ class Contestant:
         with urllib.request.urlopen(request, timeout=30) as answer:
             return str(answer.headers["X-Auth-Token"])
 
-    def request(self, method: str, path: str, body: bytes = b"", **more: str) -> int:
+    def request(
+        self, method: str, path: str, body: bytes = b"", more: Mapping[str, str] | None = None
+    ) -> int:
         """One request with the token and ``more`` headers; its status."""
-        headers = {"X-Auth-Token": self.token, "Content-Type": "application/octet-stream", **more}
+        headers = {"X-Auth-Token": self.token, "Content-Type": "application/octet-stream", **(more or {})}
         url = f"http://{self.host}{path}"
         request = urllib.request.Request(url, data=body if body else None, headers=headers, method=method)
         with urllib.request.urlopen(request, timeout=120) as answer:

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import sqlite3
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
 from math import gcd
 from pathlib import Path
@@ -75,9 +77,13 @@ def make_container(root: Path, name: str, rows: int) -> ContainerBroker:
     broker.create(put, 0, created_at=put)
     names = names_of(rows)
     while batch := [_row(each) for each in islice(names, _BATCH)]:
-        broker.write(lambda connection, batch=batch: objecttable.merge_rows(connection, batch))
+        broker.write(partial(_merge, batch))
     broker.refresh()
     return broker
+
+
+def _merge(batch: list[ObjectRow], connection: sqlite3.Connection) -> None:
+    objecttable.merge_rows(connection, batch)
 
 
 def _row(name: str) -> ObjectRow:

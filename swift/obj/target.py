@@ -34,7 +34,7 @@ def key_of(request: Request, context: BackendContext) -> ObjectKey:
     device, partition, account, container, obj = split_backend_path(request, 5, 5)
     context.partitions.check(partition, policy.ring_name)
     path = EntityPath(account, container, obj)
-    if RESERVED in "".join(path):
+    if RESERVED in account or RESERVED in container or RESERVED in obj:
         reason = reserved_name_error(path, context.limits.auto_create_account_prefix)
         if reason is not None:
             raise HTTPError(400, reason)
