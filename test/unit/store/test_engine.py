@@ -29,7 +29,7 @@ from swift.store.engine import FileStore
 from swift.store.errors import CorruptBody, FilesChanged
 from swift.store.recent import BELIEVED_S, FILES_MAX, RecentChecks
 from swift.store.registry import EngineParts, file_store
-from swift.store.sidecar import SIDECAR_ATTRIBUTE
+from swift.store.sidecar import SIDECAR_ATTRIBUTE, SMALL_BYTES
 from swift.store.verified import CHECKED_BYTES, REMEMBERED_BYTES
 
 NOW_S = 1_700_000_000.0
@@ -452,6 +452,26 @@ def test_an_object_that_is_not_to_stay_in_memory_is_never_sent_from_the_file(res
     stored.keep_cache = False
     assert all(isinstance(piece, bytes) for piece in stored.pieces(0, len(LARGE)))
     stored.close()
+
+
+@pytest.mark.parametrize("size", [100, SMALL_BYTES + 1])
+@pytest.mark.parametrize("keep", [True, False])
+def test_what_is_not_to_stay_in_memory_is_dropped_as_it_is_read(tmp_path, size, keep):
+    class Watched(Disk):
+        dropped = 0
+
+        def drop_cache(self, fd, offset, length):
+            self.dropped += length
+
+    disk = Watched()
+    store = make_store(tmp_path, disk)
+    put(store, b"x" * size)
+    disk.dropped = 0
+    stored = store.open(KEY, NOW)
+    stored.keep_cache = keep
+    assert len(b"".join(stored.blocks(0, size))) == size
+    stored.close()
+    assert disk.dropped == (0 if keep else size)
 
 
 def test_only_so_many_files_are_remembered():

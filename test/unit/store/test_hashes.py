@@ -243,3 +243,12 @@ def test_hashing_removes_files_only_while_it_holds_their_directory(part):
 
     SuffixHasher(Watching(), ManualClock(NOW_S), str(part), GOLD, ReclaimRules()).get()
     assert len(removed) == 1
+
+
+def test_reading_and_folding_leave_no_descriptor_open(part):
+    write_hashes(Disk(), str(part), {"abc": "1"}, 5.0)
+    dirty(part, "def")
+    before = len(os.listdir("/proc/self/fd"))
+    read_hashes(Disk(), str(part))
+    consolidate(Disk(), str(part), 6.0)
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -111,10 +111,9 @@ class FragmentSearch:
         """A node that is known to have what is missing, else one that was not asked yet."""
         best = self._sets.best
         if best is not None and best.durable and self._asked >= self._need and self._alternates_left > 0:
-            source = next(best.alternates(), None)
+            source = best.take_alternate()
             if source is not None:
                 self._alternates_left -= 1
-                _forget(best, source)
                 return source.node
         return next(self._nodes, None)
 
@@ -195,11 +194,6 @@ class FragmentSearch:
         bad += [Answer(404) for holding in self._sets.holdings()]
         response = best_response(bad, len(bad), half(len(bad)))
         return error_response(404) if response.status == 404 and not response.body else response
-
-
-def _forget(group: Archives, source: ArchiveSource) -> None:
-    """An alternate is asked once for each answer that listed it."""
-    group.elsewhere = [pair for pair in group.elsewhere if pair[0] is not source]
 
 
 def close(holdings: Iterable[Holding[ArchiveSource]]) -> None:
