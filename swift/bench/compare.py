@@ -20,11 +20,13 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from swift.base.errors import SwiftError
 from swift.bench import daemons
 from swift.bench.contestants import LAYOUTS, Contestant, install_peer, make_contestants
+from swift.bench.minio import minio_contestant
 from swift.bench.options import parser
 from swift.bench.wrk import Load, Measured, check_wrk, run_wrk
 from swift.bench.xfs import ending_in_order, working_folder
@@ -50,6 +52,8 @@ class Workload:
     unit: str
     load: Callable[[int], Load]
     prepare: Callable[[Contestant], None] | None = None
+    #: Whether other kinds of object store can do it.
+    is_general: bool = True
 
 
 def say(text: str) -> None:
@@ -130,10 +134,10 @@ def _large_rows(size: int, label: str, seconds: float, policy: str = GOLD) -> li
     def get(_number: int) -> Load:
         return Load("GET", path, clients, max(seconds, 6), count=2)
 
-    prefix = _prefix(policy)
+    prefix, general = _prefix(policy), policy == GOLD
     return [
-        Workload(f"{prefix}PUT {label}", "MB/s", put, lambda c: stock(c, size, policy)),
-        Workload(f"{prefix}GET {label}", "MB/s", get),
+        Workload(f"{prefix}PUT {label}", "MB/s", put, lambda c: stock(c, size, policy), general),
+        Workload(f"{prefix}GET {label}", "MB/s", get, None, general),
     ]
 
 
@@ -148,6 +152,7 @@ def _listing_rows(seconds: float) -> list[Workload]:
             "ops/s",
             listing(shape),
             stock_listing if shape == "plain" else None,
+            is_general=False,
         )
         for shape in ("plain", "json")
     ]
@@ -160,18 +165,22 @@ def _small_rows(size: int, label: str, clients: int, seconds: float, policy: str
     def counting(method: str, body: int) -> Callable[[int], Load]:
         return lambda r: Load(method, f"{written}{r}-", clients, seconds, body_bytes=body, order="counting")
 
+    def get(_number: int) -> Load:
+        return Load("GET", path, clients, seconds, count=STOCK)
+
     first, name = clients == CONCURRENCIES[0], f"{label} c{clients}"
-    prefix = _prefix(policy)
+    prefix, general = _prefix(policy), policy == GOLD
     return [
         Workload(
             f"{prefix}PUT {name}",
             "ops/s",
             counting("PUT", size),
             (lambda c: stock(c, size, policy)) if first else None,
+            general,
         ),
-        Workload(f"{prefix}GET {name}", "ops/s", lambda r: Load("GET", path, clients, seconds, count=STOCK)),
+        Workload(f"{prefix}GET {name}", "ops/s", get, None, general),
         # What the PUT of the same round wrote is deleted in the same order.
-        Workload(f"{prefix}DELETE {name}", "ops/s", counting("DELETE", 0)),
+        Workload(f"{prefix}DELETE {name}", "ops/s", counting("DELETE", 0), None, general),
     ]
 
 
@@ -226,9 +235,11 @@ def _median(workload: Workload, results: list[tuple[Measured, dict[str, float]]]
 
 def table(results: dict[str, dict[str, dict[str, Any]]], units: dict[str, str]) -> str:
     """The comparison as Markdown."""
+    with_minio = any("minio" in sides for sides in results.values())
     lines = [
-        "| workload | unit | ours | theirs | ratio | p50 ms o/t | p99 ms o/t | CPU ms each o/t | bad o/t |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
+        "| workload | unit | ours | theirs | ratio | p50 ms o/t | p99 ms o/t | CPU ms each o/t | bad o/t |"
+        + (" minio | its CPU ms |" if with_minio else ""),
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|" + ("---:|---:|" if with_minio else ""),
     ]
     for name, sides in results.items():
         ours, theirs = sides["ours"], sides["theirs"]
@@ -244,8 +255,16 @@ def table(results: dict[str, dict[str, dict[str, Any]]], units: dict[str, str]) 
             f"{cpu[0]:.2f} / {cpu[1]:.2f}",
             f"{ours['bad']} / {theirs['bad']}",
         ]
+        if with_minio:
+            cells += _minio_cells(sides.get("minio"))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _minio_cells(measured: dict[str, Any] | None) -> list[str]:
+    if measured is None:
+        return ["", ""]
+    return [f"{measured['speed']:.1f}", f"{sum(measured['cpu_ms_per_request'].values()):.2f}"]
 
 
 def usage_table(contestants: Sequence[Contestant]) -> tuple[str, dict[str, Any]]:
@@ -266,6 +285,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options.add_argument(
         "--daemons", action="store_true", help="measure instead what daemons cost, at rest and beside a load"
     )
+    options.add_argument("--minio", type=Path, help="also measure this minio program (--layout node only)")
     options.add_argument(
         "--layout", choices=tuple(LAYOUTS), default="node", help="how devices are served (node: needs root)"
     )
@@ -275,14 +295,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.root.mkdir(parents=True, exist_ok=True)
         commands = install_peer(args.peer or args.root / "peer", say)
         with working_folder(args.root, xfs=args.xfs and args.layout != "node") as folder:
-            contestants = make_contestants(folder, commands, args.layout)
-            return daemons.compare(args, contestants, say) if args.daemons else _compare(args, contestants)
+            contestants: list[Contestant] = list(make_contestants(folder, commands, args.layout))
+            if args.daemons:
+                return daemons.compare(args, contestants, say)
+            if args.minio is not None and args.layout == "node":
+                contestants.append(minio_contestant(folder, args.minio, LAYOUTS[args.layout]))
+            return _compare(args, contestants)
     except (SwiftError, OSError) as error:
         print(f"compare: {error}", file=sys.stderr)
         return 1
 
 
-def _compare(args: argparse.Namespace, contestants: tuple[Contestant, Contestant]) -> int:
+def _compare(args: argparse.Namespace, contestants: Sequence[Contestant]) -> int:
     results: dict[str, dict[str, dict[str, Any]]] = {}
     units: dict[str, str] = {}
     with contextlib.ExitStack() as stack:
@@ -294,9 +318,10 @@ def _compare(args: argparse.Namespace, contestants: tuple[Contestant, Contestant
         for workload in workloads(args.seconds, coded=bool(contestants[0].plan.ec)):
             if args.only in workload.name:
                 units[workload.name] = workload.unit
-                results[workload.name] = measure(workload, contestants, args.rounds)
+                able = [c for c in contestants if c.name != "minio" or workload.is_general]
+                results[workload.name] = measure(workload, able, args.rounds)
             elif workload.prepare is not None and args.only:
-                for contestant in contestants:
+                for contestant in contestants if workload.is_general else contestants[:2]:
                     workload.prepare(contestant)
         usage, figures = usage_table(contestants)
     print(table(results, units))
