@@ -6,6 +6,20 @@ the result of another operating system thread (``platform.threads``). Deadlines 
 ``time.monotonic()`` seconds; one sweep looks after all waiting green threads, so a deadline costs a
 dictionary entry instead of a timer.
 
+Who may switch to whom (anything else hangs or runs twice):
+
+=====================  =======================  ====================================================
+who                    switches to              how
+=====================  =======================  ====================================================
+a green thread         the hub, always          ``_Hub.switch``, by ``park``, ``wait_for``, ``Handover``
+the hub                whoever waits for what   ``wait`` (descriptors), ``_wake`` (those parked),
+                       has happened             ``_expire`` (deadlines), ``Handover.switch``
+the hub                a detached worker        by its entry in ``ready``, when it got work
+another thread         nobody                   it leaves its result and writes to an eventfd
+=====================  =======================  ====================================================
+
+So a green thread never switches to another one, and everything that wakes one does so by way of the hub.
+
 It refuses to know HTTP, disks or configuration.
 """
 

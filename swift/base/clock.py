@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -41,3 +42,22 @@ class ManualClock:
     def advance(self, seconds: float) -> None:
         """Move the clock forward by ``seconds``."""
         self.now_s += seconds
+
+
+class SecondText:
+    """The text of a moment, made once a second by ``show``, which gets UTC."""
+
+    __slots__ = ("_second", "_show", "_text")
+
+    def __init__(self, show: Callable[[time.struct_time], str]):
+        self._show = show
+        self._second = -1
+        self._text = ""
+
+    def __call__(self, now_s: float) -> str:
+        """For a moment in Unix seconds."""
+        second = int(now_s)
+        if second != self._second:
+            self._text = self._show(time.gmtime(second))
+            self._second = second
+        return self._text

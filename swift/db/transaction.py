@@ -3,6 +3,21 @@
 While one batch is being committed in a disk thread, later submitters gather in the next; the first of them
 commits it as soon as the device is free. ``submit`` returns when its batch is durable and raises what its
 commit raised, so nothing is acknowledged that is not stored. It knows neither SQL nor rows.
+
+The life of a batch:
+
+==============  =======================================  ==========================================
+state           begins when                              ends when
+==============  =======================================  ==========================================
+gathering       a submitter finds none that has room     its turn has come: at once if nothing was
+                                                         under way, else when those before are done
+being written   its first submitter takes it out of      ``commit`` returned or raised, or that
+                ``_waiting``                             submitter was killed
+done            ``_end`` wakes who joined, and sets      never
+                the turn of the next
+given up        its first submitter is killed while it   never; who joined gets an error, and the
+                gathers                                  turn goes on
+==============  =======================================  ==========================================
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from swift.base.memo import Memo
+
 
 class Kind(Enum):
     """What a value is."""
@@ -401,14 +403,11 @@ _USUAL = (
 )
 
 
-class _Verdicts(dict[str, bool]):
-    """Header name to whether it is internal. It never grows: other names are looked at each time."""
-
-    def __missing__(self, name: str) -> bool:
-        return name.startswith(INTERNAL_PREFIXES) or name in INTERNAL_NAMES
+def _is_internal(name: str) -> bool:
+    return name.startswith(INTERNAL_PREFIXES) or name in INTERNAL_NAMES
 
 
-#: Whether a header (lower-case name) stays inside the cluster.
-is_internal: Callable[[str], bool] = _Verdicts(
-    {name: name.startswith(INTERNAL_PREFIXES) or name in INTERNAL_NAMES for name in (*_USUAL, *HEADERS)}
+#: Whether a header (lower-case name) stays inside the cluster; unusual names are looked at each time.
+is_internal: Callable[[str], bool] = Memo(
+    _is_internal, 0, {name: _is_internal(name) for name in (*_USUAL, *HEADERS)}
 ).__getitem__

@@ -9,25 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from swift.base.memo import Memo
+
 HeaderMap = dict[str, str]
 
-#: Names seen so far; bounded, because a client chooses the names.
-_MEMO_MAX = 4096
+#: Names that are remembered; bounded, because a client chooses them.
+_TITLES_MAX = 4096
 
 
-class _Titles(dict[str, str]):
-    """The memo; a name that is in it costs no function call of ours."""
-
-    def __missing__(self, name: str) -> str:
-        # Bytes, because a Latin-1 view of UTF-8 must not be changed outside ASCII.
-        title = name.encode("latin-1", "replace").title().decode("latin-1")
-        if len(self) < _MEMO_MAX:
-            self[name] = title
-        return title
+def _title(name: str) -> str:
+    # Bytes, because a Latin-1 view of UTF-8 must not be changed outside ASCII.
+    return name.encode("latin-1", "replace").title().decode("latin-1")
 
 
 #: ``x-object-meta-a1b`` → ``X-Object-Meta-A1B``: every letter after a non-letter is a capital.
-title_case: Callable[[str], str] = _Titles(etag="Etag").__getitem__
+title_case: Callable[[str], str] = Memo(_title, _TITLES_MAX, {"etag": "Etag"}).__getitem__
 
 
 def lower_name(name: str) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from swift.base.clock import SecondText
 from swift.base.entity import API_VERSIONS, requoted_path
 from swift.compose import access_log_of, telemetry_of
 from swift.config.kinds import COUNT
@@ -22,10 +23,9 @@ from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
-from swift.telemetry.accesslog import AccessLog
+from swift.telemetry.accesslog import MONTHS, AccessLog
 from swift.telemetry.telemetry import Telemetry
 
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _is_plain = re.compile(r"[A-Za-z0-9_.~/-]*\Z").match
 
 
@@ -57,18 +57,13 @@ def _field(source: Mapping[str, Any], name: str) -> str:
     return _quoted(value) if value else "-"
 
 
-_second, _stamp = -1, ""
+def _logged_time(t: time.struct_time) -> str:
+    month = MONTHS[t.tm_mon - 1]
+    return f"{t.tm_mday:02d}/{month}/{t.tm_year}/{t.tm_hour:02d}/{t.tm_min:02d}/{t.tm_sec:02d}"
 
 
-def _datetime(now: float) -> str:
-    """``21/Nov/2026/02/15/22`` in UTC, made once a second."""
-    global _second, _stamp
-    if int(now) != _second:
-        t = time.gmtime(now)
-        month = _MONTHS[t.tm_mon - 1]
-        _stamp = f"{t.tm_mday:02d}/{month}/{t.tm_year}/{t.tm_hour:02d}/{t.tm_min:02d}/{t.tm_sec:02d}"
-        _second = int(now)
-    return _stamp
+#: ``21/Nov/2026/02/15/22`` of a moment in Unix seconds.
+_datetime = SecondText(_logged_time)
 
 
 class ProxyLogging(Filter):

@@ -38,7 +38,7 @@ PENALTY_S = 2.0
 #: sync that is saved, at most ``DIRTY_LIMIT``.
 DIRTY_EACH = 1 << 20
 DIRTY_LIMIT = 64 << 20
-#: For how long the answer to that is believed (the kernel takes 20 µs to give it), seconds.
+#: For how long the answer to that is believed, because it costs a system call, seconds.
 DIRTY_FOR_S = 0.05
 
 #: Numbers the moments at which files are opened.

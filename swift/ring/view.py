@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Any
 
+from swift.base.memo import Memo
 from swift.ring.device import Device, Node, device_of
 from swift.ring.errors import RingError
 from swift.ring.table import RingTable
@@ -19,29 +20,16 @@ from swift.ring.table import RingTable
 _HANDOFF_STRIDE_PARTITIONS = 65536
 
 
-class _NodesAt(dict[int, Node]):
-    """Device id → the node with one fixed ``index`` or ``handoff_index``, made when first asked for."""
+def _nodes(devices: tuple[Device | None, ...], **place: int) -> Memo[int, Node]:
+    """Device id → the node at one place (``index`` or ``handoff_index``), made when first asked for."""
 
-    __slots__ = ("_devices", "_index", "_handoff_index")
-
-    def __init__(
-        self,
-        devices: tuple[Device | None, ...],
-        *,
-        index: int | None = None,
-        handoff_index: int | None = None,
-    ):
-        super().__init__()
-        self._devices = devices
-        self._index = index
-        self._handoff_index = handoff_index
-
-    def __missing__(self, dev_id: int) -> Node:
-        device = self._devices[dev_id] if dev_id < len(self._devices) else None
+    def make(dev_id: int) -> Node:
+        device = devices[dev_id] if dev_id < len(devices) else None
         if device is None:
             raise RingError(f"the ring assigns partitions to device {dev_id}, which does not exist")
-        node = self[dev_id] = Node.of(device, index=self._index, handoff_index=self._handoff_index)
-        return node
+        return Node.of(device, **place)
+
+    return Memo(make, len(devices))
 
 
 class RingView:
@@ -64,7 +52,7 @@ class RingView:
         self.rows = table.rows
         self._full_rows = tuple(row for row in table.rows if len(row) == self.partition_count)
         self._short_row = next((row for row in table.rows if len(row) < self.partition_count), array("H"))
-        self._nodes_at = tuple(_NodesAt(self.devices, index=place) for place in range(len(table.rows)))
+        self._nodes_at = tuple(_nodes(self.devices, index=place) for place in range(len(table.rows)))
         self._three: Any = None
         if len(self._full_rows) == len(table.rows) == 3:
             self._three = (*table.rows, *self._nodes_at)

@@ -1,7 +1,7 @@
 """Where calls that may block on a disk run: on the event loop while that is quick, else in threads.
 
 Handing a call to a thread costs two switches and, worse, lets two threads of one interpreter take turns
-at every system call: measured, a small PUT then takes half as much CPU again. A process that serves one
+at every system call (decision 0004 has figures). A process that serves one
 device has nobody else to protect from its disk, so calls run where they are made as long as the device
 answers quickly. When it does not, or when the process serves several devices, each device gets a few
 threads of its own, so that a slow disk delays only its own requests.

@@ -12,13 +12,14 @@ import os
 import time
 from collections.abc import Callable
 
+from swift.base.clock import SecondText
 from swift.telemetry.log import Log
 
 #: A batch is written when it is this long or this old.
 BATCH_BYTES = 32768
 BATCH_S = 0.25
 
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 class AccessLog:
@@ -70,19 +71,12 @@ class AccessLog:
             return
 
 
-_stamp_second = -1
-_stamp_text = ""
+def _common_log_time(t: time.struct_time) -> str:
+    return (
+        f"{t.tm_mday:02d}/{MONTHS[t.tm_mon - 1]}/{t.tm_year}:"
+        f"{t.tm_hour:02d}:{t.tm_min:02d}:{t.tm_sec:02d} +0000"
+    )
 
 
-def common_log_time(now_s: float) -> str:
-    """``21/Nov/2026:02:24:23 +0000``; made once a second."""
-    global _stamp_second, _stamp_text
-    second = int(now_s)
-    if second != _stamp_second:
-        t = time.gmtime(second)
-        _stamp_text = (
-            f"{t.tm_mday:02d}/{_MONTHS[t.tm_mon - 1]}/{t.tm_year}:"
-            f"{t.tm_hour:02d}:{t.tm_min:02d}:{t.tm_sec:02d} +0000"
-        )
-        _stamp_second = second
-    return _stamp_text
+#: ``21/Nov/2026:02:24:23 +0000`` of a moment in Unix seconds.
+common_log_time = SecondText(_common_log_time)

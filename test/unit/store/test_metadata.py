@@ -36,19 +36,6 @@ def test_any_wire_value_and_any_name_come_back(metadata, name):
     assert b"_codecs\nencode" in blob[:32]
 
 
-_TEXT = st.text(st.one_of(st.characters(max_codepoint=255), st.sampled_from("=\udcffл")), max_size=40)
-
-
-@given(st.dictionaries(st.one_of(st.sampled_from(["ETag", "name", "A"]), _TEXT), _TEXT, max_size=60))
-def test_what_is_stored_is_the_protocol_2_pickle_of_bytes_whatever_the_names_and_values_are(metadata):
-    def utf8(text):
-        return text.encode("utf-8", "surrogateescape")
-
-    for values in (metadata, dict.fromkeys(metadata, "value")):
-        expected = pickle.dumps({utf8(key): utf8(value) for key, value in values.items()}, 2)
-        assert encode_metadata(values) == expected
-
-
 def test_an_undecodable_byte_in_a_name_comes_back():
     name = b"/a/c/\xff".decode("utf-8", "surrogateescape")
     assert decode_metadata(encode_metadata({"name": name})) == {"name": name}

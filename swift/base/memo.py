@@ -1,0 +1,32 @@
+"""Results that are remembered, in numbers that nobody outside decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Memo(dict[K, V]):
+    """``memo[key]`` is ``make(key)``, made once for the first ``size_max`` keys that are asked for.
+
+    A key that is in it costs no function call of ours; when it is full, other keys are made each time. For
+    pure functions of few usual arguments; ``functools.lru_cache`` has old keys make room for new ones.
+    """
+
+    __slots__ = ("_make", "_size_max")
+
+    def __init__(
+        self, make: Callable[[K], V], size_max: int, known: Mapping[K, V] | Iterable[tuple[K, V]] = ()
+    ):
+        super().__init__(known)
+        self._make = make
+        self._size_max = size_max
+
+    def __missing__(self, key: K) -> V:
+        value = self._make(key)
+        if len(self) < self._size_max:
+            self[key] = value
+        return value
