@@ -7,10 +7,22 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from swift.account.rows import ContainerRow, merge
+from swift.db.rowtable import RowTable
 from swift.db.syncpoints import set_sync
 
-_COLUMNS = "name, put_timestamp, delete_timestamp, object_count, bytes_used, deleted, storage_policy_index"
-_JSON = ", ".join(f"'{name}', {name}" for name in f"ROWID, {_COLUMNS}".split(", "))
+TABLE = RowTable(
+    "container",
+    (
+        "name",
+        "put_timestamp",
+        "delete_timestamp",
+        "object_count",
+        "bytes_used",
+        "deleted",
+        "storage_policy_index",
+    ),
+    "delete_timestamp",
+)
 #: Rows looked up by one statement.
 _CHUNK = 500
 
@@ -33,7 +45,7 @@ def _merge_chunk(connection: sqlite3.Connection, rows: Sequence[ContainerRow]) -
         [(row_id,) for name in changed for row_id in _row_ids(have, name)],
     )
     connection.executemany(
-        f"INSERT INTO container ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO container ({TABLE.column_list}) VALUES (?, ?, ?, ?, ?, ?, ?)",
         [merged[name] for name in changed],
     )
 
@@ -48,7 +60,7 @@ def _existing(
     """The row of each name with its ROWID; should there be several, all ROWIDs and the last row."""
     wanted = list(names)
     found = connection.execute(
-        f"SELECT ROWID, {_COLUMNS} FROM container WHERE deleted IN (0, 1) "
+        f"SELECT ROWID, {TABLE.column_list} FROM container WHERE deleted IN (0, 1) "
         f"AND name IN ({', '.join('?' * len(wanted))}) ORDER BY ROWID",
         wanted,
     )
@@ -70,35 +82,4 @@ def merge_items(
 
 def items_since(connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, Any]]:
     """Up to ``count`` rows after a ROWID, as ``merge_items`` messages carry them."""
-    rows = connection.execute(
-        f"SELECT ROWID, {_COLUMNS} FROM container WHERE ROWID > ? ORDER BY ROWID LIMIT ?", (row_id, count)
-    )
-    return [ContainerRow(*row[1:]).as_dict(row[0]) for row in rows]
-
-
-def reclaim_rows(connection: sqlite3.Connection, before: str, *, after_name: str, count: int) -> str | None:
-    """Remove tombstones older than ``before`` among the next ``count`` of them by name (§13).
-
-    Returns the name to go on after, None when all were looked at.
-    """
-    names = connection.execute(
-        "SELECT name FROM container WHERE deleted = 1 AND name > ? ORDER BY name LIMIT 1 OFFSET ?",
-        (after_name, count),
-    ).fetchone()
-    last = None if names is None else names[0]
-    bound = "" if last is None else " AND name <= :last"
-    connection.execute(
-        f"DELETE FROM container WHERE deleted = 1 AND name > :after AND delete_timestamp < :before{bound}",
-        {"after": after_name, "before": before, "last": last},
-    )
-    return last
-
-
-def message_since(connection: sqlite3.Connection, row_id: int, count: int) -> tuple[str, int]:
-    """The same as JSON text, and the last ROWID in it; made by SQLite in a third of the time."""
-    text, last = connection.execute(
-        f"SELECT json_group_array(json_object({_JSON})), max(ROWID) FROM "
-        f"(SELECT ROWID, {_COLUMNS} FROM container WHERE ROWID > ? ORDER BY ROWID LIMIT ?)",
-        (row_id, count),
-    ).fetchone()
-    return text, row_id if last is None else last
+    return [ContainerRow(*row[1:]).as_dict(row[0]) for row in TABLE.rows_since(connection, row_id, count)]

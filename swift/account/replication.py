@@ -47,7 +47,7 @@ class OldAccountThings(OldThings):
         self, connection: sqlite3.Connection, before: Timestamp, after_name: str, count: int
     ) -> str | None:
         """See ``OldThings.reclaim_rows``."""
-        return containertable.reclaim_rows(connection, before.internal, after_name=after_name, count=count)
+        return containertable.TABLE.reclaim(connection, before.internal, after_name=after_name, count=count)
 
 
 class AccountReplica(Replica):
@@ -77,7 +77,7 @@ class AccountReplica(Replica):
 
     def message_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> tuple[str, int]:
         """See ``Replica.message_since``."""
-        return containertable.message_since(connection, row_id, count)
+        return containertable.TABLE.message_since(connection, row_id, count)
 
     def merge_items(self, connection: sqlite3.Connection, items: Sequence[Any], source: str | None) -> None:
         """See ``Replica.merge_items``."""

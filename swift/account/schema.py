@@ -5,15 +5,14 @@ from __future__ import annotations
 import sqlite3
 
 from swift.db.schema import (
-    SYNC_TABLES,
     UPDATE_REFUSED,
     Facts,
     Migration,
+    make_tables,
     missing_columns,
     missing_index,
     missing_sync_tables,
     run_statements,
-    sync_table_statements,
 )
 
 CONTAINER_TABLE = """
@@ -108,21 +107,20 @@ STAT_COLUMNS = {
 STAT_TABLE = f"CREATE TABLE account_stat ({', '.join(f'{n} {d}' for n, d in STAT_COLUMNS.items())})"
 
 
+#: Every table, index and trigger of a new database, but for those that all have.
+TABLES = (
+    CONTAINER_TABLE,
+    CONTAINER_INDEX,
+    *TOTAL_TRIGGERS,
+    POLICY_STAT_TABLE,
+    *POLICY_TRIGGERS,
+    STAT_TABLE,
+)
+
+
 def create_tables(connection: sqlite3.Connection) -> None:
-    """Every table, index and trigger of a new database."""
-    run_statements(
-        connection,
-        (
-            CONTAINER_TABLE,
-            CONTAINER_INDEX,
-            *TOTAL_TRIGGERS,
-            POLICY_STAT_TABLE,
-            *POLICY_TRIGGERS,
-            STAT_TABLE,
-        ),
-    )
-    for table in SYNC_TABLES:
-        run_statements(connection, sync_table_statements(table))
+    """All of them, and the sync tables."""
+    make_tables(connection, TABLES)
 
 
 def _count_by_policy(connection: sqlite3.Connection, facts: Facts) -> None:

@@ -102,7 +102,7 @@ class Pair:
             f"recon_cache_path = {self.root}\nlog_level = ERROR\n"
             "[pipeline:main]\npipeline = container-server\n"
             "[app:container-server]\nuse = egg:swift#container\n"
-            f"[container-replicator]\nmax_diffs = 100000\ninterval = {INTERVAL_S}\n"
+            f"[container-replicator]\nmax_diffs = 100000\ninterval = {INTERVAL_S}\ndatabases_per_second = 0\n"
         )
 
     def _command(self, name: str, *words: str) -> list[str]:

@@ -11,18 +11,21 @@ from typing import Any
 from swift.container.rows import ObjectRow, merge
 from swift.container.schema import COUNTING_TRIGGERS, INSERT_TRIGGER
 from swift.db.connection import chexor_all
+from swift.db.rowtable import RowTable
 from swift.db.triggers import without_triggers
 
-_KEYS = (*("ROWID", "name", "created_at", "size", "content_type", "etag", "deleted", "storage_policy_index"),)
-_COLUMNS = "name, created_at, size, content_type, etag, deleted, storage_policy_index"
-_JSON = ", ".join(f"'{name}', {name}" for name in f"ROWID, {_COLUMNS}".split(", "))
+TABLE = RowTable(
+    "object",
+    ("name", "created_at", "size", "content_type", "etag", "deleted", "storage_policy_index"),
+    "created_at",
+)
 #: Rows looked up by one statement, and written together.
 _CHUNK = 1000
 #: Rows inserted by one statement, which reads and writes the sequence of ROWIDs once.
 _TOGETHER = 50
 #: What a table keeps of a row.
 _STORED = itemgetter(*range(7))
-_INSERT = f"INSERT INTO object ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT = f"INSERT INTO object ({TABLE.column_list}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _INSERT_MANY = _INSERT + ", (?, ?, ?, ?, ?, ?, ?)" * (_TOGETHER - 1)
 #: From so many rows on it pays to do without triggers.
 BULK = 64
@@ -110,7 +113,7 @@ def _existing(
     if not _any_between(connection, wanted[0], wanted[-1]):
         return {}
     found = connection.execute(
-        f"SELECT ROWID, {_COLUMNS} FROM object WHERE deleted IN (0, 1) "
+        f"SELECT ROWID, {TABLE.column_list} FROM object WHERE deleted IN (0, 1) "
         f"AND name IN ({', '.join('?' * len(wanted))})",
         wanted,
     )
@@ -127,35 +130,5 @@ def _any_between(connection: sqlite3.Connection, first: str, last: str) -> bool:
 
 def items_since(connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, Any]]:
     """Up to ``count`` rows after a ROWID, as ``merge_items`` messages carry them."""
-    rows = connection.execute(
-        f"SELECT ROWID, {_COLUMNS} FROM object WHERE ROWID > ? ORDER BY ROWID LIMIT ?", (row_id, count)
-    )
-    return [dict(zip(_KEYS, row, strict=True)) for row in rows]
-
-
-def reclaim_rows(connection: sqlite3.Connection, before: str, *, after_name: str, count: int) -> str | None:
-    """Remove tombstones older than ``before`` among the next ``count`` of them by name (§13).
-
-    Returns the name to go on after, None when all were looked at.
-    """
-    names = connection.execute(
-        "SELECT name FROM object WHERE deleted = 1 AND name > ? ORDER BY name LIMIT 1 OFFSET ?",
-        (after_name, count),
-    ).fetchone()
-    last = None if names is None else names[0]
-    bound = "" if last is None else " AND name <= :last"
-    connection.execute(
-        f"DELETE FROM object WHERE deleted = 1 AND name > :after AND created_at < :before{bound}",
-        {"after": after_name, "before": before, "last": last},
-    )
-    return last
-
-
-def message_since(connection: sqlite3.Connection, row_id: int, count: int) -> tuple[str, int]:
-    """The same as JSON text, and the last ROWID in it; made by SQLite in a third of the time."""
-    text, last = connection.execute(
-        f"SELECT json_group_array(json_object({_JSON})), max(ROWID) FROM "
-        f"(SELECT ROWID, {_COLUMNS} FROM object WHERE ROWID > ? ORDER BY ROWID LIMIT ?)",
-        (row_id, count),
-    ).fetchone()
-    return text, row_id if last is None else last
+    keys = ("ROWID", *TABLE.columns)
+    return [dict(zip(keys, row, strict=True)) for row in TABLE.rows_since(connection, row_id, count)]

@@ -72,7 +72,7 @@ class OldContainerThings(OldThings):
         self, connection: sqlite3.Connection, before: Timestamp, after_name: str, count: int
     ) -> str | None:
         """See ``OldThings.reclaim_rows``."""
-        return objecttable.reclaim_rows(connection, before.internal, after_name=after_name, count=count)
+        return objecttable.TABLE.reclaim(connection, before.internal, after_name=after_name, count=count)
 
     def has_old_ranges(self, connection: sqlite3.Connection, before: Timestamp) -> bool:
         """See ``OldThings.has_old_ranges``."""
@@ -131,7 +131,7 @@ class ContainerReplica(Replica):
 
     def message_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> tuple[str, int]:
         """See ``Replica.message_since``."""
-        return objecttable.message_since(connection, row_id, count)
+        return objecttable.TABLE.message_since(connection, row_id, count)
 
     def merge_items(self, connection: sqlite3.Connection, items: Sequence[Any], source: str | None) -> None:
         """See ``Replica.merge_items``."""

@@ -8,15 +8,14 @@ from __future__ import annotations
 import sqlite3
 
 from swift.db.schema import (
-    SYNC_TABLES,
     UPDATE_REFUSED,
     Facts,
     Migration,
+    make_tables,
     missing_columns,
     missing_index,
     missing_sync_tables,
     run_statements,
-    sync_table_statements,
 )
 
 ZERO_HASH = "0" * 32
@@ -135,23 +134,22 @@ SHARD_STATEMENTS = (
 )
 
 
+#: Every table, index, view and trigger of a new database, but for those that all have.
+TABLES = (
+    OBJECT_TABLE,
+    OBJECT_INDEX,
+    OBJECT_UPDATE_TRIGGER,
+    POLICY_STAT_TABLE,
+    INFO_TABLE,
+    *POLICY_TRIGGERS,
+    *STAT_VIEW,
+    *SHARD_STATEMENTS,
+)
+
+
 def create_tables(connection: sqlite3.Connection) -> None:
-    """Every table, index, view and trigger of a new database."""
-    run_statements(
-        connection,
-        (
-            OBJECT_TABLE,
-            OBJECT_INDEX,
-            OBJECT_UPDATE_TRIGGER,
-            POLICY_STAT_TABLE,
-            INFO_TABLE,
-            *POLICY_TRIGGERS,
-            *STAT_VIEW,
-            *SHARD_STATEMENTS,
-        ),
-    )
-    for table in SYNC_TABLES:
-        run_statements(connection, sync_table_statements(table))
+    """All of them, and the sync tables."""
+    make_tables(connection, TABLES)
 
 
 def _adopt_policies(connection: sqlite3.Connection, facts: Facts) -> None:

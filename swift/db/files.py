@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -20,7 +20,7 @@ from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.db.connection import DatabaseMissing, Trace, Translating, connect
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
-from swift.platform.locks import LOCK_TIMEOUT_S, lock_file
+from swift.platform.locks import LOCK_TIMEOUT_S, file_lock, lock_file
 from swift.platform.syncing import sync_directory
 
 #: Files that SQLite keeps beside a database and that mean nothing without it.
@@ -100,19 +100,18 @@ def has_pending(disk: Disk, place: Place) -> bool:
         return False
 
 
-@contextmanager
-def locked(disk: Disk, place: Place, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+def locked(disk: Disk, place: Place, timeout_s: float = LOCK_TIMEOUT_S) -> AbstractContextManager[None]:
     """Hold the directory's lock; raises ``LockTimeout``, and FileNotFoundError without directory."""
-    fd = lock(disk, place, timeout_s)
-    try:
-        yield
-    finally:
-        disk.close(fd)
+    return file_lock(disk, _lock_path(place), timeout_s)
 
 
 def lock(disk: Disk, place: Place, timeout_s: float = LOCK_TIMEOUT_S) -> int:
     """A descriptor that holds the same lock; closing it gives the lock back."""
-    return lock_file(disk, f"{place.directory}/.lock", timeout_s)
+    return lock_file(disk, _lock_path(place), timeout_s)
+
+
+def _lock_path(place: Place) -> str:
+    return f"{place.directory}/.lock"
 
 
 def create(

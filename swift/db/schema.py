@@ -78,6 +78,13 @@ def run_statements(connection: sqlite3.Connection, statements: Iterable[str]) ->
         connection.execute(statement)
 
 
+def make_tables(connection: sqlite3.Connection, statements: Iterable[str]) -> None:
+    """What a kind of database has, and the sync tables that all have."""
+    run_statements(connection, statements)
+    for table in SYNC_TABLES:
+        run_statements(connection, sync_table_statements(table))
+
+
 def sync_table_statements(table: str) -> tuple[str, ...]:
     """A sync table and the triggers that keep its ``updated_at``."""
     touch = (

@@ -57,7 +57,7 @@ def test_messages_hold_the_same_rows(rows):
     connection = database()
     objecttable.merge_rows(connection, rows)
     for count in (1, 3, 100):
-        text, last = objecttable.message_since(connection, 0, count)
+        text, last = objecttable.TABLE.message_since(connection, 0, count)
         items = objecttable.items_since(connection, 0, count)
         assert json.loads(text) == items
         assert last == (items[-1]["ROWID"] if items else 0)
@@ -140,7 +140,7 @@ def test_only_old_tombstones_are_reclaimed_page_by_page():
     after = ""
     pages = 0
     while after is not None:
-        after = objecttable.reclaim_rows(connection, Timestamp(5).internal, after_name=after, count=2)
+        after = objecttable.TABLE.reclaim(connection, Timestamp(5).internal, after_name=after, count=2)
         pages += 1
     left = [r[0] for r in content(connection)[0]]
     assert left == ["alive", "o0", "o2", "o4", "o6", "o8"]
