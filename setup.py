@@ -9,6 +9,7 @@ HERE = Path(__file__).parent
 VERSION = re.search(r'^__version__ = "([^"]+)"', (HERE / "swift/__init__.py").read_text(), re.M)[1]
 
 DAEMONS = (
+    "object_auditor",
     "object_updater",
     "container_updater",
     "container_auditor",
@@ -78,6 +79,7 @@ setup(
             "replication.fs = swift.store.registry:file_store",
             "erasure_coding.fs = swift.store.registry:file_store",
         ],
+        "swift.object_audit_watcher": ["dark_data = swift.obj.auditor.dark_data:DarkData"],
         "console_scripts": [f"{name} = {target}" for name, target in COMMANDS.items()],
     },
 )

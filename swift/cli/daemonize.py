@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from swift import __version__, green
@@ -22,7 +22,7 @@ from swift.config.common import LogSettings, PrioritySettings, ServerSettings, S
 from swift.config.files import parser_of
 from swift.config.schema import Settings
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.daemon import DaemonTask, Runner, Schedule
+from swift.runtime.daemon import DaemonTask, Runner, Schedule, forever_together, once_together
 from swift.runtime.notify import notify_systemd
 from swift.runtime.priority import set_priority
 from swift.runtime.report import terminal_of
@@ -43,6 +43,15 @@ class DaemonParts:
     conf: Mapping[str, str]
     storage: StorageSettings
     selection: Selection
+    #: The configuration file, for whoever has sections beside its own.
+    conf_path: str = ""
+    #: The command line; empty where the daemon is started in another way.
+    args: argparse.Namespace = field(default_factory=argparse.Namespace)
+
+
+def _own_schedule(parts: DaemonParts) -> Schedule:
+    schedule: Schedule = parts.settings.schedule
+    return schedule
 
 
 @dataclass(frozen=True)
@@ -52,10 +61,15 @@ class Daemon:
     name: str
     server_type: str
     about: str
-    #: Its options; they have a property ``schedule``.
     settings: type[Settings]
     #: Makes the task, which has ``DaemonParts.selection`` decide what is done.
     make: Callable[[DaemonParts], DaemonTask]
+    #: When it works; the ``schedule`` of its settings if nothing else is said.
+    schedule: Callable[[DaemonParts], Schedule] = _own_schedule
+    #: Further tasks of the same process, each in its own rhythm.
+    companions: Callable[[DaemonParts], Sequence[tuple[DaemonTask, Schedule]]] = lambda _parts: ()
+    #: Adds its own options to the command line.
+    add_arguments: Callable[[argparse.ArgumentParser], object] = lambda _parser: None
 
 
 def _parser(daemon: Daemon) -> argparse.ArgumentParser:
@@ -73,6 +87,7 @@ def _parser(daemon: Daemon) -> argparse.ArgumentParser:
     parser.add_argument("-p", "--partitions", default="", help="only these partitions (comma list)")
     if daemon.server_type == "object":
         parser.add_argument("-i", "--policies", default="", help="only these policy indexes (comma list)")
+    daemon.add_arguments(parser)
     parser.add_argument("words", nargs="*", help="'once' and 'verbose' are accepted as bare words")
     return parser
 
@@ -108,26 +123,35 @@ def run_daemon(daemon: Daemon, argv: Sequence[str] | None = None) -> int:
 class Prepared:
     """A daemon whose configuration was read: everything but privileges, signals and the loop."""
 
-    schedule: Schedule
+    #: What the process does, and when; the daemon's own task first.
+    tasks: tuple[tuple[DaemonTask, Schedule], ...]
     context: BackendContext
     recon: ReconFile
     user: str
     priority: PrioritySettings
-    task: DaemonTask
     #: Whether the command line selects a part of the work.
     is_limited: bool = False
 
-    def runner(self, stop: Stop, terminal: TextIO | None = None) -> Runner:
-        """The loop of the daemon."""
-        return Runner(
-            self.task,
-            self.schedule,
-            telemetry=self.context.telemetry,
-            recon=self.recon,
-            stop=stop,
-            terminal=terminal,
-            is_limited=self.is_limited,
-        )
+    @property
+    def forks(self) -> bool:
+        """Whether the process only watches workers: if one task forks, all do."""
+        return any(schedule.workers > 1 for _task, schedule in self.tasks)
+
+    def runners(self, stop: Stop, terminal: TextIO | None = None) -> list[Runner]:
+        """The loops of the daemon."""
+        return [
+            Runner(
+                task,
+                schedule,
+                telemetry=self.context.telemetry,
+                recon=self.recon,
+                stop=stop,
+                terminal=terminal,
+                forks=self.forks,
+                is_limited=self.is_limited,
+            )
+            for task, schedule in self.tasks
+        ]
 
 
 def prepare(daemon: Daemon, path: str, *, verbose: bool, args: argparse.Namespace | None = None) -> Prepared:
@@ -149,9 +173,11 @@ def prepare(daemon: Daemon, path: str, *, verbose: bool, args: argparse.Namespac
     selection = Selection()
     if args is not None:
         selection = Selection.parse(args.devices, args.partitions, getattr(args, "policies", ""))
-    task = daemon.make(DaemonParts(context, rings, settings, conf, storage, selection))
+    given = argparse.Namespace() if args is None else args
+    parts = DaemonParts(context, rings, settings, conf, storage, selection, path, given)
+    tasks = ((daemon.make(parts), daemon.schedule(parts)), *daemon.companions(parts))
     priority = PrioritySettings.parse(conf, source=f"{path} [{daemon.name}]")
-    return Prepared(settings.schedule, context, recon, server.user, priority, task, bool(selection))
+    return Prepared(tasks, context, recon, server.user, priority, bool(selection))
 
 
 def _run(daemon: Daemon, args: argparse.Namespace) -> int:
@@ -162,24 +188,24 @@ def _run(daemon: Daemon, args: argparse.Namespace) -> int:
     set_priority(prepared.priority)
     drop_privileges(prepared.user)
     os.umask(0o022)
-    stop = _stop_for(prepared.schedule)
+    stop = _stop_for(prepared)
     stop.on_signals()
-    runner = prepared.runner(stop, terminal_of() if once or verbose else None)
+    runners = prepared.runners(stop, terminal_of() if once or verbose else None)
     log.notice(f"Starting {os.getpid()}")
     notify_systemd("READY=1")
     completed = True
     if once:
-        completed = runner.once()
+        completed = once_together(runners)
     else:
-        runner.forever()
+        forever_together(runners, stop)
     notify_systemd("STOPPING=1")
     log.notice(f"Exited {os.getpid()}")
     return 0 if completed else 1
 
 
-def _stop_for(schedule: Schedule) -> Stop:
+def _stop_for(prepared: Prepared) -> Stop:
     """Green waiting where this process works itself, plain waiting where it only forks workers."""
-    if schedule.workers > 1:
+    if prepared.forks:
         return plain_stop()
     green.use_hub()
     return Stop()

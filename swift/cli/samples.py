@@ -31,6 +31,7 @@ from swift.middleware.memcache import CacheSettings
 from swift.middleware.proxy_logging import ProxyLoggingSettings
 from swift.middleware.recon.filter import ReconSettings
 from swift.middleware.tempauth.users import TempauthSettings
+from swift.obj.auditor.settings import DarkDataSettings, ObjectAuditorSettings
 from swift.obj.settings import ObjectSettings
 from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.proxy.settings import ProxySettings
@@ -128,6 +129,8 @@ SAMPLES = (
         "object",
         ObjectSettings,
         Section("object-updater", (ObjectUpdaterSettings,)),
+        Section("object-auditor", (ObjectAuditorSettings,)),
+        Section("object-auditor:watcher:dark_data", (DarkDataSettings,)),
         more=(PortSettings,),
     ),
 )

@@ -358,6 +358,9 @@ class Upkeep(Protocol):
         added, and the suffix of a tombstone past its time is marked dirty. Raises like ``look``.
         """
 
+    def quarantine(self, location: Location, reason: str) -> None:
+        """Move what is at a location out of sight, as damage is."""
+
     def purge(self, location: Location, handed: HandedOver) -> bool:
         """Forget exactly what was handed over; whether nothing is left at the location."""
 

@@ -239,6 +239,10 @@ class ForwardingUpkeep:
         """See ``Upkeep``."""
         return self.inner.audit(location, full=full, pace=pace, temporary_age_s=temporary_age_s)
 
+    def quarantine(self, location: Location, reason: str) -> None:
+        """See ``Upkeep``."""
+        self.inner.quarantine(location, reason)
+
     def purge(self, location: Location, handed: HandedOver) -> bool:
         """See ``Upkeep``."""
         return self.inner.purge(location, handed)

@@ -478,12 +478,13 @@ class MemoryUpkeep:
             path = EntityPath(*name.split("/", 3)[1:])
             if self._store.hasher.hexdigest(*path) == location.hash:
                 return Found(key._replace(path=path), state)
-            self._quarantine(location, f"{name!r} does not belong into {location.hash}")
+            self.quarantine(location, f"{name!r} does not belong into {location.hash}")
 
     def _where(self, location: Location) -> Where:
         return location.device, location.policy.index, location.partition, location.hash
 
-    def _quarantine(self, location: Location, reason: str) -> None:
+    def quarantine(self, location: Location, reason: str) -> None:
+        """See ``Upkeep``."""
         self._store.quarantine(self._where(location), reason)
 
     def audit(self, location: Location, *, full: bool, pace: Pace, temporary_age_s: float) -> AuditReport:
@@ -498,7 +499,7 @@ class MemoryUpkeep:
                 if full:
                     read = self._read_all(self._store.open(found.key, view), walk, pace)
             except Damaged as error:
-                self._quarantine(location, str(error))
+                self.quarantine(location, str(error))
             except CorruptBody:
                 # It is quarantined already, which the report below tells.
                 pass

@@ -207,6 +207,15 @@ class FileUpkeep:
             pass
         raise FilesChanged(f"{loaded.data_path} was replaced")
 
+    def quarantine(self, location: Location, reason: str) -> None:
+        """See ``Upkeep``."""
+        place = self._place(location)
+        try:
+            self._core.quarantine(place, reason)
+        except FileNotFoundError:
+            # Nothing is there any more.
+            return
+
     # --- purge ---------------------------------------------------------------------------------------
 
     def purge(self, location: Location, handed: HandedOver) -> bool:

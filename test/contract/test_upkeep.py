@@ -247,3 +247,22 @@ def test_a_partition_goes_only_when_it_is_empty(bench, store, upkeep):
     assert upkeep.remove_partition("sda", "7", GOLD)
     put(store, key_of(), ts(NOW_S))
     assert store.look(key_of(), Viewpoint(NOW_S)).kind == LIVE
+
+
+# --- quarantine -------------------------------------------------------------------------------------
+
+
+def test_what_somebody_wants_out_of_sight_is_found_no_more(store, upkeep):
+    put(store, key_of("dark"), ts(10))
+    put(store, key_of("other"), ts(10))
+    upkeep.quarantine(at(key_of("dark")), "nobody lists it")
+    assert upkeep.find(at(key_of("dark")), NOW).state.kind == ABSENT
+    assert upkeep.find(at(key_of("other")), NOW).state.kind == LIVE
+
+
+def test_nothing_can_be_put_out_of_sight_twice(store, upkeep):
+    put(store, key_of(), ts(10))
+    for _ in range(2):
+        upkeep.quarantine(at(key_of()), "nobody lists it")
+    put(store, key_of(), ts(20))
+    assert upkeep.find(at(key_of()), NOW).state.kind == LIVE

@@ -21,6 +21,7 @@ from importlib import import_module  # noqa: E402
 from swift.base.errors import ConfigError, SwiftError  # noqa: E402
 from swift.cli.daemonize import Daemon, Prepared, prepare  # noqa: E402
 from swift.cli.serve import drop_privileges  # noqa: E402
+from swift.runtime.daemon import forever_together  # noqa: E402
 from swift.runtime.priority import set_priority  # noqa: E402
 from swift.runtime.stop import Stop  # noqa: E402
 
@@ -58,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _prepared(word: str) -> Prepared:
     name, _, path = word.partition("=")
     prepared = prepare(daemon_of(name), path, verbose=True)
-    if prepared.schedule.workers > 1:
+    if prepared.forks:
         raise ConfigError(f"{name} is to fork workers ({path}), which it cannot do beside other daemons")
     return prepared
 
@@ -66,7 +67,7 @@ def _prepared(word: str) -> Prepared:
 def _work(prepared: Prepared, stop: Stop) -> None:
     log = prepared.context.telemetry.log
     log.notice(f"Starting {os.getpid()}")
-    prepared.runner(stop).forever()
+    forever_together(prepared.runners(stop), stop)
     log.notice(f"Exited {os.getpid()}")
 
 

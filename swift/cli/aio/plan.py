@@ -32,6 +32,7 @@ METRICS_OFFSET = 3
 #: The daemons of a node: name → the server whose configuration file they read.
 DAEMONS = {
     "object-updater": "object",
+    "object-auditor": "object",
     "container-updater": "container",
     "container-replicator": "container",
     "account-replicator": "account",

@@ -1,0 +1,263 @@
+"""What the object auditor does in a pass over a device (spec: replication.md §7).
+
+There are two kinds of pass: one reads everything, the other looks at metadata and sizes only, which is quick
+and finds what a crash left behind. Each goes through all partitions of all policies in turn and remembers on
+the device how far it is.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from swift.obj.auditor.position import AuditPosition
+from swift.obj.auditor.settings import ObjectAuditorSettings
+from swift.obj.auditor.watchers import DeleteRequest, Watchers
+from swift.platform.disk import Disk
+from swift.policy.policy import Policy
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.devicetask import DevicePassBase, DeviceTask
+from swift.runtime.selection import Selection
+from swift.store.api import LIVE, AuditReport, HandedOver, Location
+from swift.store.calls import Effort
+from swift.store.errors import FilesChanged
+from swift.store.layout import objects_dir
+from swift.store.registry import StoreRegistry
+
+NAME = "object-auditor"
+#: Names of objects that are listed in one call of a disk thread.
+_LISTED = 100
+#: Larger than all bounds of the histogram.
+_OVER = "OVER"
+
+
+@dataclass(frozen=True)
+class AuditKind:
+    """A kind of pass."""
+
+    #: In recon and in the files on the devices.
+    name: str
+    #: Whether bodies are read.
+    full: bool
+
+    @property
+    def task_name(self) -> str:
+        """What the daemon's task is called."""
+        return NAME if self.full else f"{NAME}-zbf"
+
+
+ALL = AuditKind("ALL", True)
+ZERO_BYTE = AuditKind("ZBF", False)
+
+
+class ObjectAuditor(DeviceTask):
+    """The task: every device is a share."""
+
+    def __init__(
+        self,
+        context: BackendContext,
+        kind: AuditKind,
+        settings: ObjectAuditorSettings,
+        stores: StoreRegistry,
+        watchers: Watchers,
+        temporary_age_s: float,
+        *,
+        disk: Disk | None = None,
+        rng: random.Random | None = None,
+        selection: Selection | None = None,
+    ):
+        super().__init__(context, disk=disk, rng=rng, selection=selection)
+        self.name = kind.task_name
+        self.kind = kind
+        self.settings = settings
+        self.stores = stores
+        self.watchers = watchers
+        self.temporary_age_s = temporary_age_s
+
+    def begin(self, share: str, pass_context: PassContext) -> AuditPass:
+        """A pass over the device ``share``."""
+        return AuditPass(self, share, pass_context)
+
+    def report(self, passed: PassReport) -> dict[str, Any]:
+        """The recon facts of the pass; the histogram goes to the log."""
+        sizes: dict[str, int] = {}
+        for result in passed.results.values():
+            for bound, count in result.facts.get("sizes", {}).items():
+                sizes[bound] = sizes.get(bound, 0) + count
+        if sizes:
+            self.context.telemetry.log.info(f"Object audit stats: {json.dumps(sizes)}")
+        return self.progress(passed)
+
+    def progress(self, passed: PassReport) -> dict[str, Any]:
+        """The same in the midst of a pass."""
+        results = passed.results.values()
+        counted = {name: sum(r.counts.get(name, 0) for r in results) for name in ("errors", "quarantines")}
+        units = sum(result.units for result in results)
+        return {
+            f"object_auditor_stats_{self.kind.name}": {
+                "errors": counted["errors"],
+                "passes": max(0, units - sum(counted.values())),
+                "quarantined": counted["quarantines"],
+                "bytes_processed": sum(result.bytes for result in results),
+                "start_time": min((r.begun_s for r in results), default=passed.ended_s - passed.seconds),
+                "audit_time": sum(result.seconds for result in results),
+            }
+        }
+
+
+class AuditPass(DevicePassBase):
+    """One pass over the objects of a device."""
+
+    def __init__(self, task: ObjectAuditor, device: str, pass_context: PassContext):
+        super().__init__(task, device, pass_context)
+        self._task = task
+        bounds = task.settings.object_size_stats
+        self._bounds = bounds
+        self._sizes = dict.fromkeys((*map(str, bounds), _OVER), 0) if bounds else {}
+        #: Of the policies that were gone through to their end.
+        self._complete: list[tuple[Policy, AuditPosition]] = []
+        self._policies = 0
+
+    # --- planning -------------------------------------------------------------------------------------
+
+    def plan(self) -> Iterator[Location]:
+        """The objects of all policies, a partition of each in turn."""
+        device_path = self._device_path()
+        if device_path is None:
+            return
+        policies = self._task.selection.of_policies(tuple(self._task.context.policies))
+        self._policies = len(policies)
+        self._task.watchers.start(self._task.kind.name)
+        walks = [self._partitions(device_path, policy) for policy in policies]
+        while walks:
+            for walk in list(walks):
+                locations = next(walk, None)
+                if locations is None:
+                    walks.remove(walk)
+                    continue
+                for location in locations:
+                    if self._pass_context.stop.requested:
+                        return
+                    yield location
+
+    def _partitions(self, device_path: str, policy: Policy) -> Iterator[Iterator[Location]]:
+        """The objects of one partition after the other; what is left is remembered before each."""
+        store = self._task.stores.of(policy)
+        run = store.run(self._device, Effort.AUDIT)
+        position = AuditPosition(
+            self._task.disk, objects_dir(device_path, policy), self._task.kind.name, self._pass_context.clock
+        )
+        left = run(position.load)
+        if left is None:
+            left = run(store.partitions, self._device, policy)
+            self._task.rng.shuffle(left)
+        while left:
+            self._remember(policy, position, left)
+            if self._task.selection.has_partition(left[0]):
+                yield self._of_partition(policy, left[0])
+            left.pop(0)
+        self._remember(policy, position, left)
+        self._complete.append((policy, position))
+
+    def _remember(self, policy: Policy, position: AuditPosition, left: list[str]) -> None:
+        if self._task.selection:
+            # A part of the work says nothing about the whole.
+            return
+        run = self._task.stores.of(policy).run(self._device, Effort.AUDIT)
+        try:
+            run(position.save, list(left))
+        except OSError as error:
+            self._log.warning(f"cannot write {position.path}: {error.strerror}")
+
+    def _of_partition(self, policy: Policy, partition: str) -> Iterator[Location]:
+        store = self._task.stores.of(policy)
+        run = store.run(self._device, Effort.AUDIT)
+        hashes = store.inventory(self._device, partition, policy)
+        try:
+            while some := run(_take, hashes):
+                for name in some:
+                    yield Location(self._device, partition, policy, name)
+        except OSError as error:
+            self._tally.add("errors")
+            self._log.error(f"ERROR cannot list partition {partition} of {self._device}: {error}")
+
+    # --- doing ----------------------------------------------------------------------------------------
+
+    def do(self, unit: Location) -> None:
+        """Look at one object; count and log what is wrong."""
+        task = self._task
+        store = task.stores.of(unit.policy)
+        run = store.run(self._device, Effort.AUDIT)
+        started_s = self._pass_context.clock.monotonic()
+        try:
+            report: AuditReport = run(self._audit, unit)
+        except FilesChanged:
+            # Somebody works on it; the next pass comes by again.
+            return
+        if report.quarantined is not None:
+            self._note_quarantine(unit, report.quarantined)
+        elif report.found.state.kind == LIVE:
+            self._count_size(report.found.state.size)
+            self._show(unit, report)
+        self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
+
+    def _audit(self, unit: Location) -> AuditReport:
+        upkeep = self._task.stores.of(unit.policy).upkeep
+        return upkeep.audit(
+            unit,
+            full=self._task.kind.full,
+            pace=self._pass_context.pace,
+            temporary_age_s=self._task.temporary_age_s,
+        )
+
+    def _count_size(self, size: int) -> None:
+        if self._bounds:
+            self._sizes[next((str(bound) for bound in self._bounds if size <= bound), _OVER)] += 1
+
+    def _show(self, unit: Location, report: AuditReport) -> None:
+        """Let the watchers see a sound object, and do what one of them asks."""
+        if not self._task.watchers:
+            return
+        state = report.found.state
+        request = self._task.watchers.see(state.metadata, report.data_path)
+        if request is None:
+            return
+        store = self._task.stores.of(unit.policy)
+        run = store.run(self._device, Effort.AUDIT)
+        if isinstance(request, DeleteRequest):
+            index = state.fragments[0][1][0] if state.fragments else None
+            handed = HandedOver(state.data_timestamp, index, state.durable, state.timestamp)
+            run(store.upkeep.purge, unit, handed)
+            self._tally.add("deletes")
+            self._log.warning(f"object {unit.hash} of {self._device} was removed: {request}")
+            return
+        run(store.upkeep.quarantine, unit, str(request))
+        self._note_quarantine(unit, str(request))
+
+    def _note_quarantine(self, unit: Location, reason: str) -> None:
+        self._tally.add("quarantines")
+        self._log.error(f"ERROR object {unit.hash} of {self._device} was quarantined: {reason}")
+
+    # --- telling --------------------------------------------------------------------------------------
+
+    def facts(self) -> dict[str, Any]:
+        """How many objects there are of which size."""
+        return {"sizes": dict(self._sizes)}
+
+    def end(self) -> None:
+        """Forget where the pass was, if it came to its end."""
+        if self._policies:
+            self._task.watchers.end()
+        if self._task.selection or len(self._complete) < self._policies or self._pass_context.stop.requested:
+            return
+        for policy, position in self._complete:
+            self._task.stores.of(policy).run(self._device, Effort.AUDIT)(position.forget)
+
+
+def _take(names: Iterator[str]) -> Sequence[str]:
+    return list(islice(names, _LISTED))

@@ -1,0 +1,77 @@
+"""swift-object-auditor on the devices of a running cluster: damage is found, quarantined and told."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from test.support.cluster import LiveCluster
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    cluster = LiveCluster(tmp_path_factory.mktemp("audited"), proxy_workers=1)
+    cluster.start()
+    for node in cluster.plan.node_numbers():
+        # The auditors among them would find the damage first.
+        cluster.kill(f"daemons-{node}")
+    assert cluster.request("PUT", "c").status == 201
+    yield cluster
+    cluster.stop()
+
+
+def audit(cluster, node, *words):
+    conf = cluster.plan.etc / "object-server" / f"{node}.conf"
+    return subprocess.run(
+        [sys.executable, "-m", "swift.cli.object_auditor", str(conf), "once", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+
+def node_of(cluster, path):
+    return next(node for node in cluster.plan.node_numbers() if cluster.device_path(node) in path.parents)
+
+
+@pytest.mark.parametrize(
+    ("name", "harm", "words", "kind"),
+    [
+        ("rot", lambda path: os.pwrite(os.open(path, os.O_WRONLY), b"X", 0), (), "ALL"),
+        ("cut", lambda path: os.truncate(path, 3), ("-z", "1000"), "ZBF"),
+    ],
+)
+def test_one_damaged_copy_is_taken_out_of_sight_and_the_object_stays_readable(
+    cluster, name, harm, words, kind
+):
+    assert cluster.request("PUT", f"c/{name}", body=b"content of it").status == 201
+    before = set(cluster.files("objects/*/*/*/*.data"))
+    victim = next(path for path in before if name.encode() in os.getxattr(path, "user.swift.metadata"))
+    harm(victim)
+    node = node_of(cluster, victim)
+    audit(cluster, node, *words)
+    assert not victim.exists()
+    assert (cluster.device_path(node) / "quarantined" / "objects" / victim.parent.name).is_dir()
+    stats = json.loads((cluster.plan.recon(node) / "object.recon").read_text())
+    assert stats[f"object_auditor_stats_{kind}"]["quarantined"] == 1
+    assert cluster.request("GET", f"c/{name}").body == b"content of it"
+    assert set(cluster.files("objects/*/*/*/*.data")) == before - {victim}
+
+
+def test_a_wrong_watcher_is_a_line_not_a_traceback(cluster, tmp_path):
+    conf = tmp_path / "object.conf"
+    text = (cluster.plan.etc / "object-server" / "1.conf").read_text()
+    conf.write_text(text.replace("[object-auditor]", "[object-auditor]\nwatchers = nobody"))
+    done = subprocess.run(
+        [sys.executable, "-m", "swift.cli.object_auditor", str(conf), "once"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "there is no watcher 'nobody'" in line
