@@ -215,5 +215,7 @@ def _warn_unknown(daemon: Daemon, path: str, names: frozenset[str], context: Bac
     known = daemon.settings.known_names()
     for cls in (ServerSettings, StorageSettings, LogSettings, PrioritySettings):
         known |= cls.known_names()
-    for name in sorted(names - known):
+    for name in sorted(
+        name for name in names - known if not name.startswith(daemon.settings.option_prefixes)
+    ):
         context.telemetry.log.warning(f"{path} [{daemon.name}]: unknown option {name}")

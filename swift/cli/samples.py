@@ -32,6 +32,7 @@ from swift.middleware.proxy_logging import ProxyLoggingSettings
 from swift.middleware.recon.filter import ReconSettings
 from swift.middleware.tempauth.users import TempauthSettings
 from swift.obj.auditor.settings import DarkDataSettings, ObjectAuditorSettings
+from swift.obj.expirer.settings import ObjectExpirerSettings
 from swift.obj.settings import ObjectSettings
 from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.proxy.settings import ProxySettings
@@ -130,6 +131,11 @@ SAMPLES = (
         ObjectSettings,
         Section("object-updater", (ObjectUpdaterSettings,)),
         Section("object-auditor", (ObjectAuditorSettings,)),
+        Section(
+            "object-expirer",
+            (ObjectExpirerSettings,),
+            ("# delay_reaping_<account>[/<container>] = <seconds>",),
+        ),
         Section("object-auditor:watcher:dark_data", (DarkDataSettings,)),
         more=(PortSettings,),
     ),

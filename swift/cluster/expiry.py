@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
+from swift.base.timestamp import InvalidTimestamp, Timestamp
 
 EXPIRING_ACCOUNT = ".expiring_objects"
 SLICE_S = 86400
 #: Objects of one slice are spread over this many containers.
 SPREAD = 100
 _LATEST = 9999999999
+#: The content type of tasks that clients asked for: to be deleted whatever the object says.
+ASYNC_DELETE_TYPE = "application/async-deleted"
 
 
 def queue_container(hasher: PathHasher, path: EntityPath, delete_at_s: int, slice_s: int = SLICE_S) -> str:
@@ -25,3 +28,21 @@ def queue_container(hasher: PathHasher, path: EntityPath, delete_at_s: int, slic
 def queue_task(path: EntityPath, delete_at_s: int) -> str:
     """The task's name in that container."""
     return f"{min(max(0, delete_at_s), _LATEST):010d}-{path.account}/{path.container}/{path.obj}"
+
+
+def deletion_task(path: EntityPath, asked: Timestamp) -> str:
+    """The name of a task that deletes what is not newer than ``asked`` (doc/formats/expirer-queue.md)."""
+    return f"{asked.normal}-{path.account}/{path.container}/{path.obj}"
+
+
+def parse_task(name: str) -> tuple[Timestamp, EntityPath] | None:
+    """When a task is due, and its object; None for a name that is no task's."""
+    stamp, dash, target = name.partition("-")
+    account, _, rest = target.partition("/")
+    container, _, obj = rest.partition("/")
+    if not (dash and account and container and obj):
+        return None
+    try:
+        return Timestamp(stamp), EntityPath(account, container, obj)
+    except InvalidTimestamp:
+        return None

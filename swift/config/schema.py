@@ -77,6 +77,8 @@ class Settings:
 
     #: Names that other releases read and this one does not need, each with the reason.
     without_effect: ClassVar[Mapping[str, str]] = {}
+    #: Beginnings of options whose names operators make up.
+    option_prefixes: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def options(cls) -> Iterator[Option]:

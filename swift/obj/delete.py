@@ -6,6 +6,7 @@ tombstone is written.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from swift.base.timestamp import Timestamp
@@ -20,7 +21,7 @@ class DeletePlan:
     """A DELETE that may be tried; ``if_delete_at`` is X-If-Delete-At."""
 
     timestamp: Timestamp
-    if_delete_at: int | None
+    if_delete_at: float | None
     next_part_power: int | None
 
 
@@ -58,16 +59,22 @@ _MISMATCH = Verdict(412, text="X-If-Delete-At and X-Delete-At do not match", bar
 def parse_delete(request: Request) -> DeletePlan:
     """Check everything that needs no disk; raises ``HTTPError`` 400."""
     timestamp = request.timestamp
+    return DeletePlan(timestamp, _if_delete_at(request), next_part_power_of(request))
+
+
+def _if_delete_at(request: Request) -> float | None:
+    """Seconds, which the expirer writes as a timestamp; raises ``HTTPError`` 400."""
     text = request.headers.get("x-if-delete-at")
-    if_delete_at = None
-    if text is not None:
-        try:
-            if_delete_at = int(text) if len(text) <= 30 else None
-        except ValueError:
-            if_delete_at = None
-        if if_delete_at is None:
-            raise HTTPError(400, "Bad X-If-Delete-At header value")
-    return DeletePlan(timestamp, if_delete_at, next_part_power_of(request))
+    if text is None:
+        return None
+    try:
+        plain = len(text) <= 30 and text.isascii() and "_" not in text
+        seconds = float(text) if plain else math.nan
+    except ValueError:
+        seconds = math.nan
+    if not math.isfinite(seconds):
+        raise HTTPError(400, "Bad X-If-Delete-At header value")
+    return seconds
 
 
 def decide_delete(state: ObjectState, plan: DeletePlan) -> Verdict:

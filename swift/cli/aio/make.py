@@ -112,6 +112,7 @@ def _write_configs(plan: Plan) -> None:
     text = swift_conf + policy + _ec_policy(plan) + _constraints(plan)
     _write(plan.etc / "swift.conf", text, mode=0o600)
     _write(plan.etc / "proxy-server.conf", _proxy_conf(plan), mode=0o600)
+    _write(plan.etc / "internal-client.conf", _internal_client_conf(plan), mode=0o600)
     for kind in ("account", "container", "object"):
         for node in plan.node_numbers():
             _write(plan.etc / f"{kind}-server" / f"{node}.conf", _storage_conf(plan, kind, node))
@@ -214,6 +215,36 @@ use = egg:swift#dlo
     )
 
 
+def _internal_client_conf(plan: Plan) -> str:
+    """The pipeline of daemons that are clients themselves."""
+    return f"""[DEFAULT]
+swift_dir = {plan.etc}
+
+[pipeline:main]
+pipeline = catch_errors cache proxy-server
+
+[app:proxy-server]
+use = egg:swift#proxy
+account_autocreate = true
+allow_account_management = true
+
+[filter:catch_errors]
+use = egg:swift#catch_errors
+
+[filter:cache]
+use = egg:swift#memcache
+memcache_servers = {plan.ip}:{plan.cache_port}
+"""
+
+
+def _daemon_section(plan: Plan, name: str) -> str:
+    options: dict[str, object] = {**daemon_options(name)}
+    if name == "object-expirer":
+        options["dequeue_from_legacy"] = "true"
+        options["internal_client_conf_path"] = plan.etc / "internal-client.conf"
+    return "".join((f"\n[{name}]\n", *(f"{key} = {value}\n" for key, value in options.items())))
+
+
 def _token_key() -> str:
     """Options for tokens that need no cache, so that it may go away at any time; none without the library."""
     if find_spec("cryptography") is None:
@@ -243,10 +274,7 @@ use = egg:swift#healthcheck
 [filter:recon]
 use = egg:swift#recon
 """
-        + "".join(
-            "".join((f"\n[{name}]\n", *(f"{key} = {value}\n" for key, value in daemon_options(name).items())))
-            for name in daemons
-        )
+        + "".join(_daemon_section(plan, name) for name in daemons)
     )
 
 

@@ -33,6 +33,7 @@ METRICS_OFFSET = 3
 DAEMONS = {
     "object-updater": "object",
     "object-auditor": "object",
+    "object-expirer": "object",
     "container-updater": "container",
     "container-replicator": "container",
     "account-replicator": "account",
@@ -40,6 +41,8 @@ DAEMONS = {
     "account-auditor": "account",
     "account-reaper": "account",
 }
+#: Of these one is enough for the cluster.
+ONLY_ONCE = ("object-expirer",)
 #: Seconds between the passes of those that somebody waits for; an idle pass costs next to nothing.
 DAEMON_INTERVALS_S = {"object-updater": 5, "container-updater": 15, "account-reaper": 60}
 REPLICATOR_INTERVAL_S = 60
@@ -191,7 +194,9 @@ class Plan:
         """What works in the background: all daemons of a node in one process."""
         for node in self.node_numbers():
             confs = [
-                f"{name}={self.etc / f'{kind}-server' / f'{node}.conf'}" for name, kind in DAEMONS.items()
+                f"{name}={self.etc / f'{kind}-server' / f'{node}.conf'}"
+                for name, kind in DAEMONS.items()
+                if node == 1 or name not in ONLY_ONCE
             ]
             yield Process(f"daemons-{node}", ("-m", "swift.cli.aio.daemons", *confs))
 

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from swift.base.entity import EntityPath
 from swift.base.errors import ConfigError
+from swift.base.hashing import PathHasher
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.cluster.direct import DirectClient
 from swift.cluster.rings import Rings
@@ -25,6 +26,7 @@ from swift.config.common import ServerSettings
 from swift.http import fields
 from swift.obj.auditor.settings import DarkDataSettings
 from swift.obj.auditor.watchers import DeleteRequest, QuarantineRequest, Watcher
+from swift.ring.ring import Ring
 
 _ACTIONS = ("log", "delete", "quarantine")
 
@@ -39,14 +41,14 @@ class Listings:
     def __init__(
         self,
         direct: DirectClient,
-        ring: Any,
-        hashed: Any,
+        ring: Ring,
+        hasher: PathHasher,
         rng: random.Random,
         shards_max: int,
     ):
         self._direct = direct
         self._ring = ring
-        self._hashed = hashed
+        self._hasher = hasher
         self._rng = rng
         self._shards_max = shards_max
 
@@ -71,7 +73,7 @@ class Listings:
 
     def _rows_of(self, where: tuple[str, str], obj: str, record_type: str) -> list[tuple[list[Any], bool]]:
         """What each primary lists at the object's place, and whether these are shards."""
-        part, primaries = self._ring.view().nodes(self._hashed(*where))
+        part, primaries = self._ring.nodes(self._hasher.digest(*where))
         nodes = list(primaries)
         self._rng.shuffle(nodes)
         name = quote(obj)
@@ -127,9 +129,7 @@ class DarkData(Watcher):
             missed=missed,
         )
         rings = Rings(ServerSettings.parse(texts).swift_dir, context.policies)
-        return Listings(
-            direct, rings.container, context.hasher.digest, random.Random(), self._settings.shards_max
-        )
+        return Listings(direct, rings.container, context.hasher, random.Random(), self._settings.shards_max)
 
     def start(self, audit_type: str, **_more: Any) -> None:
         """Only full passes are worth the questions."""

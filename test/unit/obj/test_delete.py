@@ -53,7 +53,7 @@ def test_a_delete_older_than_reclaim_age_leaves_nothing(bench):
     assert bench.files() == []
 
 
-@pytest.mark.parametrize("value", ["bad", "", "9" * 40])
+@pytest.mark.parametrize("value", ["bad", "", "9" * 40, "nan", "inf", "1_0", "²"])
 def test_a_bad_x_if_delete_at_is_refused(bench, value):
     assert bench.ask("DELETE", headers={"x-if-delete-at": value}).status == 400
     assert bench.files() == []

@@ -28,7 +28,7 @@ def listings(answers, *, shards_max=100):
     direct = DirectClient(
         nodes, "auditor", conn_timeout_s=1, node_timeout_s=1, missed=lambda _node, _error: None
     )
-    made = Listings(direct, FakeRing(), PathHasher(b"p", b"s").digest, random.Random(1), shards_max)
+    made = Listings(direct, FakeRing(), PathHasher(b"p", b"s"), random.Random(1), shards_max)
     return made, nodes
 
 

@@ -1,0 +1,167 @@
+"""What the object expirer does in a pass over its queue (spec: replication.md §8).
+
+An object is deleted as of the moment at which it expired, and only if it still is to expire at that moment;
+what a client asked to be deleted goes as of the moment of asking. A task leaves the queue only when its
+object is known to be gone or to be another one; whatever goes wrong is met again in the next pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from swift.base.entity import EntityPath
+from swift.base.timestamp import Timestamp
+from swift.cluster.direct import DirectClient
+from swift.cluster.transport import TransportError
+from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.http import fields
+from swift.obj.expirer.queue import Queue, Task, in_turns
+from swift.obj.expirer.settings import ObjectExpirerSettings
+from swift.ring.ring import Ring
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.daemon import PassContext, PassReport
+
+NAME = "object-expirer"
+#: The only share there is.
+SHARE = "queue"
+
+
+class ObjectExpirer:
+    """The task: the queue is its only share."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        context: BackendContext,
+        container_ring: Ring,
+        settings: ObjectExpirerSettings,
+        client: InternalClient,
+        queue: Queue,
+        *,
+        is_on: bool = True,
+    ):
+        self.context = context
+        self.ring = container_ring
+        self.settings = settings
+        self.client = client
+        self.queue = queue
+        self._is_on = is_on
+
+        def missed(node: str, error: TransportError) -> None:
+            context.telemetry.log.info(f"{node}: {error}")
+
+        self.direct = DirectClient(
+            context.transport,
+            NAME,
+            conn_timeout_s=settings.conn_timeout,
+            node_timeout_s=settings.node_timeout,
+            missed=missed,
+        )
+
+    def shares(self) -> list[str]:
+        """The queue, where this node works on it."""
+        return [SHARE] if self._is_on else []
+
+    def begin(self, share: str, pass_context: PassContext) -> ExpirerPass:
+        """A pass over the queue."""
+        return ExpirerPass(self, pass_context)
+
+    def report(self, passed: PassReport) -> dict[str, Any]:
+        """The recon facts of the pass."""
+        counts = [result.counts.get("objects", 0) for result in passed.results.values()]
+        return {"object_expiration_pass": passed.seconds, "expired_last_pass": sum(counts)}
+
+    def progress(self, passed: PassReport) -> dict[str, Any]:
+        """Nothing beyond how far the pass is."""
+        return {}
+
+
+class ExpirerPass:
+    """One pass over the queue."""
+
+    def __init__(self, task: ObjectExpirer, pass_context: PassContext):
+        self._task = task
+        self._pass_context = pass_context
+        self._tally = pass_context.tally
+        self._log = task.context.telemetry.log
+        self._containers: list[str] = []
+
+    # --- planning -------------------------------------------------------------------------------------
+
+    def plan(self) -> Iterator[Task]:
+        """The tasks that are due, so that the containers of their objects take turns."""
+        size_max = self._task.settings.round_robin_task_cache_size
+        for task in in_turns(self._due(), _target_container, size_max):
+            if self._pass_context.stop.requested:
+                return
+            self._tally.add("tasks.assigned")
+            yield task
+
+    def _due(self) -> Iterator[Task]:
+        now_s = self._pass_context.clock.time()
+        queue = self._task.queue
+        for container in queue.containers(now_s):
+            self._containers.append(container)
+            yield from queue.due(container, now_s)
+
+    # --- doing ----------------------------------------------------------------------------------------
+
+    def do(self, unit: Task) -> None:
+        """Delete one object, and then its task."""
+        started_s = self._pass_context.clock.monotonic()
+        try:
+            is_done = self._delete(unit)
+        except UnexpectedAnswer as error:
+            self._tally.add("errors")
+            self._log.error(f"ERROR cannot expire {unit.path}: {error}")
+            return
+        if is_done:
+            self._pop(unit)
+            self._tally.add("objects")
+        self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
+
+    def _delete(self, unit: Task) -> bool:
+        """Whether the task is done; raises ``UnexpectedAnswer``."""
+        headers = {"x-timestamp": unit.timestamp.normal}
+        if unit.is_async_delete:
+            self._task.client.delete(unit.path, headers, accept=(2, 404, 409))
+            return True
+        headers["x-if-delete-at"] = unit.timestamp.normal
+        headers[fields.BACKEND_CLEAN_EXPIRING_QUEUE] = "no"
+        status = self._task.client.delete(unit.path, headers, accept=(2, 404, 409, 412))
+        if status not in (404, 412):
+            return True
+        # Perhaps some replicas do not know yet that it is to expire.
+        return unit.timestamp.seconds + self._task.settings.reclaim_age < self._pass_context.clock.time()
+
+    def _pop(self, unit: Task) -> None:
+        """Take a task out of the queue at all its servers; one that misses it is met in the next pass."""
+        task = self._task
+        path = EntityPath(task.settings.account, unit.container, unit.name)
+        part, nodes = task.ring.nodes(task.context.hasher.digest(path.account, path.container))
+        now = Timestamp(self._pass_context.clock.time())
+        task.direct.ask_all(nodes, part, "DELETE", path, {"x-timestamp": now.internal})
+
+    # --- ending ---------------------------------------------------------------------------------------
+
+    def facts(self) -> dict[str, Any]:
+        """Nothing beyond the counts."""
+        return {}
+
+    def end(self) -> None:
+        """Remove containers of the queue that have become empty."""
+        if self._pass_context.stop.requested:
+            return
+        for container in self._containers:
+            path = EntityPath(self._task.settings.account, container)
+            try:
+                if self._task.queue.is_empty(container):
+                    self._task.client.delete(path, accept=(2, 404, 409))
+            except UnexpectedAnswer as error:
+                self._log.error(f"ERROR cannot remove {path}: {error}")
+
+
+def _target_container(task: Task) -> tuple[str, str | None]:
+    return task.path.account, task.path.container

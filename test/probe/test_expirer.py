@@ -1,0 +1,50 @@
+"""An object that has expired is gone from the disks, the listing and the queue."""
+
+import sqlite3
+import time
+
+import pytest
+
+from test.support.cluster import LiveCluster
+
+
+@pytest.fixture(scope="module", params=["gold", "ec"])
+def cluster(request, tmp_path_factory):
+    cluster = LiveCluster(tmp_path_factory.mktemp("expiring"), proxy_workers=1, ec="2+1")
+    cluster.start()
+    assert cluster.request("PUT", "c", headers={"X-Storage-Policy": request.param}).status == 201
+    yield cluster
+    cluster.stop()
+
+
+def names(cluster):
+    return [row["name"] for row in cluster.request("GET", "c?format=json").json()]
+
+
+def queued(cluster):
+    """Tasks that any server of the queue still has."""
+    left = []
+    for path in cluster.files("containers/*/*/*/*.db"):
+        with sqlite3.connect(path) as connection:
+            (account,) = connection.execute("SELECT account FROM container_info").fetchone()
+            if account == ".expiring_objects":
+                left += connection.execute("SELECT name FROM object WHERE deleted = 0").fetchall()
+    return left
+
+
+def test_expired_objects_go_and_others_stay(cluster):
+    soon = str(int(time.time()) + 3)
+    assert cluster.request("PUT", "c/soon ä", headers={"X-Delete-At": soon}, body=b"x").status == 201
+    assert cluster.request("PUT", "c/later", headers={"X-Delete-After": "9999"}, body=b"x").status == 201
+    assert cluster.request("PUT", "c/saved", headers={"X-Delete-At": soon}, body=b"x").status == 201
+    assert cluster.request("POST", "c/saved", headers={"X-Remove-Delete-At": "x"}).status == 202
+    assert names(cluster) == ["later", "saved", "soon ä"]
+    cluster.await_true(
+        lambda: names(cluster) == ["later", "saved"], "the expired object is listed no more", 60
+    )
+    assert cluster.request("GET", "c/soon%20%C3%A4").status == 404
+    assert cluster.request("GET", "c/saved").body == b"x"
+    cluster.await_true(
+        lambda: not [name for (name,) in queued(cluster) if "soon" in name], "the task has left the queue"
+    )
+    assert "Traceback" not in cluster.log_text()
