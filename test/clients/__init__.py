@@ -1,0 +1,1 @@
+"""Clients of others against a cluster of ours: ``python -m test.clients --help``."""
