@@ -326,6 +326,8 @@ class MemoryTransport:
         upload = _Upload(length)
         if body:
             upload.put(bytes([body[0] ^ 1, *body[1:]]) if port in self.faults.garbles else body)
+            if length is None:
+                upload.put(None)
         heard = dict(headers)
         if port in self.faults.takes_no_footers:
             heard.pop(etagtrailer.OFFER, None)

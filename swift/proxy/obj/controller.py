@@ -25,7 +25,6 @@ from swift.proxy.obj.checks import (
     convert_delete_after,
     without_swift_bytes,
 )
-from swift.proxy.obj.ec.put import ArchiveUploader
 from swift.proxy.obj.ec.read import ArchiveReader
 from swift.proxy.obj.ec.scheme import Schemes
 from swift.proxy.obj.orphans import orphans_of, tell_containers
@@ -50,9 +49,8 @@ class ObjectController(Controller):
         super().__init__(context)
         self._forward = forward
         self._guesser = guesser
-        self._uploader = Uploader(self)
         schemes = Schemes(context)
-        self._archive_uploader = ArchiveUploader(self, schemes)
+        self._uploader = Uploader(self, schemes)
         self._archive_reader = ArchiveReader(self, schemes)
 
     def _container(self, request: Request, path: EntityPath) -> ContainerInfo:
@@ -124,8 +122,7 @@ class ObjectController(Controller):
             headers["etag"] = unquote_etag(headers["etag"])
         target = locate(self.context, request, path, info)
         attempts = write_attempts(self.context, backend_headers(self.context, request, transfer=True), target)
-        uploader = self._archive_uploader if target.policy.is_ec else self._uploader
-        return _with_policy(uploader.put(request, target, attempts), target)
+        return _with_policy(self._uploader.put(request, target, attempts), target)
 
     def handle_post(self, request: Request, path: EntityPath) -> Response:
         """Replace an object's metadata."""
