@@ -25,6 +25,7 @@ from swift.proxy.obj.checks import (
     convert_delete_after,
     without_swift_bytes,
 )
+from swift.proxy.obj.conditional import Changer, is_conditional
 from swift.proxy.obj.ec.read import ArchiveReader
 from swift.proxy.obj.ec.scheme import Schemes
 from swift.proxy.obj.orphans import orphans_of, tell_containers
@@ -51,6 +52,7 @@ class ObjectController(Controller):
         self._guesser = guesser
         schemes = Schemes(context)
         self._uploader = Uploader(self, schemes)
+        self._changer = Changer(context, self.backends)
         self._archive_reader = ArchiveReader(self, schemes)
 
     def _container(self, request: Request, path: EntityPath) -> ContainerInfo:
@@ -141,6 +143,17 @@ class ObjectController(Controller):
         target = locate(self.context, request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
         attempts = write_attempts(self.context, headers, target)
+        if is_conditional(request.headers):
+            planner = self.context.planner(target.policy.index)
+            need = self.context.write_quorum(len(attempts))
+            _sent, answers = self._changer.change(
+                request,
+                target,
+                attempts,
+                lambda: planner.for_read(target.view, target.part, self.kind),
+                need,
+            )
+            return _with_policy(best_response(answers, len(attempts), need), target)
         answers, need = self.write_answers(target.view, target.part, "POST", path, attempts, request=request)
         return _with_policy(self._post_response(request, target, answers, attempts, need), target)
 
@@ -188,8 +201,15 @@ class ObjectController(Controller):
             return error_response(404)
         target = locate(self.context, request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
-        nodes, count = self.context.planner(target.policy.index).for_delete(target.view, target.part)
+        planner = self.context.planner(target.policy.index)
+        nodes, count = planner.for_delete(target.view, target.part)
         attempts = write_attempts(self.context, headers, target, count)
+        if is_conditional(request.headers):
+            need = self.context.write_quorum(count)
+            attempts, answers = self._changer.change(
+                request, target, attempts, lambda: planner.for_delete(target.view, target.part)[0], need
+            )
+            return _with_policy(self._deleted(request, target, attempts, answers, need, (204,)), target)
         answers, need = self.write_answers(
             target.view,
             target.part,
@@ -199,15 +219,26 @@ class ObjectController(Controller):
             nodes=nodes,
             request=request,
         )
+        # A node that never had the object has left a tombstone, and told its share.
+        return _with_policy(self._deleted(request, target, attempts, answers, need, (204, 404)), target)
+
+    def _deleted(
+        self,
+        request: Request,
+        target: ObjectTarget,
+        attempts: list[HeaderMap],
+        answers: list[Answer],
+        need: int,
+        left_tombstone: tuple[int, ...],
+    ) -> Response:
         response = best_response(answers, len(attempts), need, {404: 204})
         if response.status == 404 and not _nobody_had_it(answers, len(target.view.primaries(target.part))):
             # Tombstones are on handoffs, but whether there was an object nobody could tell.
-            return _with_policy(error_response(503), target)
+            return error_response(503)
         if response.status == 204:
-            # A node that never had the object has left a tombstone, and told its share.
-            orphans = orphans_of(attempts, answers, accepted=(204, 404))
+            orphans = orphans_of(attempts, answers, accepted=left_tombstone)
             tell_containers(self.context, request, target, orphans, "DELETE", {})
-        return _with_policy(response, target)
+        return response
 
     def _pass_sync_key(self, request: Request, info: ContainerInfo) -> None:
         if info.sync_key:
