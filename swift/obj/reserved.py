@@ -81,11 +81,11 @@ class ReservedChange(ABC, Generic[R]):
 
     def forget(self) -> None:
         """Leave nothing of what was not committed; again does nothing."""
+        # A writer that was told of the promise and went away: what it did elsewhere, nobody knows here.
+        reservation, self._reservation = self._reservation, None
         try:
-            self._discard()
+            self._discard(may_be_needed=reservation is not None)
         finally:
-            # The writer was told of the promise and went away: what it did elsewhere, nobody knows here.
-            reservation, self._reservation = self._reservation, None
             if reservation is not None:
                 reservation.abandon()
 
@@ -100,8 +100,8 @@ class ReservedChange(ABC, Generic[R]):
     def _carry_out(self) -> R:
         """Make the change durable."""
 
-    def _discard(self) -> None:
-        """Forget what ``_prepare`` did."""
+    def _discard(self, *, may_be_needed: bool) -> None:
+        """Forget what ``_prepare`` did, unless it may be a part of what was committed on other nodes."""
 
 
 def superseded(newer: Timestamp) -> HTTPError:
@@ -136,11 +136,11 @@ class ReservedPut(ReservedChange[PutResult]):
         result, self._stored = self._stored, None
         return result
 
-    def _discard(self) -> None:
+    def _discard(self, *, may_be_needed: bool) -> None:
         self._draft.discard()
         stored, self._stored = self._stored, None
         fragment = self._plan.fragment(self._key)
-        if stored is not None and fragment is not None:
+        if stored is not None and fragment is not None and not may_be_needed:
             with self._store.edit(self._key, self._view, create=False) as edit:
                 edit.withdraw(self._plan.timestamp, fragment)
 

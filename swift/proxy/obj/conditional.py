@@ -3,8 +3,8 @@
 ``If-None-Match: *`` creates, ``If-Match`` changes a known version. Nodes are asked to promise the object
 (``Promises``); a majority of the primaries must have promised it for the same version. Where they know
 different versions, the newest is first brought to those that lack it: it may be the rest of a write that
-failed half-way, which so is done at last, and from then on everybody judges by it. Fragment archives cannot
-be copied so; there any node that knows an object is believed.
+failed half-way, which so is done at last, and from then on everybody judges by it. Fragment archives are made
+from the others (``ec.restore``), which nodes keep whose writer vanished before it told them to commit.
 
 PUT goes this way in ``proxy.obj.put``. POST and DELETE (``Changer``) have no body and are asked for by a verb
 of their own, ``RESERVE``: a node of another make answers 405 to it, and does nothing.
@@ -28,22 +28,16 @@ from swift.http.response import HTTPError
 from swift.proxy.backend import Backends
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.documents import Documents
+from swift.proxy.obj.ec.restore import ArchiveRestorer
 from swift.proxy.obj.ec.scheme import judge_by_object_etag
 from swift.proxy.obj.phases import REFUSALS, Promises, Verdict, newer_version_of
 from swift.proxy.obj.sinks import Opening, Sink, open_sinks
+from swift.proxy.obj.stored import stored_headers
 from swift.proxy.obj.target import ObjectTarget
 from swift.ring.device import Node
 from swift.wire import reservation
 
 T = TypeVar("T")
-
-#: What a copy of a stored version is not made from.
-_NOT_STORED = frozenset(
-    (
-        *("date", "connection", "keep-alive", "transfer-encoding", "content-length", "accept-ranges"),
-        *("last-modified", "x-timestamp", "content-range", "server"),
-    )
-)
 
 
 class Outdated(SwiftError):
@@ -138,6 +132,7 @@ class Decision:
     def __init__(
         self,
         backends: Backends,
+        restorer: ArchiveRestorer,
         target: ObjectTarget,
         sinks: Sequence[Sink],
         documents: Documents,
@@ -148,6 +143,7 @@ class Decision:
         grace_s: float,
     ):
         self._backends = backends
+        self._restorer = restorer
         self._target = target
         self._sinks = sinks
         self._early = early
@@ -175,7 +171,8 @@ class Decision:
                 raise HTTPError(self._refusal())
             if verdict is not Verdict.COMMIT:
                 raise HTTPError(503)
-            promises.settle(self._need, self._grace_s)
+            if not promises.settle(self._target.majority, self._need, self._grace_s):
+                raise HTTPError(503)
         finally:
             promises.drop()
         return promises.answers + promises.refusals
@@ -201,14 +198,34 @@ class Decision:
         newest = max(version for version, _status in versions.values())
         refusals = [status for version, status in versions.values() if version == newest and status]
         holders = [node for node, (version, _status) in versions.items() if version == newest]
-        if self._target.policy.ec is None:
-            for node, (version, _status) in versions.items():
-                lacks = version < newest and node.index is not None
-                if lacks and any(self._copy(source, node, newest) for source in holders):
-                    holders.append(node)
-            if sum(node.index is not None for node in holders) < self._target.majority:
-                return HTTPError(503)
+        primaries = {node: version for node, (version, _) in versions.items() if node.index is not None}
+        laggards = [node for node, version in primaries.items() if version < newest]
+        missing = self._target.majority - (len(primaries) - len(laggards))
+        if self._spread(newest, holders, laggards, missing) < missing:
+            return HTTPError(503)
         return HTTPError(refusals[0] if refusals else 503)
+
+    def _spread(
+        self, newest: Timestamp, holders: Sequence[Node], laggards: Sequence[Node], missing: int
+    ) -> int:
+        """Bring the newest version to those that lack it; how many have it now."""
+        if self._target.policy.is_ec and not self._is_deleted(holders[0]):
+            return len(self._restorer.restore(self._target, newest, laggards, missing))
+        return sum(any(self._copy(source, node, newest) for source in holders) for node in laggards)
+
+    def _is_deleted(self, node: Node) -> bool:
+        """Whether what a node has is a tombstone."""
+        target = self._target
+        answer = self._backends.small(node, target.part, "HEAD", target.path, self._asking())
+        return answer is not None and answer.status == 404
+
+    def _asking(self) -> HeaderMap:
+        """The headers of requests that are about what is stored, whatever clients would see of it."""
+        return {
+            fields.BACKEND_STORAGE_POLICY_INDEX: str(self._target.policy.index),
+            fields.BACKEND_REPLICATION: "true",
+            fields.BACKEND_OPEN_EXPIRED: "true",
+        }
 
     def _versions(self) -> dict[Node, tuple[Timestamp, int]]:
         """Node → the version that it knows, and the status with which it refused the change by that, or 0."""
@@ -225,11 +242,7 @@ class Decision:
     def _copy(self, source: Node, laggard: Node, version: Timestamp) -> bool:
         """Bring a version from one node to another; whether it is there now."""
         target, backends = self._target, self._backends
-        base = {
-            fields.BACKEND_STORAGE_POLICY_INDEX: str(target.policy.index),
-            fields.BACKEND_REPLICATION: "true",
-            fields.BACKEND_OPEN_EXPIRED: "true",
-        }
+        base = self._asking()
         exchange = backends.open(source, target.part, "GET", target.path, dict(base))
         reply = None if exchange is None else backends.reply(source, exchange, base)
         if reply is None:
@@ -241,7 +254,7 @@ class Decision:
                 return answer is not None and answer.status in (204, 404, 409)
             if reply.status != 200:
                 return False
-            stored = {name: value for name, value in reply.headers.items() if _is_stored(name)}
+            stored = stored_headers(reply.headers)
             length = reply.headers.get("content-length", "0")
             sent = {**stored, **stamped, "content-length": length}
             writing = backends.open(laggard, target.part, "PUT", target.path, sent)
@@ -258,16 +271,13 @@ class Decision:
             reply.body.close()
 
 
-def _is_stored(name: str) -> bool:
-    return name not in _NOT_STORED and not name.startswith(fields.BACKEND)
-
-
 class Changer:
     """POST and DELETE with conditions."""
 
-    def __init__(self, context: ProxyContext, backends: Backends):
+    def __init__(self, context: ProxyContext, backends: Backends, restorer: ArchiveRestorer):
         self._context = context
         self._backends = backends
+        self._restorer = restorer
 
     def change(
         self,
@@ -309,6 +319,7 @@ class Changer:
                 raise cannot_be_kept()
             decision = Decision(
                 self._backends,
+                self._restorer,
                 target,
                 sinks,
                 documents,

@@ -27,7 +27,9 @@ from swift.proxy.obj.checks import (
 )
 from swift.proxy.obj.conditional import Changer, is_conditional
 from swift.proxy.obj.ec.read import ArchiveReader
+from swift.proxy.obj.ec.restore import ArchiveRestorer
 from swift.proxy.obj.ec.scheme import Schemes
+from swift.proxy.obj.ec.upload import ArchiveCoder
 from swift.proxy.obj.orphans import orphans_of, tell_containers
 from swift.proxy.obj.put import Uploader
 from swift.proxy.obj.target import ObjectTarget, locate, write_attempts
@@ -51,9 +53,11 @@ class ObjectController(Controller):
         self._forward = forward
         self._guesser = guesser
         schemes = Schemes(context)
-        self._uploader = Uploader(self, schemes)
-        self._changer = Changer(context, self.backends)
+        coder = ArchiveCoder(context, schemes)
         self._archive_reader = ArchiveReader(self, schemes)
+        restorer = ArchiveRestorer(context, self.backends, self._archive_reader, coder)
+        self._uploader = Uploader(self, coder, restorer)
+        self._changer = Changer(context, self.backends, restorer)
 
     def _container(self, request: Request, path: EntityPath) -> ContainerInfo:
         """What is known of the container; its policy goes into the request's log environment."""

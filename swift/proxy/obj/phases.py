@@ -313,19 +313,21 @@ class Promises(Phases):
         self._asked_s.update(dict.fromkeys(again, time.monotonic()))
         self._tell(again, reservation.RESERVE)
 
-    def settle(self, need: int, grace_s: float) -> None:
+    def settle(self, majority: int, need: int, grace_s: float) -> bool:
         """Commit where the object is held; elsewhere once ``need`` nodes have it for good.
 
-        What is stored then cannot be refused any more, whoever holds the object there.
+        What is stored then cannot be refused any more, whoever holds the object there. False when in the end
+        fewer than a ``majority`` of the primaries have it: those who ask them next might not hear of it.
         """
         self.commit(self._held())
         self.await_answers(need, 0.0)
         if self._settled() < need:
             self.drop()
-            self.await_answers(need, grace_s)
-            return
-        self.commit()
+        else:
+            self.commit()
         self.await_answers(need, grace_s)
+        answers = [a for a in (*self.answers, *self.refusals) if a.status // 100 == 2 or a.status == 409]
+        return sum(a.node is not None and a.node.index is not None for a in answers) >= majority
 
 
 def confirm(sinks: Sequence[Sink], documents: Documents, *, need: int, grace_s: float) -> list[Answer]:

@@ -36,7 +36,7 @@ from swift.proxy.obj.conditional import (
 )
 from swift.proxy.obj.copies import CopyCoder
 from swift.proxy.obj.documents import Documents, as_headers, footers_of, hold_body, read_exactly
-from swift.proxy.obj.ec.scheme import Schemes
+from swift.proxy.obj.ec.restore import ArchiveRestorer
 from swift.proxy.obj.ec.upload import ArchiveCoder
 from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
 from swift.proxy.obj.phases import confirm
@@ -62,12 +62,13 @@ class Outcome:
 class Uploader:
     """Sends objects to their nodes."""
 
-    def __init__(self, controller: Controller, schemes: Schemes):
+    def __init__(self, controller: Controller, archives: ArchiveCoder, restorer: ArchiveRestorer):
         self._controller = controller
         self._context: ProxyContext = controller.context
         self._backends: Backends = controller.backends
         self._copies = CopyCoder(self._context.limits.max_file_size)
-        self._archives = ArchiveCoder(self._context, schemes)
+        self._archives = archives
+        self._restorer = restorer
 
     def put(self, request: Request, target: ObjectTarget, attempts: list[HeaderMap]) -> Response:
         """Store the request's body; the client's response."""
@@ -216,7 +217,7 @@ class Uploader:
         sinks, early = open_sinks(opening, attempts, target.quorum)
         try:
             check_promising(request.headers, sinks, may_be_weak=settings.weak_if_none_match)
-            refused_everywhere(early, 1 if target.policy.is_ec else target.majority)
+            refused_everywhere(early, target.majority)
             check_current(early)
             refused = sum(answer.status == 412 for answer in early)
             need = target.quorum if target.policy.is_ec else max(1, target.majority - refused)
@@ -247,6 +248,7 @@ class Uploader:
     ) -> list[Answer]:
         decision = Decision(
             self._backends,
+            self._restorer,
             target,
             sinks,
             documents,
