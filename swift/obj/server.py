@@ -90,7 +90,7 @@ class ObjectServer(BackendApp):
         super().__init__(context)
         self._stores = stores
         self._stored = settings.stored_headers
-        self._updater = Updater(context, settings, stores.of, f"object-server {self.pid}")
+        self._updater = Updater(context, settings, stores.of)
         self.ssync_places = SharedPlaces(settings.replication_concurrency)
 
     def verbs(self) -> Mapping[str, Handler]:

@@ -107,8 +107,11 @@ def md5_of(text):
     return md5(text.encode()).hexdigest()
 
 
-@pytest.mark.timeout(max(300, SEEDS))
-def test_conditional_writes_are_linearizable(sim):
+@pytest.mark.timeout(max(300, 2 * SEEDS))
+@pytest.mark.parametrize("policy", ["gold", "ec32"])
+def test_conditional_changes_are_linearizable(make_sim, policy):
+    sim = make_sim()
+    assert sim("PUT", "/a/c", {"x-storage-policy": policy}).status == 201
     for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
         sim.faults.jitter = random.Random(seed)
         writers = Writers(sim, f"/a/c/o{seed}", seed)

@@ -204,14 +204,15 @@ class _Download(ResponseBody):
 class _Exchange:
     """One request to one server (``cluster.transport.Exchange``)."""
 
-    def __init__(self, transport, port, app, request, upload):
+    def __init__(self, transport, port, app, request, upload, *, finished=0):
         self._transport = transport
         self._port = port
         self._upload = upload
         self._method = request.method
         self._final = None
         self._sent = 0
-        self._finished = 0
+        #: Rounds of the request that were sent to their end.
+        self._finished = finished
         self.continue_headers = {}
         self.done = green.Event()
         self._response = None
@@ -235,6 +236,7 @@ class _Exchange:
         faults = self._transport.faults
         limit = faults.stops_taking_after.get(self._port)
         gone = self._finished and self._port in faults.gone_after_stage
+        gone = gone or faults.dies_after_answers.get(self._port, 0) < 0
         if gone or (limit is not None and self._sent > limit):
             self._upload.put(ClientDisconnected("cut"))
             raise TransportError("the node stopped taking")
@@ -273,6 +275,9 @@ class _Exchange:
     def reply(self):
         if self._port in self._transport.faults.malformed:
             raise MalformedAnswer("no HTTP")
+        if self._final is None and self._finished > 1:
+            # What it was told at last may have been done, but nobody hears of it.
+            self._may_die()
         if self._final is None:
             if self._upload.length is not None:
                 self._upload.put(None)
@@ -333,7 +338,7 @@ class MemoryTransport:
             heard.pop(etagtrailer.OFFER, None)
         request = Request(method, raw_path, heard, upload, query=query)
         request.expects_continue = "expect" in headers
-        return _Exchange(self, port, app, request, upload)
+        return _Exchange(self, port, app, request, upload, finished=int(bool(body) and length is None))
 
     def settle(self):
         """Wait for the ends of requests that were made to wait."""
