@@ -76,7 +76,9 @@ class ReservedChange(ABC, Generic[R]):
             # Of a writer that asked for no promise; that ours is superseded says more than that there is one.
             raise superseded(newest)
         result = self._carry_out()
-        self.release()
+        reservation, self._reservation = self._reservation, None
+        if reservation is not None:
+            reservation.fulfil()
         return result
 
     def forget(self) -> None:

@@ -213,6 +213,9 @@ class _Exchange:
         self._sent = 0
         #: Rounds of the request that were sent to their end.
         self._finished = finished
+        #: How often the node was waited for after it was told something.
+        self.turns = 0
+        self._has_spoken = True
         self.continue_headers = {}
         self.done = green.Event()
         self._response = None
@@ -231,7 +234,12 @@ class _Exchange:
         self.done.set()
         self._upload.signals.put(None)
 
+    def _turn(self):
+        self.turns += self._has_spoken
+        self._has_spoken = False
+
     def send(self, data):
+        self._has_spoken = True
         self._sent += len(data)
         faults = self._transport.faults
         limit = faults.stops_taking_after.get(self._port)
@@ -245,6 +253,7 @@ class _Exchange:
         self._upload.put(bytes(data))
 
     def finish(self, trailers=None):
+        self._has_spoken = True
         self._finished += 1
         self._transport.faults.travel()
         self._upload.trailers = trailers or {}
@@ -254,6 +263,7 @@ class _Exchange:
             self._upload.put(None)
 
     def wait_continue(self):
+        self._turn()
         if self._finished and self._port in self._transport.faults.gone_before_stored:
             raise TransportError("the node is gone")
         headers = self._upload.signals.get(time.monotonic() + 10)
@@ -273,6 +283,7 @@ class _Exchange:
                 raise TransportError("the node died")
 
     def reply(self):
+        self._turn()
         if self._port in self._transport.faults.malformed:
             raise MalformedAnswer("no HTTP")
         if self._final is None and self._finished > 1:
@@ -316,6 +327,8 @@ class MemoryTransport:
         self.apps = {}
         self.faults = Faults()
         self.requests = []
+        #: (kind, method, exchange) of the same.
+        self.exchanges = []
         #: Every answer's body, to see that none is left open.
         self.downloads = []
         #: The ends of requests that were made to wait.
@@ -338,7 +351,9 @@ class MemoryTransport:
             heard.pop(etagtrailer.OFFER, None)
         request = Request(method, raw_path, heard, upload, query=query)
         request.expects_continue = "expect" in headers
-        return _Exchange(self, port, app, request, upload, finished=int(bool(body) and length is None))
+        made = _Exchange(self, port, app, request, upload, finished=int(bool(body) and length is None))
+        self.exchanges.append((kind, method, made))
+        return made
 
     def settle(self):
         """Wait for the ends of requests that were made to wait."""
@@ -442,6 +457,7 @@ class SimCluster:
             sent.setdefault("content-length", str(len(body) if isinstance(body, bytes) else body.length))
         env = {"swift.cache": self.cache, "swift_owner": True, **(env or {})}
         self.transport.requests.clear()
+        self.transport.exchanges.clear()
         request = Request(method, f"/v1{target}", sent, body, query=query, env=env)
         return Answer(self.handle(request))
 
@@ -487,6 +503,10 @@ class SimCluster:
             for k, number, m, _path, _headers in self.transport.requests
             if kind in (None, k) and method in (None, m)
         ]
+
+    def round_trips(self, method):
+        """The most that an exchange of this method with an object server took in the last request."""
+        return max(x.turns for kind, m, x in self.transport.exchanges if (kind, m) == ("object", method))
 
     @contextlib.contextmanager
     def refusing(self, kind, *numbers):

@@ -12,6 +12,7 @@ of their own, ``RESERVE``: a node of another make answers 405 to it, and does no
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -32,7 +33,7 @@ from swift.proxy.obj.ec.restore import ArchiveRestorer
 from swift.proxy.obj.ec.scheme import judge_by_object_etag
 from swift.proxy.obj.phases import REFUSALS, Promises, Verdict, newer_version_of
 from swift.proxy.obj.sinks import Opening, Sink, open_sinks
-from swift.proxy.obj.stored import stored_headers
+from swift.proxy.obj.stored import has_version, said_version, stored_headers
 from swift.proxy.obj.target import ObjectTarget
 from swift.ring.device import Node
 from swift.wire import reservation
@@ -198,10 +199,17 @@ class Decision:
         newest = max(version for version, _status in versions.values())
         refusals = [status for version, status in versions.values() if version == newest and status]
         holders = [node for node, (version, _status) in versions.items() if version == newest]
-        primaries = {node: version for node, (version, _) in versions.items() if node.index is not None}
-        laggards = [node for node, version in primaries.items() if version < newest]
-        missing = self._target.majority - (len(primaries) - len(laggards))
-        if self._spread(newest, holders, laggards, missing) < missing:
+        # Only where the object is promised to us: another writer may have judged by what is elsewhere.
+        laggards = [
+            node
+            for node, (version, status) in versions.items()
+            if version < newest and not status and node.index is not None
+        ]
+        missing = self._target.majority - sum(node.index is not None for node in holders)
+        began_s = time.monotonic()
+        if len(laggards) < missing or self._spread(newest, holders, laggards, missing) < missing:
+            return HTTPError(503)
+        if time.monotonic() - began_s >= reservation.LEASE_S:
             return HTTPError(503)
         return HTTPError(refusals[0] if refusals else 503)
 
@@ -209,15 +217,15 @@ class Decision:
         self, newest: Timestamp, holders: Sequence[Node], laggards: Sequence[Node], missing: int
     ) -> int:
         """Bring the newest version to those that lack it; how many have it now."""
-        if self._target.policy.is_ec and not self._is_deleted(holders[0]):
+        if self._target.policy.is_ec and not self._is_deleted(holders[0], newest):
             return len(self._restorer.restore(self._target, newest, laggards, missing))
         return sum(any(self._copy(source, node, newest) for source in holders) for node in laggards)
 
-    def _is_deleted(self, node: Node) -> bool:
-        """Whether what a node has is a tombstone."""
+    def _is_deleted(self, node: Node, version: Timestamp) -> bool:
+        """Whether the version that a node has is a tombstone."""
         target = self._target
         answer = self._backends.small(node, target.part, "HEAD", target.path, self._asking())
-        return answer is not None and answer.status == 404
+        return answer is not None and answer.status == 404 and said_version(answer) == version
 
     def _asking(self) -> HeaderMap:
         """The headers of requests that are about what is stored, whatever clients would see of it."""
@@ -249,21 +257,26 @@ class Decision:
             return False
         try:
             stamped = {**base, "x-timestamp": version.internal}
+            if said_version(reply) != version:
+                # It was changed meanwhile.
+                return False
             if reply.status == 404:
                 answer = backends.small(laggard, target.part, "DELETE", target.path, stamped)
-                return answer is not None and answer.status in (204, 404, 409)
-            if reply.status != 200:
-                return False
+                return answer is not None and has_version(answer, version)
             stored = stored_headers(reply.headers)
             length = reply.headers.get("content-length", "0")
             sent = {**stored, **stamped, "content-length": length}
             writing = backends.open(laggard, target.part, "PUT", target.path, sent)
             if writing is None:
                 return False
-            for piece in chunks_of(reply.body):
-                writing.send(piece)
+            try:
+                for piece in chunks_of(reply.body):
+                    writing.send(piece)
+            except BaseException:
+                writing.abort()
+                raise
             written = backends.reply(laggard, writing, sent)
-            return written is not None and written.status in (201, 409)
+            return written is not None and has_version(written, version)
         except TransportError as error:
             backends.failed(laggard, error, base)
             return False

@@ -1,7 +1,10 @@
-"""Which headers of a stored object's answer make a copy of it when they are sent again."""
+"""What nodes say of the version of an object that they have, and which headers make a copy of it."""
 
 from __future__ import annotations
 
+from typing import Protocol
+
+from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.http import fields
 from swift.http.headers import HeaderMap
 
@@ -12,6 +15,27 @@ _NOT_STORED = frozenset(
         *("last-modified", "x-timestamp", "content-range", "server"),
     )
 )
+
+
+class Said(Protocol):
+    """A node's answer."""
+
+    status: int
+    headers: HeaderMap
+
+
+def said_version(answer: Said) -> Timestamp | None:
+    """The version that a GET or HEAD is about, be it a tombstone; None when the answer is something else."""
+    names = {200: fields.BACKEND_DATA_TIMESTAMP, 404: fields.BACKEND_TIMESTAMP}
+    try:
+        return Timestamp(answer.headers[names[answer.status]])
+    except (KeyError, InvalidTimestamp):
+        return None
+
+
+def has_version(answer: Said, version: Timestamp) -> bool:
+    """Whether a node that was sent a version has it now; one that has something newer has not."""
+    return answer.status == 201 or answer.headers.get(fields.BACKEND_TIMESTAMP) == version.internal
 
 
 def stored_headers(answered: HeaderMap) -> HeaderMap:

@@ -22,7 +22,7 @@ from swift.proxy.obj.ec.read import ArchiveReader
 from swift.proxy.obj.ec.upload import ArchiveCoder
 from swift.proxy.obj.phases import confirm
 from swift.proxy.obj.sinks import Opening, open_sinks
-from swift.proxy.obj.stored import stored_headers
+from swift.proxy.obj.stored import has_version, said_version, stored_headers
 from swift.proxy.obj.target import ObjectTarget
 from swift.ring.device import Node
 
@@ -47,9 +47,8 @@ class ArchiveRestorer:
         }
         asking = Request("GET", target.path.quoted, {"x-newest": "true"})
         found = self._reader.read(asking, target, dict(base))
-        known = found.headers.get(fields.BACKEND_DATA_TIMESTAMP, "")
         with as_request_body(found) as body:
-            if found.status != 200 or known != version.internal:
+            if found.status != 200 or said_version(found) != version:
                 return []
             sent = {**stored_headers(found.headers), **base, "x-timestamp": version.internal}
             writing = Request("PUT", target.path.quoted, sent, body)
@@ -74,4 +73,5 @@ class ArchiveRestorer:
         finally:
             for sink in sinks:
                 sink.abandon()
-        return [a.node for a in answers if a.node is not None and a.status in (201, 409)]
+        version = request.timestamp
+        return [a.node for a in answers if a.node is not None and has_version(a, version)]
