@@ -317,7 +317,8 @@ class Promises(Phases):
         """Commit where the object is held; elsewhere once ``need`` nodes have it for good.
 
         What is stored then cannot be refused any more, whoever holds the object there. False when in the end
-        fewer than a ``majority`` of the primaries have it: those who ask them next might not hear of it.
+        fewer than ``need`` nodes, or than a ``majority`` of the primaries, have it: those who ask next might
+        not hear of it.
         """
         self.commit(self._held())
         self.await_answers(need, 0.0)
@@ -326,8 +327,12 @@ class Promises(Phases):
         else:
             self.commit()
         self.await_answers(need, grace_s)
-        answers = [a for a in (*self.answers, *self.refusals) if a.status // 100 == 2 or a.status == 409]
-        return sum(a.node is not None and a.node.index is not None for a in answers) >= majority
+        stored = [a.node for a in self.answers if a.status // 100 == 2 and a.node is not None]
+        return len(stored) >= need and sum(node.index is not None for node in stored) >= majority
+
+    def _settled(self) -> int:
+        """Nodes that have it for good: one that knows of something newer may just have heard of it."""
+        return sum(a.status // 100 == 2 for a in self.answers)
 
 
 def confirm(sinks: Sequence[Sink], documents: Documents, *, need: int, grace_s: float) -> list[Answer]:
