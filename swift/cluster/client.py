@@ -200,10 +200,13 @@ class HttpTransport:
         """See ``Transport.open``; ``body`` is sent in the same write as the head."""
         address = (ip, port)
         host = f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+        is_chunked = "transfer-encoding" in headers
+        if is_chunked and body:
+            body = b"%b%b\r\n%b" % (chunk_head(len(body)), body, LAST_CHUNK)
         opening = (request_head(method, path, host, headers), body)
         link = self._link(address, connect_timeout_s)
         exchange = HttpExchange(self, link, method, opening, connect_timeout_s, timeout_s)
-        exchange.chunked = "transfer-encoding" in headers
+        exchange.chunked = is_chunked
         exchange.begin()
         return exchange
 

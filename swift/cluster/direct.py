@@ -1,14 +1,16 @@
-"""The one way to ask one node, or every node of an entity, directly over the replication network.
+"""The one way to ask one node, or every node of an entity, directly.
 
 It knows the path of an entity at a node, quoting, timeouts and the agent. What a status means is the
-caller's; ``Answers`` has the verdicts that most of them need. Unfit for bodies that are streamed, and for
-whatever has to avoid failing nodes: that is ``cluster.fanout``.
+caller's; ``Answers`` has the verdicts that most of them need. ``ask`` and its kind go over the replication
+network and take a node without an answer as None; ``send`` and ``upload`` are for callers with a request of
+their own kind, to whom the error matters. Unfit for whatever has to avoid failing nodes: that is
+``cluster.fanout``.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,6 +22,15 @@ from swift.ring.device import Node
 
 #: Told about a node that gave no answer.
 Missed = Callable[[str, TransportError], None]
+
+
+def node_path(device: str, part: int | str, below: str) -> str:
+    """The quoted path of something at a node; ``below`` is quoted already, and begins with a slash."""
+    return f"/{quote_path(device)}/{quote_path(str(part))}{below}"
+
+
+def _tell_nobody(_who: str, _error: TransportError) -> None:
+    return
 
 
 @dataclass(frozen=True)
@@ -50,7 +61,13 @@ class DirectClient:
     """Asks nodes for one daemon or server; ``name`` is that of its ``User-Agent``."""
 
     def __init__(
-        self, transport: Transport, name: str, *, conn_timeout_s: float, node_timeout_s: float, missed: Missed
+        self,
+        transport: Transport,
+        name: str,
+        *,
+        conn_timeout_s: float,
+        node_timeout_s: float,
+        missed: Missed = _tell_nobody,
     ):
         self._transport = transport
         self._conn_timeout_s = conn_timeout_s
@@ -80,18 +97,12 @@ class DirectClient:
         who: str = "",
     ) -> Reply | None:
         """Like ``ask``, of a node that a request names by its address; ``missed`` is told ``who``."""
-        target = f"/{quote_path(device)}/{quote_path(part)}{path.quoted}"
+        target = node_path(device, part, path.quoted)
         if query:
             target = f"{target}?{query}"
         try:
-            return self._transport.request(
-                *address,
-                method,
-                target,
-                {"content-length": "0", "user-agent": self.agent, **headers},
-                connect_timeout_s=self._conn_timeout_s,
-                timeout_s=self._node_timeout_s,
-            )
+            sent = {"content-length": "0", "user-agent": self.agent, **headers}
+            return self.send(address, method, target, sent)
         except TransportError as error:
             self._missed(who or f"{address[0]}:{address[1]}/{device}", error)
             return None
@@ -111,6 +122,57 @@ class DirectClient:
             for node, own in zip(nodes, each, strict=True)  # type: ignore[arg-type]
         ]
         return Answers(tuple(green.gather(calls)))
+
+    def send(
+        self,
+        address: tuple[str, int],
+        method: str,
+        target: str,
+        headers: HeaderMap,
+        body: bytes = b"",
+        *,
+        more_time_s: float = 0.0,
+    ) -> Reply:
+        """A small request as it is, to a quoted path; any status is an answer. Raises ``TransportError``.
+
+        ``more_time_s`` is how much longer than usual the node may think about it.
+        """
+        return self._transport.request(
+            *address,
+            method,
+            target,
+            headers,
+            body,
+            connect_timeout_s=self._conn_timeout_s,
+            timeout_s=self._node_timeout_s + more_time_s,
+        )
+
+    def upload(
+        self,
+        address: tuple[str, int],
+        method: str,
+        target: str,
+        headers: HeaderMap,
+        pieces: Iterable[bytes],
+    ) -> Reply:
+        """Like ``send``, with a body that is sent as it comes; ``headers`` say how long it is."""
+        exchange = self._transport.open(
+            *address,
+            method,
+            target,
+            headers,
+            connect_timeout_s=self._conn_timeout_s,
+            timeout_s=self._node_timeout_s,
+        )
+        try:
+            for piece in pieces:
+                exchange.send(piece)
+            answer = exchange.reply()
+            # An answer read to its end leaves the connection usable.
+            return Reply(answer.status, answer.headers, answer.body.read_all(), answer.reason)
+        except BaseException:
+            exchange.abort()
+            raise
 
     def __repr__(self) -> str:
         return f"<DirectClient {self.agent}>"

@@ -4,16 +4,16 @@
 answer worth counting, so that a handoff replaces a failing primary. It stops when the decider has its
 quorum (plus a grace for the rest), and never waits longer than the slowest attempt's own timeouts. Avoided
 nodes are asked only when there can be no quorum without them: one that hangs would cost every write its time.
-Unfit for streaming bodies: those are driven in step by ``proxy.obj.put``.
+Unfit for streaming bodies: those are driven in step by ``proxy.obj.copies``.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from swift import green
+from swift.cluster.collect import Arrivals, collect
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import WriteQuorum
 from swift.http.headers import HeaderMap
@@ -46,7 +46,7 @@ def fan_out(
     grace_s: float,
 ) -> list[Answer]:
     """Send every attempt; the answers in order of arrival, without those that came too late."""
-    box = green.Mailbox()
+    arrivals: Arrivals[tuple[HeaderMap, Answer | None, bool]] = Arrivals(len(attempts))
 
     def work(headers: HeaderMap) -> None:
         answer = None
@@ -57,32 +57,24 @@ def fan_out(
                     answer.node, answer.attempt = node, headers
                     break
         finally:
-            box.put((headers, answer, nodes.asks_avoided))
+            arrivals.put((headers, answer, nodes.asks_avoided))
 
     nodes.asks_avoided = False
     for headers in attempts:
         green.spawn_detached(work, headers)
     answers: list[Answer] = []
     stranded: list[HeaderMap] = []
-    waiting, deadline = len(attempts), None
-    while waiting:
-        try:
-            headers, answer, asked_all = box.get(deadline)
-        except green.DeadlineExceeded:
-            break
-        waiting -= 1
+    for headers, answer, asked_all in collect(arrivals, decider, grace_s=grace_s):
         if answer is None:
             if not asked_all:
                 stranded.append(headers)
         else:
             answers.append(answer)
             decider.add(answer.status)
-            if deadline is None and decider.reached:
-                deadline = time.monotonic() + grace_s
-        if stranded and (nodes.asks_avoided or not decider.within_reach(waiting)):
+        if stranded and (nodes.asks_avoided or not decider.within_reach(arrivals.waiting)):
             nodes.asks_avoided = True
             for headers in stranded:
                 green.spawn_detached(work, headers)
-            waiting += len(stranded)
+            arrivals.waiting += len(stranded)
             stranded.clear()
     return answers

@@ -117,6 +117,6 @@ class Transport(Protocol):
 
         A complete ``body`` given here travels with the head and allows a silent second try on a stale
         connection. With ``content-length`` in ``headers`` the body is counted, with
-        ``transfer-encoding: chunked`` it is framed, with neither there is none. Raises
-        ``TransportError``.
+        ``transfer-encoding: chunked`` it is framed (what is given here is all of it: its end goes along),
+        with neither there is none. Raises ``TransportError``.
         """

@@ -7,12 +7,12 @@ were found equal, because the ring changed, or because it is time to (``db.settl
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Iterator
 from typing import Any
 
+from swift.cluster.direct import DirectClient
 from swift.cluster.owndevices import OwnDevices
 from swift.db.settled import BUSY_S, Due, Settled
 from swift.dbsync import handoffs
@@ -63,13 +63,14 @@ class DatabaseReplicator(DeviceTask):
         self.ring = ring
         self.kind = kind
         self.settings = settings
-        access = NodeAccess(
+        direct = DirectClient(
             context.transport,
-            settings,
-            self.disk,
-            settings.rsync_module or f"{{replication_ip}}::{kind.server_type}",
-            f"{self.name} {os.getpid()}",
+            self.name,
+            conn_timeout_s=settings.conn_timeout,
+            node_timeout_s=settings.node_timeout,
         )
+        module = settings.rsync_module or f"{{replication_ip}}::{kind.server_type}"
+        access = NodeAccess(direct, settings, self.disk, module)
         self.own = OwnDevices(context.ring_ip, context.ring_port)
         self.replication = Replication(context, ring, kind, settings, self.disk, access, self.own)
         self._settled: dict[str, Settled] = {}

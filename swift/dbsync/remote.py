@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from swift.base.entity import quote_path
 from swift.base.errors import SwiftError
-from swift.cluster.transport import Reply, Transport, TransportError
+from swift.cluster.direct import DirectClient, node_path
+from swift.cluster.transport import Reply, TransportError
 from swift.dbsync import rsync
 from swift.dbsync.protocol import MERGE_ITEMS, UPLOAD_HEADER
 from swift.dbsync.settings import ReplicatorSettings
@@ -33,12 +33,11 @@ class NodeFailed(SwiftError):
 class NodeAccess:
     """How a replicator reaches nodes; the same for all of its databases."""
 
-    transport: Transport
+    direct: DirectClient
     settings: ReplicatorSettings
     disk: Disk
     #: The rsync module template.
     module: str
-    agent: str
 
 
 class RemoteDatabase:
@@ -61,7 +60,8 @@ class RemoteDatabase:
         self._access = access
         self._run = run
         self._is_remote_region = is_remote_region
-        self._path = f"/{quote_path(node.device)}/{part}/{name_hash}"
+        self._address = node.replication_ip, node.replication_port
+        self._path = node_path(node.device, part, f"/{name_hash}")
         self._takes_uploads = False
 
     def say(self, operation: str, *arguments: Any, more_time_s: float = 0.0) -> Reply:
@@ -69,18 +69,11 @@ class RemoteDatabase:
         return self._ask(json.dumps([operation, *arguments]).encode("ascii"), more_time_s)
 
     def _ask(self, body: bytes, more_time_s: float = 0.0) -> Reply:
-        headers = {"content-type": "application/json", "user-agent": self._access.agent}
-        settings = self._access.settings
+        direct = self._access.direct
+        headers = {"content-type": "application/json", "user-agent": direct.agent}
         try:
-            reply = self._access.transport.request(
-                self.node.replication_ip,
-                self.node.replication_port,
-                "REPLICATE",
-                self._path,
-                headers,
-                body,
-                connect_timeout_s=settings.conn_timeout,
-                timeout_s=settings.node_timeout + more_time_s,
+            reply = direct.send(
+                self._address, "REPLICATE", self._path, headers, body, more_time_s=more_time_s
             )
         except TransportError as error:
             raise NodeFailed(str(error))
@@ -125,34 +118,17 @@ class RemoteDatabase:
             raise NodeFailed(str(error))
 
     def _upload(self, path: str, size: int, remote_name: str) -> None:
-        settings, disk = self._access.settings, self._access.disk
+        direct, disk = self._access.direct, self._access.disk
         headers = {
             "content-type": "application/octet-stream",
             "content-length": str(size),
-            "user-agent": self._access.agent,
+            "user-agent": direct.agent,
             UPLOAD_HEADER: remote_name,
         }
         fd = self._run(disk.open, path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            exchange = self._access.transport.open(
-                self.node.replication_ip,
-                self.node.replication_port,
-                "REPLICATE",
-                self._path,
-                headers,
-                connect_timeout_s=settings.conn_timeout,
-                timeout_s=settings.node_timeout,
-            )
-            try:
-                while piece := self._run(disk.read, fd, _PIECE_BYTES):
-                    exchange.send(piece)
-                reply = exchange.reply()
-                for _ in reply.body:
-                    # An answer read to its end leaves the connection usable.
-                    pass
-            except BaseException:
-                exchange.abort()
-                raise
+            pieces = iter(lambda: self._run(disk.read, fd, _PIECE_BYTES), b"")
+            reply = direct.upload(self._address, "REPLICATE", self._path, headers, pieces)
         except TransportError as error:
             raise NodeFailed(str(error))
         finally:

@@ -280,6 +280,12 @@ BACKEND_RESERVE = _header(
 BACKEND_PREDECESSOR = _header(
     "x-backend-predecessor", _TIME, _FROM_NODE, "The version that a condition was judged by (ours)."
 )
+BACKEND_RESERVED_METHOD = _header(
+    "x-backend-reserved-method",
+    _TEXT,
+    _TO_NODE,
+    "What a RESERVE does once the object is promised: POST or DELETE (ours).",
+)
 BACKEND_RESERVED = _header("x-backend-reserved", _TEXT, _FROM_NODE, "Whom the object is promised to (ours).")
 BACKEND_ETAG_TRAILER = _header(
     "x-backend-etag-trailer", _TEXT, _BOTH_WAYS, "Offers and accepts the sender's MD5 after the body (ours)."

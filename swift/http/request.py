@@ -146,6 +146,11 @@ class Request:
             self._timestamp = Timestamp(self.headers.get("x-timestamp"))
         return self._timestamp
 
+    @timestamp.setter
+    def timestamp(self, stamp: Timestamp) -> None:
+        self._timestamp = stamp
+        self.headers["x-timestamp"] = stamp.internal
+
     @property
     def url(self) -> str:
         """The full URL the client named, for Referer lines; its path quoted in our way."""

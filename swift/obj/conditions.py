@@ -2,8 +2,60 @@
 
 from __future__ import annotations
 
-from swift.base.etag import unquote_etag
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from swift.base.etag import EtagList, unquote_etag
+from swift.http import fields
+from swift.http.headers import HeaderMap
+from swift.http.response import HTTPError
 from swift.store.api import ObjectState
+from swift.wire import reservation
+
+#: Raises what is to be answered when an object must not be changed as it is.
+Judge = Callable[[ObjectState], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a change asks for that the object must or must not be."""
+
+    if_match: EtagList | None
+    if_none_match: EtagList | None
+    #: X-Backend-Etag-Is-At, see ``condition_etag``.
+    etag_is_at: str
+    #: The sender asks for promises, and wants to know by which version conditions are judged.
+    is_promised: bool
+
+    def hold(self, state: ObjectState) -> bool:
+        """Whether they hold for the object as it is."""
+        etag = condition_etag(self.etag_is_at, state) if state.exists else None
+        if self.if_none_match is not None and state.exists and self.if_none_match.matches(etag):
+            return False
+        return self.if_match is None or (state.exists and self.if_match.matches(etag))
+
+    def refused(self, state: ObjectState, status: int = 412) -> HTTPError:
+        """The answer when they do not hold, or when there is nothing to change."""
+        said = {reservation.PREDECESSOR: state.write_timestamp.internal} if self.is_promised else {}
+        return HTTPError(status, headers=said)
+
+
+def conditions_of(headers: HeaderMap) -> Conditions | None:
+    """The conditions of a change, None when there are none.
+
+    If-Match counts only when the object is promised to one writer: elsewhere it could not be kept.
+    """
+    is_promised = reservation.is_offered(headers)
+    if_none_match = headers.get("if-none-match")
+    if_match = headers.get("if-match") if is_promised else None
+    if if_none_match is None and if_match is None:
+        return None
+    return Conditions(
+        None if if_match is None else EtagList.parse(if_match),
+        None if if_none_match is None else EtagList.parse(if_none_match),
+        headers.get(fields.BACKEND_ETAG_IS_AT, ""),
+        is_promised,
+    )
 
 
 def condition_etag(etag_is_at: str, state: ObjectState) -> str | None:

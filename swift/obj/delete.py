@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from swift.base.timestamp import Timestamp
 from swift.http.request import Request
 from swift.http.response import HTTPError
+from swift.obj.conditions import Judge
 from swift.obj.target import next_part_power_of
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, ObjectStore, Viewpoint
 
@@ -93,9 +94,13 @@ def decide_delete(state: ObjectState, plan: DeletePlan) -> Verdict:
     return Verdict(404 if state.kind == DELETED else 204, tombstone=True)
 
 
-def store_delete(store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: DeletePlan) -> DeleteResult:
-    """Blocking: decide and write while the object is held."""
+def store_delete(
+    store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: DeletePlan, judge: Judge | None = None
+) -> DeleteResult:
+    """Blocking: decide and write while the object is held; ``judge`` may object by raising."""
     with store.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
+        if judge is not None:
+            judge(edit.state)
         verdict = decide_delete(edit.state, plan)
         if verdict.tombstone:
             edit.delete(plan.timestamp)

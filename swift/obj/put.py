@@ -13,7 +13,7 @@ from functools import lru_cache
 from hashlib import md5
 from typing import NoReturn
 
-from swift.base.etag import EtagList, unquote_etag
+from swift.base.etag import unquote_etag
 from swift.base.limits import Limits
 from swift.base.timestamp import Timestamp
 from swift.http import fields
@@ -21,13 +21,12 @@ from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
-from swift.obj.conditions import condition_etag
+from swift.obj.conditions import Conditions, conditions_of
 from swift.obj.expiry import parse_delete_at
 from swift.obj.target import PLAIN, is_flagged, next_part_power_of
 from swift.store.api import Draft, Edit, ObjectKey, ObjectState, ObjectStore, Viewpoint
 from swift.store.errors import FilesChanged
 from swift.store.metadata import Metadata
-from swift.wire import reservation
 
 #: Headers stored as metadata; those that a POST may change.
 CLIENT_PREFIXES = ("x-object-meta-", "x-object-transient-sysmeta-")
@@ -48,13 +47,7 @@ class PutPlan:
     copied: Metadata
     #: The MD5 the client expects.
     etag: str | None
-    if_none_match: EtagList | None
-    #: Judged only when the object is promised to one writer: elsewhere it could not be kept.
-    if_match: EtagList | None
-    #: X-Backend-Etag-Is-At, see ``obj.conditions``.
-    etag_is_at: str
-    #: The sender asks for promises, and wants to know by which version conditions are judged.
-    is_promised: bool
+    conditions: Conditions | None
     delete_at: int | None
     is_replication: bool
     next_part_power: int | None
@@ -124,21 +117,12 @@ def parse_put(request: Request, key: ObjectKey, limits: Limits, stored: frozense
         content_type=content_type,
         copied=copied,
         etag=unquote_etag(headers["etag"]) if headers.get("etag") else None,
-        if_none_match=EtagList.parse(headers["if-none-match"]) if "if-none-match" in headers else None,
-        if_match=_if_match(headers),
-        etag_is_at=headers.get(fields.BACKEND_ETAG_IS_AT, ""),
-        is_promised=reservation.is_offered(headers),
+        conditions=conditions_of(headers),
         delete_at=delete_at,
         is_replication=is_replication,
         next_part_power=next_part_power_of(request),
         no_commit=is_flagged(headers, "x-backend-no-commit"),
     )
-
-
-def _if_match(headers: HeaderMap) -> EtagList | None:
-    if "if-match" in headers and reservation.is_offered(headers):
-        return EtagList.parse(headers["if-match"])
-    return None
 
 
 def _refuse(text: str, status: int = 400) -> NoReturn:
@@ -212,18 +196,12 @@ def with_delete_at(copied: Metadata, delete_at: int | None) -> Metadata:
 
 def refusal(state: ObjectState, plan: PutPlan) -> HTTPError | None:
     """Why the object as it is now must not be replaced: 412 or 409; None when it may."""
+    if plan.conditions is not None and not plan.conditions.hold(state):
+        return plan.conditions.refused(state)
     newest = state.write_timestamp
-    exists = plan.if_none_match is not None and state.exists and plan.if_none_match.matches(state.etag)
-    if exists or (plan.if_match is not None and not _matches(plan, state)):
-        return HTTPError(412, headers={reservation.PREDECESSOR: newest.internal} if plan.is_promised else {})
     if newest and newest >= plan.timestamp:
         return HTTPError(409, headers={fields.BACKEND_TIMESTAMP: newest.internal})
     return None
-
-
-def _matches(plan: PutPlan, state: ObjectState) -> bool:
-    assert plan.if_match is not None
-    return state.exists and plan.if_match.matches(condition_etag(plan.etag_is_at, state))
 
 
 def check(state: ObjectState, plan: PutPlan, etag: str) -> None:
@@ -239,7 +217,7 @@ def store_small(store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPl
     """Blocking: decide and write in one go; raises ``HTTPError`` and what engines raise."""
     etag = md5(body, usedforsecurity=False).hexdigest()
     try:
-        return _store_small(store, key, view, plan, body, etag, is_new=plan.if_none_match is None)
+        return _store_small(store, key, view, plan, body, etag, is_new=plan.conditions is None)
     except FilesChanged:
         # Others write the same object; without a guess the second look sees what they wrote.
         return _store_small(store, key, view, plan, body, etag, is_new=False)

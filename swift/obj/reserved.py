@@ -1,98 +1,194 @@
-"""A conditional PUT whose body is here: reserved, given back, and at last stored or forgotten.
+"""A conditional change: reserved, given back, and at last carried out or forgotten.
 
 See ``wire.reservation`` for the conversation. Nothing of it can be read before ``commit``. A fragment
 archive is on disk before its node promises anything, because a committed object needs the archives of
-other nodes as well; a replicated object is only a draft until then.
+other nodes as well; a replicated object is only a draft until then; a POST or DELETE is only its head.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from typing import Generic, TypeVar
+
 from swift.base.timestamp import ZERO, Timestamp
 from swift.http import fields
 from swift.http.response import HTTPError
+from swift.obj.conditions import Conditions
+from swift.obj.delete import DeletePlan, DeleteResult, decide_delete, store_delete
+from swift.obj.post import PostPlan, PostResult, store_post
 from swift.obj.put import PutPlan, PutResult, check, commit_archive, store_draft
-from swift.store.api import Draft, ObjectKey, ObjectStore, Reservation, Viewpoint
+from swift.store.api import LIVE, Draft, ObjectKey, ObjectState, ObjectStore, Reservation, Viewpoint
 from swift.store.errors import AlreadyReserved
 
+R = TypeVar("R")
 
-class ReservedPut:
-    """All methods block; one at a time."""
 
-    def __init__(self, store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, draft: Draft):
+class ReservedChange(ABC, Generic[R]):
+    """What all of them have in common. All methods block; one at a time."""
+
+    def __init__(self, store: ObjectStore, key: ObjectKey, view: Viewpoint, timestamp: Timestamp):
         self._store = store
         self._key = key
         self._view = view
-        self._plan = plan
-        self._draft = draft
-        self._etag = draft.etag
+        self._timestamp = timestamp
         #: The version that the condition was judged by.
         self.predecessor = ZERO
         self._reservation: Reservation | None = None
-        #: The result of storing an archive that is not durable yet.
-        self._stored: PutResult | None = None
 
     def reserve(self) -> Timestamp | None:
-        """Reserve the object for this PUT; the other writer that has it, None when it is reserved now.
+        """Reserve the object for this change; the other writer that has it, None when it is reserved now.
 
-        Raises ``HTTPError`` when the object must not be replaced, and what engines raise.
+        Raises ``HTTPError`` when the object must not be changed, and what engines raise.
         """
         self.release()
         try:
-            self._reservation = self._store.reserve(self._key, self._plan.timestamp)
+            self._reservation = self._store.reserve(self._key, self._timestamp)
         except AlreadyReserved as error:
             if error.is_over:
-                raise HTTPError(409, headers={fields.BACKEND_TIMESTAMP: error.writer.internal})
+                raise superseded(error.writer)
             return error.writer
         try:
             # Only now: whoever held it before has stored what it wanted.
             state = self._store.look(self._key, self._view)
-            check(state, self._plan, self._etag)
+            self._judge(state)
         except BaseException:
             self.release()
             raise
         self.predecessor = state.write_timestamp
-        if self._key.policy.ec is not None and self._stored is None:
-            self._stored = store_draft(
-                self._store, self._key, self._view, self._plan, self._draft, commit=False
-            )
+        self._prepare()
         return None
 
     def release(self) -> None:
-        """Give the object back, keep the body."""
+        """Give the object back, keep the change."""
         reservation, self._reservation = self._reservation, None
         if reservation is not None:
             reservation.release()
 
-    def commit(self) -> PutResult:
-        """Store it for good. Raises ``HTTPError`` (503 when the promise ran out) and what engines raise.
+    def commit(self) -> R:
+        """Carry it out. Raises ``HTTPError`` (503 when the promise ran out) and what engines raise.
 
         Without a promise too: the writer has those of enough other nodes, or all nodes have stored it.
         """
         if self._reservation is not None and not self._reservation.holds():
             raise HTTPError(503)
         newest = self._store.look(self._key, self._view).write_timestamp
-        if newest >= self._plan.timestamp:
+        if newest >= self._timestamp:
             # Of a writer that asked for no promise; that ours is superseded says more than that there is one.
-            raise HTTPError(409, headers={fields.BACKEND_TIMESTAMP: newest.internal})
-        if self._stored is None:
-            result = store_draft(self._store, self._key, self._view, self._plan, self._draft)
-        else:
-            commit_archive(self._store, self._key, self._view, self._plan, judge=True)
-            result, self._stored = self._stored, None
-        self.release()
+            raise superseded(newest)
+        result = self._carry_out()
+        reservation, self._reservation = self._reservation, None
+        if reservation is not None:
+            reservation.fulfil()
         return result
 
     def forget(self) -> None:
         """Leave nothing of what was not committed; again does nothing."""
+        # A writer that was told of the promise and went away: what it did elsewhere, nobody knows here.
+        reservation, self._reservation = self._reservation, None
+        try:
+            self._discard(may_be_needed=reservation is not None)
+        finally:
+            if reservation is not None:
+                reservation.abandon()
+
+    @abstractmethod
+    def _judge(self, state: ObjectState) -> None:
+        """Raise ``HTTPError`` when the object, as it is, must not be changed."""
+
+    def _prepare(self) -> None:
+        """Do what must be done before the object is promised; again does nothing."""
+
+    @abstractmethod
+    def _carry_out(self) -> R:
+        """Make the change durable."""
+
+    def _discard(self, *, may_be_needed: bool) -> None:
+        """Forget what ``_prepare`` did, unless it may be a part of what was committed on other nodes."""
+
+
+def superseded(newer: Timestamp) -> HTTPError:
+    """409 that says which version is newer."""
+    return HTTPError(409, headers={fields.BACKEND_TIMESTAMP: newer.internal})
+
+
+class ReservedPut(ReservedChange[PutResult]):
+    """A PUT whose body is here."""
+
+    def __init__(self, store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, draft: Draft):
+        super().__init__(store, key, view, plan.timestamp)
+        self._plan = plan
+        self._draft = draft
+        self._etag = draft.etag
+        #: The result of storing an archive that is not durable yet.
+        self._stored: PutResult | None = None
+
+    def _judge(self, state: ObjectState) -> None:
+        check(state, self._plan, self._etag)
+
+    def _prepare(self) -> None:
+        if self._key.policy.ec is not None and self._stored is None:
+            self._stored = store_draft(
+                self._store, self._key, self._view, self._plan, self._draft, commit=False
+            )
+
+    def _carry_out(self) -> PutResult:
+        if self._stored is None:
+            return store_draft(self._store, self._key, self._view, self._plan, self._draft)
+        commit_archive(self._store, self._key, self._view, self._plan, judge=True)
+        result, self._stored = self._stored, None
+        return result
+
+    def _discard(self, *, may_be_needed: bool) -> None:
         self._draft.discard()
         stored, self._stored = self._stored, None
         fragment = self._plan.fragment(self._key)
-        try:
-            if stored is not None and fragment is not None:
-                with self._store.edit(self._key, self._view, create=False) as edit:
-                    edit.withdraw(self._plan.timestamp, fragment)
-        finally:
-            # The writer was told of the promise and went away: what it did elsewhere, nobody knows here.
-            reservation, self._reservation = self._reservation, None
-            if reservation is not None:
-                reservation.abandon()
+        if stored is not None and fragment is not None and not may_be_needed:
+            with self._store.edit(self._key, self._view, create=False) as edit:
+                edit.withdraw(self._plan.timestamp, fragment)
+
+
+class ReservedPost(ReservedChange[PostResult]):
+    """New metadata for the version that is meant, and newer than all there is."""
+
+    def __init__(
+        self, store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PostPlan, conditions: Conditions
+    ):
+        super().__init__(store, key, view, plan.timestamp)
+        self._plan = plan
+        self._conditions = conditions
+
+    def _judge(self, state: ObjectState) -> None:
+        if state.kind != LIVE:
+            raise self._conditions.refused(state, 404)
+        if not self._conditions.hold(state):
+            raise self._conditions.refused(state)
+        if state.timestamp >= self._timestamp:
+            raise superseded(state.timestamp)
+
+    def _carry_out(self) -> PostResult:
+        return store_post(self._store, self._key, self._view, self._plan, self._judge)
+
+
+class ReservedDelete(ReservedChange[DeleteResult]):
+    """The end of the version that is meant."""
+
+    def __init__(
+        self, store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: DeletePlan, conditions: Conditions
+    ):
+        super().__init__(store, key, view, plan.timestamp)
+        self._plan = plan
+        self._conditions = conditions
+
+    def _judge(self, state: ObjectState) -> None:
+        if state.kind != LIVE:
+            raise self._conditions.refused(state, 404)
+        if not self._conditions.hold(state):
+            raise self._conditions.refused(state)
+        verdict = decide_delete(state, self._plan)
+        if verdict.status == 409:
+            raise superseded(state.write_timestamp)
+        if not verdict.tombstone:
+            raise self._conditions.refused(state, verdict.status)
+
+    def _carry_out(self) -> DeleteResult:
+        return store_delete(self._store, self._key, self._view, self._plan, self._judge)

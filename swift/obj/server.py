@@ -13,21 +13,23 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from swift import green
 from swift.base.errors import DeviceUnavailable, NoSpace
 from swift.compose import backend_context, merged
 from swift.config.common import StorageSettings
+from swift.http import fields
 from swift.http.body import BodyTimeout, RequestBody
 from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.obj import get
-from swift.obj.delete import parse_delete, store_delete
+from swift.obj.conditions import conditions_of
+from swift.obj.delete import DeletePlan, DeleteResult, parse_delete, store_delete
 from swift.obj.intake import SMALL_BYTES, DraftWriter, read_small, receive_all, settle
 from swift.obj.multistage import MimeBody, Stages, await_order, receive, stages_of
-from swift.obj.post import parse_post, store_post
+from swift.obj.post import PostResult, parse_post, store_post
 from swift.obj.put import (
     PutPlan,
     PutResult,
@@ -37,7 +39,7 @@ from swift.obj.put import (
     store_draft,
     store_small,
 )
-from swift.obj.reserved import ReservedPut
+from swift.obj.reserved import ReservedChange, ReservedDelete, ReservedPost, ReservedPut
 from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.receiver import Session, SsyncContext, answer
 from swift.obj.stores import make_stores
@@ -72,6 +74,9 @@ _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EOPNOTSUPP))
 _TOO_BUSY = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 
 
+R = TypeVar("R")
+
+
 class ObjectServer(BackendApp):
     """Serves the objects of one node."""
 
@@ -85,7 +90,7 @@ class ObjectServer(BackendApp):
         super().__init__(context)
         self._stores = stores
         self._stored = settings.stored_headers
-        self._updater = Updater(context, settings, stores.of, f"object-server {self.pid}")
+        self._updater = Updater(context, settings, stores.of)
         self.ssync_places = SharedPlaces(settings.replication_concurrency)
 
     def verbs(self) -> Mapping[str, Handler]:
@@ -98,6 +103,7 @@ class ObjectServer(BackendApp):
             "DELETE": self._slowed(self.delete),
             "REPLICATE": self.replicate,
             "SSYNC": self.ssync,
+            "RESERVE": self.reserve,
         }
         return {verb: _translated(handler, self.context.devices) for verb, handler in table.items()}
 
@@ -253,32 +259,31 @@ class ObjectServer(BackendApp):
         store = self._stores.of(key.policy)
         run = store.run(key.device, Effort.LONG)
         if stages.reserve:
-            return self._put_reserved(
-                ReservedPut(store, key, view, plan, writer.draft), body, documents, stages, run
-            )
+            put = ReservedPut(store, key, view, plan, writer.draft)
+            return self._keep_promise(put, body, documents, stages, run)
         result: PutResult = run(store_draft, store, key, view, plan, writer.draft, not stages.commit)
         if stages.commit:
             await_order(body, documents, stages, {})
             run(commit_archive, store, key, view, plan)
         return result
 
-    def _put_reserved(
-        self, put: ReservedPut, body: RequestBody, documents: MimeBody, stages: Stages, run: Run
-    ) -> PutResult:
+    def _keep_promise(
+        self, change: ReservedChange[R], body: RequestBody, documents: MimeBody, stages: Stages, run: Run
+    ) -> R:
         """Promise the object to this writer, and do what it says then."""
         try:
             order = reservation.RESERVE
             while order != reservation.COMMIT:
                 said: HeaderMap = {}
                 if order == reservation.RESERVE:
-                    said = reservation.told(run(put.reserve), put.predecessor)
+                    said = reservation.told(run(change.reserve), change.predecessor)
                 else:
-                    run(put.release)
+                    run(change.release)
                 order = self._next_order(body, documents, stages, said)
-            result: PutResult = run(put.commit)
+            result: R = run(change.commit)
             return result
         finally:
-            run(put.forget)
+            run(change.forget)
 
     def _next_order(self, body: RequestBody, documents: MimeBody, stages: Stages, said: HeaderMap) -> str:
         """The next document's order; a writer that lets its promise run out is gone."""
@@ -307,6 +312,9 @@ class ObjectServer(BackendApp):
         view = self._write_view(request, plan.timestamp.seconds)
         store = self._stores.of(key.policy)
         result = store.run(key.device, Effort.SHORT)(store_post, store, key, view, plan)
+        return self._posted(request, key, result)
+
+    def _posted(self, request: Request, key: ObjectKey, result: PostResult) -> Response:
         change, before = result.change, result.before
         make = UpdateMaker(request, key, self.context, self.settings)
         delete_at = change.metadata.get("X-Delete-At")
@@ -330,6 +338,9 @@ class ObjectServer(BackendApp):
         view = self._write_view(request, plan.timestamp.seconds, open_expired=False)
         store = self._stores.of(key.policy)
         result = store.run(key.device, Effort.SHORT)(store_delete, store, key, view, plan)
+        return self._deleted(request, key, plan, result)
+
+    def _deleted(self, request: Request, key: ObjectKey, plan: DeletePlan, result: DeleteResult) -> Response:
         verdict, before = result.verdict, result.before
         if verdict.bare:
             return error_response(verdict.status, verdict.text)
@@ -345,6 +356,42 @@ class ObjectServer(BackendApp):
             "x-backend-content-type": without_swift_bytes(before.metadata.get("Content-Type", "")),
         }
         return error_response(verdict.status, headers=headers)
+
+    def reserve(self, request: Request) -> Response:
+        """RESERVE: a POST or DELETE with conditions, of an object that is promised to its writer.
+
+        It has a verb of its own because a node that does not know it must not take it for an ordinary one.
+        """
+        conditions, stages = conditions_of(request.headers), stages_of(request)
+        method = request.headers.get(fields.BACKEND_RESERVED_METHOD, "")
+        if conditions is None or stages is None or not stages.reserve or stages.footers:
+            raise HTTPError(400, "RESERVE is for conditions and promises", content_type=PLAIN)
+        if method not in ("POST", "DELETE"):
+            raise HTTPError(400, f"{method!r} cannot be reserved", content_type=PLAIN)
+        # What follows, its line in the log included, is about that.
+        request.method = method
+        key = key_of(request, self.context)
+        store = self._stores.of(key.policy)
+        if method == "POST":
+            posting = parse_post(request, self.context.limits, self._stored)
+            view = self._write_view(request, posting.timestamp.seconds)
+            post = ReservedPost(store, key, view, posting, conditions)
+            return self._posted(request, key, self._keep_promise_of(request, key, post, stages))
+        deleting = parse_delete(request)
+        view = self._write_view(request, deleting.timestamp.seconds, open_expired=False)
+        delete = ReservedDelete(store, key, view, deleting, conditions)
+        return self._deleted(request, key, deleting, self._keep_promise_of(request, key, delete, stages))
+
+    def _keep_promise_of(
+        self, request: Request, key: ObjectKey, change: ReservedChange[R], stages: Stages
+    ) -> R:
+        """``_keep_promise`` of a change that has no body."""
+        run = self._stores.of(key.policy).run(key.device, Effort.SHORT)
+        body, settings = request.body, self.settings
+        body.send_continue(stages.continue_headers)
+        deadline = time.monotonic() + settings.max_upload_time
+        documents = MimeBody(body, stages, chunk_bytes=settings.network_chunk_size, deadline=deadline)
+        return self._keep_promise(change, body, documents, stages, run)
 
     def _write_view(
         self, request: Request, moment_s: float, *, open_expired: bool | None = None

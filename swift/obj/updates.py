@@ -15,6 +15,7 @@ from urllib.parse import unquote
 from swift.base.entity import EntityPath, quote_path
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
+from swift.cluster.direct import DirectClient
 from swift.cluster.expiry import queue_container, queue_task
 from swift.cluster.redirect import redirect_of
 from swift.cluster.transport import Reply, TransportError
@@ -260,17 +261,22 @@ def without_swift_bytes(content_type: str) -> str:
 class Updater:
     """Delivers updates, or keeps them for later."""
 
-    def __init__(self, context: BackendContext, settings: ObjectSettings, store_of: StoreOf, agent: str):
+    def __init__(self, context: BackendContext, settings: ObjectSettings, store_of: StoreOf):
         self._context = context
         self._settings = settings
         self._store_of = store_of
-        self._agent = agent
+        self._direct = DirectClient(
+            context.transport,
+            "object-server",
+            conn_timeout_s=settings.conn_timeout,
+            node_timeout_s=settings.node_timeout,
+        )
 
     def send(self, key: ObjectKey, updates: Iterable[Update]) -> None:
         """Send all updates at once; returns when all are done or the client has waited long enough."""
         waiting = []
         for update in updates:
-            update.headers["user-agent"] = self._agent
+            update.headers["user-agent"] = self._direct.agent
             if not update.hosts:
                 self._keep(key, update, None)
                 continue
@@ -278,6 +284,8 @@ class Updater:
                 done = Event()
                 spawn_detached(self._deliver, key, update, host, device, done)
                 waiting.append(done)
+        if not waiting:
+            return
         clock = self._context.clock
         deadline = clock.monotonic() + self._settings.container_update_timeout
         for done in waiting:
@@ -300,19 +308,13 @@ class Updater:
     def _try(self, update: Update, host: str, device: str) -> str | None:
         """None when the host took it, else the shard it must go to later ("" for the same place)."""
         address = split_address(host)
-        path = f"/{device}/{update.partition}{update.target}"
         reply: Reply | None = None
         reason = f"bad address {host!r}"
         if address is not None:
             try:
-                reply = self._context.transport.request(
-                    *address,
-                    update.op,
-                    path,
-                    update.headers,
-                    connect_timeout_s=self._settings.conn_timeout,
-                    timeout_s=self._settings.node_timeout,
-                )
+                # Device and partition are as a proxy sent them.
+                path = f"/{device}/{update.partition}{update.target}"
+                reply = self._direct.send(address, update.op, path, update.headers)
             except TransportError as error:
                 reason = str(error)
         if reply is not None:

@@ -58,6 +58,8 @@ class Backends:
     def __init__(self, context: ProxyContext):
         self._context = context
         self._transport = context.transport
+        #: Keys of the nodes of which it is known that they promise objects (``wire.reservation``).
+        self._promising: set[str] = set()
         self._records_timings = any(
             settings.sorting_method == "timing"
             for settings in (context.settings, *context.policy_settings.values())
@@ -110,6 +112,17 @@ class Backends:
             return None
         self.judge(node, reply.status)
         return reply
+
+    def is_promising(self, node: Node) -> bool:
+        """Whether a node said, when it was last asked, that it promises objects."""
+        return node.key in self._promising
+
+    def remember_promising(self, node: Node, promises: bool) -> None:
+        """What a node said when it was asked whether it promises objects."""
+        if promises:
+            self._promising.add(node.key)
+        else:
+            self._promising.discard(node.key)
 
     def judge(self, node: Node, status: int) -> None:
         """Count an answer's status for or against the node."""

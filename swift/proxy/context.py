@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from functools import cached_property
 from swift.base.clock import Clock, SystemClock
 from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
+from swift.cluster.direct import DirectClient
 from swift.cluster.health import ErrorLimiter
 from swift.cluster.placement import (
     NodeIterator,
@@ -83,9 +83,20 @@ class ProxyContext:
         return policy.ec.quorum if self.settings.half_is_quorum else max(policy.ec.quorum, quorum)
 
     @cached_property
+    def direct(self) -> DirectClient:
+        """Asks single nodes; first asked for by a worker, when it is forked."""
+        settings = self.settings
+        return DirectClient(
+            self.transport,
+            "proxy-server",
+            conn_timeout_s=settings.conn_timeout,
+            node_timeout_s=settings.node_timeout,
+        )
+
+    @cached_property
     def agent(self) -> str:
-        """The User-Agent that backends see; first asked for by a worker, when it is forked."""
-        return f"proxy-server {os.getpid()}"
+        """The User-Agent that backends see."""
+        return self.direct.agent
 
 
 class Planner:

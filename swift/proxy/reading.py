@@ -7,17 +7,16 @@ next node after a break. Neither knows what is read.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from swift import green
 from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.ranges import ByteRanges, Span, remaining_range
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
+from swift.cluster.collect import EVERYTHING, Arrivals, collect
 from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import half
@@ -120,42 +119,27 @@ class SourceSearch:
         )
         return None if exchange is None else self._backends.reply(node, exchange, plan.headers)
 
+    def _asked(self, node: Node) -> tuple[Node, StreamReply | None]:
+        return node, self._ask(node)
+
     def _find_overlapping(self) -> None:
         """Up to one request per primary in flight, a further one every ``concurrency_timeout``."""
-        box = green.Mailbox()
-        flying, exhausted = 0, False
+        arrivals: Arrivals[tuple[Node, StreamReply | None]] = Arrivals()
 
         def launch() -> bool:
-            node = next(self._nodes, None)
+            node = next(self._nodes, None) if arrivals.waiting < self._primaries else None
             if node is None:
                 return False
-
-            def ask() -> None:
-                reply = None
-                try:
-                    reply = self._ask(node)
-                finally:
-                    # Whatever happens to it, the one that waits must hear of it.
-                    box.put((node, reply))
-
-            green.spawn_detached(ask)
+            arrivals.start(self._asked, node, otherwise=(node, None))
             return True
 
-        while flying or not exhausted:
-            if not exhausted and flying < self._primaries:
-                exhausted = not launch()
-                flying += not exhausted
-            if not flying:
-                break
-            wait_s = None if exhausted or flying >= self._primaries else self._settings.concurrency_timeout
-            try:
-                node, reply = box.get(None if wait_s is None else time.monotonic() + wait_s)
-            except green.DeadlineExceeded:
-                continue
-            flying -= 1
+        launch()
+        pause_s = self._settings.concurrency_timeout
+        for node, reply in collect(arrivals, EVERYTHING, pause_s=pause_s, on_quiet=launch):
             if self._take(node, reply):
-                _abandon(box, flying)
+                arrivals.abandon(_close_late)
                 return
+            launch()
 
     def _take(self, node: Node, reply: StreamReply | None) -> bool:
         """Judge an answer; True when the search is over."""
@@ -221,17 +205,11 @@ class SourceSearch:
         return best_response(self.bad, len(self.bad), half(len(self.bad)))
 
 
-def _abandon(box: green.Mailbox, flying: int) -> None:
-    """Close the sources that arrive after the search is over."""
-
-    def close_late() -> None:
-        for _ in range(flying):
-            _node, reply = box.get()
-            if reply is not None:
-                reply.body.close()
-
-    if flying:
-        green.spawn_detached(close_late)
+def _close_late(arrival: tuple[Node, StreamReply | None]) -> None:
+    """Close a source that arrives after the search is over."""
+    _node, reply = arrival
+    if reply is not None:
+        reply.body.close()
 
 
 class ResumableBody(ResponseBody):

@@ -61,6 +61,11 @@ class ProxySettings(Settings):
         "Let half of an even number of replicas acknowledge a write, as OpenStack Swift does; more than half"
         " must otherwise.",
     )
+    weak_if_none_match: bool = option(
+        False,
+        "While object servers of OpenStack Swift take part, let each node alone judge If-None-Match: *, as"
+        " there, instead of answering 501: of two creators at one moment both may win.",
+    )
     post_quorum_timeout: float = option(0.5, "Seconds to wait for more answers after a quorum.", kind=SECONDS)
     error_suppression_interval: float = option(
         60.0,

@@ -213,7 +213,10 @@ class Reservation(Protocol):
         """Whether the promise is still good: not given back, and not older than its lease."""
 
     def release(self) -> None:
-        """Give it back; again does nothing."""
+        """Give it back unused, so that all is as before; again does nothing."""
+
+    def fulfil(self) -> None:
+        """The writer's version is stored here, and supersedes those of all who vanished before."""
 
     def abandon(self) -> None:
         """The writer is gone, and may have stored its version on other nodes.

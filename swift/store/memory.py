@@ -186,10 +186,10 @@ class MemoryStore:
             if last >= writer:
                 raise AlreadyReserved(last, is_over=True)
 
-            def forget(abandoned: Timestamp = ZERO) -> None:
+            def forget(vanished: Timestamp | None = None) -> None:
                 with self._lock:
                     self._reserved.pop(where, None)
-                    self._abandoned[where] = abandoned
+                    self._abandoned[where] = last if vanished is None else vanished
 
             made = self._reserved[where] = MemoryReservation(self.clock, writer, forget)
             return made
@@ -291,6 +291,12 @@ class MemoryReservation:
         forget, self._forget = self._forget, None
         if forget is not None:
             forget()
+
+    def fulfil(self) -> None:
+        """See ``Reservation``."""
+        forget, self._forget = self._forget, None
+        if forget is not None:
+            forget(ZERO)
 
     def abandon(self) -> None:
         """See ``Reservation``."""

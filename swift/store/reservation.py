@@ -29,10 +29,12 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 class FileReservation:
     """``Reservation`` of the filesystem engine."""
 
-    __slots__ = ("_disk", "_clock", "_path", "_fd", "_writer", "_until_s")
+    __slots__ = ("_disk", "_clock", "_path", "_fd", "_writer", "_vanished", "_until_s")
 
-    def __init__(self, disk: Disk, clock: Clock, path: str, fd: int, writer: Timestamp):
+    def __init__(self, disk: Disk, clock: Clock, path: str, fd: int, writer: Timestamp, vanished: Timestamp):
         self._writer = writer
+        #: The newest writer before that went away, zero when there is none.
+        self._vanished = vanished
         self._disk = disk
         self._clock = clock
         self._path = path
@@ -45,6 +47,13 @@ class FileReservation:
 
     def release(self) -> None:
         """See ``Reservation``."""
+        if self._vanished:
+            self._leave(self._vanished)
+        else:
+            self.fulfil()
+
+    def fulfil(self) -> None:
+        """See ``Reservation``."""
         fd, self._fd = self._fd, None
         if fd is not None:
             try:
@@ -54,10 +63,14 @@ class FileReservation:
 
     def abandon(self) -> None:
         """See ``Reservation``."""
+        self._leave(self._writer)
+
+    def _leave(self, vanished: Timestamp) -> None:
+        """Promise the object to nobody now, and later to those only who are newer than one that vanished."""
         fd, self._fd = self._fd, None
         if fd is not None:
             try:
-                _write(self._disk, fd, 0.0, self._writer)
+                _write(self._disk, fd, 0.0, vanished)
             finally:
                 self._disk.close(fd)
 
@@ -80,8 +93,8 @@ def reserve(disk: Disk, clock: Clock, place: Place, writer: Timestamp) -> FileRe
         try:
             _lock(disk, fd)
             if disk.fstat(fd).st_nlink:
-                _promise(disk, clock, fd, writer)
-                return FileReservation(disk, clock, path, fd, writer)
+                vanished = _promise(disk, clock, fd, writer)
+                return FileReservation(disk, clock, path, fd, writer, vanished)
         except BaseException:
             disk.close(fd)
             raise
@@ -96,7 +109,8 @@ def _lock(disk: Disk, fd: int) -> None:
         raise AlreadyReserved(_written(disk, fd)[1])
 
 
-def _promise(disk: Disk, clock: Clock, fd: int, writer: Timestamp) -> None:
+def _promise(disk: Disk, clock: Clock, fd: int, writer: Timestamp) -> Timestamp:
+    """Write a promise down; the writer that vanished before, zero when there is none."""
     now_s = clock.monotonic()
     until_s, former = _written(disk, fd)
     # A time that lies further ahead than any promise was written before the last boot.
@@ -105,6 +119,7 @@ def _promise(disk: Disk, clock: Clock, fd: int, writer: Timestamp) -> None:
     if former >= writer:
         raise AlreadyReserved(former, is_over=True)
     _write(disk, fd, now_s + FORGOTTEN_AFTER_S, writer)
+    return former
 
 
 def _write(disk: Disk, fd: int, until_s: float, writer: Timestamp) -> None:

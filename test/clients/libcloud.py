@@ -7,14 +7,16 @@ import json
 from test.clients.site import Outcome, Site
 
 _SCRIPT = """
-import io, json, sys
+import io, json, sys, urllib.request
 from libcloud import __version__
 from libcloud.storage.providers import get_driver
 from libcloud.storage.types import ContainerDoesNotExistError, ObjectDoesNotExistError, Provider
 auth, user, key = sys.argv[1:]
+login = urllib.request.Request(auth, headers={"X-Auth-User": user, "X-Auth-Key": key})
+given = urllib.request.urlopen(login).headers
 driver = get_driver(Provider.OPENSTACK_SWIFT)(
-    user, key, ex_force_auth_version="1.0", ex_force_auth_url=auth.removesuffix("/v1.0"),
-    ex_force_service_type=None, region="",
+    user, key, ex_force_base_url=given["X-Storage-Url"], ex_force_auth_token=given["X-Auth-Token"],
+    ex_force_auth_url=auth, ex_force_auth_version="1.0",
 )
 checks = {}
 box = driver.create_container("libcloud")

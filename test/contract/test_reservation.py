@@ -135,5 +135,32 @@ def test_a_writer_that_went_away_is_followed_by_newer_ones_only(store):
         assert (told.value.is_over, told.value.writer) == (True, ts(5))
     newer = store.reserve(key_of(), ts(6))
     assert newer.holds()
-    newer.release()
+
+
+def test_who_gives_a_promise_back_leaves_the_memory_of_those_who_vanished_before(store):
+    store.reserve(key_of(), ts(5)).abandon()
+    store.reserve(key_of(), ts(7)).release()
+    with pytest.raises(AlreadyReserved) as told:
+        store.reserve(key_of(), ts(4))
+    assert (told.value.is_over, told.value.writer) == (True, ts(5))
+    assert store.reserve(key_of(), ts(6)).holds()
+
+
+def test_what_is_stored_supersedes_those_who_vanished_before(store):
+    store.reserve(key_of(), ts(5)).abandon()
+    store.reserve(key_of(), ts(7)).fulfil()
     assert store.reserve(key_of(), ts(4)).holds()
+
+
+def test_nothing_is_left_of_a_promise_that_was_fulfilled(files):
+    files.store.reserve(key_of(), ts(1)).abandon()
+    files.store.reserve(key_of(), ts(2)).fulfil()
+    assert list(files.root.glob("sda/tmp/*")) == []
+
+
+def test_what_is_remembered_of_those_who_vanished_outlives_the_process(files):
+    files.store.reserve(key_of(), ts(5)).abandon()
+    files.store.reserve(key_of(), ts(7)).release()
+    with pytest.raises(AlreadyReserved) as told:
+        files.make().reserve(key_of(), ts(4))
+    assert told.value.is_over

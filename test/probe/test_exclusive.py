@@ -1,17 +1,20 @@
 """Two creators at once over HTTP, to real processes: one is told 201, the other 412, and all readers agree.
 
-``SWIFT_RACES=10000`` runs as many races per policy.
+``SWIFT_RACES=10000`` runs as many races per policy, ``SWIFT_COUNT_SECONDS=600`` counts for so long.
 """
 
+import collections
 import http.client
 import os
 import threading
+import time
 
 import pytest
 
 from test.support.cluster import LiveCluster
 
 RACES = int(os.environ.get("SWIFT_RACES", "40"))
+SECONDS = int(os.environ.get("SWIFT_COUNT_SECONDS", "8"))
 BODIES = (b"A" * 100, b"B" * 100)
 
 
@@ -67,4 +70,89 @@ def test_of_two_creators_one_wins_and_all_readers_agree(live, policy):
         for _ in range(3):
             assert live.request("GET", f"{container}/o{number}").body == BODIES[pair.index(201)], number
     assert list(live.files("tmp*/reserved-*")) == []
+    assert "Traceback" not in live.log_text()
+
+
+# --- counting up while nodes are killed -------------------------------------------------------------------
+
+
+class Counter(threading.Thread):
+    """Adds one to a number in an object, again and again, by compare-and-swap over HTTP."""
+
+    def __init__(self, live, path, until):
+        super().__init__(daemon=True)
+        self._live = live
+        self._path = path
+        self._until = until
+        #: Numbers that it stored, and those of which it does not know.
+        self.stored = []
+        self.unknown = []
+        self.statuses = collections.Counter()
+
+    def run(self):
+        connection = http.client.HTTPConnection(self._live.host, timeout=60)
+        token = {"X-Auth-Token": self._live.token()}
+        try:
+            while time.monotonic() < self._until:
+                self._once(connection, token)
+        finally:
+            connection.close()
+
+    def _once(self, connection, token):
+        connection.request("GET", self._path, headers={**token, "X-Newest": "true"})
+        found = connection.getresponse()
+        body = found.read()
+        if found.status != 200:
+            self.statuses["GET", found.status] += 1
+            return
+        number = int(body) + 1
+        connection.request("PUT", self._path, b"%d" % number, {**token, "If-Match": found.headers["Etag"]})
+        answer = connection.getresponse()
+        answer.read()
+        self.statuses["PUT", answer.status] += 1
+        if answer.status == 201:
+            self.stored.append(number)
+        elif answer.status != 412:
+            self.unknown.append(number)
+
+
+def count_up(live, policy):
+    """16 writers, while one object server after another is killed and started again; what they did."""
+    path = f"/v1/AUTH_test/{policy}-numbers/number"
+    assert live.request("PUT", f"{policy}-numbers", {"X-Storage-Policy": policy}).status == 201
+    assert live.request("PUT", f"{policy}-numbers/number", body=b"0").status == 201
+    until = time.monotonic() + SECONDS
+    writers = [Counter(live, path, until) for _ in range(16)]
+    for writer in writers:
+        writer.start()
+    kills = 0
+    while time.monotonic() < until - 1.5:
+        name = f"object-{kills % 4 + 1}"
+        live.kill(name)
+        kills += 1
+        time.sleep(0.3)
+        live.restart(name)
+        time.sleep(0.5)
+    for writer in writers:
+        writer.join(60)
+        assert not writer.is_alive()
+    return writers, kills
+
+
+@pytest.mark.timeout(max(300, 4 * SECONDS))
+@pytest.mark.parametrize("policy", ["gold", "ec"])
+def test_no_update_is_lost_among_sixteen_that_count_up_while_nodes_are_killed(live, policy):
+    writers, kills = count_up(live, policy)
+    stored = sorted(number for writer in writers for number in writer.stored)
+    unknown = {number for writer in writers for number in writer.unknown}
+    statuses = sum((writer.statuses for writer in writers), collections.Counter())
+    print(f"{policy}: {kills} kills, {len(stored)} stored, up to {stored[-1:]}, {dict(statuses)}")
+    assert stored, statuses
+    # Each number was acknowledged once, and none that was acknowledged was overwritten by an equal one.
+    assert len(set(stored)) == len(stored)
+    # Whatever is between them was written by somebody who was told that nobody knows.
+    assert set(range(1, stored[-1] + 1)) - set(stored) <= unknown
+    last = int(live.request("GET", f"{policy}-numbers/number", {"X-Newest": "true"}).body)
+    assert last >= stored[-1]
+    assert set(range(stored[-1] + 1, last + 1)) <= unknown
     assert "Traceback" not in live.log_text()

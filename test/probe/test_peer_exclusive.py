@@ -1,7 +1,8 @@
 """Creators that must not replace anything, where some or all object servers are the peer's.
 
-Those promise nothing, so two creators at one moment are decided as the peer decides; one after the other they
-are refused as ever, and nothing of an upload is lost or half-stored on either kind of node.
+Those promise nothing, so conditional changes are 501. Where ``weak_if_none_match`` allows it, two creators at
+one moment are decided as the peer decides; one after the other they are refused as ever, and nothing of an
+upload is lost or half-stored on either kind of node.
 """
 
 import pytest
@@ -18,11 +19,25 @@ EXCLUSIVE = {"If-None-Match": "*"}
 BODIES = {"empty": b"", "small": b"s" * 100, "large": b"l" * 3_000_000}
 
 
+class MixedProxies(Mixed):
+    """As ``Mixed``; its own proxy can be restarted with either rule of creation."""
+
+    def allow_weak_creation(self, allowed):
+        conf = self.plan.etc / "proxy-server.conf"
+        lines = [x for x in conf.read_text().splitlines() if not x.startswith("weak_if_none_match")]
+        at = lines.index("[app:proxy-server]") + 1
+        lines.insert(at, f"weak_if_none_match = {str(allowed).lower()}")
+        conf.write_text("\n".join(lines) + "\n")
+        self.kill("proxy")
+        self.restart("proxy")
+
+
 @pytest.fixture(scope="module", params=[(1, 2), (1, 2, 3, 4)], ids=["half", "all"])
 def mixed(request, tmp_path_factory):
-    live = Mixed(tmp_path_factory.mktemp("mixed") / "data", ec="2+1")
+    live = MixedProxies(tmp_path_factory.mktemp("mixed") / "data", ec="2+1")
     try:
         live.start()
+        live.allow_weak_creation(False)
         live.give_to_peer(*request.param)
         for policy in ("gold", "ec"):
             assert live.request("PUT", policy, {"X-Storage-Policy": policy}).status == 201
@@ -33,7 +48,27 @@ def mixed(request, tmp_path_factory):
 
 @pytest.mark.parametrize("policy", ["gold", "ec"])
 @pytest.mark.parametrize("size", BODIES)
-def test_the_first_creator_wins_and_the_second_is_refused(mixed, policy, size):
+def test_changes_under_conditions_are_refused_and_change_nothing(mixed, policy, size):
+    mixed.allow_weak_creation(False)
+    path = f"{policy}/{size}-501"
+    assert mixed.request("PUT", path, EXCLUSIVE, BODIES[size]).status == 501
+    assert mixed.request("GET", path, {"X-Newest": "true"}).status == 404
+    assert mixed.request("PUT", path, {}, BODIES[size]).status == 201
+    for headers in ({"If-Match": "*"}, {"If-None-Match": "0"}):
+        for method in ("POST", "DELETE"):
+            assert mixed.request(method, path, {**headers, "X-Object-Meta-A": "b"}).status == 501
+    assert mixed.request("PUT", path, {"If-Match": "*"}, b"other").status == 501
+    answer = mixed.request("GET", path, {"X-Newest": "true"})
+    assert (answer.status, answer.body) == (200, BODIES[size])
+    assert "x-object-meta-a" not in answer.headers
+
+
+@pytest.mark.parametrize("policy", ["gold", "ec"])
+@pytest.mark.parametrize("size", BODIES)
+def test_the_first_creator_wins_and_the_second_is_refused_where_the_weaker_rule_is_allowed(
+    mixed, policy, size
+):
+    mixed.allow_weak_creation(True)
     for number in range(4):
         path = f"{policy}/{size}-{number}"
         assert mixed.request("PUT", path, EXCLUSIVE, BODIES[size]).status == 201

@@ -96,7 +96,7 @@ def test_archives_say_what_they_are_parts_of(sim):
 
 
 def archive_length(sim, size):
-    scheme = sim.app._handlers["object", "PUT"].__self__._archive_uploader._schemes.of(sim.policies.get(EC))
+    scheme = sim.app._handlers["object", "PUT"].__self__._archive_reader._schemes.of(sim.policies.get(EC))
     return scheme.archive_length(size)
 
 
@@ -724,7 +724,7 @@ def test_codes_that_want_more_than_k_fragments_get_them(make_sim, lost):
 def test_without_the_library_only_this_policy_is_out_of_order(sim, monkeypatch):
     put(sim)
     sim("PUT", "/a/plain", {"x-storage-policy": "gold"})
-    sim.app._handlers["object", "PUT"].__self__._archive_uploader._schemes._made.clear()
+    sim.app._handlers["object", "PUT"].__self__._archive_reader._schemes._made.clear()
     monkeypatch.setitem(__import__("sys").modules, "pyeclib", None)
     assert put(sim).status == 503
     assert sim("GET", "/a/c/o").status == 503

@@ -9,6 +9,7 @@ from swift import green
 from swift.http.body import RequestBody
 from swift.wire.mime import DocumentBegins, DocumentData, MimeParser
 
+LARGE = b"l" * 200_000
 KEY = "swift.callback.update_footers"
 
 
@@ -83,9 +84,93 @@ def test_the_share_of_a_missing_node_hears_of_it_too(sim):
 def test_a_node_that_takes_no_footers_is_passed_over(sim):
     nodes = sim.primaries("object", "a", "c", "o")
     with sim.without_footers(nodes[0]):
-        assert put(sim, b"x", lambda f: f.update({"x-object-meta-a": "1"})).status == 201
+        assert put(sim, LARGE, lambda f: f.update({"x-object-meta-a": "1"})).status == 201
     assert nodes[0] not in sim.holders()
     assert len(sim.holders()) == 3
+
+
+# --- a small body: its footers are known before anything is sent -----------------------------------------
+
+
+def sent_to(sim, number):
+    """The headers of the PUT that an object server got."""
+    return next(h for k, n, m, _path, h in sim.transport.requests if (k, n, m) == ("object", number, "PUT"))
+
+
+def test_with_a_small_body_they_are_headers_and_cost_no_round_trip(sim):
+    nodes = sim.primaries("object", "a", "c", "o")
+
+    def add(footers):
+        footers.update({"X-Object-Sysmeta-A": "after", "Etag": md5(b"x").hexdigest(), "Strange": "no"})
+
+    with sim.without_footers(*nodes):
+        assert put(sim, b"x", add, {"etag": "0" * 32}).status == 201
+    assert sim.holders() == sorted(nodes)
+    for number in nodes:
+        headers = sent_to(sim, number)
+        assert (headers["x-object-sysmeta-a"], headers["etag"]) == ("after", md5(b"x").hexdigest())
+        assert not {"expect", "strange", "transfer-encoding"} & set(headers)
+
+
+@pytest.mark.parametrize(
+    "footers",
+    [
+        {"x-object-sysmeta-a": "line\nbreak"},
+        {"x-object-sysmeta-a": " blank "},
+        {"x-object-sysmeta-a_b": "1"},
+        {f"x-backend-container-update-override-{n}": "v" * 100 for n in range(50)},
+        {f"x-object-meta-{n}": "1" for n in range(91)},
+    ],
+)
+def test_what_no_head_can_say_goes_as_a_document(sim, footers):
+    calls = []
+
+    def add(found):
+        calls.append(found)
+        found.update(footers)
+
+    assert put(sim, b"small", add).status == 201
+    assert len(calls) == 1
+    assert all("x-backend-obj-metadata-footer" in sent_to(sim, n) for n in sim.holders())
+    assert sim("GET", "/a/c/o").body == b"small"
+
+
+def test_the_callback_sees_the_end_of_a_small_body(sim):
+    seen = []
+
+    class Body(RequestBody):
+        length = 6
+        left = [b"one", b"two"]
+
+        def read(self, _size=-1):
+            seen.append("read")
+            return self.left.pop(0)
+
+    assert put(sim, Body(), lambda _footers: seen.append("footers")).status == 201
+    assert seen == ["read", "read", "footers"]
+
+
+@pytest.mark.parametrize("size", [0, 5, 200_000])
+def test_archives_get_them_as_well(make_sim, size):
+    sim = make_sim()
+    assert sim("PUT", "/a/c", {"x-storage-policy": "ec32"}).status == 201
+    body = b"e" * size
+    for headers in ({}, {"if-none-match": "*"}):
+        sim("DELETE", "/a/c/o")
+        answer = put(sim, body, lambda f: f.update({"X-Object-Sysmeta-A": "after"}), headers)
+        assert (answer.status, answer.headers["etag"]) == (201, md5(body).hexdigest())
+        found = sim("GET", "/a/c/o")
+        assert (found.body, found.headers["x-object-sysmeta-a"]) == (body, "after")
+
+
+def test_a_creator_has_footers_too(sim):
+    for size in (5, 200_000):
+        sim("DELETE", "/a/c/o")
+        body = b"c" * size
+        add = {"X-Object-Sysmeta-A": "after"}
+        assert put(sim, body, lambda f, add=add: f.update(add), {"if-none-match": "*"}).status == 201
+        found = sim("GET", "/a/c/o")
+        assert (found.body, found.headers["x-object-sysmeta-a"]) == (body, "after")
 
 
 def test_the_documents_are_those_of_the_spec():

@@ -1,11 +1,14 @@
-"""Conditional writes of one object look as if they happened one after the other, whatever nodes do meanwhile.
+"""Conditional changes of one object look as if they happened one after another, whatever nodes do meanwhile.
 
-``SWIFT_SEEDS=10000`` looks at as many histories.
+Clients create, replace, post to and delete it on versions that they know of, through proxies whose clocks
+differ. ``SWIFT_SEEDS=10000`` looks at as many histories, ``SWIFT_FIRST_SEED`` says from which on.
 """
 
 import itertools
 import os
 import random
+import time
+from collections import Counter
 
 import pytest
 
@@ -14,7 +17,16 @@ from test.support.linearizable import Op, explains
 from test.support.sim import NODES, node_port
 
 SEEDS = int(os.environ.get("SWIFT_SEEDS", "12"))
+FIRST_SEED = int(os.environ.get("SWIFT_FIRST_SEED", "0"))
 WRITERS, EACH = 4, 4
+#: How far the clocks of the proxies may be off, seconds; the histories of half the seeds have one clock.
+SKEWS_S = (0.004, 0.05, 2.0)
+#: Method → the answers that say yes or no.
+OUTCOMES = {
+    "PUT": {201: True, 412: False},
+    "DELETE": {204: True, 412: False, 404: False},
+    "POST": {202: True, 412: False, 404: False},
+}
 
 
 def test_the_checker_knows_what_can_be_explained():
@@ -34,7 +46,7 @@ def test_the_checker_knows_what_can_be_explained():
 
 
 class Writers:
-    """Clients that create and replace one object, on versions that they know of, and nodes that fail."""
+    """Clients that change one object, on versions that they know of, and nodes that fail."""
 
     def __init__(self, sim, path, seed):
         self.sim = sim
@@ -44,7 +56,10 @@ class Writers:
         self.values = itertools.count()
         #: Value → ETag of what may have been stored.
         self.known = {None: None}
+        self.skew_s = 0.0 if seed % 2 else self.chance.choice(SKEWS_S)
         self.history = []
+        #: (method, status) → how often it was told, for whoever debugs this.
+        self.told = Counter()
         self.busy = WRITERS
 
     def write(self):
@@ -56,13 +71,18 @@ class Writers:
 
     def once(self):
         expected = self.chance.choice(list(self.known)[-3:])
-        new = f"v{next(self.values)}"
+        # Nothing can be done to an object that is not there but to create it.
+        method = "PUT" if expected is None else self.chance.choice(("PUT", "PUT", "PUT", "POST", "DELETE"))
+        new = {"PUT": f"v{next(self.values)}", "POST": expected, "DELETE": None}[method]
         headers = {"if-none-match": "*"} if expected is None else {"if-match": self.known[expected]}
+        if self.skew_s:
+            headers["x-timestamp"] = f"{time.time() + self.chance.uniform(-self.skew_s, self.skew_s):.5f}"
         called = next(self.ticks)
-        answer = self.sim("PUT", self.path, headers, new.encode())
-        ok = {201: True, 412: False}.get(answer.status)
-        assert answer.status in (201, 412, 503), answer
-        if ok is not False:
+        answer = self.sim(method, self.path, headers, new.encode() if method == "PUT" else b"")
+        ok = OUTCOMES[method].get(answer.status)
+        assert ok is not None or answer.status == 503, answer
+        self.told[method, answer.status] += 1
+        if ok is not False and new is not None:
             self.known[new] = md5_of(new)
         self.history.append(Op(expected, new, called, next(self.ticks), ok))
 
@@ -87,9 +107,12 @@ def md5_of(text):
     return md5(text.encode()).hexdigest()
 
 
-@pytest.mark.timeout(max(300, SEEDS))
-def test_conditional_writes_are_linearizable(sim):
-    for seed in range(SEEDS):
+@pytest.mark.timeout(max(300, 2 * SEEDS))
+@pytest.mark.parametrize("policy", ["gold", "ec32"])
+def test_conditional_changes_are_linearizable(make_sim, policy):
+    sim = make_sim()
+    assert sim("PUT", "/a/c", {"x-storage-policy": policy}).status == 201
+    for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
         sim.faults.jitter = random.Random(seed)
         writers = Writers(sim, f"/a/c/o{seed}", seed)
         green.gather([writers.write] * WRITERS + [writers.disturb])

@@ -204,14 +204,18 @@ class _Download(ResponseBody):
 class _Exchange:
     """One request to one server (``cluster.transport.Exchange``)."""
 
-    def __init__(self, transport, port, app, request, upload):
+    def __init__(self, transport, port, app, request, upload, *, finished=0):
         self._transport = transport
         self._port = port
         self._upload = upload
         self._method = request.method
         self._final = None
         self._sent = 0
-        self._finished = 0
+        #: Rounds of the request that were sent to their end.
+        self._finished = finished
+        #: How often the node was waited for after it was told something.
+        self.turns = 0
+        self._has_spoken = True
         self.continue_headers = {}
         self.done = green.Event()
         self._response = None
@@ -230,11 +234,17 @@ class _Exchange:
         self.done.set()
         self._upload.signals.put(None)
 
+    def _turn(self):
+        self.turns += self._has_spoken
+        self._has_spoken = False
+
     def send(self, data):
+        self._has_spoken = True
         self._sent += len(data)
         faults = self._transport.faults
         limit = faults.stops_taking_after.get(self._port)
         gone = self._finished and self._port in faults.gone_after_stage
+        gone = gone or faults.dies_after_answers.get(self._port, 0) < 0
         if gone or (limit is not None and self._sent > limit):
             self._upload.put(ClientDisconnected("cut"))
             raise TransportError("the node stopped taking")
@@ -243,6 +253,7 @@ class _Exchange:
         self._upload.put(bytes(data))
 
     def finish(self, trailers=None):
+        self._has_spoken = True
         self._finished += 1
         self._transport.faults.travel()
         self._upload.trailers = trailers or {}
@@ -252,6 +263,7 @@ class _Exchange:
             self._upload.put(None)
 
     def wait_continue(self):
+        self._turn()
         if self._finished and self._port in self._transport.faults.gone_before_stored:
             raise TransportError("the node is gone")
         headers = self._upload.signals.get(time.monotonic() + 10)
@@ -271,8 +283,12 @@ class _Exchange:
                 raise TransportError("the node died")
 
     def reply(self):
+        self._turn()
         if self._port in self._transport.faults.malformed:
             raise MalformedAnswer("no HTTP")
+        if self._final is None and self._finished > 1:
+            # What it was told at last may have been done, but nobody hears of it.
+            self._may_die()
         if self._final is None:
             if self._upload.length is not None:
                 self._upload.put(None)
@@ -311,6 +327,8 @@ class MemoryTransport:
         self.apps = {}
         self.faults = Faults()
         self.requests = []
+        #: (kind, method, exchange) of the same.
+        self.exchanges = []
         #: Every answer's body, to see that none is left open.
         self.downloads = []
         #: The ends of requests that were made to wait.
@@ -326,12 +344,16 @@ class MemoryTransport:
         upload = _Upload(length)
         if body:
             upload.put(bytes([body[0] ^ 1, *body[1:]]) if port in self.faults.garbles else body)
+            if length is None:
+                upload.put(None)
         heard = dict(headers)
         if port in self.faults.takes_no_footers:
             heard.pop(etagtrailer.OFFER, None)
         request = Request(method, raw_path, heard, upload, query=query)
         request.expects_continue = "expect" in headers
-        return _Exchange(self, port, app, request, upload)
+        made = _Exchange(self, port, app, request, upload, finished=int(bool(body) and length is None))
+        self.exchanges.append((kind, method, made))
+        return made
 
     def settle(self):
         """Wait for the ends of requests that were made to wait."""
@@ -435,6 +457,7 @@ class SimCluster:
             sent.setdefault("content-length", str(len(body) if isinstance(body, bytes) else body.length))
         env = {"swift.cache": self.cache, "swift_owner": True, **(env or {})}
         self.transport.requests.clear()
+        self.transport.exchanges.clear()
         request = Request(method, f"/v1{target}", sent, body, query=query, env=env)
         return Answer(self.handle(request))
 
@@ -480,6 +503,10 @@ class SimCluster:
             for k, number, m, _path, _headers in self.transport.requests
             if kind in (None, k) and method in (None, m)
         ]
+
+    def round_trips(self, method):
+        """The most that an exchange of this method with an object server took in the last request."""
+        return max(x.turns for kind, m, x in self.transport.exchanges if (kind, m) == ("object", method))
 
     @contextlib.contextmanager
     def refusing(self, kind, *numbers):

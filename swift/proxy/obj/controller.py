@@ -25,9 +25,11 @@ from swift.proxy.obj.checks import (
     convert_delete_after,
     without_swift_bytes,
 )
-from swift.proxy.obj.ec.put import ArchiveUploader
+from swift.proxy.obj.conditional import Changer, is_conditional
 from swift.proxy.obj.ec.read import ArchiveReader
+from swift.proxy.obj.ec.restore import ArchiveRestorer
 from swift.proxy.obj.ec.scheme import Schemes
+from swift.proxy.obj.ec.upload import ArchiveCoder
 from swift.proxy.obj.orphans import orphans_of, tell_containers
 from swift.proxy.obj.put import Uploader
 from swift.proxy.obj.target import ObjectTarget, locate, write_attempts
@@ -50,10 +52,12 @@ class ObjectController(Controller):
         super().__init__(context)
         self._forward = forward
         self._guesser = guesser
-        self._uploader = Uploader(self)
         schemes = Schemes(context)
-        self._archive_uploader = ArchiveUploader(self, schemes)
+        coder = ArchiveCoder(context, schemes)
         self._archive_reader = ArchiveReader(self, schemes)
+        restorer = ArchiveRestorer(context, self.backends, self._archive_reader, coder)
+        self._uploader = Uploader(self, coder, restorer)
+        self._changer = Changer(context, self.backends, restorer)
 
     def _container(self, request: Request, path: EntityPath) -> ContainerInfo:
         """What is known of the container; its policy goes into the request's log environment."""
@@ -124,8 +128,7 @@ class ObjectController(Controller):
             headers["etag"] = unquote_etag(headers["etag"])
         target = locate(self.context, request, path, info)
         attempts = write_attempts(self.context, backend_headers(self.context, request, transfer=True), target)
-        uploader = self._archive_uploader if target.policy.is_ec else self._uploader
-        return _with_policy(uploader.put(request, target, attempts), target)
+        return _with_policy(self._uploader.put(request, target, attempts), target)
 
     def handle_post(self, request: Request, path: EntityPath) -> Response:
         """Replace an object's metadata."""
@@ -144,6 +147,17 @@ class ObjectController(Controller):
         target = locate(self.context, request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
         attempts = write_attempts(self.context, headers, target)
+        if is_conditional(request.headers):
+            planner = self.context.planner(target.policy.index)
+            need = self.context.write_quorum(len(attempts))
+            _sent, answers = self._changer.change(
+                request,
+                target,
+                attempts,
+                lambda: planner.for_read(target.view, target.part, self.kind),
+                need,
+            )
+            return _with_policy(best_response(answers, len(attempts), need), target)
         answers, need = self.write_answers(target.view, target.part, "POST", path, attempts, request=request)
         return _with_policy(self._post_response(request, target, answers, attempts, need), target)
 
@@ -191,8 +205,15 @@ class ObjectController(Controller):
             return error_response(404)
         target = locate(self.context, request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
-        nodes, count = self.context.planner(target.policy.index).for_delete(target.view, target.part)
+        planner = self.context.planner(target.policy.index)
+        nodes, count = planner.for_delete(target.view, target.part)
         attempts = write_attempts(self.context, headers, target, count)
+        if is_conditional(request.headers):
+            need = self.context.write_quorum(count)
+            attempts, answers = self._changer.change(
+                request, target, attempts, lambda: planner.for_delete(target.view, target.part)[0], need
+            )
+            return _with_policy(self._deleted(request, target, attempts, answers, need, (204,)), target)
         answers, need = self.write_answers(
             target.view,
             target.part,
@@ -202,15 +223,26 @@ class ObjectController(Controller):
             nodes=nodes,
             request=request,
         )
+        # A node that never had the object has left a tombstone, and told its share.
+        return _with_policy(self._deleted(request, target, attempts, answers, need, (204, 404)), target)
+
+    def _deleted(
+        self,
+        request: Request,
+        target: ObjectTarget,
+        attempts: list[HeaderMap],
+        answers: list[Answer],
+        need: int,
+        left_tombstone: tuple[int, ...],
+    ) -> Response:
         response = best_response(answers, len(attempts), need, {404: 204})
         if response.status == 404 and not _nobody_had_it(answers, len(target.view.primaries(target.part))):
             # Tombstones are on handoffs, but whether there was an object nobody could tell.
-            return _with_policy(error_response(503), target)
+            return error_response(503)
         if response.status == 204:
-            # A node that never had the object has left a tombstone, and told its share.
-            orphans = orphans_of(attempts, answers, accepted=(204, 404))
+            orphans = orphans_of(attempts, answers, accepted=left_tombstone)
             tell_containers(self.context, request, target, orphans, "DELETE", {})
-        return _with_policy(response, target)
+        return response
 
     def _pass_sync_key(self, request: Request, info: ContainerInfo) -> None:
         if info.sync_key:

@@ -9,16 +9,34 @@ that confirms the upload.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Mapping
+from functools import partial
 from hashlib import md5
 from typing import Any
 
+from swift.base.limits import Limits
 from swift.http import fields
-from swift.http.headers import HeaderMap, lower_name, title_case
+from swift.http.body import BytesBody, ClientDisconnected
+from swift.http.headers import HeaderMap, lower_name, title_case, wire_value
 from swift.http.request import Request
+from swift.http.response import HTTPError
+from swift.http.validate import check_metadata
 from swift.wire import reservation
 
+#: Footers are sent in the head up to this size: a small part of what servers of either kind accept.
+FOOTERS_IN_HEAD_BYTES = 4096
+#: Footers that object servers know; they ignore others.
+_MEANT = (
+    "x-object-meta-",
+    fields.OBJECT_SYSMETA,
+    fields.OBJECT_TRANSIENT_SYSMETA,
+    fields.BACKEND_UPDATE_OVERRIDE,
+)
+#: Names and values that a head can say.
+_NAME = re.compile(r"[a-z0-9!#$%&'*+.^`|~-]+\Z")
+_VALUE = re.compile(r"[\x20-\x7e\x80-\xff]*\Z")
 _OBJECT = b"X-Document: object body\r\n\r\n"
 _COMMIT = b"X-Document: put commit\r\n\r\nput_commit_confirmation"
 _ORDER = b"X-Document: %s\r\n\r\nplease\r\n"
@@ -68,6 +86,64 @@ def wants_footers(request: Request) -> bool:
     return fields.UPDATE_FOOTERS in request.env
 
 
+def hold_body(request: Request) -> bytes:
+    """Read the whole announced body, a small one, so that it and its footers can be asked for again.
+
+    Raises ``ClientDisconnected`` when it is shorter.
+    """
+    body = read_exactly(request)
+    request.body = BytesBody(body)
+    if wants_footers(request):
+        request.env[fields.UPDATE_FOOTERS] = partial(_add, footers_of(request))
+    return body
+
+
+def _add(known: Mapping[str, str], footers: Footers) -> None:
+    footers.update(known)
+
+
+def read_exactly(request: Request) -> bytes:
+    """The whole announced body; raises ``ClientDisconnected`` when it is shorter."""
+    body = request.body
+    wanted = body.length or 0
+    if not wanted:
+        return b""
+    data = body.read(wanted)
+    if len(data) == wanted:
+        return data
+    pieces, left = [data], wanted - len(data)
+    while left:
+        piece = body.read(left)
+        if not piece:
+            raise ClientDisconnected("the body is shorter than announced")
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)
+
+
+def as_headers(headers: HeaderMap, footers: Footers, limits: Limits) -> HeaderMap | None:
+    """What of ``footers`` object servers store or act upon, as headers of a request that has ``headers``.
+
+    None when a head has no room for them, or could not say them.
+    """
+    found = {}
+    for name, value in footers.items():
+        if name == "etag" or name.startswith(_MEANT):
+            # Latin-1 views of wire bytes stay as they are; anything wider is decoded text.
+            text = value if all(letter < "\u0100" for letter in value) else wire_value(value)
+            if not _NAME.match(name) or not _VALUE.match(text) or text != text.strip():
+                return None
+            found[name] = text
+    if sum(len(name) + len(value) for name, value in found.items()) > FOOTERS_IN_HEAD_BYTES:
+        return None
+    try:
+        check_metadata({**headers, **found}, "object", limits)
+    except HTTPError:
+        # The limits are for what clients send; footers of filters may be more.
+        return None
+    return found
+
+
 def footers_of(request: Request) -> Footers:
     """What filters add; the body was read."""
     footers = Footers()
@@ -80,16 +156,23 @@ def footers_of(request: Request) -> Footers:
 class Documents:
     """The framing of one upload's documents; the same for all its nodes."""
 
-    def __init__(self, *, commit: bool = False, reserve: bool = False, boundary: str | None = None):
+    def __init__(
+        self,
+        *,
+        commit: bool = False,
+        reserve: bool = False,
+        has_object: bool = True,
+        boundary: str | None = None,
+    ):
         self.commit = commit
-        #: Nodes are asked to promise the object before they store it; needs ``commit``.
+        #: Nodes are asked to promise the object before they change it; needs ``commit``.
         self.reserve = reserve
-        #: What filters added; known when the body was read.
-        self.footers = Footers()
+        #: False for a change without a body, whose first round says nothing.
+        self.has_object = has_object
         self._boundary = boundary or secrets.token_hex(32)
         self._mark = b"--" + self._boundary.encode()
         #: What goes before the object's bytes.
-        self.opening = self._mark + b"\r\n" + _OBJECT
+        self.opening = self._mark + b"\r\n" + (_OBJECT if has_object else b"")
         #: The body of the second round.
         self.confirmation = _COMMIT + b"\r\n" + self._mark + b"--"
 
@@ -98,8 +181,9 @@ class Documents:
         headers = {
             "transfer-encoding": "chunked",
             fields.BACKEND_OBJ_BOUNDARY: self._boundary,
-            fields.BACKEND_OBJ_METADATA_FOOTER: "yes",
         }
+        if self.has_object:
+            headers[fields.BACKEND_OBJ_METADATA_FOOTER] = "yes"
         if self.commit:
             headers[fields.BACKEND_OBJ_MULTIPHASE_COMMIT] = "yes"
         if self.reserve:
@@ -114,9 +198,13 @@ class Documents:
 
     def understood(self, continue_headers: HeaderMap) -> bool:
         """Whether the server's 100 says that it takes such documents."""
-        return continue_headers.get("x-obj-metadata-footer", "").lower() == "yes" and (
-            not self.commit or continue_headers.get("x-obj-multiphase-commit", "").lower() == "yes"
-        )
+        says_footers = continue_headers.get("x-obj-metadata-footer", "").lower() == "yes"
+        says_commit = continue_headers.get("x-obj-multiphase-commit", "").lower() == "yes"
+        return says_footers >= self.has_object and says_commit >= self.commit
+
+    def whole(self, body: bytes, footers: Mapping[str, str]) -> bytes:
+        """All of the (first) body of an upload that is in memory."""
+        return self.opening + body + self.closing(footers)
 
     def closing(self, footers: Mapping[str, str]) -> bytes:
         """What goes after the object's bytes: the footers, and the end of the (first) body."""

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from swift import green
 from swift.base.digits import is_digits
 from swift.base.etag import unquote_etag
+from swift.cluster.direct import node_path
 from swift.cluster.fanout import Answer
 from swift.cluster.transport import TransportError
 from swift.http import fields
@@ -64,11 +65,11 @@ def tell_containers(
         "x-timestamp": request.timestamp.internal,
         fields.BACKEND_STORAGE_POLICY_INDEX: str(target.policy.index),
         "x-trans-id": request.env.get(fields.TRANS_ID, "-"),
-        "user-agent": context.agent,
+        "user-agent": context.direct.agent,
         "referer": f"{request.method} {request.url}",
     }
     for ip, port, device, part in _places(orphans):
-        path = f"/{device}/{part}{target.path.quoted}"
+        path = node_path(device, part, target.path.quoted)
         green.spawn_detached(_tell, context, (ip, port), op, path, headers)
 
 
@@ -83,16 +84,8 @@ def _places(orphans: Sequence[HeaderMap]) -> Iterator[tuple[str, int, str, str]]
 
 
 def _tell(context: ProxyContext, address: tuple[str, int], op: str, path: str, headers: HeaderMap) -> None:
-    settings = context.settings
     try:
-        reply = context.transport.request(
-            *address,
-            op,
-            path,
-            headers,
-            connect_timeout_s=settings.conn_timeout,
-            timeout_s=settings.node_timeout,
-        )
+        reply = context.direct.send(address, op, path, headers)
         outcome = "" if reply.is_success else f"status {reply.status}"
     except TransportError as error:
         outcome = str(error)

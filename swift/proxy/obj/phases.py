@@ -18,15 +18,19 @@ from enum import Enum
 from typing import NamedTuple
 
 from swift import green
-from swift.base.timestamp import Timestamp
+from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.cluster.collect import Arrivals, Until, collect
 from swift.cluster.fanout import Answer
+from swift.http import fields
 from swift.proxy.obj.documents import Documents
-from swift.proxy.obj.staged import StagedSink
+from swift.proxy.obj.sinks import Sink
 from swift.wire import reservation
 
 #: Writers that share the promises step back for so long at first, seconds, and at most.
 PAUSE_S = 0.004
 PAUSE_MAX_S = 0.25
+#: A condition does not hold, or what is to be changed is not there.
+REFUSALS = (412, 404)
 #: So long a writer tries before it answers 503.
 PATIENCE_S = 10.0
 
@@ -44,6 +48,8 @@ class Verdict(Enum):
     REFUSED = "refused"
     #: A majority answered, but the newest version among the answers is on fewer nodes than that.
     DISAGREE = "disagree"
+    #: A node knows a version that is newer than ours.
+    OUTDATED = "outdated"
     #: Too few nodes are left.
     LOST = "lost"
 
@@ -57,13 +63,11 @@ class Say(Enum):
     OLDER = "older"
     WAITING = "waiting"
     REFUSED = "refused"
+    NEWER = "newer"
 
 
 class Vote(NamedTuple):
-    """One node's word; a handoff's promise counts for durability only.
-
-    A node that has something newer counts like one that holds the object: nothing is to be won there.
-    """
+    """One node's word; a handoff's promise counts for durability only."""
 
     says: Say
     is_primary: bool = True
@@ -80,6 +84,9 @@ def judge(votes: Sequence[Vote], majority: int, need: int) -> Verdict:
     """
     if any(vote.says is Say.REFUSED and vote.predecessor is None for vote in votes):
         return Verdict.REFUSED
+    if any(vote.says is Say.NEWER for vote in votes):
+        # What we would store could not be seen, or would vanish when that version spreads.
+        return Verdict.OUTDATED
     judged = [v for v in votes if v.says in (Say.HELD, Say.REFUSED)]
     known = [v for v in judged if v.is_primary]
     # What a handoff lacks proves nothing; what it has, it got because primaries were away.
@@ -110,7 +117,7 @@ def _within_reach(
     return len(agreeing) + primaries >= majority and held + len(open_) >= need and bool(open_)
 
 
-def _says(sink: StagedSink, status: int) -> bool:
+def _says(sink: Sink, status: int) -> bool:
     """Whether a node refuses the object with this status."""
     return sink.refusal is not None and sink.refusal.status == status
 
@@ -118,15 +125,25 @@ def _says(sink: StagedSink, status: int) -> bool:
 def _refusal_of(answer: Answer) -> Vote | None:
     """What a final answer says that came instead of waiting for the confirmation."""
     primary = answer.node is not None and answer.node.index is not None
-    if answer.status == 412:
+    if answer.status in REFUSALS:
         return Vote(Say.REFUSED, primary, reservation.predecessor_of(answer.headers))
+    if answer.status == 409 and newer_version_of(answer) is not None:
+        return Vote(Say.NEWER, primary)
     return None
+
+
+def newer_version_of(answer: Answer) -> Timestamp | None:
+    """The newer version, or newer writer, for which a node answered 409; None when it does not say."""
+    try:
+        return Timestamp(answer.headers[fields.BACKEND_TIMESTAMP])
+    except (KeyError, InvalidTimestamp):
+        return None
 
 
 class Phases:
     """One green thread a node, and what they report."""
 
-    def __init__(self, sinks: Sequence[StagedSink], documents: Documents):
+    def __init__(self, sinks: Sequence[Sink], documents: Documents):
         self._documents = documents
         self._reports = green.Mailbox()
         #: Sinks whose green thread waits for the node's next word.
@@ -134,18 +151,20 @@ class Phases:
         self._orders = {sink: green.Mailbox() for sink in sinks}
         #: Sinks whose last order was not given yet.
         self._open = list(sinks)
-        #: Sinks that were told to commit and have not answered.
-        self._committing: set[StagedSink] = set()
+        #: Sinks that were told to commit.
+        self._told: set[Sink] = set()
+        #: Their final answers.
+        self._finals: Arrivals[Answer | None] = Arrivals()
         self.answers: list[Answer] = []
         for sink in sinks:
             sink.awaited = True
             green.spawn_detached(self._follow, sink, self._orders[sink])
 
-    def _follow(self, sink: StagedSink, orders: green.Mailbox) -> None:
+    def _follow(self, sink: Sink, orders: green.Mailbox) -> None:
         answer: Answer | None = None
         try:
             sink.await_stored()
-            self._reports.put((sink, False, None))
+            self._reports.put(sink)
             while sink.alive:
                 order = orders.get()
                 if order is None:
@@ -158,23 +177,25 @@ class Phases:
                 sink.finish(self._documents.order(order))
                 if sink.alive:
                     sink.await_stored()
-                self._reports.put((sink, False, None))
+                self._reports.put(sink)
         finally:
             sink.awaited = answer is not None
             sink.abandon()
-            self._reports.put((sink, True, answer))
+            self._end(sink, answer)
 
-    def _hear(self, deadline: float | None = None) -> None:
-        """The next report; raises ``DeadlineExceeded``."""
-        sink, is_last, answer = self._reports.get(deadline)
-        self._waiting.discard(sink)
-        if is_last:
-            self._committing.discard(sink)
-            self._open = [other for other in self._open if other is not sink]
-            if answer is not None:
-                self.answers.append(answer)
+    def _end(self, sink: Sink, answer: Answer | None) -> None:
+        """The green thread of a sink is done; whoever waits must hear of it."""
+        if sink in self._open:
+            self._open.remove(sink)
+        elif sink in self._told:
+            self._finals.put(answer)
+        self._reports.put(sink)
 
-    def _tell(self, sinks: Sequence[StagedSink], order: str) -> None:
+    def _hear(self) -> None:
+        """Wait for the next report."""
+        self._waiting.discard(self._reports.get())
+
+    def _tell(self, sinks: Sequence[Sink], order: str) -> None:
         """An order that the nodes answer."""
         for sink in sinks:
             self._waiting.add(sink)
@@ -199,11 +220,12 @@ class Phases:
         for sink in left:
             self._orders[sink].put(None)
 
-    def commit(self, sinks: Sequence[StagedSink] | None = None) -> None:
+    def commit(self, sinks: Sequence[Sink] | None = None) -> None:
         """Tell nodes to store for good, all that were not told yet when ``sinks`` is None."""
         told = [sink for sink in self._open if sinks is None or sink in sinks]
         self._open = [sink for sink in self._open if sink not in told]
-        self._committing.update(told)
+        self._told.update(told)
+        self._finals.waiting += len(told)
         for sink in told:
             self._orders[sink].put(reservation.COMMIT)
 
@@ -213,14 +235,10 @@ class Phases:
 
     def await_answers(self, need: int, grace_s: float) -> None:
         """Wait for those that were told until ``need`` nodes are settled, and a moment for the rest."""
-        deadline = None
-        while self._committing:
-            if deadline is None and self._settled() >= need:
-                deadline = time.monotonic() + grace_s
-            try:
-                self._hear(deadline)
-            except green.DeadlineExceeded:
-                break
+        enough = Until(lambda: self._settled() >= need)
+        for answer in collect(self._finals, enough, grace_s=grace_s):
+            if answer is not None:
+                self.answers.append(answer)
 
 
 class Promises(Phases):
@@ -228,7 +246,7 @@ class Promises(Phases):
 
     def __init__(
         self,
-        sinks: Sequence[StagedSink],
+        sinks: Sequence[Sink],
         documents: Documents,
         writer: Timestamp,
         early: Sequence[Answer] = (),
@@ -240,7 +258,7 @@ class Promises(Phases):
         super().__init__(sinks, documents)
 
     def agree(self, majority: int, need: int) -> Verdict:
-        """Collect promises until there is a verdict: COMMIT, REFUSED, DISAGREE or LOST.
+        """Collect promises until there is a verdict: COMMIT, REFUSED, DISAGREE, OUTDATED or LOST.
 
         Of two writers that ask the same nodes at once at most one is told to commit: both need a
         majority of promises at one time, and a promise is given back only when its object is stored.
@@ -264,7 +282,7 @@ class Promises(Phases):
         oldest_s = min(self._asked_s[sink] for sink in self._held())
         return time.monotonic() - oldest_s >= reservation.LEASE_S
 
-    def _held(self) -> list[StagedSink]:
+    def _held(self) -> list[Sink]:
         return [sink for sink in self._open if sink.alive and sink.held and sink not in self._waiting]
 
     def votes(self) -> list[Vote]:
@@ -295,22 +313,29 @@ class Promises(Phases):
         self._asked_s.update(dict.fromkeys(again, time.monotonic()))
         self._tell(again, reservation.RESERVE)
 
-    def settle(self, need: int, grace_s: float) -> None:
+    def settle(self, majority: int, need: int, grace_s: float) -> bool:
         """Commit where the object is held; elsewhere once ``need`` nodes have it for good.
 
-        What is stored then cannot be refused any more, whoever holds the object there.
+        What is stored then cannot be refused any more, whoever holds the object there. False when in the end
+        fewer than ``need`` nodes, or than a ``majority`` of the primaries, have it: those who ask next might
+        not hear of it.
         """
         self.commit(self._held())
         self.await_answers(need, 0.0)
         if self._settled() < need:
             self.drop()
-            self.await_answers(need, grace_s)
-            return
-        self.commit()
+        else:
+            self.commit()
         self.await_answers(need, grace_s)
+        stored = [a.node for a in self.answers if a.status // 100 == 2 and a.node is not None]
+        return len(stored) >= need and sum(node.index is not None for node in stored) >= majority
+
+    def _settled(self) -> int:
+        """Nodes that have it for good: one that knows of something newer may just have heard of it."""
+        return sum(a.status // 100 == 2 for a in self.answers)
 
 
-def confirm(sinks: Sequence[StagedSink], documents: Documents, *, need: int, grace_s: float) -> list[Answer]:
+def confirm(sinks: Sequence[Sink], documents: Documents, *, need: int, grace_s: float) -> list[Answer]:
     """Store an upload for good whose data is on its way to ``sinks``; what the nodes answer to it.
 
     ``need`` nodes must have it before any is told to commit.

@@ -1,113 +1,140 @@
-"""Moving the body of an upload to several nodes at once.
+"""One node that takes an upload, whatever it takes: a copy or an archive, in one round or in several.
 
-Every piece goes to all nodes before the next one is read; a node that fails is dropped, and below a quorum
-the upload ends. The MD5 is computed here, in a thread beside the sending, for the nodes that believe it
-(``wire.etagtrailer``).
+``open_sinks`` finds as many as an upload needs. A failure of any kind takes a sink out; who sends sees what
+is left. In one round the body is followed by the final answer. In two (spec: proxy.md §13) the node first
+says that it has everything, and, of a conditional write, whom it promised the object to
+(``wire.reservation``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from hashlib import md5
-from typing import Any, TypeVar
 
 from swift import green
-from swift.base.checksum import ChunkSums, chunk_size_for
+from swift.base.timestamp import ZERO, Timestamp
+from swift.cluster.collect import Arrivals, collect
 from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
+from swift.cluster.quorum import WriteQuorum
 from swift.cluster.transport import Exchange, TransportError
-from swift.http import fields
-from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
-from swift.http.response import TEXT, HTTPError
-from swift.platform.buffers import Buffers
-from swift.platform.threads import ThreadPool
 from swift.proxy.backend import Backends
+from swift.proxy.obj.documents import Documents
+from swift.proxy.obj.target import ObjectTarget
 from swift.ring.device import Node
-from swift.wire import etagtrailer
-
-#: What is read from the client at once when it has sent as much.
-PIECE_BYTES = 512 << 10
-#: Memory that idle uploads leave for the next ones, in pieces.
-KEPT_PIECES = 4
-#: Smaller pieces are hashed on the event loop: handing them to a thread would cost more.
-THREAD_BYTES = 128 << 10
-
-
-T = TypeVar("T")
-
-
-def open_all(
-    open_one: Callable[[HeaderMap], T | None], attempts: Sequence[HeaderMap], nodes: NodeIterator, need: int
-) -> list[T | None]:
-    """Open a node for every attempt at once; None where none is left.
-
-    Avoided nodes are asked only when fewer than ``need`` were found otherwise.
-    """
-    nodes.asks_avoided = False
-    opened = green.gather([partial(open_one, headers) for headers in attempts])
-    missing = [i for i, found in enumerate(opened) if found is None]
-    if len(opened) - len(missing) < need:
-        nodes.asks_avoided = True
-        late = green.gather([partial(open_one, attempts[i]) for i in missing])
-        for i, found in zip(missing, late, strict=True):
-            opened[i] = found
-    return opened
-
-
-def stream_headers(length: int | None) -> HeaderMap:
-    """How a body is framed towards nodes: in chunks, because trailers may follow it.
-
-    Its end then is explicit, so an upload that breaks off is never taken for a shorter one.
-    """
-    headers = {"transfer-encoding": "chunked", etagtrailer.OFFER: etagtrailer.CRC32}
-    if length is not None:
-        headers[fields.BACKEND_OBJ_CONTENT_LENGTH] = str(length)
-    return headers
+from swift.wire import etagtrailer, reservation
 
 
 class Sink:
     """One node that takes a body."""
 
-    __slots__ = ("node", "exchange", "headers", "alive", "awaited")
+    __slots__ = (
+        "node",
+        "headers",
+        "index",
+        "alive",
+        "awaited",
+        "stored",
+        "promises",
+        "held",
+        "holder",
+        "predecessor",
+        "refusal",
+        "is_sent",
+        "_exchange",
+        "_backends",
+    )
 
-    def __init__(self, node: Node, exchange: Exchange, headers: HeaderMap):
+    def __init__(
+        self, node: Node, exchange: Exchange, headers: HeaderMap, backends: Backends, *, is_sent: bool = False
+    ):
         self.node = node
-        self.exchange = exchange
+        #: The attempt that it was opened for.
         self.headers = headers
+        #: Which archive it is; decided when all nodes are known.
+        self.index = -1
         self.alive = True
         #: A green thread reads the answer, and ends the exchange however that goes.
         self.awaited = False
+        #: The node has what it needs and waits for the confirmation.
+        self.stored = False
+        #: The node can promise the object to one writer.
+        self.promises = reservation.is_offered(exchange.continue_headers)
+        #: It has promised it to us; always, where it knows no promises.
+        self.held = False
+        #: The other writer that it promised it to, zero when nobody knows.
+        self.holder = ZERO
+        #: The version that the node judged the condition by; None when it does not say.
+        self.predecessor: Timestamp | None = None
+        #: The final answer that came instead of waiting for the confirmation.
+        self.refusal: Answer | None = None
+        #: The first stage went with the head.
+        self.is_sent = is_sent
+        self._exchange = exchange
+        self._backends = backends
 
     @property
     def trusts(self) -> bool:
         """Whether the node believes our MD5."""
-        return etagtrailer.is_offered(self.exchange.continue_headers)
+        return etagtrailer.is_offered(self._exchange.continue_headers)
 
-    def send(self, piece: bytes | memoryview, backends: Backends) -> None:
-        """Send a piece; a failure takes this node out."""
+    def _failed(self, error: TransportError) -> None:
+        self.alive = False
+        self._backends.failed(self.node, error, self.headers)
+
+    def send(self, *pieces: bytes | memoryview) -> None:
+        """Send body bytes."""
         if not self.alive:
             return
         try:
-            self.exchange.send(piece)
+            for piece in pieces:
+                if piece:
+                    self._exchange.send(piece)
         except TransportError as error:
-            self.alive = False
-            backends.failed(self.node, error, self.headers)
+            self._failed(error)
 
-    def finish(self, trailers: HeaderMap, backends: Backends) -> None:
-        """End the body."""
+    def finish(self, *pieces: bytes, trailers: HeaderMap | None = None) -> None:
+        """Send the last bytes and the end of a body, with trailers for a node that believes our MD5."""
+        self.send(*pieces)
         if not self.alive:
             return
         try:
-            self.exchange.finish(trailers if self.trusts else None)
+            self._exchange.finish(trailers if trailers is not None and self.trusts else None)
         except TransportError as error:
-            self.alive = False
-            backends.failed(self.node, error, self.headers)
+            self._failed(error)
 
-    def answer(self, backends: Backends) -> Answer | None:
+    def await_stored(self) -> None:
+        """Wait until the node has everything of this round: ``stored`` and ``held``, or ``refusal``."""
+        try:
+            early = self._exchange.wait_continue()
+        except TransportError as error:
+            self._failed(error)
+            return
+        if early is None:
+            self.stored = True
+            said = self._exchange.continue_headers
+            self.held = not self.promises or reservation.is_held(said)
+            self.holder = reservation.holder_of(said)
+            self.predecessor = reservation.predecessor_of(said)
+            return
+        self.alive = False
+        self._backends.judge(self.node, early.status)
+        try:
+            text = early.body.read_all()
+        except TransportError:
+            text = b""
+        self.refusal = Answer(early.status, early.reason, early.headers, text, self.node, self.headers)
+
+    def give_back(self, release: bytes) -> None:
+        """Tell a node that promised the object that it is free; whether it hears it is its own affair."""
+        if self.alive and self.held and self.promises:
+            self.finish(release)
+
+    def answer(self) -> Answer | None:
         """The node's final answer, None when it fails."""
-        reply = backends.reply(self.node, self.exchange, self.headers)
+        reply = self._backends.reply(self.node, self._exchange, self.headers)
         if reply is None:
             return None
         try:
@@ -117,70 +144,91 @@ class Sink:
         return Answer(reply.status, reply.reason, reply.headers, body, self.node, self.headers)
 
     def abandon(self) -> None:
-        """Drop the connection unless its answer is read, if late."""
+        """Drop the connection unless its answer is read, if late: what has no end is not stored."""
         if not self.awaited:
-            self.exchange.abort()
+            self._exchange.abort()
+
+    def __repr__(self) -> str:
+        return f"<Sink #{self.index} {self.node.key} {'alive' if self.alive else 'failed'}>"
 
 
-class Digests:
-    """The MD5 and the chunk checksums of a body."""
-
-    def __init__(self, length: int | None):
-        self._md5 = md5(usedforsecurity=False)
-        self._sums = ChunkSums(chunk_size_for(length))
-
-    def update(self, piece: memoryview) -> None:
-        """Take the next bytes; lets other threads run meanwhile."""
-        self._md5.update(piece)
-        self._sums.update(piece)
-
-    def trailers(self) -> HeaderMap:
-        """What nodes are told."""
-        return etagtrailer.trailers(self._md5.hexdigest(), self._sums.digest())
+def _to_any(_node: Node) -> bool:
+    return True
 
 
-class Pump:
-    """Moves bodies from clients to nodes."""
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How the nodes of one write are asked to take it."""
 
-    def __init__(self, backends: Backends, size_max: int):
-        self._backends = backends
-        self._size_max = size_max
-        self._threads = ThreadPool(2, "md5")
-        self._buffers = Buffers(PIECE_BYTES, KEPT_PIECES)
+    backends: Backends
+    target: ObjectTarget
+    nodes: NodeIterator
+    #: The framing of its stages; None when the body is just the object.
+    documents: Documents | None
+    method: str = "PUT"
+    #: A whole first stage, sent with the head to nodes that ``may_be_sent`` says take it.
+    stage: bytes = b""
+    may_be_sent: Callable[[Node], bool] = _to_any
 
-    def send(self, piece: bytes | memoryview, sinks: list[Sink], need: int) -> None:
-        """Send bytes to all sinks; raises ``HTTPError`` 503 when too few are left."""
-        for sink in sinks:
-            sink.send(piece, self._backends)
-        if sum(sink.alive for sink in sinks) < need:
-            raise HTTPError(503)
+    def open(self, headers: HeaderMap) -> Sink | Answer | None:
+        """The next node that is ready for the body, or a final answer that came instead."""
+        backends, target = self.backends, self.target
+        headers["expect"] = "100-continue"
+        for node in self.nodes:
+            ahead = self.stage if self.stage and self.may_be_sent(node) else b""
+            exchange = backends.open(node, target.part, self.method, target.path, headers, body=ahead)
+            if exchange is None:
+                continue
+            try:
+                early = exchange.wait_continue()
+            except TransportError as error:
+                backends.failed(node, error, headers)
+                continue
+            if early is None:
+                if self.documents is None or self.documents.understood(exchange.continue_headers):
+                    sink = Sink(node, exchange, headers, backends, is_sent=bool(ahead))
+                    if self.stage:
+                        backends.remember_promising(node, sink.promises)
+                    return sink
+                exchange.abort()
+                backends.failed(node, "the node does not take such uploads", headers)
+                continue
+            backends.judge(node, early.status)
+            exchange.abort()
+            if early.status < 500:
+                return Answer(early.status, early.reason, early.headers, node=node, attempt=headers)
+        return None
 
-    def move(self, body: RequestBody, sinks: list[Sink], need: int) -> tuple[int, HeaderMap]:
-        """Send a body to all sinks; its size, and trailers for those that believe our MD5.
 
-        Raises ``HTTPError`` 413 or 503 and body errors.
-        """
-        buffer = self._buffers.take()
-        digests = Digests(body.length) if any(sink.trusts for sink in sinks) else None
-        received = 0
-        while size := body.read_into(buffer):
-            received += size
-            if received > self._size_max:
-                raise HTTPError(413, "Your request is too large.", content_type=TEXT)
-            piece = buffer[:size]
-            hashing = self._hash(digests, piece)
-            self.send(piece, sinks, need)
-            if hashing is not None:
-                hashing.wait()
-        # Not after an error: a thread may still hash what is in it.
-        self._buffers.give(buffer)
-        return received, {} if digests is None else digests.trailers()
+def open_sinks(opening: Opening, attempts: Sequence[HeaderMap], need: int) -> tuple[list[Sink], list[Answer]]:
+    """Open a node for every attempt at once: those that take the body, and what others answered instead.
 
-    def _hash(self, digests: Digests | None, piece: memoryview) -> Any:
-        """Hash a piece; what to wait for before its buffer is used again, None when it is done."""
-        if digests is None:
-            return None
-        if len(piece) < THREAD_BYTES:
-            digests.update(piece)
-            return None
-        return green.spawn(self._threads.call, digests.update, piece)
+    Avoided nodes are asked only when fewer than ``need`` answered otherwise.
+    """
+    nodes = opening.nodes
+    nodes.asks_avoided = False
+    opened = green.gather([partial(opening.open, headers) for headers in attempts])
+    missing = [i for i, found in enumerate(opened) if found is None]
+    if len(opened) - len(missing) < need:
+        nodes.asks_avoided = True
+        late = green.gather([partial(opening.open, attempts[i]) for i in missing])
+        for i, found in zip(missing, late, strict=True):
+            opened[i] = found
+    sinks = [found for found in opened if isinstance(found, Sink)]
+    return sinks, [found for found in opened if isinstance(found, Answer)]
+
+
+def final_answers(sinks: Sequence[Sink], need: int, grace_s: float) -> list[Answer]:
+    """What nodes say that were sent all of a body; ``need`` that agree are enough."""
+    arrivals: Arrivals[Answer | None] = Arrivals()
+    for sink in sinks:
+        if sink.alive:
+            sink.awaited = True
+            arrivals.start(sink.answer, otherwise=None)
+    decider = WriteQuorum(len(sinks), need)
+    answers = []
+    for answer in collect(arrivals, decider, grace_s=grace_s):
+        if answer is not None:
+            answers.append(answer)
+            decider.add(answer.status)
+    return answers

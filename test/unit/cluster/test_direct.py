@@ -5,8 +5,9 @@ import os
 import pytest
 
 from swift.base.entity import EntityPath
-from swift.cluster.direct import Answers, DirectClient
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.direct import Answers, DirectClient, node_path
+from swift.cluster.transport import Reply, StreamReply, TransportError
+from swift.http.body import WholeBody
 from test.support.daemons import ScriptedNodes, node
 
 PATH = EntityPath("a", "c d", "ö")
@@ -83,3 +84,71 @@ def test_verdicts(statuses, majority, with_404, all_404):
     assert answers.has_majority() is majority
     assert answers.has_majority(404) is with_404
     assert answers.are_all(404) is all_404
+
+
+def test_a_request_of_its_own_kind_is_sent_as_it_is_and_its_error_is_the_callers(bench):
+    address = ("127.0.0.1", 6203)
+    path = node_path("sd b", 9, "/0123abc")
+    assert path == "/sd%20b/9/0123abc"
+    assert bench.client.send(address, "REPLICATE", path, {"x-a": "1"}, b"[]").status == 202
+    assert bench.nodes.requests == [(3, "REPLICATE", path, {"x-a": "1"})]
+    bench.nodes.answers[3] = TransportError("refused")
+    with pytest.raises(TransportError):
+        bench.client.send(address, "REPLICATE", path, {})
+    assert bench.missed == []
+
+
+def test_a_node_may_be_given_more_time(bench):
+    waited = []
+
+    def request(*_args, timeout_s, **_more):
+        waited.append(timeout_s)
+        return Reply(200)
+
+    bench.nodes.request = request
+    bench.client.send(("127.0.0.1", 6201), "REPLICATE", "/sda/1/h", {}, more_time_s=30.0)
+    bench.client.send(("127.0.0.1", 6201), "REPLICATE", "/sda/1/h", {})
+    assert waited == [32.0, 2.0]
+
+
+class Taker:
+    """An exchange that takes a body until it breaks."""
+
+    def __init__(self, breaks_after=99):
+        self.taken = []
+        self.aborted = False
+        self.breaks_after = breaks_after
+
+    def send(self, piece):
+        if len(self.taken) >= self.breaks_after:
+            raise TransportError("broken")
+        self.taken.append(piece)
+
+    def reply(self):
+        return StreamReply(201, {"x-b": "2"}, WholeBody(b"thanks"), "Created")
+
+    def abort(self):
+        self.aborted = True
+
+
+def test_a_body_is_sent_as_it_comes_and_the_answer_read_to_its_end(bench):
+    taker = Taker()
+    bench.nodes.open = lambda *_args, **_more: taker
+    reply = bench.client.upload(("127.0.0.1", 6201), "REPLICATE", "/sda/1/h", {}, iter([b"a", b"b"]))
+    assert (reply.status, reply.body, taker.taken, taker.aborted) == (201, b"thanks", [b"a", b"b"], False)
+
+
+@pytest.mark.parametrize("source", ["node", "pieces"])
+def test_an_upload_that_breaks_leaves_no_connection(bench, source):
+    taker = Taker(breaks_after=1 if source == "node" else 99)
+    bench.nodes.open = lambda *_args, **_more: taker
+
+    def pieces():
+        yield b"a"
+        if source == "pieces":
+            raise OSError("the file is gone")
+        yield b"b"
+
+    with pytest.raises(TransportError if source == "node" else OSError):
+        bench.client.upload(("127.0.0.1", 6201), "REPLICATE", "/sda/1/h", {}, pieces())
+    assert taker.aborted

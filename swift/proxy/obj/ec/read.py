@@ -139,7 +139,9 @@ class _Get:
         headers.pop("content-range", None)
         object_headers(headers)
         headers["accept-ranges"] = "bytes"
-        kind = without_swift_bytes(facts.get("content-type", "application/octet-stream"))
+        kind = facts.get("content-type", "application/octet-stream")
+        if fields.BACKEND_REPLICATION not in self._asked.headers:
+            kind = without_swift_bytes(kind)
         unmet = failed_condition(
             self._request.headers, etag=self._condition_etag(facts), last_modified_s=_modified_s(facts)
         )

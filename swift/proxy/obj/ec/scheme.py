@@ -69,6 +69,12 @@ class Schemes:
         return scheme
 
 
+def judge_by_object_etag(headers: HeaderMap) -> None:
+    """Have nodes judge conditions by the ETag of the object, not by that of their archive."""
+    also = headers.get(fields.BACKEND_ETAG_IS_AT)
+    headers[fields.BACKEND_ETAG_IS_AT] = f"{also},{ETAG.title()}" if also else ETAG.title()
+
+
 def object_headers(headers: HeaderMap) -> None:
     """Turn an archive's headers into the object's, in place."""
     etag = headers.get(ETAG)

@@ -7,11 +7,10 @@ the requests.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 
-from swift import green
 from swift.base.timestamp import Timestamp
+from swift.cluster.collect import Arrivals, Until, collect
 from swift.cluster.fanout import Answer
 from swift.cluster.fragmentsets import FragmentSet, FragmentSets, Holding
 from swift.cluster.placement import NodeIterator
@@ -50,7 +49,7 @@ class FragmentSearch:
         self._newest = newest
         self._need = need
         self._sets: FragmentSets[ArchiveSource] = FragmentSets(need)
-        self._box = green.Mailbox()
+        self._arrivals: Arrivals[tuple[Node, StreamReply | None]] = Arrivals()
         #: Nodes that were asked and have not answered.
         self.unheard: list[Node] = []
         self._asked = 0
@@ -68,24 +67,27 @@ class FragmentSearch:
         extra = settings.concurrent_ec_extra_requests if settings.concurrent_gets else 0
         for _ in range(self._nodes.primary_count if self._newest else self._need + extra):
             self._launch()
-        while self.unheard or (self._sets.complete is None and self._launch()):
-            if self._sets.complete is not None and not self._newest:
-                break
-            wait_s = settings.concurrency_timeout if settings.concurrent_gets else None
-            try:
-                node, reply = self._box.get(None if wait_s is None else time.monotonic() + wait_s)
-            except green.DeadlineExceeded:
-                self._launch()
-                continue
+        pause_s = settings.concurrency_timeout if settings.concurrent_gets else None
+        for node, reply in collect(
+            self._arrivals, Until(self._is_found), pause_s=pause_s, on_quiet=self._launch
+        ):
             self.unheard.remove(node)
             useful = self._take(node, reply)
             if self._sets.complete is None:
                 wanted = max(self._sets.shortfall - len(self.unheard), 0 if useful else 1)
                 for _ in range(wanted):
                     self._launch()
+                if not self.unheard:
+                    self._launch()
         # Whoever looks for another archive later has no choice.
         self._nodes.asks_slow = True
         return self._choose()
+
+    def _is_found(self) -> bool:
+        return self._sets.complete is not None and not self._newest
+
+    def _ask(self, node: Node, preferences: str) -> tuple[Node, StreamReply | None]:
+        return node, self._request.ask(self._backends, node, preferences, self._range)
 
     def _launch(self) -> bool:
         """Ask one more node; False when there is none."""
@@ -96,15 +98,7 @@ class FragmentSearch:
         self.unheard.append(node)
         preferences = self._sets.preferences()
 
-        def ask() -> None:
-            reply = None
-            try:
-                reply = self._request.ask(self._backends, node, preferences, self._range)
-            finally:
-                # Whatever happens to it, the one that waits must hear of it.
-                self._box.put((node, reply))
-
-        green.spawn_detached(ask)
+        self._arrivals.start(self._ask, node, preferences, otherwise=(node, None))
         return True
 
     def _next_node(self) -> Node | None:
@@ -167,21 +161,8 @@ class FragmentSearch:
             close(chosen.spares)
             kept = {id(holding) for holding in chosen.members.values()}
         close(holding for holding in self._sets.holdings() if id(holding) not in kept)
-        self._close_late()
+        self._arrivals.abandon(_close_late)
         return chosen
-
-    def _close_late(self) -> None:
-        """Close the sources that arrive after the search is over."""
-        box, flying = self._box, len(self.unheard)
-
-        def wait() -> None:
-            for _ in range(flying):
-                _node, reply = box.get()
-                if reply is not None:
-                    reply.body.close()
-
-        if flying:
-            green.spawn_detached(wait)
 
     def failure(self) -> Response:
         """The answer when nothing can be read."""
@@ -194,6 +175,13 @@ class FragmentSearch:
         bad += [Answer(404) for holding in self._sets.holdings()]
         response = best_response(bad, len(bad), half(len(bad)))
         return error_response(404) if response.status == 404 and not response.body else response
+
+
+def _close_late(arrival: tuple[Node, StreamReply | None]) -> None:
+    """Close a source that arrives after the search is over."""
+    _node, reply = arrival
+    if reply is not None:
+        reply.body.close()
 
 
 def close(holdings: Iterable[Holding[ArchiveSource]]) -> None:

@@ -1,7 +1,15 @@
-"""One erasure coded upload: from the client's bytes to archives on their way (spec: proxy.md §13)."""
+"""Erasure coded uploads: from the client's bytes to archives on their way (spec: proxy.md §13).
+
+The body is cut into segments; each gives every node one fragment. While one segment is on its way to the
+nodes, the next one is coded and hashed in a thread and the one after it arrives. When the last fragment was
+sent every node gets its footers, says that its archive is on disk, and only when a quorum did so is it told
+to make the archive count. Until then nothing of the upload can be read, and an upload that breaks off leaves
+nothing behind.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
@@ -9,33 +17,48 @@ from swift import green
 from swift.base.etag import unquote_etag
 from swift.ec.archive import ArchiveEncoder, Segmenter
 from swift.http import fields
+from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError
 from swift.platform.threads import ThreadPool
+from swift.proxy.context import ProxyContext
+from swift.proxy.obj.coder import Coder, Upload
 from swift.proxy.obj.documents import Documents, Footers, footers_of
-from swift.proxy.obj.ec.scheme import ETAG, LENGTH, PREFIX, SEGMENT_SIZE, THREAD_BYTES, Scheme
-from swift.proxy.obj.staged import StagedSink
+from swift.proxy.obj.ec.scheme import (
+    ETAG,
+    LENGTH,
+    PREFIX,
+    SEGMENT_SIZE,
+    THREAD_BYTES,
+    Scheme,
+    Schemes,
+    judge_by_object_etag,
+)
+from swift.proxy.obj.sinks import Sink
+from swift.proxy.obj.target import ObjectTarget
 
 #: Fragments up to this size fit into socket buffers: they are sent to one node after the other.
 SERIAL_BYTES = 16 << 10
 OVERRIDE = fields.BACKEND_UPDATE_OVERRIDE
 
 
-class ArchiveUpload:
-    """Moves one body to its sinks; below ``need`` of them it ends with 503."""
+class ArchiveUpload(Upload):
+    """Moves one body to its sinks, coded."""
 
     def __init__(
         self,
         request: Request,
         scheme: Scheme,
         documents: Documents,
-        sinks: Sequence[StagedSink],
+        sinks: Sequence[Sink],
         need: int,
         threads: ThreadPool,
+        *,
+        chunk_bytes: int,
+        size_max: int,
     ):
-        self.encoder = ArchiveEncoder(scheme.codec)
-        #: What filters added, and what the container is told; known after ``send``.
-        self.footers = Footers()
+        super().__init__()
+        self._encoder = ArchiveEncoder(scheme.codec)
         self._request = request
         self._scheme = scheme
         self._documents = documents
@@ -44,25 +67,29 @@ class ArchiveUpload:
         self._threads = threads
         self._coding: green.Task | None = None
         self._opening = documents.opening
+        self._chunk_bytes = chunk_bytes
+        self._size_max = size_max
+        self._check()
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raise ``HTTPError`` 503 when too few nodes are left."""
         if sum(sink.alive for sink in self._sinks) < self._need:
             raise HTTPError(503)
 
     # the object
 
-    def send(self, chunk_bytes: int, size_max: int) -> None:
-        """Send body and footers; raises ``HTTPError`` 413, 422 or 503 and body errors."""
+    def send(self) -> None:
+        """See ``Upload``."""
         body, segmenter, received = self._request.body, Segmenter(self._scheme.geometry.segment_size), 0
-        while piece := body.read(min(chunk_bytes, segmenter.missing)):
+        while piece := body.read(min(self._chunk_bytes, segmenter.missing)):
             received += len(piece)
-            if received > size_max:
+            if received > self._size_max:
                 raise HTTPError(413, "Your request is too large.", content_type=TEXT)
             for segment in segmenter.feed(piece):
                 self._push(segment)
         rest = segmenter.rest()
         last = self._push(rest, is_last=True) if rest else self._coded()
+        self.size, self.etag = self._encoder.size, self._encoder.etag
         self.footers = self._make_footers()
         self._spread(last, self._closings())
 
@@ -70,13 +97,13 @@ class ArchiveUpload:
         """Begin to code a segment and send the one before; the fragments of the last one."""
         before = self._coded()
         if len(segment) >= THREAD_BYTES:
-            self._coding = green.spawn(self._threads.call, self.encoder.encode, segment)
+            self._coding = green.spawn(self._threads.call, self._encoder.encode, segment)
             if before:
                 self._spread(before)
             return self._coded() if is_last else []
         if before:
             self._spread(before)
-        fragments = self.encoder.encode(segment)
+        fragments = self._encoder.encode(segment)
         if is_last:
             return fragments
         self._spread(fragments)
@@ -104,13 +131,13 @@ class ArchiveUpload:
         else:
             for call in calls:
                 call()
-        self.check()
+        self._check()
 
     # the footers
 
     def _make_footers(self) -> Footers:
         """The footers that all archives share; 422 when the body is not what the client meant."""
-        encoder = self.encoder
+        encoder = self._encoder
         added = footers_of(self._request)
         expected = added.pop("etag", None) or self._request.headers.get("etag")
         if expected and unquote_etag(expected) != encoder.etag:
@@ -131,7 +158,74 @@ class ArchiveUpload:
         """Index → the end of an archive's document."""
         return {
             index: self._documents.closing(
-                {**self.footers, PREFIX + "frag-index": str(index), "etag": self.encoder.archive_etag(index)}
+                {**self.footers, PREFIX + "frag-index": str(index), "etag": self._encoder.archive_etag(index)}
             )
             for index in {sink.index for sink in self._sinks}
         }
+
+
+class ArchiveCoder(Coder):
+    """Every node gets a fragment archive, always in two rounds."""
+
+    def __init__(self, context: ProxyContext, schemes: Schemes):
+        self._context = context
+        self._schemes = schemes
+
+    def documents(self, request: Request, *, is_conditional: bool) -> Documents:
+        """See ``Coder``."""
+        return Documents(commit=True, reserve=is_conditional)
+
+    def frame(
+        self,
+        attempts: Sequence[HeaderMap],
+        target: ObjectTarget,
+        documents: Documents | None,
+        length: int | None,
+    ) -> None:
+        """See ``Coder``."""
+        assert documents is not None, "archives have footers"
+        scheme = self._schemes.of(target.policy)
+        framing = documents.headers(None if length is None else scheme.archive_length(length))
+        for headers in attempts:
+            headers.pop("etag", None)
+            if documents.reserve:
+                judge_by_object_etag(headers)
+            headers.update(framing)
+
+    def start(
+        self,
+        request: Request,
+        target: ObjectTarget,
+        documents: Documents | None,
+        sinks: Sequence[Sink],
+        need: int,
+    ) -> Upload:
+        """See ``Coder``."""
+        assert documents is not None, "archives have footers"
+        scheme, context = self._schemes.of(target.policy), self._context
+        assign_indexes(sinks, scheme.ec.fragments, scheme.ec.duplication)
+        return ArchiveUpload(
+            request,
+            scheme,
+            documents,
+            sinks,
+            need,
+            self._schemes.threads,
+            chunk_bytes=context.settings.client_chunk_size,
+            size_max=context.limits.max_file_size,
+        )
+
+
+def assign_indexes(sinks: Sequence[Sink], fragments: int, copies: int) -> None:
+    """Give each node its archive: primaries the one of their place, handoffs what is missing most."""
+    missing = Counter(dict.fromkeys(range(fragments), copies))
+    handoffs = []
+    for sink in sinks:
+        if sink.node.index is None:
+            handoffs.append(sink)
+        else:
+            sink.index = sink.node.index % fragments
+            missing[sink.index] -= 1
+    for sink in handoffs:
+        sink.index = max(range(fragments), key=lambda index: (missing[index], -index))
+        missing[sink.index] -= 1
