@@ -26,6 +26,8 @@ FILTERS = {
     "memcache": "memcache",
     "listing_formats": "listing_formats",
     "tempauth": "tempauth",
+    "tempurl": "tempurl",
+    "formpost": "formpost",
     "dlo": "dlo",
     "recon": "recon",
 }

@@ -14,6 +14,7 @@ from pathlib import Path
 from swift.account.auditor import AccountAuditorSettings
 from swift.account.reaper import AccountReaperSettings
 from swift.account.settings import AccountSettings
+from swift.cli.aio.make import PIPELINE
 from swift.cli.listeners import PortSettings
 from swift.config.common import LogSettings, ServerSettings, StorageSettings
 from swift.config.render import Sample, Section, reference_text, sample_text
@@ -25,20 +26,19 @@ from swift.dbsync.settings import ReplicatorSettings
 from swift.http import fields
 from swift.middleware.catch_errors import CatchErrorsSettings
 from swift.middleware.dlo import DloSettings
+from swift.middleware.formpost.filter import FormPostSettings
 from swift.middleware.gatekeeper import GatekeeperSettings
 from swift.middleware.healthcheck import HealthcheckSettings
 from swift.middleware.memcache import CacheSettings
 from swift.middleware.proxy_logging import ProxyLoggingSettings
 from swift.middleware.recon.filter import ReconSettings
 from swift.middleware.tempauth.users import TempauthSettings
+from swift.middleware.tempurl.filter import TempURLSettings
 from swift.obj.settings import ObjectSettings
 from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.proxy.settings import ProxySettings
 
-PROXY_PIPELINE = (
-    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth dlo proxy-logging "
-    "proxy-server"
-)
+PROXY_PIPELINE = " ".join(PIPELINE)
 
 
 def _filter(name: str, entry: str, settings: type[Settings] | None = None, *lines: str) -> Section:
@@ -75,6 +75,8 @@ PROXY = Sample(
         _filter("proxy-logging", "proxy_logging", ProxyLoggingSettings),
         _filter("cache", "memcache", CacheSettings),
         _filter("listing_formats", "listing_formats"),
+        _filter("tempurl", "tempurl", TempURLSettings),
+        _filter("formpost", "formpost", FormPostSettings),
         _filter(
             "tempauth",
             "tempauth",

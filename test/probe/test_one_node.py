@@ -33,9 +33,7 @@ def content(name):
 
 
 def put_all(cluster, container):
-    return at_once(
-        lambda name: cluster.request("PUT", f"{container}/{name}", body=content(name)).status
-    )
+    return at_once(lambda name: cluster.request("PUT", f"{container}/{name}", body=content(name)).status)
 
 
 def get_all(cluster, container):
