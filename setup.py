@@ -28,6 +28,8 @@ FILTERS = {
     "tempauth": "tempauth",
     "tempurl": "tempurl",
     "formpost": "formpost",
+    "container_quotas": "container_quotas",
+    "account_quotas": "account_quotas",
     "dlo": "dlo",
     "recon": "recon",
 }

@@ -85,6 +85,8 @@ PROXY = Sample(
             "# user_<account>_<user> = <key> [group] [group] [...] [storage_url]",
             "user_test_tester = testing .admin",
         ),
+        _filter("container-quotas", "container_quotas"),
+        _filter("account-quotas", "account_quotas"),
         _filter("dlo", "dlo", DloSettings),
     ),
 )

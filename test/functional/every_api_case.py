@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from test.functional import api_cases_objects, api_cases_signed, api_cases_tables
+from test.functional import api_cases_objects, api_cases_quotas, api_cases_signed, api_cases_tables
 from test.functional.api_cases import send_all
 from test.functional.api_cases_front import send_front
 
@@ -19,6 +19,7 @@ def send_everything(both):
 def send_filters(both):
     """Send the cases of filters to another one."""
     api_cases_signed.send_signed(both)
+    api_cases_quotas.send_quotas(both)
 
 
 @dataclass(frozen=True)

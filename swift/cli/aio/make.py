@@ -21,7 +21,7 @@ from swift.ring.builder import RingBuilder
 
 PIPELINE = (
     *("catch_errors", "gatekeeper", "healthcheck", "proxy-logging", "cache", "listing_formats", "tempurl"),
-    *("formpost", "tempauth", "dlo", "proxy-logging", "proxy-server"),
+    *("formpost", "tempauth", "container-quotas", "account-quotas", "dlo", "proxy-logging", "proxy-server"),
 )
 
 
