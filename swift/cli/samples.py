@@ -24,6 +24,7 @@ from swift.container.settings import ContainerSettings
 from swift.container.updater import ContainerUpdaterSettings
 from swift.dbsync.settings import ReplicatorSettings
 from swift.http import fields
+from swift.middleware.bulk.filter import BulkSettings
 from swift.middleware.catch_errors import CatchErrorsSettings
 from swift.middleware.dlo import DloSettings
 from swift.middleware.formpost.filter import FormPostSettings
@@ -32,6 +33,7 @@ from swift.middleware.healthcheck import HealthcheckSettings
 from swift.middleware.memcache import CacheSettings
 from swift.middleware.proxy_logging import ProxyLoggingSettings
 from swift.middleware.recon.filter import ReconSettings
+from swift.middleware.staticweb.filter import StaticWebSettings
 from swift.middleware.tempauth.users import TempauthSettings
 from swift.middleware.tempurl.filter import TempURLSettings
 from swift.obj.settings import ObjectSettings
@@ -75,6 +77,7 @@ PROXY = Sample(
         _filter("proxy-logging", "proxy_logging", ProxyLoggingSettings),
         _filter("cache", "memcache", CacheSettings),
         _filter("listing_formats", "listing_formats"),
+        _filter("bulk", "bulk", BulkSettings),
         _filter("tempurl", "tempurl", TempURLSettings),
         _filter("formpost", "formpost", FormPostSettings),
         _filter(
@@ -85,6 +88,7 @@ PROXY = Sample(
             "# user_<account>_<user> = <key> [group] [group] [...] [storage_url]",
             "user_test_tester = testing .admin",
         ),
+        _filter("staticweb", "staticweb", StaticWebSettings),
         _filter("container-quotas", "container_quotas"),
         _filter("account-quotas", "account_quotas"),
         _filter("dlo", "dlo", DloSettings),

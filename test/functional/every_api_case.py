@@ -3,7 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from test.functional import api_cases_objects, api_cases_quotas, api_cases_signed, api_cases_tables
+from test.functional import (
+    api_cases_bulk,
+    api_cases_objects,
+    api_cases_quotas,
+    api_cases_signed,
+    api_cases_tables,
+    api_cases_web,
+)
 from test.functional.api_cases import send_all
 from test.functional.api_cases_front import send_front
 
@@ -20,6 +27,8 @@ def send_filters(both):
     """Send the cases of filters to another one."""
     api_cases_signed.send_signed(both)
     api_cases_quotas.send_quotas(both)
+    api_cases_web.send_web(both)
+    api_cases_bulk.send_bulk(both)
 
 
 @dataclass(frozen=True)
