@@ -28,6 +28,12 @@ FILTERS = {
     "memcache": "memcache",
     "listing_formats": "listing_formats",
     "tempauth": "tempauth",
+    "bulk": "bulk",
+    "tempurl": "tempurl",
+    "formpost": "formpost",
+    "staticweb": "staticweb",
+    "container_quotas": "container_quotas",
+    "account_quotas": "account_quotas",
     "dlo": "dlo",
     "recon": "recon",
 }

@@ -14,6 +14,7 @@ from pathlib import Path
 from swift.account.auditor import AccountAuditorSettings
 from swift.account.reaper import AccountReaperSettings
 from swift.account.settings import AccountSettings
+from swift.cli.aio.make import PIPELINE
 from swift.cli.listeners import PortSettings
 from swift.config.common import LogSettings, PrioritySettings, ServerSettings, StorageSettings
 from swift.config.render import Sample, Section, reference_text, sample_text
@@ -23,24 +24,25 @@ from swift.container.settings import ContainerSettings
 from swift.container.updater import ContainerUpdaterSettings
 from swift.dbsync.settings import ReplicatorSettings
 from swift.http import fields
+from swift.middleware.bulk.filter import BulkSettings
 from swift.middleware.catch_errors import CatchErrorsSettings
 from swift.middleware.dlo import DloSettings
+from swift.middleware.formpost.filter import FormPostSettings
 from swift.middleware.gatekeeper import GatekeeperSettings
 from swift.middleware.healthcheck import HealthcheckSettings
 from swift.middleware.memcache import CacheSettings
 from swift.middleware.proxy_logging import ProxyLoggingSettings
 from swift.middleware.recon.filter import ReconSettings
+from swift.middleware.staticweb.filter import StaticWebSettings
 from swift.middleware.tempauth.users import TempauthSettings
+from swift.middleware.tempurl.filter import TempURLSettings
 from swift.obj.auditor.settings import DarkDataSettings, ObjectAuditorSettings
 from swift.obj.expirer.settings import ObjectExpirerSettings
 from swift.obj.settings import ObjectSettings
 from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.proxy.settings import ProxySettings
 
-PROXY_PIPELINE = (
-    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth dlo proxy-logging "
-    "proxy-server"
-)
+PROXY_PIPELINE = " ".join(PIPELINE)
 
 
 def _filter(name: str, entry: str, settings: type[Settings] | None = None, *lines: str) -> Section:
@@ -77,6 +79,9 @@ PROXY = Sample(
         _filter("proxy-logging", "proxy_logging", ProxyLoggingSettings),
         _filter("cache", "memcache", CacheSettings),
         _filter("listing_formats", "listing_formats"),
+        _filter("bulk", "bulk", BulkSettings),
+        _filter("tempurl", "tempurl", TempURLSettings),
+        _filter("formpost", "formpost", FormPostSettings),
         _filter(
             "tempauth",
             "tempauth",
@@ -85,6 +90,9 @@ PROXY = Sample(
             "# user_<account>_<user> = <key> [group] [group] [...] [storage_url]",
             "user_test_tester = testing .admin",
         ),
+        _filter("staticweb", "staticweb", StaticWebSettings),
+        _filter("container-quotas", "container_quotas"),
+        _filter("account-quotas", "account_quotas"),
         _filter("dlo", "dlo", DloSettings),
     ),
 )

@@ -42,6 +42,8 @@ class AccountInfo:
     meta: dict[str, str] = field(default_factory=dict)
     sysmeta: dict[str, str] = field(default_factory=dict)
     really_exists: bool = False
+    #: Policy index (as text) → ``container_count``, ``object_count`` and ``bytes`` of that policy.
+    policies: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
     def exists(self) -> bool:
@@ -166,7 +168,19 @@ def account_from_record(record: dict[str, Any]) -> AccountInfo:
         meta=record.get("meta") or {},
         sysmeta=record.get("sysmeta") or {},
         really_exists=bool(record.get("account_really_exists")),
+        policies=_figures(record.get("storage_policies")),
     )
+
+
+def _figures(policies: Any) -> dict[str, dict[str, int]]:
+    """Figures by policy as any cache may have them; what has another shape is none."""
+    if not isinstance(policies, dict):
+        return {}
+    return {
+        str(index): {name: _count(value) for name, value in figures.items()}
+        for index, figures in policies.items()
+        if isinstance(figures, dict)
+    }
 
 
 def container_from_record(record: dict[str, Any]) -> ContainerInfo:

@@ -123,6 +123,12 @@ INTERNAL_NAMES = frozenset(HEADERS) - frozenset(INTERNAL_PREFIXES)
 # --- system metadata of our own --------------------------------------------------------------------------
 
 SYSMETA_ACCOUNT_ACL = _header("x-account-sysmeta-core-access-control", _JSON, _STORED, "The account's ACL.")
+SYSMETA_QUOTA = _header(
+    "x-account-sysmeta-quota-",
+    _NUMBER,
+    _STORED,
+    "Prefix (bytes, count, bytes-policy-INDEX, count-policy-INDEX): what the account may hold.",
+)
 SYSMETA_SHARDING = _header("x-container-sysmeta-sharding", _FLAG, _STORED, "The container is to be sharded.")
 SYSMETA_SHARD_ROOT = _header(
     "x-container-sysmeta-shard-root", _TEXT, _STORED, "The container that a shard belongs to."

@@ -76,6 +76,16 @@ def choose_format(request: Request) -> ListingFormat:
     return chosen
 
 
+def accepted_format(accept: str | None) -> ListingFormat | None:
+    """The most wanted format of an Accept header, text for none; None when nothing in it can be served."""
+    if not accept:
+        return ListingFormat.PLAIN
+    try:
+        return _best_match(accept)
+    except _BadAccept:
+        return None
+
+
 def add_vary(request: Request, headers: HeaderMap) -> None:
     """Add ``Vary: Accept`` to response headers when the query did not fix the format."""
     if "format" in request.params:

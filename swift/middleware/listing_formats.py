@@ -49,9 +49,12 @@ class ListingFormats(Filter):
     ) -> Response:
         headers = response.headers
         kind = headers.get("content-type", "").partition(";")[0].strip()
-        if not response.is_success or kind not in ("application/json", shape.value):
+        if not response.is_success:
             return response
+        # Also where a filter made a page of it: another Accept may get another answer.
         add_vary(request, headers)
+        if kind not in ("application/json", shape.value):
+            return response
         if kind == shape.value == ListingFormat.PLAIN.value:
             headers["content-type"] = shape.content_type
             return response

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote_plus
 
 from swift.base.clock import SecondText
 from swift.base.entity import API_VERSIONS, requoted_path
@@ -27,6 +27,8 @@ from swift.telemetry.accesslog import MONTHS, AccessLog
 from swift.telemetry.telemetry import Telemetry
 
 _is_plain = re.compile(r"[A-Za-z0-9_.~/-]*\Z").match
+#: Parameters of queries that are as good as a password.
+_SECRET_PARAMETERS = frozenset(("temp_url_sig", "swiftinfo_sig", "signature", "x-amz-signature"))
 
 
 @dataclass(frozen=True)
@@ -180,12 +182,12 @@ class ProxyLogging(Filter):
         peer_field = _quoted(peer)
         path, query = requoted_path(target[0]), target[1]
         if query:
-            path = f"{path}?{query}"
+            path = f"{path}?{self._veiled_query(query)}"
         return (
             f"{_quoted(client) if client else peer_field} {peer_field} {_datetime(now)} "
             f"{method if method in self._methods else _quoted(method)} {_quoted(path)} "
             f"HTTP/1.{request.http_minor} {status} "
-            f"{_field(headers, 'referer')} {_field(headers, 'user-agent')} "
+            f"{_quoted(self._veiled_url(headers.get('referer', '')))} {_field(headers, 'user-agent')} "
             f"{_quoted(self._veiled(headers.get('x-auth-token')))} "
             f"{received or '-'} {sent or '-'} {_field(headers, 'etag')} {_field(env, fields.TRANS_ID)} "
             f"{self._logged_headers(headers)} {now - started:.4f} {_field(env, fields.SOURCE)} "
@@ -197,6 +199,20 @@ class ProxyLogging(Filter):
         """The beginning of a secret."""
         show = self._settings.reveal_sensitive_prefix
         return f"{token[:show]}..." if token and len(token) > show else token
+
+    def _veiled_query(self, query: str) -> str:
+        """A query of whose signatures only the beginnings are left, however their names are written."""
+        pairs = []
+        for pair in query.split("&"):
+            name, equals, value = pair.partition("=")
+            if value and unquote_plus(name, "latin-1").lower() in _SECRET_PARAMETERS:
+                pair = f"{name}{equals}{self._veiled(value)}"
+            pairs.append(pair)
+        return "&".join(pairs)
+
+    def _veiled_url(self, url: str) -> str:
+        path, mark, query = url.partition("?")
+        return f"{path}?{self._veiled_query(query)}" if mark else url
 
     def _logged_headers(self, headers: dict[str, str]) -> str:
         only = self._settings.access_log_headers_only

@@ -1,6 +1,16 @@
 """All requests whose answers were recorded, in the order in which they were sent."""
 
-from test.functional import api_cases_objects, api_cases_tables
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from test.functional import (
+    api_cases_bulk,
+    api_cases_objects,
+    api_cases_quotas,
+    api_cases_signed,
+    api_cases_tables,
+    api_cases_web,
+)
 from test.functional.api_cases import send_all
 from test.functional.api_cases_front import send_front
 
@@ -11,3 +21,24 @@ def send_everything(both):
     send_front(both)
     api_cases_tables.send_tables(both)
     api_cases_objects.send_objects(both)
+
+
+def send_filters(both):
+    """Send the cases of filters to another one."""
+    api_cases_signed.send_signed(both)
+    api_cases_quotas.send_quotas(both)
+    api_cases_web.send_web(both)
+    api_cases_bulk.send_bulk(both)
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Cases for a cluster of their own, and what its proxy has besides (``test.support.pipelines``)."""
+
+    send: Callable
+    places: dict[str, str] = field(default_factory=dict)
+    options: str = ""
+
+
+#: Name of the recording in ``test/golden/data`` → its cases.
+SETS = {"api-answers": Cases(send_everything), "filter-answers": Cases(send_filters)}

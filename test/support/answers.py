@@ -13,6 +13,7 @@ UNORDERED = {
 _BODY_RULES = (
     (re.compile(rb'"last_modified": "[^"]*"'), b'"last_modified": "*"'),
     (re.compile(rb"<last_modified>[^<]*<"), b"<last_modified>*<"),
+    (re.compile(rb'(class="coldate">)\d[^<]*<'), rb"\1*<"),
     (re.compile(rb"Policy-0|gold"), b"POLICY"),
 )
 

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from swift.cli.aio.make import make_cluster
 from swift.cli.aio.plan import PORTS_PER_NODE, new_plan
 from swift.cli.aio.supervisor import Supervisor, answers, cache_process
+from test.support.pipelines import with_filters
 from test.support.ports import free_ports, free_range
 
 
@@ -58,10 +59,14 @@ class LiveCluster:
     """Real processes; ``request`` speaks HTTP to the proxy with the test user's token.
 
     Its limits are the defaults, as the peer's, unless it is to have those that fit into its filesystem.
+    ``places`` and ``options`` are those of ``test.support.pipelines.with_filters``.
     """
 
-    def __init__(self, root, *, nodes=4, replicas=3, ec="", fitting_limits=False, **choices):
+    def __init__(
+        self, root, *, nodes=4, replicas=3, ec="", fitting_limits=False, places=None, options="", **choices
+    ):
         self._fitting_limits = fitting_limits
+        self._filters = places or {}, options
         proxy_port, cache_port = free_ports(2)
         self.plan = new_plan(
             root,
@@ -85,6 +90,9 @@ class LiveCluster:
         for conf in self.plan.etc.glob("*-server/*.conf"):
             # Tests wait for what daemons do, people seldom.
             conf.write_text(re.sub(r"(?m)^interval = \d+$", "interval = 5", conf.read_text()))
+        if any(self._filters):
+            conf = self.plan.etc / "proxy-server.conf"
+            conf.write_text(with_filters(conf.read_text(), *self._filters))
         self._supervisor.start()
 
     def stop(self):

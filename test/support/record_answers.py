@@ -1,4 +1,4 @@
-"""Record the peer's answers to the API cases: python -m test.support.record_answers [OUT.json]
+"""Record the peer's answers to API cases: python -m test.support.record_answers [SET [OUT.json]]
 
 ``SWIFT_PEER_BIN`` names the directory of the peer's commands. Black box: the peer's servers are started
 with this project's all-in-one configuration. Needs root and unshare(1): the peer looks for policies in
@@ -12,14 +12,16 @@ from functools import cache, partial
 from pathlib import Path
 
 from swift.bench.contestants import Contestant
+from swift.cli.aio.make import make_cluster
 from swift.cli.aio.plan import PORTS_PER_NODE, new_plan
-from test.functional.every_api_case import send_everything
+from test.functional.every_api_case import SETS
 from test.support.answers import Asker
 from test.support.cluster import login
 from test.support.peer import peer_command
+from test.support.pipelines import with_filters
 from test.support.ports import free_ports, free_range
 
-KEPT = Path(__file__).parents[1] / "golden" / "data" / "api-answers.json"
+KEPT = Path(__file__).parents[1] / "golden" / "data"
 
 
 def _program(kind, conf, *, swift_dir):
@@ -29,22 +31,26 @@ def _program(kind, conf, *, swift_dir):
     return peer_command(f"swift-{kind}-server", conf, "-v", swift_dir=swift_dir)
 
 
-def main(out=KEPT):
+def main(name="api-answers", out=None):
+    cases = SETS[name]
     with tempfile.TemporaryDirectory() as root:
         proxy_port, cache_port = free_ports(2)
         base_port = free_range(PORTS_PER_NODE * 5)
         ports = {"proxy_port": proxy_port, "cache_port": cache_port, "base_port": base_port}
         plan = new_plan(Path(root) / "data", ec="2+1", **ports)
+        make_cluster(plan)
+        conf = plan.etc / "proxy-server.conf"
+        conf.write_text(with_filters(conf.read_text(), cases.places, cases.options))
         program = partial(_program, swift_dir=plan.root / "etc")
         peer = Contestant("peer", plan, program)
         try:
             peer.start()
             asker = Asker(peer.host, cache(partial(login, peer.host)))
-            send_everything(asker)
+            cases.send(asker)
         finally:
             peer.stop()
     lines = ",\n".join(json.dumps(answer, ensure_ascii=True) for answer in asker.answers)
-    Path(out).write_text(f"[\n{lines}\n]\n")
+    Path(out or KEPT / f"{name}.json").write_text(f"[\n{lines}\n]\n")
     print(f"{len(asker.answers)} answers")
 
 

@@ -20,8 +20,18 @@ from swift.platform.durable import replace_file
 from swift.ring.builder import RingBuilder
 
 PIPELINE = (
-    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth dlo proxy-logging "
-    "proxy-server"
+    *("catch_errors", "gatekeeper", "healthcheck", "proxy-logging", "cache", "listing_formats", "bulk"),
+    *(
+        "tempurl",
+        "formpost",
+        "tempauth",
+        "staticweb",
+        "container-quotas",
+        "account-quotas",
+        "dlo",
+        "proxy-logging",
+    ),
+    "proxy-server",
 )
 
 
@@ -175,32 +185,17 @@ def _proxy_conf(plan: Plan) -> str:
         _defaults(plan, plan.proxy_port, plan.metrics_port("proxy"), plan.proxy_workers)
         + f"""
 [pipeline:main]
-pipeline = {PIPELINE}
+pipeline = {" ".join(PIPELINE)}
 
 [app:proxy-server]
 use = egg:swift#proxy
 account_autocreate = true
 allow_account_management = true
 
-[filter:catch_errors]
-use = egg:swift#catch_errors
-
-[filter:gatekeeper]
-use = egg:swift#gatekeeper
-
-[filter:healthcheck]
-use = egg:swift#healthcheck
-
-[filter:proxy-logging]
-use = egg:swift#proxy_logging
-
 [filter:cache]
 use = egg:swift#memcache
 memcache_servers = {plan.ip}:{plan.cache_port}
 memcache_max_connections = 32
-
-[filter:listing_formats]
-use = egg:swift#listing_formats
 
 [filter:tempauth]
 use = egg:swift#tempauth
@@ -208,10 +203,8 @@ use = egg:swift#tempauth
 user_{account}_{name}3 = {plan.key}3
 user_{account}2_{name}2 = {plan.key}2 .admin
 user_admin_admin = admin .admin .reseller_admin
-
-[filter:dlo]
-use = egg:swift#dlo
 """
+        + "".join(map(_plain_filter, dict.fromkeys(PIPELINE[:-1])))
     )
 
 
@@ -243,6 +236,13 @@ def _daemon_section(plan: Plan, name: str) -> str:
         options["dequeue_from_legacy"] = "true"
         options["internal_client_conf_path"] = plan.etc / "internal-client.conf"
     return "".join((f"\n[{name}]\n", *(f"{key} = {value}\n" for key, value in options.items())))
+
+
+def _plain_filter(name: str) -> str:
+    """The section of a filter without options; none for those that have one with options."""
+    if name in ("cache", "tempauth"):
+        return ""
+    return f"\n[filter:{name}]\nuse = egg:swift#{name.replace('-', '_')}\n"
 
 
 def _token_key() -> str:

@@ -279,3 +279,21 @@ def test_reserved_names_are_allowed_only_by_option():
     assert gate({"x-allow-reserved-names": "true"})[0] == {"x-allow-reserved-names": "true"}
     inside, _ = gate({"x-allow-reserved-names": "true"}, allow_reserved_names_header="true")
     assert inside == {"x-backend-allow-reserved-names": "true"}
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("temp_url_sig=0123456789abcdef0123&x=y", "temp_url_sig%3D0123456789abcdef...%26x%3Dy"),
+        ("%74emp_url_sig=0123456789abcdef0123", "%2574emp_url_sig%3D0123456789abcdef..."),
+        ("Signature=0123456789abcdefSECRET", "Signature%3D0123456789abcdef..."),
+        ("x=1?&temp_url_sig=0123456789abcdefSECRET", "x%3D1%3F%26temp_url_sig%3D0123456789abcdef..."),
+        ("temp_url_expires=0123456789abcdefx", "temp_url_expires%3D0123456789abcdefx"),
+    ],
+)
+def test_signatures_are_secrets_in_paths_and_referers(query, shown):
+    bench = Bench(lambda request: Response(200))
+    bench.ask(query=query, headers={"referer": f"http://h/?{query}"})
+    assert bench.fields()[4] == f"/v1/a/c/o%3F{shown}"
+    assert bench.fields()[7] == f"http://h/%3F{shown}"
+    assert "SECRET" not in bench.log.lines[-1]

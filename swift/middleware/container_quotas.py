@@ -1,0 +1,54 @@
+"""Containers that take only so many bytes or objects (spec: middleware.md §12).
+
+What a container has is what is known of it (``gateway.info``), some seconds old: a quota bounds what grows,
+it is not exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from swift.compose import process_of
+from swift.gateway.info import container_info
+from swift.http.request import Request
+from swift.http.response import Response, error_response
+from swift.middleware.filter import Conf, Filter, factory_of
+from swift.middleware.quota import exceeds, is_quota, quota_of, too_large
+
+_WORDS = ("bytes", "count")
+
+
+class ContainerQuotas(Filter):
+    """Checks quotas when they are set, and uploads against them."""
+
+    def handle(self, request: Request) -> Response:
+        """Refuse what is no quota, and what does not fit into one."""
+        entity = request.entity
+        if entity is None or request.method not in ("PUT", "POST"):
+            return self.forward(request)
+        account, container, obj = entity.path
+        if container is None:
+            return self.forward(request)
+        if obj is None:
+            for word in _WORDS:
+                if not is_quota(request.headers.get(f"x-container-meta-quota-{word}", "")):
+                    return error_response(400, f"Invalid {word} quota.")
+            return self.forward(request)
+        if request.method == "PUT":
+            info = container_info(request, self.forward, account, container)
+            size = request.body.length or 0
+            if info.exists and (
+                exceeds(quota_of(info.meta.get("quota-bytes")), info.bytes, size)
+                or exceeds(quota_of(info.meta.get("quota-count")), info.object_count, 1)
+            ):
+                return too_large(request, info, "Upload exceeds quota.")
+        return self.forward(request)
+
+
+def make_container_quotas(app: Any, conf: Conf) -> ContainerQuotas:
+    """The filter of a configuration section."""
+    process_of(conf).info.register("container_quotas")
+    return ContainerQuotas(app)
+
+
+filter_factory = factory_of(make_container_quotas)

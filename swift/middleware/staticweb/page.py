@@ -1,0 +1,105 @@
+"""The pages that a web site's container makes by itself; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+from urllib.parse import quote
+
+_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_STYLE = """  <style type="text/css">
+   h1 {font-size: 1em; font-weight: bold;}
+   th {text-align: left; padding: 0px 1em 0px 1em;}
+   td {padding: 0px 1em 0px 1em;}
+   a {text-decoration: none;}
+  </style>
+"""
+_HEADING = """   <tr id="heading">
+    <th class="colname">Name</th>
+    <th class="colsize">Size</th>
+    <th class="coldate">Date</th>
+   </tr>
+"""
+_DISABLED = (
+    "<body>  <h1>Web Listing Disabled</h1>   <p>The owner of this web site has disabled web listing."
+    "   <p>If you are the owner of this web site, you can enable   web listing by setting "
+    "X-Container-Meta-Web-Listings.</p>"
+)
+
+
+def human_size(size: int) -> str:
+    """Bytes in whole binary units, each rounded from the one before."""
+    unit = 0
+    while size > 1023 and unit < len(_UNITS) - 1:
+        size = round(size / 1024)
+        unit += 1
+    return f"{size}{_UNITS[unit]}"
+
+
+def style_link(css: str, depth: int) -> str:
+    """The style sheet of a page ``depth`` pseudo-directories deep; ``css`` is a URL, a path, or relative."""
+    if not css.startswith(("/", "http://", "https://")):
+        css = "../" * depth + css
+    return f'  <link rel="stylesheet" type="text/css" href="{quote(css, safe=":/")}" />\n'
+
+
+def listing_page(rows: Iterable[Mapping[str, Any]], *, title: str, prefix: str, css: str) -> bytes:
+    """The listing of a pseudo-directory from the JSON rows of a container listing."""
+    rows = list(rows)
+    shown = escape(title)
+    style = style_link(css, prefix.count("/")) if css else _STYLE
+    parts = [
+        f"<!DOCTYPE html>\n<html>\n <head>\n  <title>Listing of {shown}</title>\n{style} </head>\n <body>\n",
+        f'  <h1 id="title">Listing of {shown}</h1>\n  <table id="listing">\n{_HEADING}',
+    ]
+    if prefix:
+        parts.append(_row("item", "../", "../", ident="parent"))
+    for row in rows:
+        if "subdir" in row:
+            name = row["subdir"][len(prefix) :]
+            parts.append(_row("item subdir", f"./{_href(name)}", name))
+    for row in rows:
+        if "name" in row:
+            name = row["name"][len(prefix) :]
+            kinds = " ".join(f"type-{part}" for part in row["content_type"].lower().split("/"))
+            moment = row["last_modified"].partition(".")[0].replace("T", " ")
+            size = human_size(row["bytes"])
+            parts.append(_row(f"item {kinds}", f"./{_href(name)}", name, size, moment))
+    parts.append("  </table>\n </body>\n</html>\n")
+    return "".join(parts).encode("utf-8", "surrogateescape")
+
+
+def _href(name: str) -> str:
+    """A name as a relative link; dots are quoted, so that it is never a step upwards."""
+    return quote(name, errors="surrogateescape").replace(".", "%2E")
+
+
+def _row(
+    kind: str, href: str, name: str, size: str = "&nbsp;", date: str = "&nbsp;", *, ident: str = ""
+) -> str:
+    mark = f'id="{ident}" ' if ident else ""
+    return (
+        f'   <tr {mark}class="{escape(kind)}">\n'
+        f'    <td class="colname"><a href="{href}">{escape(name)}</a></td>\n'
+        f'    <td class="colsize">{size}</td>\n'
+        f'    <td class="coldate">{date}</td>\n'
+        "   </tr>\n"
+    )
+
+
+def disabled_page(*, title: str, index: str) -> bytes:
+    """What stands where a listing is not wanted and an index is not there."""
+    lines = [
+        f"<!DOCTYPE html>\n<html>\n<head>\n<title>Listing of {escape(title)}</title>\n"
+        '  <style type="text/css">\n   h1 {font-size: 1em; font-weight: bold;}\n   p {font-size: 2}\n'
+        "  </style>\n</head>\n",
+        _DISABLED,
+    ]
+    if index:
+        lines.append(
+            "<h1>Index File Not Found</h1> <p>The owner of this web site has set  "
+            f"<b>X-Container-Meta-Web-Index: {escape(index)}</b>.  However, this file is not found.</p>"
+        )
+    lines.append(" </body>\n</html>\n")
+    return "".join(lines).encode("utf-8", "surrogateescape")

@@ -1,0 +1,293 @@
+"""Lets a request with a good signature do what was signed, and no more (spec: middleware.md §3).
+
+The signature covers method, time, address range and either the whole path or its beginning. What a valid
+request may do besides (sub-requests of other filters) is bounded by ``within``: never outside the account or
+container whose key signed it, and a link for reading never writes.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote_plus
+
+from swift.base.clock import Clock, SystemClock
+from swift.base.entity import EntityPath
+from swift.compose import process_of, telemetry_of
+from swift.config.kinds import WORDS
+from swift.config.schema import Settings, option
+from swift.http import fields
+from swift.http.headers import HeaderMap, title_case
+from swift.http.request import Request
+from swift.http.response import Response, error_response
+from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.tempurl.signature import (
+    DEPRECATED_DIGESTS,
+    DIGESTS,
+    keys_of,
+    parse_expiry,
+    parse_signature,
+    signing_key,
+)
+from swift.telemetry.telemetry import Telemetry
+
+USER = ".wsgi.tempurl"
+#: What of the query is the link's and not the request's.
+PARAMETERS = frozenset(
+    ("temp_url_sig", "temp_url_expires", "temp_url_prefix", "temp_url_ip_range", "filename", "inline")
+)
+#: Headers by which an object refers to others: whoever may write one object may not choose them.
+POINTERS = ("x-object-manifest", "x-symlink-target", "x-copy-from")
+#: Methods whose signature is good for a HEAD too.
+_HEAD_BY = ("HEAD", "GET", "POST", "PUT")
+_READING = ("GET", "HEAD")
+
+
+@dataclass(frozen=True)
+class TempURLSettings(Settings):
+    """``[filter:tempurl]``."""
+
+    methods: tuple[str, ...] = option(
+        ("GET", "HEAD", "PUT", "POST", "DELETE"), "Methods that links may be for.", kind=WORDS
+    )
+    incoming_remove_headers: tuple[str, ...] = option(
+        ("x-timestamp", "x-open-expired"),
+        "Request headers that are dropped; a name that ends in * stands for all that begin so.",
+        kind=WORDS,
+    )
+    incoming_allow_headers: tuple[str, ...] = option(
+        (), "Request headers that are kept all the same.", kind=WORDS
+    )
+    outgoing_remove_headers: tuple[str, ...] = option(
+        ("x-object-meta-*",), "Response headers that are dropped.", kind=WORDS
+    )
+    outgoing_allow_headers: tuple[str, ...] = option(
+        ("x-object-meta-public-*",), "Response headers that are kept all the same.", kind=WORDS
+    )
+    allowed_digests: tuple[str, ...] = option("sha1 sha256 sha512", "Digests of signatures.", kind=DIGESTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What a query says of a temporary URL; texts are Latin-1 views, None for absent ones."""
+
+    signature: str
+    expires: str
+    prefix: str | None
+    ip_range: str | None
+    filename: str | None
+    inline: bool
+
+    @classmethod
+    def of(cls, query: str) -> Link | None:
+        """The link of a query, None when there is none; of a repeated parameter the first counts."""
+        pairs = parse_qsl(query, keep_blank_values=True, encoding="latin-1")
+        params = dict(reversed(pairs))
+        if "temp_url_sig" not in params and "temp_url_expires" not in params:
+            return None
+        return cls(
+            params.get("temp_url_sig", ""),
+            params.get("temp_url_expires", ""),
+            params.get("temp_url_prefix"),
+            params.get("temp_url_ip_range"),
+            params.get("filename"),
+            "inline" in params,
+        )
+
+
+def within(scope: EntityPath, *, reading: bool) -> Callable[[Request], Response | None]:
+    """An authorisation callback (proxy.md §2) for the containers of an account, or for one of them."""
+
+    def authorise(request: Request) -> Response | None:
+        entity = request.entity
+        allowed = (
+            entity is not None
+            and entity.path.account == scope.account
+            and entity.path.container is not None
+            and scope.container in (None, entity.path.container)
+            and (not reading or request.method in _READING)
+        )
+        if not allowed:
+            return refusal(request)
+        request.env[fields.OWNER] = False
+        return None
+
+    return authorise
+
+
+def refusal(request: Request) -> Response:
+    """401 for a link that is not good, whatever is wrong with it."""
+    body = b"" if request.method == "HEAD" else b"401 Unauthorized: Temp URL invalid\n"
+    return error_response(401, body, {"www-authenticate": 'Swift realm="unknown"'})
+
+
+class TempURL(Filter):
+    """Checks links and bounds what they allow."""
+
+    def __init__(
+        self,
+        app: Any,
+        settings: TempURLSettings,
+        telemetry: Telemetry | None = None,
+        clock: Clock | None = None,
+    ):
+        super().__init__(app)
+        self._settings = settings
+        self._statsd = (telemetry or Telemetry()).statsd
+        self._clock = clock or SystemClock()
+        self._incoming = HeaderRule(settings.incoming_remove_headers, settings.incoming_allow_headers)
+        self._outgoing = HeaderRule(settings.outgoing_remove_headers, settings.outgoing_allow_headers)
+
+    def handle(self, request: Request) -> Response:
+        """Let a valid link pass; everything without one is not this filter's business."""
+        link = None if request.method == "OPTIONS" or not request.query else Link.of(request.query)
+        if link is None:
+            return self.forward(request)
+        expires = parse_expiry(link.expires)
+        scope = None if expires is None else self._scope_of(request, link, expires)
+        if scope is None or expires is None:
+            return refusal(request)
+        pointer = next((name for name in POINTERS if name in request.headers), None)
+        if pointer is not None and request.method not in _READING:
+            text = f"The header {title_case(pointer)!r} is not allowed in this tempurl"
+            return error_response(400, text)
+        self._admit(request, scope)
+        response = self.forward(request)
+        self._outgoing.apply(response.headers)
+        if request.method in _READING and response.is_success:
+            self._dispose(request, response, link, expires)
+        return response
+
+    def _scope_of(self, request: Request, link: Link, expires: int) -> EntityPath | None:
+        """What the key that signed the link governs; None when the link is not good."""
+        entity = request.entity
+        signature = parse_signature(link.signature, self._settings.allowed_digests)
+        if signature is None or entity is None or entity.version != "v1":
+            return None
+        if expires < self._clock.time() or request.method not in self._settings.methods:
+            return None
+        signed = _signed_path(entity.path, link, request.method)
+        if signed is None or not _comes_from(request, link.ip_range):
+            return None
+        verbs = _HEAD_BY if request.method == "HEAD" else (request.method,)
+        address = "" if link.ip_range is None else f"ip={link.ip_range}\n"
+        messages = [f"{address}{verb}\n{expires}\n".encode("latin-1") + signed for verb in verbs]
+        key = signing_key(signature, messages, keys_of(request, self.forward, entity.path))
+        if key is None:
+            return None
+        self._statsd.increment(f"tempurl.digests.{signature.digest}")
+        return key.scope
+
+    def _admit(self, request: Request, scope: EntityPath) -> None:
+        """Make the request what the signer allowed."""
+        env, headers = request.env, request.headers
+        env[fields.AUTHORIZE] = within(scope, reading=request.method in _READING)
+        env[fields.AUTHORIZE_OVERRIDE] = True
+        env[fields.REMOTE_USER] = USER
+        env[fields.OWNER] = False
+        self._incoming.apply(headers)
+        headers["user-agent"] = f"{headers.get('user-agent', '')} TempURL".strip()
+        kept = [p for p in request.query.split("&") if unquote_plus(p.partition("=")[0]) not in PARAMETERS]
+        request.set_query("&".join(kept))
+
+    def _dispose(self, request: Request, response: Response, link: Link, expires: int) -> None:
+        """How a browser is to keep what it got, and until when."""
+        headers = response.headers
+        headers["expires"] = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(expires))
+        name = link.filename
+        if link.inline:
+            headers["content-disposition"] = _disposition("inline", name) if name else "inline"
+        elif name:
+            headers["content-disposition"] = _disposition("attachment", name)
+        elif not headers.get("content-disposition"):
+            last = request.loose_path.rstrip("/").rpartition("/")[2]
+            raw = last.encode("utf-8", "surrogateescape").decode("latin-1")
+            headers["content-disposition"] = _disposition("attachment", raw)
+
+
+class HeaderRule:
+    """Which headers are dropped: those named, unless they are allowed all the same."""
+
+    def __init__(self, removed: tuple[str, ...], allowed: tuple[str, ...]):
+        self._removed = _Names(removed)
+        self._allowed = _Names(allowed)
+
+    def apply(self, headers: HeaderMap) -> None:
+        """Drop them."""
+        for name in [name for name in headers if name in self._removed and name not in self._allowed]:
+            del headers[name]
+
+
+class _Names:
+    """Header names, and beginnings of such."""
+
+    def __init__(self, patterns: tuple[str, ...]):
+        lower = [pattern.lower() for pattern in patterns]
+        self._exact = frozenset(pattern for pattern in lower if not pattern.endswith("*"))
+        self._starts = tuple(pattern[:-1] for pattern in lower if pattern.endswith("*"))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._exact or name.startswith(self._starts)
+
+
+def _signed_path(path: EntityPath, link: Link, method: str) -> bytes | None:
+    """The path as it was signed; None when the link cannot be for this one."""
+    if path.container is None:
+        return None
+    if link.prefix is None:
+        return None if path.obj is None else f"/v1{path}".encode("utf-8", "surrogateescape")
+    try:
+        prefix = link.prefix.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return None
+    if path.obj is None and (prefix or method not in _READING):
+        return None
+    if not (path.obj or "").startswith(prefix):
+        return None
+    return f"prefix:/v1{path.parent if path.obj else path}/{prefix}".encode()
+
+
+def _comes_from(request: Request, ip_range: str | None) -> bool:
+    """Whether the client's address is in the range that was signed, if one was."""
+    if ip_range is None:
+        return True
+    try:
+        return ipaddress.ip_address(request.remote_addr) in ipaddress.ip_network(ip_range)
+    except ValueError:
+        return False
+
+
+def _disposition(kind: str, name: str) -> str:
+    """A Content-Disposition with a file name, in the old form and in that of RFC 6266."""
+    text = name.encode("latin-1").decode("utf-8", "replace")
+    return f"{kind}; filename=\"{quote(text, safe='/ ')}\"; filename*=UTF-8''{quote(text)}"
+
+
+def make_tempurl(app: Any, conf: Conf) -> TempURL:
+    """The filter of a configuration section; raises ``ConfigError``."""
+    settings = parse_options(TempURLSettings, conf, "tempurl")
+    facts: dict[str, Any] = {
+        "methods": list(settings.methods),
+        "incoming_remove_headers": list(settings.incoming_remove_headers),
+        "incoming_allow_headers": list(settings.incoming_allow_headers),
+        "outgoing_remove_headers": list(settings.outgoing_remove_headers),
+        "outgoing_allow_headers": list(settings.outgoing_allow_headers),
+        **digest_facts(settings.allowed_digests),
+    }
+    process_of(conf).info.register("tempurl", facts)
+    return TempURL(app, settings, telemetry_of(conf, name="tempurl"))
+
+
+def digest_facts(digests: tuple[str, ...]) -> dict[str, list[str]]:
+    """What ``/info`` says of allowed digests."""
+    facts = {"allowed_digests": sorted(digests)}
+    old = sorted(DEPRECATED_DIGESTS & set(digests))
+    if old:
+        facts["deprecated_digests"] = old
+    return facts
+
+
+filter_factory = factory_of(make_tempurl)

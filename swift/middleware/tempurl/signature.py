@@ -1,0 +1,130 @@
+"""Signatures of temporary URLs and upload forms: texts, digests and keys (spec: middleware.md §3, §4).
+
+A signature is the HMAC of a text that says what is allowed. It comes as lower-case hexadecimal, whose length
+tells the digest, or as ``<digest>:<base64>``. Digests that are not allowed are as good as wrong ones.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from swift.base.entity import EntityPath
+from swift.config.kinds import Kind
+from swift.gateway.info import account_info, container_info
+from swift.gateway.subrequest import Forward
+from swift.http.request import Request
+
+#: Digest → characters of its hexadecimal form.
+HEX_LENGTHS = {"sha1": 40, "sha256": 64, "sha512": 128}
+#: Digests that are allowed only until everybody has left them.
+DEPRECATED_DIGESTS = frozenset(("sha1",))
+#: The metadata of accounts and containers that has the keys.
+KEY_NAMES = ("temp-url-key", "temp-url-key-2")
+
+_is_hex = re.compile(r"[0-9a-f]+").fullmatch
+#: Texts of numbers longer than this are none, and neither are later times: nobody can print their dates.
+_NUMBER_CHARS_MAX = 32
+_EXPIRY_MAX = 10**13
+
+
+def _parse_digests(text: str) -> tuple[str, ...]:
+    names = {name.lower() for name in text.split()}
+    digests = tuple(name for name in HEX_LENGTHS if name in names)
+    if not digests:
+        raise ValueError(f"must name one of {', '.join(HEX_LENGTHS)}, not {text!r}")
+    return digests
+
+
+DIGESTS = Kind("digests", _parse_digests, " ".join)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A signature as it was given: the digest's name and the hexadecimal value."""
+
+    digest: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A secret of an account or container; what it signs stays within ``scope``."""
+
+    secret: bytes
+    scope: EntityPath
+
+
+def parse_signature(text: str, allowed: Iterable[str]) -> Signature | None:
+    """A signature of an allowed digest; None for any other text."""
+    name, colon, encoded = text.partition(":")
+    if colon:
+        value = _hex_of(encoded)
+    else:
+        value = text if _is_hex(text) else ""
+        name = next((name for name, length in HEX_LENGTHS.items() if length == len(value)), "")
+    if name not in allowed or len(value) != HEX_LENGTHS.get(name):
+        return None
+    return Signature(name, value)
+
+
+def _hex_of(encoded: str) -> str:
+    """Base64 of either alphabet as hexadecimal; empty when it is none."""
+    plain = encoded.replace("-", "+").replace("_", "/")
+    try:
+        return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True).hex()
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def parse_expiry(text: str) -> int | None:
+    """The Unix second that a link or form is good for: a number or ``2026-11-21T02:15:23Z``; None for others.
+
+    Numbers are read as the peer reads them, with signs and underscores too.
+    """
+    if len(text) > _NUMBER_CHARS_MAX:
+        return None
+    try:
+        second = int(text)
+    except ValueError:
+        try:
+            second = int(datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp())
+        except ValueError:
+            return None
+    return second if second <= _EXPIRY_MAX else None
+
+
+def keys_of(request: Request, forward: Forward, path: EntityPath) -> list[Key]:
+    """The keys of the account of ``path``, then those of its container; empty ones are none."""
+    account = EntityPath(path.account)
+    metas = [(account, account_info(request, forward, path.account).meta)]
+    if path.container is not None:
+        container = EntityPath(path.account, path.container)
+        metas.append((container, container_info(request, forward, path.account, path.container).meta))
+    return [
+        Key(meta[name].encode("utf-8", "surrogateescape"), scope)
+        for scope, meta in metas
+        for name in KEY_NAMES
+        if meta.get(name)
+    ]
+
+
+def signing_key(signature: Signature, messages: Iterable[bytes], keys: Iterable[Key]) -> Key | None:
+    """The first key that signed one of ``messages``; None when none did.
+
+    Every key is tried on every message, so that the time says nothing of where it stopped.
+    """
+    given = signature.value.encode()
+    texts = list(messages)
+    found = None
+    for key in keys:
+        for text in texts:
+            wanted = hmac.new(key.secret, text, signature.digest).hexdigest().encode()
+            if hmac.compare_digest(wanted, given) and found is None:
+                found = key
+    return found

@@ -1,0 +1,61 @@
+"""Every case of a filter gets the answer that was recorded from the peer: status, headers and body."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from test.functional.every_api_case import SETS
+from test.functional.test_api_answers import without_copy, without_statistics
+from test.support.answers import Asker
+from test.support.cluster import LiveCluster
+
+FOLDER = Path(__file__).parents[1] / "golden" / "data"
+NAMES = sorted(set(SETS) - {"api-answers"})
+GOLDEN = {name: json.loads((FOLDER / f"{name}.json").read_text()) for name in NAMES}
+
+#: Beginnings of requests whose answers differ on purpose: our status and the reason.
+DIFFERENT = {
+    **{
+        f"GET /v1/AUTH_test/tu{slash}?temp_url_sig=dc56f955": (200, "as newer releases of the peer")
+        for slash in ("", "/")
+    },
+    "HEAD /v1/AUTH_test/web/list/ [] as None": (404, "the peer fails to give a HEAD an error page"),
+}
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def pairs(request, tmp_path_factory):
+    cases = SETS[request.param]
+    live = LiveCluster(
+        tmp_path_factory.mktemp(request.param) / "data", ec="2+1", places=cases.places, options=cases.options
+    )
+    live.start()
+    try:
+        asker = Asker(live.host, live.token)
+        cases.send(asker)
+        assert "Traceback" not in live.log_text()
+    finally:
+        live.stop()
+    return asker.answers, GOLDEN[request.param]
+
+
+def test_the_answers_are_the_recorded_ones(pairs):
+    ours, theirs = pairs
+    assert [a["request"] for a in ours] == [g["request"] for g in theirs]
+    wrong, different = [], set()
+    for number, (our, their) in enumerate(zip(ours, theirs, strict=True)):
+        known = [verdict for start, verdict in DIFFERENT.items() if their["request"].startswith(start)]
+        if known and our != their and our["status"] == known[0][0]:
+            different.update(start for start in DIFFERENT if their["request"].startswith(start))
+            continue
+        for side in (our, their):
+            without_statistics(side)
+            for name in ("allow", "access-control-allow-methods"):
+                if name in side["headers"]:
+                    side["headers"][name] = without_copy(side["headers"][name])
+        if our != their:
+            wrong.append(f"{number}: {our}\n  peer: {their}")
+    assert not wrong, f"{len(wrong)} answers differ\n" + "\n".join(wrong[:10])
+    sent = {start for start in DIFFERENT for a in ours if a["request"].startswith(start)}
+    assert different == sent, f"no longer different: {sent - different}"
