@@ -30,13 +30,14 @@ from swift.middleware.healthcheck import HealthcheckSettings
 from swift.middleware.memcache import CacheSettings
 from swift.middleware.proxy_logging import ProxyLoggingSettings
 from swift.middleware.recon.filter import ReconSettings
+from swift.middleware.slo.settings import SloSettings
 from swift.middleware.tempauth.users import TempauthSettings
 from swift.obj.settings import ObjectSettings
 from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.proxy.settings import ProxySettings
 
 PROXY_PIPELINE = (
-    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth dlo proxy-logging "
+    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth slo dlo proxy-logging "
     "proxy-server"
 )
 
@@ -83,6 +84,7 @@ PROXY = Sample(
             "# user_<account>_<user> = <key> [group] [group] [...] [storage_url]",
             "user_test_tester = testing .admin",
         ),
+        _filter("slo", "slo", SloSettings),
         _filter("dlo", "dlo", DloSettings),
     ),
 )

@@ -149,6 +149,17 @@ SYSMETA_UPDATE_OVERRIDE = _header(
     "Prefix: like X-Backend-Container-Update-Override, and stored.",
 )
 
+SYSMETA_SLO_ETAG = _header(
+    "x-object-sysmeta-slo-etag", _TEXT, _STORED, "The ETag of the whole static large object."
+)
+SYSMETA_SLO_SIZE = _header("x-object-sysmeta-slo-size", _NUMBER, _STORED, "Its size, bytes.")
+SYSMETA_UPDATE_OVERRIDE_ETAG = _header(
+    "x-object-sysmeta-container-update-override-etag",
+    _TEXT,
+    _STORED,
+    "The ETag that the container's row has, and parameters that filters take out of it again.",
+)
+
 # --- X-Backend-* -----------------------------------------------------------------------------------------
 
 BACKEND_STORAGE_POLICY_INDEX = _header(
@@ -382,6 +393,14 @@ UPDATE_FOOTERS = _key(
     "swift.callback.update_footers",
     _CALL,
     "Adds metadata (a dictionary) after an object's body was read; wraps the one before.",
+)
+SLO_MANIFEST_HOOK = _key(
+    "swift.callback.slo_manifest_hook",
+    _CALL,
+    "Asked with the entries of a manifest before it is stored; gives (name, error) pairs or None.",
+)
+SLO_OVERRIDE = _key(
+    "swift.slo_override", _FLAG, "Manifests of static large objects are handled as the objects they are."
 )
 BRIDGED_REQUEST = _key("swift.bridge.request", _OBJECT, "Our request behind a WSGI environ (ours).")
 

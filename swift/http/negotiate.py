@@ -76,6 +76,19 @@ def choose_format(request: Request) -> ListingFormat:
     return chosen
 
 
+def accepted_format(accept: str | None) -> ListingFormat | None:
+    """The format of a report that an Accept header asks for: text without one.
+
+    None when it does not parse or wants none of them.
+    """
+    if not accept:
+        return ListingFormat.PLAIN
+    try:
+        return _best_match(accept)
+    except _BadAccept:
+        return None
+
+
 def add_vary(request: Request, headers: HeaderMap) -> None:
     """Add ``Vary: Accept`` to response headers when the query did not fix the format."""
     if "format" in request.params:

@@ -4,7 +4,9 @@ import io
 
 import pytest
 
+from swift.base.hashing import PathHasher
 from swift.http.body import BodyTimeout, WholeBody
+from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.middleware.catch_errors import CatchErrors, CatchErrorsSettings
@@ -16,6 +18,8 @@ from swift.middleware.listing_formats import ListingFormats
 from swift.middleware.memcache import Memcache
 from swift.middleware.proxy_logging import ProxyLogging, ProxyLoggingSettings
 from swift.middleware.recon.filter import Recon
+from swift.middleware.slo.filter import Slo
+from swift.middleware.slo.settings import SloSettings
 from swift.middleware.tempauth.filter import Tempauth
 from swift.middleware.tempauth.users import TempauthSettings
 from swift.telemetry.log import silent_log
@@ -36,6 +40,9 @@ FILTERS = {
     "ListingFormats": ListingFormats,
     "Memcache": lambda app: Memcache(app, MemoryCache()),
     "ProxyLogging": lambda app: ProxyLogging(app, ProxyLoggingSettings(), None, told()),
+    "Slo": lambda app: Slo(
+        app, SloSettings(), PathHasher(suffix=b"x"), TypeGuesser("/none", ()), silent_log()
+    ),
     "Tempauth": lambda app: Tempauth(app, TempauthSettings(), {}, {}, told()),
 }
 #: Filters that only answer their own paths; their tests say how.

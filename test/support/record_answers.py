@@ -1,4 +1,6 @@
-"""Record the peer's answers to the API cases: python -m test.support.record_answers [OUT.json]
+"""Record the peer's answers to the API cases: python -m test.support.record_answers [SET [OUT.json]]
+
+``SET`` is ``api``, as without it, or ``large``: the cases about large objects, copies and links.
 
 ``SWIFT_PEER_BIN`` names the directory of the peer's commands. Black box: the peer's servers are started
 with this project's all-in-one configuration. Needs root and unshare(1): the peer looks for policies in
@@ -14,12 +16,15 @@ from pathlib import Path
 from swift.bench.contestants import Contestant
 from swift.cli.aio.plan import PORTS_PER_NODE, new_plan
 from test.functional.every_api_case import send_everything
+from test.functional.every_large_case import send_large
 from test.support.answers import Asker
 from test.support.cluster import login
 from test.support.peer import peer_command
 from test.support.ports import free_ports, free_range
 
-KEPT = Path(__file__).parents[1] / "golden" / "data" / "api-answers.json"
+KEPT = Path(__file__).parents[1] / "golden" / "data"
+#: Name of a set of cases → what sends them.
+SETS = {"api": send_everything, "large": send_large}
 
 
 def _program(kind, conf, *, swift_dir):
@@ -29,7 +34,7 @@ def _program(kind, conf, *, swift_dir):
     return peer_command(f"swift-{kind}-server", conf, "-v", swift_dir=swift_dir)
 
 
-def main(out=KEPT):
+def main(name="api", out=""):
     with tempfile.TemporaryDirectory() as root:
         proxy_port, cache_port = free_ports(2)
         base_port = free_range(PORTS_PER_NODE * 5)
@@ -40,11 +45,12 @@ def main(out=KEPT):
         try:
             peer.start()
             asker = Asker(peer.host, cache(partial(login, peer.host)))
-            send_everything(asker)
+            SETS[name](asker)
         finally:
             peer.stop()
     lines = ",\n".join(json.dumps(answer, ensure_ascii=True) for answer in asker.answers)
-    Path(out).write_text(f"[\n{lines}\n]\n")
+    path = Path(out) if out else KEPT / f"{name}-answers.json"
+    path.write_text(f"[\n{lines}\n]\n")
     print(f"{len(asker.answers)} answers")
 
 

@@ -20,7 +20,7 @@ from swift.platform.durable import replace_file
 from swift.ring.builder import RingBuilder
 
 PIPELINE = (
-    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth dlo proxy-logging "
+    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth slo dlo proxy-logging "
     "proxy-server"
 )
 
@@ -207,6 +207,9 @@ use = egg:swift#tempauth
 user_{account}_{name}3 = {plan.key}3
 user_{account}2_{name}2 = {plan.key}2 .admin
 user_admin_admin = admin .admin .reseller_admin
+
+[filter:slo]
+use = egg:swift#slo
 
 [filter:dlo]
 use = egg:swift#dlo
