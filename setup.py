@@ -26,6 +26,7 @@ FILTERS = {
     "memcache": "memcache",
     "listing_formats": "listing_formats",
     "tempauth": "tempauth",
+    "copy": "copy",
     "slo": "slo",
     "dlo": "dlo",
     "recon": "recon",

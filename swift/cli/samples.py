@@ -24,6 +24,7 @@ from swift.container.updater import ContainerUpdaterSettings
 from swift.dbsync.settings import ReplicatorSettings
 from swift.http import fields
 from swift.middleware.catch_errors import CatchErrorsSettings
+from swift.middleware.copy import CopySettings
 from swift.middleware.dlo import DloSettings
 from swift.middleware.gatekeeper import GatekeeperSettings
 from swift.middleware.healthcheck import HealthcheckSettings
@@ -37,8 +38,8 @@ from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.proxy.settings import ProxySettings
 
 PROXY_PIPELINE = (
-    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth slo dlo proxy-logging "
-    "proxy-server"
+    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth copy slo dlo "
+    "proxy-logging proxy-server"
 )
 
 
@@ -84,6 +85,7 @@ PROXY = Sample(
             "# user_<account>_<user> = <key> [group] [group] [...] [storage_url]",
             "user_test_tester = testing .admin",
         ),
+        _filter("copy", "copy", CopySettings),
         _filter("slo", "slo", SloSettings),
         _filter("dlo", "dlo", DloSettings),
     ),

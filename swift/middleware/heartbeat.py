@@ -19,9 +19,10 @@ SEPARATOR = b"\r\n\r\n"
 class Heartbeat(ResponseBody):
     """The report that ``work`` makes, with a space before it every ``interval_s`` seconds.
 
-    ``at_once`` sends the first space before anything is done. The work begins when the body is read; what
-    it raises becomes the report that ``failed`` makes. A client that goes away does not end it: what was
-    begun is finished.
+    ``at_once`` sends the first space before anything is done, ``separator`` comes between spaces and report.
+    The work begins when the body is read; what it raises becomes the report that ``failed`` makes. A client
+    that goes away does not end it: what was begun is finished. ``unread`` releases what the work would have
+    used when nobody reads the body.
     """
 
     def __init__(
@@ -31,14 +32,19 @@ class Heartbeat(ResponseBody):
         *,
         interval_s: float,
         at_once: bool = False,
+        separator: bytes = SEPARATOR,
+        unread: Callable[[], None] | None = None,
     ):
         self.length = None
         self._work = work
         self._failed = failed
         self._interval_s = interval_s
         self._at_once = at_once
+        self._separator = separator
+        self._unread = unread
 
     def __iter__(self) -> Iterator[bytes]:
+        self._unread = None
         box = green.Mailbox()
         green.spawn_detached(self._run, box)
         spaced = self._at_once
@@ -51,10 +57,16 @@ class Heartbeat(ResponseBody):
                 spaced = True
                 yield SPACE
                 continue
-            if spaced:
-                yield SEPARATOR
+            if spaced and self._separator:
+                yield self._separator
             yield report
             return
+
+    def close(self) -> None:
+        """See ``ResponseBody``."""
+        unread, self._unread = self._unread, None
+        if unread is not None:
+            unread()
 
     def _run(self, box: green.Mailbox) -> None:
         try:

@@ -20,6 +20,7 @@ _FRONT = ("catch_errors", "gatekeeper", "proxy_logging")
 _COPY_AFTER = ("staticweb", "tempauth", "keystoneauth", *_FRONT)
 REQUIRED_FILTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("dlo", ("copy", *_COPY_AFTER)),
+    ("copy", _COPY_AFTER),
     ("listing_formats", (*_FRONT, "memcache")),
     ("gatekeeper", ("catch_errors",)),
     ("catch_errors", ()),

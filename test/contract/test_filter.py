@@ -10,6 +10,7 @@ from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.middleware.catch_errors import CatchErrors, CatchErrorsSettings
+from swift.middleware.copy import Copy, CopySettings
 from swift.middleware.dlo import Dlo, DloSettings
 from swift.middleware.filter import Filter
 from swift.middleware.gatekeeper import Gatekeeper, GatekeeperSettings
@@ -34,6 +35,7 @@ def told():
 FILTERS = {
     "Filter": Filter,
     "CatchErrors": lambda app: CatchErrors(app, CatchErrorsSettings(), silent_log()),
+    "Copy": lambda app: Copy(app, CopySettings(), 1 << 30, silent_log()),
     "Dlo": lambda app: Dlo(app, DloSettings(), 10),
     "Gatekeeper": lambda app: Gatekeeper(app, GatekeeperSettings()),
     "Healthcheck": lambda app: Healthcheck(app, HealthcheckSettings()),

@@ -20,8 +20,8 @@ from swift.platform.durable import replace_file
 from swift.ring.builder import RingBuilder
 
 PIPELINE = (
-    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth slo dlo proxy-logging "
-    "proxy-server"
+    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth copy slo dlo "
+    "proxy-logging proxy-server"
 )
 
 
@@ -207,6 +207,9 @@ use = egg:swift#tempauth
 user_{account}_{name}3 = {plan.key}3
 user_{account}2_{name}2 = {plan.key}2 .admin
 user_admin_admin = admin .admin .reseller_admin
+
+[filter:copy]
+use = egg:swift#copy
 
 [filter:slo]
 use = egg:swift#slo

@@ -34,6 +34,19 @@ def test_an_error_of_the_work_is_a_report_too():
     assert sent(work) == [b"failed: broken"]
 
 
+def test_what_the_work_would_have_used_is_released_when_nobody_reads():
+    released = []
+    for reads in (False, True):
+        body = Heartbeat(
+            lambda: b"", lambda error: b"", interval_s=60.0, unread=lambda reads=reads: released.append(reads)
+        )
+        if reads:
+            list(body)
+        body.close()
+        body.close()
+    assert released == [False]
+
+
 def test_work_goes_on_when_the_client_is_gone():
     done = []
 
