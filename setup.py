@@ -29,6 +29,7 @@ FILTERS = {
     "copy": "copy",
     "slo": "slo",
     "dlo": "dlo",
+    "symlink": "symlink",
     "recon": "recon",
 }
 COMMANDS = {

@@ -32,13 +32,14 @@ from swift.middleware.memcache import CacheSettings
 from swift.middleware.proxy_logging import ProxyLoggingSettings
 from swift.middleware.recon.filter import ReconSettings
 from swift.middleware.slo.settings import SloSettings
+from swift.middleware.symlink import SymlinkSettings
 from swift.middleware.tempauth.users import TempauthSettings
 from swift.obj.settings import ObjectSettings
 from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.proxy.settings import ProxySettings
 
 PROXY_PIPELINE = (
-    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth copy slo dlo "
+    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth copy slo dlo symlink "
     "proxy-logging proxy-server"
 )
 
@@ -88,6 +89,7 @@ PROXY = Sample(
         _filter("copy", "copy", CopySettings),
         _filter("slo", "slo", SloSettings),
         _filter("dlo", "dlo", DloSettings),
+        _filter("symlink", "symlink", SymlinkSettings),
     ),
 )
 

@@ -153,6 +153,31 @@ SYSMETA_SLO_ETAG = _header(
     "x-object-sysmeta-slo-etag", _TEXT, _STORED, "The ETag of the whole static large object."
 )
 SYSMETA_SLO_SIZE = _header("x-object-sysmeta-slo-size", _NUMBER, _STORED, "Its size, bytes.")
+SYSMETA_SYMLINK = _header("x-object-sysmeta-symlink-", _TEXT, _STORED, "Prefix of where a link leads.")
+SYSMETA_SYMLINK_TARGET = _header(
+    "x-object-sysmeta-symlink-target", _TEXT, _STORED, "Container and object, percent-quoted."
+)
+SYSMETA_SYMLINK_TARGET_ACCOUNT = _header(
+    "x-object-sysmeta-symlink-target-account", _TEXT, _STORED, "Their account, if it is another one."
+)
+SYSMETA_SYMLINK_TARGET_ETAG = _header(
+    "x-object-sysmeta-symlink-target-etag", _TEXT, _STORED, "What the target's ETag must be."
+)
+SYSMETA_SYMLINK_TARGET_BYTES = _header(
+    "x-object-sysmeta-symlink-target-bytes", _NUMBER, _STORED, "The target's size when the link was made."
+)
+SYSMETA_SYMLOOP_EXTEND = _header(
+    "x-object-sysmeta-symloop-extend",
+    _FLAG,
+    _STORED,
+    "One more link than usual may be followed.",
+)
+SYSMETA_ALLOW_RESERVED_NAMES = _header(
+    "x-object-sysmeta-allow-reserved-names",
+    _FLAG,
+    _STORED,
+    "The link may lead to a reserved name.",
+)
 SYSMETA_UPDATE_OVERRIDE_ETAG = _header(
     "x-object-sysmeta-container-update-override-etag",
     _TEXT,
@@ -394,6 +419,7 @@ UPDATE_FOOTERS = _key(
     _CALL,
     "Adds metadata (a dictionary) after an object's body was read; wraps the one before.",
 )
+SYMLINK_OVERRIDE = _key("swift.symlink_override", _FLAG, "Links are handled as the objects they are.")
 SLO_MANIFEST_HOOK = _key(
     "swift.callback.slo_manifest_hook",
     _CALL,

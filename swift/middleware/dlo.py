@@ -26,7 +26,7 @@ from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.http.segments import SegmentedBody
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
-from swift.middleware.segments import Pace, Segment, SegmentSource, segment_request
+from swift.middleware.segments import Pace, Segment, SegmentSource, home_of, segment_request
 
 SOURCE = "DLO"
 #: The rows of a listing.
@@ -77,6 +77,7 @@ class Dlo(Filter):
         value = response.headers.get("x-object-manifest")
         if value is None or response.status not in _FOUND or _is_static(response):
             return response
+        home = home_of(response, entity.path)
         drained(response)
         if response.status in (412, 416) or response.headers.get("content-type", "").startswith(_PARTS):
             # Conditions and ranges are for the whole: the manifest's own 412, 416 or parts hide what it is.
@@ -87,7 +88,7 @@ class Dlo(Filter):
         if "/" in container:
             # No container has such a name; as a path it would be an object.
             raise HTTPError(404)
-        named = _Named(EntityPath(entity.path.account, container), prefix, entity.version)
+        named = _Named(EntityPath(home.account, container), prefix, entity.version)
         return self._serve(request, response, named)
 
     def _serve(self, request: Request, manifest: Response, named: _Named) -> Response:

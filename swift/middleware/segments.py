@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 
 from swift import green
-from swift.base.entity import EntityPath
+from swift.base.entity import BadPath, Entity, EntityPath, NotUTF8
 from swift.base.etag import unquote_etag
 from swift.base.ranges import Span
 from swift.gateway.subrequest import make_subrequest
@@ -112,6 +112,17 @@ def _mismatch(segment: Segment, response: Response) -> str | None:
     if length is not None and length != str(segment.span.length):
         return f"gives {length} bytes, not {segment.span.length}"
     return None
+
+
+def home_of(response: Response, path: EntityPath) -> EntityPath:
+    """Where what a response is of really is: a link in another account leads to segments of that account."""
+    location = response.headers.get("content-location")
+    if location is None:
+        return path
+    try:
+        return Entity.parse(location).path
+    except (BadPath, NotUTF8):
+        return path
 
 
 def segment_request(

@@ -21,6 +21,7 @@ from swift.middleware.proxy_logging import ProxyLogging, ProxyLoggingSettings
 from swift.middleware.recon.filter import Recon
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
+from swift.middleware.symlink import Symlink, SymlinkSettings
 from swift.middleware.tempauth.filter import Tempauth
 from swift.middleware.tempauth.users import TempauthSettings
 from swift.telemetry.log import silent_log
@@ -45,6 +46,7 @@ FILTERS = {
     "Slo": lambda app: Slo(
         app, SloSettings(), PathHasher(suffix=b"x"), TypeGuesser("/none", ()), silent_log()
     ),
+    "Symlink": lambda app: Symlink(app, SymlinkSettings()),
     "Tempauth": lambda app: Tempauth(app, TempauthSettings(), {}, {}, told()),
 }
 #: Filters that only answer their own paths; their tests say how.

@@ -2,9 +2,11 @@
 
 from test.functional.api_cases_copy import send_copies
 from test.functional.api_cases_slo import send_slo
+from test.functional.api_cases_symlink import send_symlinks
 
 
 def send_large(both):
     """Send every case to a fresh cluster."""
     send_slo(both)
     send_copies(both)
+    send_symlinks(both)

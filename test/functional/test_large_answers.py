@@ -26,6 +26,11 @@ DIFFERENT = {
     f"HEAD {M}/both ": (200, "a static manifest says itself what its segments are"),
     f"GET {M}/both ": (200, "as HEAD"),
     "COPY /v1/AUTH_test/ca/slo [('Destination', 'cb/halfway')]": (503, "not the client is to blame"),
+    **{
+        f"{method} /v1/AUTH_test/ya/t2{query} ": (200, "fresh metadata does not make a link an empty object")
+        for method in ("GET", "HEAD")
+        for query in ("", "?symlink=get")
+    },
     f"DELETE {M}/as3?multipart-manifest=delete&async=yes [] as test2": (403, "who may not read is told so"),
 }
 
@@ -73,6 +78,8 @@ def comparable(answer):
         body = "\n".join(sorted(body.split("\n")))
     if "one container. Found" in body:
         body = " ".join(sorted(re.findall('"[^"]*"', body)))
+    if "yb/stslo" in request:
+        body = re.sub("Object Etag '[0-9a-f]{32}'", "Object Etag '*'", body)
     if is_listing:
         body = re.sub(r'"hash": "[0-9a-f]{32}"', '"hash": "*"', body)
         body = re.sub("<hash>[0-9a-f]{32}<", "<hash>*<", body)

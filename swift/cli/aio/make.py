@@ -20,7 +20,7 @@ from swift.platform.durable import replace_file
 from swift.ring.builder import RingBuilder
 
 PIPELINE = (
-    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth copy slo dlo "
+    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth copy slo dlo symlink "
     "proxy-logging proxy-server"
 )
 
@@ -216,6 +216,9 @@ use = egg:swift#slo
 
 [filter:dlo]
 use = egg:swift#dlo
+
+[filter:symlink]
+use = egg:swift#symlink
 """
     )
 

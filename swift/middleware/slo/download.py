@@ -24,7 +24,7 @@ from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.http.segments import SegmentedBody
 from swift.http.status import default_body
-from swift.middleware.segments import Pace, Segment, SegmentSource, segment_request
+from swift.middleware.segments import Pace, Segment, SegmentSource, home_of, segment_request
 from swift.middleware.slo.manifest import (
     BadManifest,
     Part,
@@ -113,7 +113,7 @@ class Download:
         headers.update(before)
         if response.status not in _FOUND or not is_manifest(response):
             return response
-        return _Whole(self, request, version, path.account, response).answer()
+        return _Whole(self, request, version, home_of(response, path), response).answer()
 
     def source(self, request: Request, version: str) -> SegmentSource:
         """What opens the segments of one download."""
@@ -137,11 +137,13 @@ class Download:
 class _Whole:
     """One request for what a manifest stands for."""
 
-    def __init__(self, download: Download, request: Request, version: str, account: str, response: Response):
+    def __init__(
+        self, download: Download, request: Request, version: str, path: EntityPath, response: Response
+    ):
         self._download = download
         self._request = request
         self._version = version
-        self._account = account
+        self._path = path
         self._response = response
         self._source = download.source(request, version)
         self._parts: list[Part] | None = None
@@ -184,12 +186,6 @@ class _Whole:
                 sub.headers[name] = self._request.headers[name]
         headers, self._parts = self._download.ask_manifest(sub)
         self._response = Response(200, headers)
-
-    @property
-    def _path(self) -> EntityPath:
-        entity = self._request.entity
-        assert entity is not None
-        return entity.path
 
     @property
     def _manifest(self) -> Sequence[Part]:
@@ -268,13 +264,13 @@ class _Whole:
             elif part.is_manifest:
                 yield from self._flattened(self._inner(part, depth), wanted, depth + 1)
             else:
-                yield Segment(part.path(self._account), wanted, part.size, part.etag)
+                yield Segment(part.path(self._path.account), wanted, part.size, part.etag)
 
     def _inner(self, part: Part, depth: int) -> list[Part]:
         """The parts of a manifest that is a segment; raises ``BodyError``."""
         if depth >= DEPTH_MAX:
             raise BodyError(f"more than {DEPTH_MAX} manifests in each other")
-        sub = self._source.subrequest("GET", part.path(self._account), _GET_MANIFEST)
+        sub = self._source.subrequest("GET", part.path(self._path.account), _GET_MANIFEST)
         try:
             _headers, parts = self._download.ask_manifest(sub)
         except BadManifest as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from swift.base.hashing import PathHasher
@@ -11,7 +12,7 @@ from swift.http import fields
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
-from swift.http.rows import with_row_parameter
+from swift.http.rows import with_row_parameters
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
 from swift.middleware.slo.download import Download
 from swift.middleware.slo.manifest import MIN_SEGMENT_BYTES
@@ -43,7 +44,7 @@ class Slo(Filter):
         if entity.path.obj is None:
             response = self.forward(request)
             if request.method == "GET" and entity.path.container is not None:
-                with_row_parameter(response, {"slo_etag": _quoted})
+                with_row_parameters(response, ("slo_etag",), _shown)
             return response
         wanted = request.params.get("multipart-manifest")
         if request.method in ("GET", "HEAD"):
@@ -59,8 +60,8 @@ class Slo(Filter):
         return self.forward(request)
 
 
-def _quoted(etag: str) -> str:
-    return f'"{etag}"'
+def _shown(parameters: Mapping[str, str]) -> dict[str, str]:
+    return {"slo_etag": f'"{parameters["slo_etag"]}"'}
 
 
 def make_slo(app: Any, conf: Conf) -> Slo:

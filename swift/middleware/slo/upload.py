@@ -25,6 +25,7 @@ from swift.http.negotiate import ListingFormat, accepted_format
 from swift.http.report import Problem, plain_explanation, render_report, status_line
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
+from swift.http.rows import with_parameters
 from swift.middleware.heartbeat import Heartbeat
 from swift.middleware.segments import segment_request
 from swift.middleware.slo.manifest import (
@@ -197,9 +198,8 @@ class Upload:
         headers["x-static-large-object"] = "True"
         headers[fields.SYSMETA_SLO_ETAG] = etag
         headers[fields.SYSMETA_SLO_SIZE] = str(size)
-        base, _, more = headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, "").partition(";")
-        more = f"; {more.strip()}" if more.strip() else ""
-        headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = f"{base.strip() or digest}{more}; slo_etag={etag}"
+        override = headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, "")
+        headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = with_parameters(override, digest, {"slo_etag": etag})
         headers.pop("transfer-encoding", None)
         headers["content-length"] = str(len(text))
         request.body = _Stored(text, request.body)

@@ -3,14 +3,18 @@
 import json
 
 from swift.http.response import Response
-from swift.http.rows import with_row_parameter
+from swift.http.rows import with_parameters, with_row_parameters
 
 JSON = {"content-type": "application/json; charset=utf-8"}
 
 
+def quoted(parameters):
+    return {name: f'"{value}"' for name, value in parameters.items()}
+
+
 def shown(rows, **headers):
     response = Response(200, {**JSON, **headers}, json.dumps(rows).encode())
-    with_row_parameter(response, {"slo_etag": lambda text: f'"{text}"'})
+    with_row_parameters(response, ("slo_etag",), quoted)
     assert response.headers.get("content-length", str(len(response.body))) == str(len(response.body))
     return json.loads(response.body)
 
@@ -35,5 +39,11 @@ def test_other_answers_are_left_alone():
         (204, "application/json", b""),
     ):
         response = Response(status, {"content-type": kind}, body)
-        with_row_parameter(response, {"slo_etag": str})
+        with_row_parameters(response, ("slo_etag",), quoted)
         assert response.body == body
+
+
+def test_parameters_are_added_to_what_other_filters_want():
+    assert with_parameters("", "m", {"a": "1", "b": "2"}) == "m; a=1; b=2"
+    assert with_parameters("; x=y", "m", {"a": "1"}) == "m; x=y; a=1"
+    assert with_parameters("other;x=y", "m", {"a": "1"}) == "other; x=y; a=1"
