@@ -29,6 +29,7 @@ FILTERS = {
     "copy": "copy",
     "slo": "slo",
     "dlo": "dlo",
+    "versioned_writes": "versioned_writes",
     "symlink": "symlink",
     "recon": "recon",
 }

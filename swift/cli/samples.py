@@ -34,13 +34,14 @@ from swift.middleware.recon.filter import ReconSettings
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.symlink import SymlinkSettings
 from swift.middleware.tempauth.users import TempauthSettings
+from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 from swift.obj.settings import ObjectSettings
 from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.proxy.settings import ProxySettings
 
 PROXY_PIPELINE = (
-    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth copy slo dlo symlink "
-    "proxy-logging proxy-server"
+    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth copy slo dlo "
+    "versioned_writes symlink proxy-logging proxy-server"
 )
 
 
@@ -89,6 +90,7 @@ PROXY = Sample(
         _filter("copy", "copy", CopySettings),
         _filter("slo", "slo", SloSettings),
         _filter("dlo", "dlo", DloSettings),
+        _filter("versioned_writes", "versioned_writes", VersionedWritesSettings),
         _filter("symlink", "symlink", SymlinkSettings),
     ),
 )

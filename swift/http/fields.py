@@ -128,6 +128,12 @@ SYSMETA_SHARD_ROOT = _header(
 SYSMETA_SHARD_QUOTED_ROOT = _header(
     "x-container-sysmeta-shard-quoted-root", _TEXT, _STORED, "The same, percent-quoted."
 )
+SYSMETA_VERSIONS_LOCATION = _header(
+    "x-container-sysmeta-versions-location", _TEXT, _STORED, "The container that keeps former objects."
+)
+SYSMETA_VERSIONS_MODE = _header(
+    "x-container-sysmeta-versions-mode", _TEXT, _STORED, "stack or history: what a deletion does."
+)
 SYSMETA_EC = _header(
     "x-object-sysmeta-ec-", _TEXT, _STORED, "Prefix of what an erasure coded object says of itself."
 )

@@ -24,6 +24,8 @@ from swift.middleware.slo.settings import SloSettings
 from swift.middleware.symlink import Symlink, SymlinkSettings
 from swift.middleware.tempauth.filter import Tempauth
 from swift.middleware.tempauth.users import TempauthSettings
+from swift.middleware.versioned_writes.filter import VersionedWrites
+from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.sim import MemoryCache
@@ -48,6 +50,7 @@ FILTERS = {
     ),
     "Symlink": lambda app: Symlink(app, SymlinkSettings()),
     "Tempauth": lambda app: Tempauth(app, TempauthSettings(), {}, {}, told()),
+    "VersionedWrites": lambda app: VersionedWrites(app, VersionedWritesSettings()),
 }
 #: Filters that only answer their own paths; their tests say how.
 ELSEWHERE = {Recon}

@@ -1,8 +1,9 @@
-"""All requests about large objects whose answers were recorded, in the order in which they were sent."""
+"""All requests about large objects, copies, links and versions whose answers were recorded, in order."""
 
 from test.functional.api_cases_copy import send_copies
 from test.functional.api_cases_slo import send_slo
 from test.functional.api_cases_symlink import send_symlinks
+from test.functional.api_cases_versions import send_versions
 
 
 def send_large(both):
@@ -10,3 +11,4 @@ def send_large(both):
     send_slo(both)
     send_copies(both)
     send_symlinks(both)
+    send_versions(both)

@@ -104,6 +104,25 @@ def test_conditions_and_heads_are_answered_without_reading_the_manifest(slo, sim
         assert {asked_name(path) for path in object_paths(sim)} == {"m"}
 
 
+@pytest.mark.parametrize("policy", ["ec32", "twice"])
+def test_manifests_may_be_coded(slo, sim, policy):
+    assert sim("PUT", "/a/e", {"x-storage-policy": policy}).status == 201
+    slo.upload("/a/e/m", [{"path": f"/s/{name}"} for name in PIECES])
+    for headers, status, body in (
+        ({}, 200, WHOLE),
+        ({"range": "bytes=3-9"}, 206, WHOLE[3:10]),
+        ({"range": "bytes=15-"}, 416, None),
+        ({"if-match": ETAG}, 200, WHOLE),
+        ({"if-match": "x"}, 412, b""),
+        ({"if-none-match": f'"{ETAG}"'}, 304, b""),
+        ({"if-none-match": "x", "range": "bytes=0-0"}, 206, WHOLE[:1]),
+    ):
+        answer = slo("GET", "/a/e/m", headers)
+        assert (answer.status, answer.headers["etag"]) == (status, f'"{ETAG}"')
+        assert body is None or answer.body == body
+    assert slo("HEAD", "/a/e/m").headers["content-length"] == "15"
+
+
 @pytest.mark.parametrize("first", range(15))
 def test_every_range_is_that_of_the_whole(slo, first):
     for last in range(first, 17):

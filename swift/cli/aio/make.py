@@ -20,8 +20,8 @@ from swift.platform.durable import replace_file
 from swift.ring.builder import RingBuilder
 
 PIPELINE = (
-    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth copy slo dlo symlink "
-    "proxy-logging proxy-server"
+    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth copy slo dlo "
+    "versioned_writes symlink proxy-logging proxy-server"
 )
 
 
@@ -216,6 +216,10 @@ use = egg:swift#slo
 
 [filter:dlo]
 use = egg:swift#dlo
+
+[filter:versioned_writes]
+use = egg:swift#versioned_writes
+allow_versioned_writes = true
 
 [filter:symlink]
 use = egg:swift#symlink

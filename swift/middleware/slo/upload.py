@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import md5
-from typing import Any
 from urllib.parse import quote
 
 from swift import green
@@ -70,7 +69,7 @@ class Upload:
             parts, problems = self._parts(request, version, path, entries)
             hook = request.env.get(fields.SLO_MANIFEST_HOOK)
             if hook is not None and not problems:
-                problems += hook([_for_hook(part) for part in parts]) or []
+                problems += hook([part.stored() for part in parts]) or []
             if problems:
                 return error_response(400, plain_explanation(400), content_type=TEXT), problems
             return self._store(request, path, parts), problems
@@ -202,8 +201,10 @@ class Upload:
         headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = with_parameters(override, digest, {"slo_etag": etag})
         headers.pop("transfer-encoding", None)
         headers["content-length"] = str(len(text))
-        request.body = _Stored(text, request.body)
+        sent, request.body = request.body, BytesBody(text)
         response = self._forward(request)
+        # The access log tells what the client sent.
+        request.body = sent
         if response.is_success and "etag" in response.headers:
             response.headers["etag"] = f'"{etag}"'
         return response
@@ -238,16 +239,6 @@ class Upload:
         return Response(202, {"content-type": shape.value}, body)
 
 
-class _Stored(BytesBody):
-    """The manifest that is stored instead of the one that was sent; counts what was sent."""
-
-    __slots__ = ("_sent",)
-
-    def __init__(self, text: bytes, sent: RequestBody):
-        super().__init__(text)
-        self._sent = sent
-
-
 def _wrong(entry: Reference, seen: Part, is_last: bool) -> list[str]:
     """How an object differs from what its entry says."""
     wrong = []
@@ -260,10 +251,6 @@ def _wrong(entry: Reference, seen: Part, is_last: bool) -> list[str]:
     elif seen.size < MIN_SEGMENT_BYTES and not is_last:
         wrong.append(TOO_SMALL.capitalize())
     return wrong
-
-
-def _for_hook(part: Part) -> dict[str, Any]:
-    return part.stored()
 
 
 def _explanation(response: Response) -> str:
