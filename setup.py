@@ -34,7 +34,11 @@ FILTERS = {
     "staticweb": "staticweb",
     "container_quotas": "container_quotas",
     "account_quotas": "account_quotas",
+    "copy": "copy",
+    "slo": "slo",
     "dlo": "dlo",
+    "versioned_writes": "versioned_writes",
+    "symlink": "symlink",
     "recon": "recon",
 }
 COMMANDS = {

@@ -26,6 +26,7 @@ from swift.dbsync.settings import ReplicatorSettings
 from swift.http import fields
 from swift.middleware.bulk.filter import BulkSettings
 from swift.middleware.catch_errors import CatchErrorsSettings
+from swift.middleware.copy import CopySettings
 from swift.middleware.dlo import DloSettings
 from swift.middleware.formpost.filter import FormPostSettings
 from swift.middleware.gatekeeper import GatekeeperSettings
@@ -33,9 +34,12 @@ from swift.middleware.healthcheck import HealthcheckSettings
 from swift.middleware.memcache import CacheSettings
 from swift.middleware.proxy_logging import ProxyLoggingSettings
 from swift.middleware.recon.filter import ReconSettings
+from swift.middleware.slo.settings import SloSettings
 from swift.middleware.staticweb.filter import StaticWebSettings
+from swift.middleware.symlink import SymlinkSettings
 from swift.middleware.tempauth.users import TempauthSettings
 from swift.middleware.tempurl.filter import TempURLSettings
+from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 from swift.obj.auditor.settings import DarkDataSettings, ObjectAuditorSettings
 from swift.obj.expirer.settings import ObjectExpirerSettings
 from swift.obj.settings import ObjectSettings
@@ -93,7 +97,11 @@ PROXY = Sample(
         _filter("staticweb", "staticweb", StaticWebSettings),
         _filter("container-quotas", "container_quotas"),
         _filter("account-quotas", "account_quotas"),
+        _filter("copy", "copy", CopySettings),
+        _filter("slo", "slo", SloSettings),
         _filter("dlo", "dlo", DloSettings),
+        _filter("versioned_writes", "versioned_writes", VersionedWritesSettings),
+        _filter("symlink", "symlink", SymlinkSettings),
     ),
 )
 

@@ -136,6 +136,12 @@ SYSMETA_SHARD_ROOT = _header(
 SYSMETA_SHARD_QUOTED_ROOT = _header(
     "x-container-sysmeta-shard-quoted-root", _TEXT, _STORED, "The same, percent-quoted."
 )
+SYSMETA_VERSIONS_LOCATION = _header(
+    "x-container-sysmeta-versions-location", _TEXT, _STORED, "The container that keeps former objects."
+)
+SYSMETA_VERSIONS_MODE = _header(
+    "x-container-sysmeta-versions-mode", _TEXT, _STORED, "stack or history: what a deletion does."
+)
 SYSMETA_EC = _header(
     "x-object-sysmeta-ec-", _TEXT, _STORED, "Prefix of what an erasure coded object says of itself."
 )
@@ -155,6 +161,42 @@ SYSMETA_UPDATE_OVERRIDE = _header(
     _TEXT,
     _STORED,
     "Prefix: like X-Backend-Container-Update-Override, and stored.",
+)
+
+SYSMETA_SLO_ETAG = _header(
+    "x-object-sysmeta-slo-etag", _TEXT, _STORED, "The ETag of the whole static large object."
+)
+SYSMETA_SLO_SIZE = _header("x-object-sysmeta-slo-size", _NUMBER, _STORED, "Its size, bytes.")
+SYSMETA_SYMLINK = _header("x-object-sysmeta-symlink-", _TEXT, _STORED, "Prefix of where a link leads.")
+SYSMETA_SYMLINK_TARGET = _header(
+    "x-object-sysmeta-symlink-target", _TEXT, _STORED, "Container and object, percent-quoted."
+)
+SYSMETA_SYMLINK_TARGET_ACCOUNT = _header(
+    "x-object-sysmeta-symlink-target-account", _TEXT, _STORED, "Their account, if it is another one."
+)
+SYSMETA_SYMLINK_TARGET_ETAG = _header(
+    "x-object-sysmeta-symlink-target-etag", _TEXT, _STORED, "What the target's ETag must be."
+)
+SYSMETA_SYMLINK_TARGET_BYTES = _header(
+    "x-object-sysmeta-symlink-target-bytes", _NUMBER, _STORED, "The target's size when the link was made."
+)
+SYSMETA_SYMLOOP_EXTEND = _header(
+    "x-object-sysmeta-symloop-extend",
+    _FLAG,
+    _STORED,
+    "One more link than usual may be followed.",
+)
+SYSMETA_ALLOW_RESERVED_NAMES = _header(
+    "x-object-sysmeta-allow-reserved-names",
+    _FLAG,
+    _STORED,
+    "The link may lead to a reserved name.",
+)
+SYSMETA_UPDATE_OVERRIDE_ETAG = _header(
+    "x-object-sysmeta-container-update-override-etag",
+    _TEXT,
+    _STORED,
+    "The ETag that the container's row has, and parameters that filters take out of it again.",
 )
 
 # --- X-Backend-* -----------------------------------------------------------------------------------------
@@ -396,6 +438,15 @@ UPDATE_FOOTERS = _key(
     "swift.callback.update_footers",
     _CALL,
     "Adds metadata (a dictionary) after an object's body was read; wraps the one before.",
+)
+SYMLINK_OVERRIDE = _key("swift.symlink_override", _FLAG, "Links are handled as the objects they are.")
+SLO_MANIFEST_HOOK = _key(
+    "swift.callback.slo_manifest_hook",
+    _CALL,
+    "Asked with the entries of a manifest before it is stored; gives (name, error) pairs or None.",
+)
+SLO_OVERRIDE = _key(
+    "swift.slo_override", _FLAG, "Manifests of static large objects are handled as the objects they are."
 )
 BRIDGED_REQUEST = _key("swift.bridge.request", _OBJECT, "Our request behind a WSGI environ (ours).")
 

@@ -77,7 +77,10 @@ def choose_format(request: Request) -> ListingFormat:
 
 
 def accepted_format(accept: str | None) -> ListingFormat | None:
-    """The most wanted format of an Accept header, text for none; None when nothing in it can be served."""
+    """The format of a report that an Accept header asks for: text without one.
+
+    None when it does not parse or wants none of them.
+    """
     if not accept:
         return ListingFormat.PLAIN
     try:

@@ -6,27 +6,31 @@ Spec: middleware.md §6. The etag and length come from the first listing page; b
 from __future__ import annotations
 
 import json
-import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import md5
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from swift import green
-from swift.base.entity import quote_path
+from swift.base.entity import EntityPath
 from swift.base.ranges import ByteRanges, Span
+from swift.base.truth import is_true
 from swift.compose import cluster_of
 from swift.config.kinds import COUNT, SECONDS
 from swift.config.schema import Settings, option
-from swift.gateway.subrequest import asked, drained, make_subrequest
+from swift.gateway.subrequest import asked, drained
 from swift.http.body import BodyError
 from swift.http.conditional import failed_condition, parse_http_date
-from swift.http.headers import utf8_value, with_prefix
+from swift.http.headers import HeaderMap, utf8_value, with_prefix
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.http.segments import SegmentedBody
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.segments import Pace, Segment, SegmentSource, home_of, segment_request
 
+SOURCE = "DLO"
+#: The rows of a listing.
+Rows = list[dict[str, Any]]
 _PARTS = "multipart/byteranges"
 _FORMAT_ERROR = "X-Object-Manifest must be in the format container/prefix"
 #: A manifest may answer any of these, depending on the conditions of the request.
@@ -42,13 +46,12 @@ class DloSettings(Settings):
     max_get_time: float = option(86400.0, "Seconds a download may take.", kind=SECONDS)
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """One segment: its object name, size and the wanted bytes of it."""
+class _Named(NamedTuple):
+    """What a manifest names: all objects of a container with a prefix."""
 
-    name: str
-    size: int
-    span: Span
+    container: EntityPath
+    prefix: str
+    version: str
 
 
 class Dlo(Filter):
@@ -71,26 +74,25 @@ class Dlo(Filter):
         if request.method not in ("GET", "HEAD") or request.params.get("multipart-manifest") == "get":
             return self.forward(request)
         response = self.forward(request)
-        manifest = response.headers.get("x-object-manifest")
-        if manifest is None or response.status not in _FOUND:
+        value = response.headers.get("x-object-manifest")
+        if value is None or response.status not in _FOUND or _is_static(response):
             return response
+        home = home_of(response, entity.path)
         drained(response)
         if response.status in (412, 416) or response.headers.get("content-type", "").startswith(_PARTS):
             # Conditions and ranges are for the whole: the manifest's own 412, 416 or parts hide what it is.
-            again = make_subrequest(request, "HEAD", request.raw_path, source="DLO")
-            _pass_token(request, again)
+            again = segment_request(request, entity.version, "HEAD", entity.path, "", SOURCE)
             plain = drained(self.forward(again))
             response = plain if "x-object-manifest" in plain.headers else response
-        return self._serve(
-            request, response, f"/{entity.version}/{quote_path(entity.path.account)}", manifest
-        )
-
-    def _serve(self, request: Request, manifest: Response, base: str, value: str) -> Response:
         container, prefix = (utf8_value(unquote(part, "latin-1")) for part in value.partition("/")[::2])
         if "/" in container:
             # No container has such a name; as a path it would be an object.
             raise HTTPError(404)
-        rows = self._page(request, base, container, prefix, "")
+        named = _Named(EntityPath(home.account, container), prefix, entity.version)
+        return self._serve(request, response, named)
+
+    def _serve(self, request: Request, manifest: Response, named: _Named) -> Response:
+        rows = self._page(request, named, "")
         complete = len(rows) < self._page_rows
         total = sum(row["bytes"] for row in rows) if complete else None
         headers = {
@@ -112,17 +114,10 @@ class Dlo(Filter):
                 headers["content-type"] = HTML
                 del headers["accept-ranges"]
             return Response(failed, headers)
-        return self._answer(request, headers, base, container, prefix, rows, total)
+        return self._answer(request, headers, named, rows, total)
 
     def _answer(
-        self,
-        request: Request,
-        headers: dict[str, str],
-        base: str,
-        container: str,
-        prefix: str,
-        rows: list[dict[str, Any]],
-        total: int | None,
+        self, request: Request, headers: HeaderMap, named: _Named, rows: Rows, total: int | None
     ) -> Response:
         span, status = None, 200
         if total is not None:
@@ -139,31 +134,37 @@ class Dlo(Filter):
             headers["content-length"] = str(span.length)
         if request.method == "HEAD":
             return Response(status, headers)
-        segments = cut(rows, span)
-        source = _Source(self, request, base, container, self._settings)
-        body: Any
+        settings = self._settings
+        pace = Pace(
+            settings.rate_limit_after_segment, settings.rate_limit_segments_per_sec, settings.max_get_time
+        )
+        source = SegmentSource(self.forward, request, named.version, SOURCE, pace)
         if span is None:
-            body = _PagedBody(self, request, base, container, prefix, segments, rows[-1]["name"], source)
+            segments = self._all_pages(request, named, rows)
         else:
-            body = SegmentedBody(segments, source.open, span.length)
+            segments = cut(rows, named.container, span)
+        body = SegmentedBody(segments, source.open, None if span is None else span.length)
         try:
             body.start()
         except BodyError as error:
             return error_response(409, str(error))
         return Response(status, headers, body)
 
-    def _page(
-        self, request: Request, base: str, container: str, prefix: str, marker: str
-    ) -> list[dict[str, Any]]:
+    def _all_pages(self, request: Request, named: _Named, rows: Rows) -> Iterator[Segment]:
+        """The segments of more rows than a page has: further pages are fetched as the stream goes on."""
+        while rows:
+            yield from cut(rows, named.container, None)
+            try:
+                rows = self._page(request, named, rows[-1]["name"])
+            except HTTPError as error:
+                raise BodyError(f"the next page of segments answered {error.response.status}")
+
+    def _page(self, request: Request, named: _Named, marker: str) -> Rows:
         """One listing page of segments; raises ``HTTPError`` with the listing's status."""
-        query = f"format=json&prefix={quote(prefix, safe='')}"
+        query = f"format=json&prefix={quote(named.prefix, safe='')}"
         if marker:
             query += f"&marker={quote(marker, safe='')}"
-        path = f"{base}/{quote(container, safe='~')}"
-        sub = make_subrequest(
-            request, "GET", path, query=query, source="DLO", agent="%(orig)s DLO MultipartGET"
-        )
-        _pass_token(request, sub)
+        sub = segment_request(request, named.version, "GET", named.container, query, SOURCE)
         with asked(self.forward, sub) as response:
             if not response.is_success:
                 raise HTTPError(response.status, headers=with_prefix(response.headers, "www-auth"))
@@ -172,97 +173,23 @@ class Dlo(Filter):
         return [row for row in rows if "name" in row]
 
 
-def _pass_token(request: Request, sub: Request) -> None:
-    for name in ("x-auth-token", "x-storage-token"):
-        if name in request.headers:
-            sub.headers[name] = request.headers[name]
+def _is_static(response: Response) -> bool:
+    """Whether it is the manifest of a static large object, which says itself what its segments are."""
+    return is_true(response.headers.get("x-static-large-object"))
 
 
-def cut(rows: list[dict[str, Any]], span: Span | None) -> list[Segment]:
-    """The segments that overlap ``span`` (all for None), each with its wanted bytes; empty ones left out."""
-    segments, position = [], 0
+def cut(rows: Rows, container: EntityPath, span: Span | None, position: int = 0) -> Iterator[Segment]:
+    """The segments that overlap ``span`` (all for None), each with its wanted bytes; empty ones left out.
+
+    The first row begins at ``position`` of the whole.
+    """
     for row in rows:
         size = row["bytes"]
         first = 0 if span is None else max(0, span.start - position)
         last = size if span is None else min(size, span.stop - position)
         if first < last:
-            segments.append(Segment(row["name"], size, Span(first, last)))
+            yield Segment(container._replace(obj=row["name"]), Span(first, last), size)
         position += size
-    return segments
-
-
-class _Source:
-    """Opens segments of one download, keeping to its pace and time."""
-
-    def __init__(self, dlo: Dlo, request: Request, base: str, container: str, settings: DloSettings):
-        self._dlo = dlo
-        self._request = request
-        self._base = f"{base}/{quote(container, safe='~')}"
-        self._settings = settings
-        self._ends = time.monotonic() + settings.max_get_time
-        self._opened = 0
-        self._next_at = 0.0
-
-    def open(self, segment: Segment) -> Response:
-        """The response of one segment; raises ``BodyError``."""
-        self._keep_pace()
-        if time.monotonic() > self._ends:
-            raise BodyError(f"the download took longer than {self._settings.max_get_time:g} s")
-        sub = make_subrequest(
-            self._request,
-            "GET",
-            f"{self._base}/{quote_path(segment.name)}",
-            query="multipart-manifest=get",
-            source="DLO",
-            agent="%(orig)s DLO MultipartGET",
-        )
-        _pass_token(self._request, sub)
-        if segment.span.length < segment.size:
-            sub.headers["range"] = f"bytes={segment.span.start}-{segment.span.stop - 1}"
-        response = self._dlo.forward(sub)
-        if response.status not in (200, 206):
-            response.discard()
-            raise BodyError(f"segment {segment.name} answered {response.status}")
-        return response
-
-    def _keep_pace(self) -> None:
-        self._opened += 1
-        rate = self._settings.rate_limit_segments_per_sec
-        if not rate or self._opened <= self._settings.rate_limit_after_segment:
-            return
-        now = time.monotonic()
-        if self._next_at > now:
-            green.sleep(self._next_at - now)
-        self._next_at = max(now, self._next_at) + 1 / rate
-
-
-class _PagedBody(SegmentedBody[Segment]):
-    """A download of more segments than a listing page has: further pages are fetched as it goes."""
-
-    def __init__(
-        self,
-        dlo: Dlo,
-        request: Request,
-        base: str,
-        container: str,
-        prefix: str,
-        segments: list[Segment],
-        last: str,
-        source: _Source,
-    ):
-        super().__init__(segments, source.open, None)
-        self._fetch = lambda marker: dlo._page(request, base, container, prefix, marker)
-        self._last = last
-
-    def _next(self) -> bool:
-        while not self._segments and self._last:
-            try:
-                rows = self._fetch(self._last)
-            except HTTPError as error:
-                raise BodyError(f"the next page of segments answered {error.response.status}")
-            self._last = rows[-1]["name"] if rows else ""
-            self._segments = cut(rows, None)
-        return super()._next()
 
 
 def _check_manifest(request: Request) -> None:

@@ -18,6 +18,7 @@ from swift.base.txid import new_transaction_id
 from swift.gateway.info import container_info
 from swift.http import fields
 from swift.http.body import BodyError
+from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.proxy.account import AccountController
@@ -25,7 +26,6 @@ from swift.proxy.container import ContainerController
 from swift.proxy.context import ProxyContext
 from swift.proxy.cors import decorate, preflight
 from swift.proxy.info import InfoController, register_core
-from swift.proxy.obj.checks import TypeGuesser
 from swift.proxy.obj.controller import ObjectController
 from swift.runtime.wsgi import serve_wsgi
 from swift.telemetry.info import InfoRegistry

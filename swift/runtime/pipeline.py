@@ -18,8 +18,11 @@ from swift.config.files import parser_of
 #: Filters that a proxy pipeline must have, in order of insertion, each with those it goes after.
 _FRONT = ("catch_errors", "gatekeeper", "proxy_logging")
 _COPY_AFTER = ("staticweb", "tempauth", "keystoneauth", *_FRONT)
+_DLO_AFTER = ("copy", *_COPY_AFTER)
 REQUIRED_FILTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("dlo", ("copy", *_COPY_AFTER)),
+    ("versioned_writes", ("slo", "dlo", *_DLO_AFTER)),
+    ("dlo", _DLO_AFTER),
+    ("copy", _COPY_AFTER),
     ("listing_formats", (*_FRONT, "memcache")),
     ("gatekeeper", ("catch_errors",)),
     ("catch_errors", ()),

@@ -4,10 +4,13 @@ import io
 
 import pytest
 
+from swift.base.hashing import PathHasher
 from swift.http.body import BodyTimeout, WholeBody
+from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.middleware.catch_errors import CatchErrors, CatchErrorsSettings
+from swift.middleware.copy import Copy, CopySettings
 from swift.middleware.dlo import Dlo, DloSettings
 from swift.middleware.filter import Filter
 from swift.middleware.gatekeeper import Gatekeeper, GatekeeperSettings
@@ -16,8 +19,13 @@ from swift.middleware.listing_formats import ListingFormats
 from swift.middleware.memcache import Memcache
 from swift.middleware.proxy_logging import ProxyLogging, ProxyLoggingSettings
 from swift.middleware.recon.filter import Recon
+from swift.middleware.slo.filter import Slo
+from swift.middleware.slo.settings import SloSettings
+from swift.middleware.symlink import Symlink, SymlinkSettings
 from swift.middleware.tempauth.filter import Tempauth
 from swift.middleware.tempauth.users import TempauthSettings
+from swift.middleware.versioned_writes.filter import VersionedWrites
+from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.sim import MemoryCache
@@ -30,13 +38,19 @@ def told():
 FILTERS = {
     "Filter": Filter,
     "CatchErrors": lambda app: CatchErrors(app, CatchErrorsSettings(), silent_log()),
+    "Copy": lambda app: Copy(app, CopySettings(), 1 << 30, silent_log()),
     "Dlo": lambda app: Dlo(app, DloSettings(), 10),
     "Gatekeeper": lambda app: Gatekeeper(app, GatekeeperSettings()),
     "Healthcheck": lambda app: Healthcheck(app, HealthcheckSettings()),
     "ListingFormats": ListingFormats,
     "Memcache": lambda app: Memcache(app, MemoryCache()),
     "ProxyLogging": lambda app: ProxyLogging(app, ProxyLoggingSettings(), None, told()),
+    "Slo": lambda app: Slo(
+        app, SloSettings(), PathHasher(suffix=b"x"), TypeGuesser("/none", ()), silent_log()
+    ),
+    "Symlink": lambda app: Symlink(app, SymlinkSettings()),
     "Tempauth": lambda app: Tempauth(app, TempauthSettings(), {}, {}, told()),
+    "VersionedWrites": lambda app: VersionedWrites(app, VersionedWritesSettings()),
 }
 #: Filters that only answer their own paths; their tests say how.
 ELSEWHERE = {Recon}

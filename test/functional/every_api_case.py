@@ -13,6 +13,7 @@ from test.functional import (
 )
 from test.functional.api_cases import send_all
 from test.functional.api_cases_front import send_front
+from test.functional.every_large_case import send_large
 
 
 def send_everything(both):
@@ -41,4 +42,8 @@ class Cases:
 
 
 #: Name of the recording in ``test/golden/data`` → its cases.
-SETS = {"api-answers": Cases(send_everything), "filter-answers": Cases(send_filters)}
+SETS = {
+    "api-answers": Cases(send_everything),
+    "filter-answers": Cases(send_filters),
+    "large-answers": Cases(send_large),
+}

@@ -7,13 +7,16 @@ import time
 
 import pytest
 
+from swift.base.entity import EntityPath
+from swift.base.ranges import Span
 from swift.gateway.subrequest import make_subrequest
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response, error_response
 from swift.http.transform import Mapped, MappedRequest, as_request_body
-from swift.middleware.dlo import Dlo, DloSettings, Segment, cut
+from swift.middleware.dlo import Dlo, DloSettings, cut
 from swift.middleware.filter import Filter
 from swift.middleware.listing_formats import ListingFormats
+from swift.middleware.segments import Segment
 from test.support.sim import Answer, node_port
 
 SEGMENTS = [b"0000", b"1111", b"2222"]
@@ -175,16 +178,19 @@ def test_segments_beyond_the_first_few_are_paced(make_dlo, dlo):
 
 
 def test_cutting_keeps_only_what_a_span_touches():
-    from swift.base.ranges import Span
-
     rows = [{"name": str(n), "bytes": size} for n, size in enumerate((4, 0, 4, 4))]
-    assert cut(rows, Span(3, 9)) == [
-        Segment("0", 4, Span(3, 4)),
-        Segment("2", 4, Span(0, 4)),
-        Segment("3", 4, Span(0, 1)),
+    container = EntityPath("a", "c")
+
+    def segment(name, first, last):
+        return Segment(EntityPath("a", "c", name), Span(first, last), 4)
+
+    assert list(cut(rows, container, Span(3, 9))) == [
+        segment("0", 3, 4),
+        segment("2", 0, 4),
+        segment("3", 0, 1),
     ]
-    assert [s.name for s in cut(rows, None)] == ["0", "2", "3"]
-    assert cut(rows, Span(4, 4)) == []
+    assert [s.path.obj for s in cut(rows, container, None)] == ["0", "2", "3"]
+    assert list(cut(rows, container, Span(4, 4))) == []
 
 
 # --- listing formats ----------------------------------------------------------------------------------

@@ -21,18 +21,13 @@ from swift.ring.builder import RingBuilder
 
 PIPELINE = (
     *("catch_errors", "gatekeeper", "healthcheck", "proxy-logging", "cache", "listing_formats", "bulk"),
-    *(
-        "tempurl",
-        "formpost",
-        "tempauth",
-        "staticweb",
-        "container-quotas",
-        "account-quotas",
-        "dlo",
-        "proxy-logging",
-    ),
-    "proxy-server",
+    *("tempurl", "formpost", "tempauth", "staticweb", "copy", "container-quotas", "account-quotas"),
+    *("slo", "dlo", "versioned_writes", "symlink", "proxy-logging", "proxy-server"),
 )
+
+
+#: What is off unless somebody says so.
+_SWITCHES = {"versioned_writes": "allow_versioned_writes = true\n"}
 
 
 def create_cluster(plan: Plan) -> None:
@@ -239,10 +234,10 @@ def _daemon_section(plan: Plan, name: str) -> str:
 
 
 def _plain_filter(name: str) -> str:
-    """The section of a filter without options; none for those that have one with options."""
+    """The section of a filter without options of this cluster; none for those that have one with such."""
     if name in ("cache", "tempauth"):
         return ""
-    return f"\n[filter:{name}]\nuse = egg:swift#{name.replace('-', '_')}\n"
+    return f"\n[filter:{name}]\nuse = egg:swift#{name.replace('-', '_')}\n{_SWITCHES.get(name, '')}"
 
 
 def _token_key() -> str:

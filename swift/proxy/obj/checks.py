@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-import mimetypes
-import os
-from collections.abc import Sequence
 from urllib.parse import unquote
 
 from swift.base.limits import Limits
 from swift.base.timestamp import normalize_delete_at
 from swift.base.truth import is_true
 from swift.http import fields
+from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError
 from swift.http.validate import check_metadata
-
-
-class TypeGuesser:
-    """Content types by file name extension; reads the system's files and ``<swift_dir>/mime.types`` once."""
-
-    def __init__(self, swift_dir: str, system_files: Sequence[str] = tuple(map(str, mimetypes.knownfiles))):
-        self._types = mimetypes.MimeTypes()
-        for path in (*system_files, os.path.join(swift_dir, "mime.types")):
-            if os.path.exists(path):
-                self._types.read(path)
-
-    def guess(self, name: str) -> str:
-        """The type of an object name, ``application/octet-stream`` when unknown."""
-        return self._types.guess_type(unquote(name))[0] or "application/octet-stream"
 
 
 def refuse_copy(request: Request) -> None:

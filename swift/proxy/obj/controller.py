@@ -12,6 +12,7 @@ from swift.cluster.quorum import best_status, fill_missing
 from swift.gateway.info import ContainerInfo, container_info
 from swift.http import fields
 from swift.http.headers import HeaderMap
+from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_metadata
@@ -19,7 +20,6 @@ from swift.proxy.backend import backend_headers
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Controller
 from swift.proxy.obj.checks import (
-    TypeGuesser,
     check_content_type,
     check_upload,
     convert_delete_after,

@@ -10,7 +10,7 @@ from swift.runtime.pipeline import read_pipeline
 
 FILTERS = (
     *("catch_errors", "gatekeeper", "healthcheck", "proxy_logging"),
-    *("memcache", "tempauth", "dlo", "listing_formats"),
+    *("memcache", "tempauth", "copy", "dlo", "versioned_writes", "listing_formats"),
 )
 
 
@@ -28,19 +28,23 @@ def pipeline_of(folder, names):
 @pytest.mark.parametrize(
     ("given", "names"),
     [
-        ("", "catch_errors gatekeeper listing_formats dlo"),
-        ("catch_errors", "catch_errors gatekeeper listing_formats dlo"),
-        ("healthcheck", "catch_errors gatekeeper listing_formats dlo healthcheck"),
+        ("", "catch_errors gatekeeper listing_formats copy dlo versioned_writes"),
+        ("catch_errors", "catch_errors gatekeeper listing_formats copy dlo versioned_writes"),
+        ("healthcheck", "catch_errors gatekeeper listing_formats copy dlo versioned_writes healthcheck"),
         (
             "catch_errors healthcheck proxy-logging memcache tempauth proxy-logging",
-            "catch_errors gatekeeper healthcheck proxy_logging memcache listing_formats tempauth dlo "
-            "proxy_logging",
+            "catch_errors gatekeeper healthcheck proxy_logging memcache listing_formats tempauth copy dlo "
+            "versioned_writes proxy_logging",
         ),
         (
             "catch_errors gatekeeper healthcheck proxy-logging memcache listing_formats tempauth dlo",
-            "catch_errors gatekeeper healthcheck proxy_logging memcache listing_formats tempauth dlo",
+            "catch_errors gatekeeper healthcheck proxy_logging memcache listing_formats tempauth copy dlo "
+            "versioned_writes",
         ),
-        ("healthcheck catch_errors", "gatekeeper healthcheck catch_errors listing_formats dlo"),
+        (
+            "healthcheck catch_errors",
+            "gatekeeper healthcheck catch_errors listing_formats copy dlo versioned_writes",
+        ),
     ],
 )
 def test_missing_filters_go_to_their_places(tmp_path, given, names):

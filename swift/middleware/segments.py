@@ -1,0 +1,143 @@
+"""Reading the segments of large objects: from which bytes of which object to a response.
+
+Shared by ``dlo`` and ``slo``. A ``Segment`` is a value; ``SegmentSource`` opens it with a sub-request that
+has the rights of the client's, keeps to the pace and the time of a download, and takes only what it was
+promised.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from swift import green
+from swift.base.entity import BadPath, Entity, EntityPath, NotUTF8
+from swift.base.etag import unquote_etag
+from swift.base.ranges import Span
+from swift.gateway.subrequest import make_subrequest
+from swift.http.body import BodyError
+from swift.http.request import Request
+from swift.http.response import Response
+from swift.runtime.wsgi import Handle
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The wanted bytes of one object that is a part of a larger one."""
+
+    path: EntityPath
+    #: Which of the object's bytes.
+    span: Span
+    #: Bytes of the whole object.
+    size: int
+    #: What the object's ETag must be, unquoted; None when any will do.
+    etag: str | None = None
+
+    @property
+    def range_header(self) -> str | None:
+        """The Range that asks for the wanted bytes; None when those are all."""
+        if self.span == (0, self.size):
+            return None
+        return f"bytes={self.span.start}-{self.span.stop - 1}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast segments may be opened.
+
+    The first ``after`` are free, then ``per_s`` a second (0 is no limit). Segments of ``under_bytes`` and
+    more do not count; None: all do. A download ends after ``time_s`` seconds.
+    """
+
+    after: int
+    per_s: float
+    time_s: float
+    under_bytes: int | None = None
+
+
+class SegmentSource:
+    """Opens segments for one download."""
+
+    def __init__(self, forward: Handle, request: Request, version: str, source: str, pace: Pace):
+        self._forward = forward
+        self._request = request
+        self._version = version
+        self._source = source
+        self._pace = pace
+        self._ends = time.monotonic() + pace.time_s
+        self._opened = 0
+        self._next_at = 0.0
+
+    def subrequest(self, method: str, path: EntityPath, query: str = "") -> Request:
+        """A sub-request with the client's rights."""
+        return segment_request(self._request, self._version, method, path, query, self._source)
+
+    def open(self, segment: Segment) -> Response:
+        """The response of one segment; raises ``BodyError``."""
+        if self._pace.under_bytes is None or segment.span.length < self._pace.under_bytes:
+            self._keep_pace()
+        if time.monotonic() > self._ends:
+            raise BodyError(f"the download took longer than {self._pace.time_s:g} s")
+        sub = self.subrequest("GET", segment.path, "multipart-manifest=get")
+        wanted = segment.range_header
+        if wanted is not None:
+            sub.headers["range"] = wanted
+        response = self._forward(sub)
+        problem = _mismatch(segment, response)
+        if problem is not None:
+            response.discard()
+            response.ended(0, False)
+            raise BodyError(f"segment {segment.path} {problem}")
+        return response
+
+    def _keep_pace(self) -> None:
+        self._opened += 1
+        rate = self._pace.per_s
+        if not rate or self._opened <= self._pace.after:
+            return
+        now = time.monotonic()
+        if self._next_at > now:
+            green.sleep(self._next_at - now)
+        self._next_at = max(now, self._next_at) + 1 / rate
+
+
+def _mismatch(segment: Segment, response: Response) -> str | None:
+    """Why a response is not that of the segment."""
+    if response.status != (200 if segment.range_header is None else 206):
+        return f"answered {response.status}"
+    etag = unquote_etag(response.headers.get("etag", ""))
+    if segment.etag is not None and etag != segment.etag:
+        return f"has the ETag {etag}, not {segment.etag}"
+    length = response.headers.get("content-length")
+    if length is not None and length != str(segment.span.length):
+        return f"gives {length} bytes, not {segment.span.length}"
+    return None
+
+
+def home_of(response: Response, path: EntityPath) -> EntityPath:
+    """Where what a response is of really is: a link in another account leads to segments of that account."""
+    location = response.headers.get("content-location")
+    if location is None:
+        return path
+    try:
+        return Entity.parse(location).path
+    except (BadPath, NotUTF8):
+        return path
+
+
+def segment_request(
+    request: Request, version: str, method: str, path: EntityPath, query: str, source: str
+) -> Request:
+    """A sub-request to a part of a large object; ``source`` (DLO, SLO) is for logs."""
+    sub = make_subrequest(
+        request,
+        method,
+        f"/{version}{path.quoted}",
+        query=query,
+        source=source,
+        agent=f"%(orig)s {source} MultipartGET",
+    )
+    for name in ("x-auth-token", "x-storage-token"):
+        if name in request.headers:
+            sub.headers[name] = request.headers[name]
+    return sub

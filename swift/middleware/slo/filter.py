@@ -1,0 +1,85 @@
+"""Which requests are about static large objects (spec: middleware.md §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from swift.base.hashing import PathHasher
+from swift.base.truth import is_true
+from swift.compose import cluster_of, process_of, telemetry_of
+from swift.http import fields
+from swift.http.mediatypes import TypeGuesser
+from swift.http.request import Request
+from swift.http.response import HTTPError, Response
+from swift.http.rows import with_row_parameters
+from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.slo.download import Download
+from swift.middleware.slo.manifest import MIN_SEGMENT_BYTES
+from swift.middleware.slo.removal import Removal
+from swift.middleware.slo.settings import SloSettings
+from swift.middleware.slo.upload import Upload
+from swift.telemetry.log import Log
+
+_RESERVED = (
+    "X-Static-Large-Object is a reserved header. To create a static large object add query param "
+    "multipart-manifest=put."
+)
+
+
+class Slo(Filter):
+    """Stores manifests and serves them as the objects they stand for."""
+
+    def __init__(self, app: Any, settings: SloSettings, hasher: PathHasher, guesser: TypeGuesser, log: Log):
+        super().__init__(app)
+        self._upload = Upload(self.forward, settings, guesser, log)
+        self._download = Download(self.forward, settings, log)
+        self._removal = Removal(self.forward, settings, hasher, log)
+
+    def handle(self, request: Request) -> Response:
+        """Answer what is about a manifest."""
+        entity = request.entity
+        if entity is None or is_true(request.env.get(fields.SLO_OVERRIDE)):
+            return self.forward(request)
+        if entity.path.obj is None:
+            response = self.forward(request)
+            if request.method == "GET" and entity.path.container is not None:
+                with_row_parameters(response, ("slo_etag",), _shown)
+            return response
+        wanted = request.params.get("multipart-manifest")
+        if request.method in ("GET", "HEAD"):
+            if wanted == "get":
+                return self._download.manifest(request, entity.version, entity.path)
+            return self._download.whole(request, entity.version, entity.path)
+        if request.method == "PUT" and wanted == "put":
+            return self._upload.put(request, entity.version, entity.path)
+        if request.method == "DELETE" and wanted == "delete":
+            return self._removal.delete(request, entity.version, entity.path)
+        if request.method in ("PUT", "POST") and "x-static-large-object" in request.headers:
+            raise HTTPError(400, _RESERVED)
+        return self.forward(request)
+
+
+def _shown(parameters: Mapping[str, str]) -> dict[str, str]:
+    return {"slo_etag": f'"{parameters["slo_etag"]}"'}
+
+
+def make_slo(app: Any, conf: Conf) -> Slo:
+    """The filter of a configuration section."""
+    settings = parse_options(SloSettings, conf, "slo")
+    process_of(conf).info.register(
+        "slo",
+        {
+            "max_manifest_segments": settings.max_manifest_segments,
+            "max_manifest_size": settings.max_manifest_size,
+            "yield_frequency": int(settings.yield_frequency),
+            "min_segment_size": MIN_SEGMENT_BYTES,
+            "allow_async_delete": settings.allow_async_delete,
+        },
+    )
+    hasher = cluster_of(conf).config.hasher
+    guesser = TypeGuesser(conf.get("swift_dir", "/etc/swift"))
+    return Slo(app, settings, hasher, guesser, telemetry_of(conf, name="slo").log)
+
+
+filter_factory = factory_of(make_slo)

@@ -1,0 +1,303 @@
+"""Manifests of static large objects: the client's form, the stored form, their meaning (middleware.md §5).
+
+Pure: texts in, values out. A client's manifest is a list of ``Reference`` (to another object) and ``Inline``
+(bytes in the manifest itself); a stored one is a list of ``Part``, whose sizes and ETags are known.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import md5
+from typing import Any
+
+from swift.base.entity import EntityPath
+from swift.base.ranges import ByteRanges, Span
+
+MIN_SEGMENT_BYTES = 1
+TOO_SMALL = f"too small; each segment must be at least {MIN_SEGMENT_BYTES} byte."
+_NOT_AN_OBJECT = "path does not refer to an object. Path must be of the form /container/object."
+_REFERENCE_KEYS = frozenset(("path", "etag", "size_bytes", "range"))
+#: No object is larger; numbers beyond are no sizes.
+_SIZE_MAX = 1 << 63
+
+
+class BadManifest(ValueError):
+    """Not a manifest; the text is for the client. ``is_plain`` says whether it is to be text/plain."""
+
+    def __init__(self, text: str, *, is_plain: bool = False):
+        super().__init__(text)
+        self.text = text
+        self.is_plain = is_plain
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A client's entry that names another object."""
+
+    #: As the client wrote it, for reports.
+    name: str
+    container: str
+    obj: str
+    etag: str | None
+    size: int | None
+    ranges: ByteRanges | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """A client's entry that brings its bytes."""
+
+    text: str
+    data: bytes
+
+
+Entry = Reference | Inline
+
+
+def parse_upload(text: bytes, own_path: EntityPath) -> list[Entry]:
+    """The entries of a client's manifest for ``own_path``; raises ``BadManifest``."""
+    try:
+        items = json.loads(text)
+    except (ValueError, RecursionError):
+        raise BadManifest("Manifest must be valid JSON.\n")
+    if not isinstance(items, list):
+        raise BadManifest("Manifest must be a list.\n")
+    entries: list[Entry] = []
+    errors = []
+    for number, item in enumerate(items):
+        try:
+            entries.append(_entry(item, own_path))
+        except ValueError as error:
+            errors.append(f"Index {number}: {error}")
+    objects = sum(1 for item in items if not (isinstance(item, dict) and "data" in item))
+    if items and not objects:
+        errors.append("Inline data segments require at least one object-backed segment.")
+    if errors:
+        raise BadManifest("".join(f"{error}\n" for error in errors), is_plain=True)
+    return entries
+
+
+def _entry(item: Any, own_path: EntityPath) -> Entry:
+    """One entry; raises ValueError with what is wrong."""
+    if not isinstance(item, dict):
+        raise ValueError("not a JSON object")
+    is_inline = "data" in item
+    extra = set(item) - (frozenset(("data",)) if is_inline else _REFERENCE_KEYS)
+    if extra:
+        raise ValueError("extraneous keys " + ", ".join(f'"{key}"' for key in sorted(extra)))
+    return _inline(item["data"]) if is_inline else _reference(item, own_path)
+
+
+def _inline(text: Any) -> Inline:
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (TypeError, ValueError, binascii.Error):
+        raise ValueError("data must be valid base64")
+    if len(data) < MIN_SEGMENT_BYTES:
+        raise ValueError(TOO_SMALL)
+    return Inline(text, data)
+
+
+def _reference(item: dict[str, Any], own_path: EntityPath) -> Reference:
+    name, etag = item.get("path"), item.get("etag")
+    if not isinstance(name, str):
+        raise ValueError('"path" must be a string')
+    if etag is not None and not isinstance(etag, str):
+        raise ValueError('"etag" must be a string or null (if provided)')
+    container, _, obj = name.lstrip("/").partition("/")
+    if not container or not obj or not _is_utf8(name):
+        raise ValueError(_NOT_AN_OBJECT)
+    size = _size(item.get("size_bytes"))
+    ranges = _ranges(item.get("range"), size)
+    if (container, obj) == own_path[1:]:
+        raise ValueError("manifest must not include itself as a segment")
+    return Reference(name, container, obj, etag, size, ranges)
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether no half of a surrogate pair stands alone."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _size(value: Any) -> int | None:
+    if value is None:
+        return None
+    try:
+        size = int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError("invalid size_bytes")
+    if abs(size) > _SIZE_MAX:
+        raise ValueError("invalid size_bytes")
+    return size
+
+
+def _ranges(value: Any, size: int | None) -> ByteRanges | None:
+    if value is None or value == "":
+        return None
+    ranges = ByteRanges.parse(f"bytes={value}") if isinstance(value, str) else None
+    if ranges is None:
+        raise ValueError("invalid range")
+    if len(ranges) > 1:
+        raise ValueError("multiple ranges (only one allowed)")
+    if size is not None and not ranges.resolve(size):
+        raise ValueError("unsatisfiable range")
+    return ranges
+
+
+# --- the stored form ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One entry of a stored manifest: some bytes, or a span of another object."""
+
+    #: ``container/object`` of the segment; empty for bytes in the manifest.
+    name: str
+    #: Which of the segment's bytes are a part of the whole.
+    span: Span
+    #: Bytes of the segment, its ETag and type.
+    size: int = 0
+    etag: str = ""
+    content_type: str = ""
+    last_modified: str = ""
+    #: The segment is itself a manifest.
+    is_manifest: bool = False
+    text: str = ""
+    data: bytes = b""
+
+    @property
+    def length(self) -> int:
+        """Bytes that it gives to the whole."""
+        return self.span.length
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the segment is taken as a whole."""
+        return self.span == (0, self.size)
+
+    @property
+    def digest(self) -> str:
+        """What it gives to the ETag of the whole."""
+        if not self.name:
+            return md5(self.data, usedforsecurity=False).hexdigest()
+        return self.etag if self.is_whole else f"{self.etag}:{self._range};"
+
+    @property
+    def _range(self) -> str:
+        return f"{self.span.start}-{self.span.stop - 1}"
+
+    def path(self, account: str) -> EntityPath:
+        """The segment, in the manifest's account."""
+        container, _, obj = self.name.lstrip("/").partition("/")
+        return EntityPath(account, container, obj)
+
+    def stored(self) -> dict[str, Any]:
+        """Its entry in the stored manifest."""
+        if not self.name:
+            return {"data": self.text}
+        entry: dict[str, Any] = {
+            "name": self.name,
+            "bytes": self.size,
+            "hash": self.etag,
+            "content_type": self.content_type,
+            "last_modified": self.last_modified,
+        }
+        if not self.is_whole:
+            entry["range"] = self._range
+        if self.is_manifest:
+            entry["sub_slo"] = True
+        return entry
+
+    def raw(self) -> dict[str, Any]:
+        """Its entry in a manifest that can be uploaded again."""
+        if not self.name:
+            return {"data": self.text}
+        entry: dict[str, Any] = {"etag": self.etag, "path": self.name}
+        if not self.is_whole:
+            entry["range"] = self._range
+        return {**entry, "size_bytes": self.size}
+
+
+def inline_part(entry: Inline) -> Part:
+    """The part of an entry that brings its bytes."""
+    return Part("", Span(0, len(entry.data)), text=entry.text, data=entry.data)
+
+
+def stored_text(parts: Sequence[Part]) -> bytes:
+    """The manifest as it is stored."""
+    return json.dumps([part.stored() for part in parts]).encode()
+
+
+def raw_text(parts: Sequence[Part]) -> bytes:
+    """The manifest as a client could have sent it."""
+    return json.dumps([part.raw() for part in parts]).encode()
+
+
+def parse_stored(text: bytes) -> list[Part]:
+    """The parts of a stored manifest; raises ``BadManifest`` when it is none."""
+    try:
+        return [_stored_part(item) for item in json.loads(text)]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise BadManifest(f"not a stored manifest: {error}")
+
+
+def _stored_part(item: dict[str, Any]) -> Part:
+    if "data" in item:
+        return inline_part(Inline(item["data"], base64.b64decode(item["data"], validate=True)))
+    size = int(item["bytes"])
+    span = Span(0, size)
+    if item.get("range"):
+        resolved = (ByteRanges.parse(f"bytes={item['range']}") or ByteRanges()).resolve(size)
+        if len(resolved) != 1:
+            raise ValueError(f"range {item['range']!r}")
+        span = resolved[0]
+    if size < 0 or not item["name"].strip("/").partition("/")[2]:
+        raise ValueError(f"segment {item['name']!r}")
+    return Part(
+        item["name"],
+        span,
+        size,
+        str(item["hash"] or ""),
+        item.get("content_type", ""),
+        item.get("last_modified", ""),
+        bool(item.get("sub_slo")),
+    )
+
+
+def total_bytes(parts: Sequence[Part]) -> int:
+    """The size of the whole."""
+    return sum(part.length for part in parts)
+
+
+def whole_etag(parts: Sequence[Part]) -> str:
+    """The ETag of the whole, unquoted."""
+    return md5("".join(part.digest for part in parts).encode(), usedforsecurity=False).hexdigest()
+
+
+def overlapping(parts: Sequence[Part], span: Span) -> Iterator[tuple[Part, Span]]:
+    """The parts that have bytes of ``span`` of the whole, each with which of its own they are."""
+    position = 0
+    for part in parts:
+        if position >= span.stop:
+            return
+        first = max(span.start - position, 0)
+        last = min(span.stop - position, part.length)
+        position += part.length
+        if first < last:
+            yield part, Span(part.span.start + first, part.span.start + last)
+
+
+def part_span(parts: Sequence[Part], number: int) -> Span | None:
+    """The bytes of the whole that part ``number`` (from 1 on) gives; None when there is none."""
+    if not 1 <= number <= len(parts):
+        return None
+    start = total_bytes(parts[: number - 1])
+    return Span(start, start + parts[number - 1].length)

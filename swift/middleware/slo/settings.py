@@ -1,0 +1,28 @@
+"""Options of the filter (spec: middleware.md §5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swift.config.kinds import COUNT, SECONDS, integer
+from swift.config.schema import Settings, option
+
+
+@dataclass(frozen=True)
+class SloSettings(Settings):
+    """``[filter:slo]``."""
+
+    max_manifest_segments: int = option(1000, "Segments of a manifest that are objects.", kind=integer(1))
+    max_manifest_size: int = option(8388608, "Bytes of a manifest that is uploaded.", kind=integer(1))
+    rate_limit_under_size: int = option(
+        1048576, "Segments of fewer bytes are held back by the rate limit.", kind=COUNT
+    )
+    rate_limit_after_segment: int = option(10, "Such segments sent before the rate limit begins.", kind=COUNT)
+    rate_limit_segments_per_sec: float = option(1.0, "Segments a second then; 0 is no limit.", kind=SECONDS)
+    max_get_time: float = option(86400.0, "Seconds a download may take.", kind=SECONDS)
+    concurrency: int = option(2, "Segments looked at at the same time during an upload.", kind=integer(1))
+    delete_concurrency: int = option(
+        0, "Segments deleted at the same time; 0 stands for concurrency.", kind=COUNT, sample="2"
+    )
+    yield_frequency: float = option(10.0, "Seconds between signs of life.", kind=SECONDS)
+    allow_async_delete: bool = option(True, "Let clients leave the segments to the object expirer.")

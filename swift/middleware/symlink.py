@@ -1,0 +1,310 @@
+"""Symbolic links: empty objects that lead to another object (spec: middleware.md §10).
+
+Where a link leads is its system metadata. Reading follows it with the caller's rights, a hop at a time; a
+static link also says what the target's ETag must be. Everything else (DELETE, POST, ``symlink=get``) is about
+the link itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, unquote_to_bytes
+
+from swift.base.entity import Entity, EntityPath
+from swift.base.etag import unquote_etag
+from swift.base.truth import is_true
+from swift.compose import process_of
+from swift.config.kinds import integer
+from swift.config.schema import Settings, option
+from swift.gateway.subrequest import asked, drained, make_subrequest
+from swift.http import fields
+from swift.http.body import BytesBody
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.http.response import TEXT, HTTPError, Response, error_response
+from swift.http.rows import with_parameters, with_row_parameters
+from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+
+SOURCE = "SYM"
+TYPE = "application/symlink"
+_EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
+_TARGET, _TARGET_ACCOUNT = "x-symlink-target", "x-symlink-target-account"
+_TARGET_ETAG, _TARGET_BYTES = "x-symlink-target-etag", "x-symlink-target-bytes"
+#: Client's header → where it is stored.
+_STORED = {
+    _TARGET: fields.SYSMETA_SYMLINK_TARGET,
+    _TARGET_ACCOUNT: fields.SYSMETA_SYMLINK_TARGET_ACCOUNT,
+    _TARGET_ETAG: fields.SYSMETA_SYMLINK_TARGET_ETAG,
+    _TARGET_BYTES: fields.SYSMETA_SYMLINK_TARGET_BYTES,
+}
+#: Parameters of the row of a link.
+_ROW = ("symlink_target", "symlink_target_account", "symlink_target_etag", "symlink_target_bytes")
+_FORM_ERROR = "X-Symlink-Target header must be of the form <container name>/<object name>"
+_POSTED = (
+    "The requested POST was applied to a symlink. POST directly to the target to apply requested metadata."
+)
+
+
+@dataclass(frozen=True)
+class SymlinkSettings(Settings):
+    """``[filter:symlink]``."""
+
+    symloop_max: int = option(2, "Links that are followed one after the other.", kind=integer(1))
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Where a link leads."""
+
+    target: EntityPath
+    #: What the target's ETag must be; None when any will do.
+    etag: str | None
+    #: One more link than usual may be followed.
+    extends: bool
+    may_be_reserved: bool
+
+    @classmethod
+    def of(cls, headers: HeaderMap, path: EntityPath) -> Link | None:
+        """The link that an answer of ``path`` is of; None when it is of none."""
+        stored = headers.get(fields.SYSMETA_SYMLINK_TARGET)
+        if not stored:
+            return None
+        account = headers.get(fields.SYSMETA_SYMLINK_TARGET_ACCOUNT)
+        container, _, name = _decoded(stored).partition("/")
+        return cls(
+            EntityPath(_decoded(account) if account else path.account, container, name),
+            headers.get(fields.SYSMETA_SYMLINK_TARGET_ETAG) or None,
+            is_true(headers.get(fields.SYSMETA_SYMLOOP_EXTEND)),
+            is_true(headers.get(fields.SYSMETA_ALLOW_RESERVED_NAMES)),
+        )
+
+
+class Symlink(Filter):
+    """Makes links and follows them."""
+
+    def __init__(self, app: Any, settings: SymlinkSettings):
+        super().__init__(app)
+        self._hops_max = settings.symloop_max
+
+    def handle(self, request: Request) -> Response:
+        """Answer what is about a link, or about what it leads to."""
+        entity = request.entity
+        if entity is None or is_true(request.env.get(fields.SYMLINK_OVERRIDE)):
+            return self.forward(request)
+        if entity.path.obj is None:
+            response = self.forward(request)
+            if request.method == "GET" and entity.path.container is not None:
+                with_row_parameters(response, _ROW, lambda row: _shown(row, entity))
+            return response
+        if request.method in ("GET", "HEAD"):
+            if request.params.get("symlink") == "get":
+                return self._link_itself(request)
+            return self._follow(request, entity)
+        if request.method == "PUT" and _TARGET in request.headers:
+            return self._make(request, entity)
+        if request.method == "POST":
+            return self._post(request, entity)
+        return self.forward(request)
+
+    # reading
+
+    def _link_itself(self, request: Request) -> Response:
+        response = self.forward(request)
+        if response.headers.get(fields.SYSMETA_SYMLINK_TARGET):
+            for shown, stored in _STORED.items():
+                if stored in response.headers:
+                    response.headers[shown] = response.headers[stored]
+        return response
+
+    def _follow(self, request: Request, entity: Entity) -> Response:
+        hops, hops_max = 0, self._hops_max
+        path, response = entity.path, self._read(request)
+        wanted = None
+        while True:
+            link = Link.of(response.headers, path)
+            if wanted is not None and _was_found(response):
+                etag = unquote_etag(response.headers.get("etag", ""))
+                if etag != wanted:
+                    drained(response)
+                    return _mismatch(etag, wanted, Entity(entity.version, path))
+            if link is None:
+                if hops:
+                    response.headers["content-location"] = Entity(entity.version, path).raw_path
+                return response
+            drained(response)
+            hops += 1
+            if link.extends:
+                hops_max = self._hops_max + 1
+            if hops > hops_max:
+                text = f"Too many levels of symbolic links, maximum allowed is {self._hops_max}"
+                return error_response(409, text, content_type=TEXT)
+            path, wanted = link.target, link.etag
+            response = self._read(self._hop(request, Entity(entity.version, path), link))
+
+    def _read(self, request: Request) -> Response:
+        """The answer of one object; a range is for what a link leads to, not for the link."""
+        headers = request.headers
+        before = headers.get(fields.BACKEND_IGNORE_RANGE)
+        own = fields.SYSMETA_SYMLINK_TARGET
+        headers[fields.BACKEND_IGNORE_RANGE] = f"{before},{own}" if before else own
+        response = self.forward(request)
+        if before is None:
+            headers.pop(fields.BACKEND_IGNORE_RANGE, None)
+        else:
+            headers[fields.BACKEND_IGNORE_RANGE] = before
+        return response
+
+    def _hop(self, request: Request, target: Entity, link: Link) -> Request:
+        """The same request for what a link leads to."""
+        sub = make_subrequest(
+            request,
+            request.method,
+            target.raw_path,
+            query=request.query,
+            headers=request.headers,
+            source=SOURCE,
+        )
+        # The target may be in a container of another policy.
+        sub.headers.pop(fields.BACKEND_STORAGE_POLICY_INDEX, None)
+        if link.may_be_reserved:
+            sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
+        return sub
+
+    # making
+
+    def _make(self, request: Request, entity: Entity) -> Response:
+        headers = request.headers
+        if request.body.length or (request.body.length is None and request.body.read(1)):
+            raise HTTPError(400, "Symlink requests require a zero byte body", content_type=TEXT)
+        target = _target_of(headers, entity.path)
+        if target == entity.path:
+            raise HTTPError(400, "Symlink cannot target itself", content_type=TEXT)
+        stored = {_TARGET: _quoted(f"{target.container}/{target.obj}")}
+        if _TARGET_ACCOUNT in headers:
+            stored[_TARGET_ACCOUNT] = _quoted(target.account)
+        etag = unquote_etag(headers.get(_TARGET_ETAG, ""))
+        if etag:
+            if ";" in etag:
+                raise HTTPError(400, "Bad X-Symlink-Target-Etag format", content_type=TEXT)
+            found = self._static_target(request, Entity(entity.version, target), etag)
+            stored[_TARGET_ETAG], stored[_TARGET_BYTES] = etag, found["bytes"]
+            headers["content-type"] = headers.get("content-type") or found["type"]
+        headers["content-type"] = headers.get("content-type") or TYPE
+        for name in _STORED:
+            headers.pop(name, None)
+        headers.update((_STORED[name], value) for name, value in stored.items())
+        row = {name.removeprefix("x-").replace("-", "_"): value for name, value in stored.items()}
+        override = headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, "")
+        headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = with_parameters(override, _EMPTY_MD5, row)
+        headers.pop("transfer-encoding", None)
+        headers["content-length"] = "0"
+        request.body = BytesBody()
+        return self.forward(request)
+
+    def _static_target(self, request: Request, target: Entity, etag: str) -> dict[str, str]:
+        """Size and type of what a static link is to lead to; raises ``HTTPError``."""
+        sub = make_subrequest(request, "HEAD", target.raw_path, source=SOURCE)
+        for name in ("x-auth-token", "x-storage-token", fields.BACKEND_ALLOW_RESERVED_NAMES):
+            if name in request.headers:
+                sub.headers[name] = request.headers[name]
+        sub.headers["x-newest"] = "true"
+        with asked(self.forward, sub) as response:
+            status, headers = response.status, response.headers
+        where = {"content-location": target.raw_path}
+        if status == 404:
+            raise HTTPError(409, "X-Symlink-Target does not exist", where, content_type=TEXT)
+        if not 200 <= status <= 299:
+            denied = {n: v for n, v in headers.items() if n == "www-authenticate"}
+            raise HTTPError(status, headers=denied)
+        found = unquote_etag(headers.get("etag", ""))
+        if found != etag:
+            raise HTTPError.of(_mismatch(found, etag, target))
+        size = headers.get(fields.SYSMETA_SLO_SIZE) or headers.get("content-length", "0")
+        return {"bytes": size, "type": headers.get("content-type", "")}
+
+    # metadata
+
+    def _post(self, request: Request, entity: Entity) -> Response:
+        if _TARGET in request.headers:
+            raise HTTPError(400, "A PUT request is required to set a symlink target", content_type=TEXT)
+        response = self.forward(request)
+        link = Link.of(response.headers, entity.path) if response.is_success else None
+        if link is None:
+            return response
+        drained(response)
+        location = Entity(entity.version, link.target).raw_path
+        moved = error_response(307, _POSTED, {"location": location})
+        moved.headers.update((n, v) for n, v in response.headers.items() if fields.is_internal(n))
+        return moved
+
+
+def _was_found(response: Response) -> bool:
+    """Whether an answer is of an object that is there."""
+    return response.is_success or response.status in (304, 412, 416)
+
+
+def _mismatch(found: str, wanted: str, target: Entity) -> Response:
+    text = f"Object Etag '{found}' does not match X-Symlink-Target-Etag header '{wanted}'"
+    return error_response(
+        409, text.encode("latin-1", "replace"), {"content-location": target.raw_path}, content_type=TEXT
+    )
+
+
+def _target_of(headers: HeaderMap, path: EntityPath) -> EntityPath:
+    """What a new link is to lead to; raises ``HTTPError`` 412."""
+    text = headers[_TARGET]
+    if text.startswith("/"):
+        raise HTTPError(412, _FORM_ERROR, content_type=TEXT)
+    container, _, name = _utf8(text).partition("/")
+    if not container or not name:
+        raise HTTPError(412, _FORM_ERROR)
+    account = path.account
+    if _TARGET_ACCOUNT in headers:
+        account = _utf8(headers[_TARGET_ACCOUNT])
+        if not account:
+            raise HTTPError(412, "Account name cannot be empty")
+        if "/" in account:
+            raise HTTPError(412, "Account name cannot contain slashes")
+    return EntityPath(account, container, name)
+
+
+def _utf8(value: str) -> str:
+    """A percent-quoted header value as text; raises ``HTTPError`` 412 when it is not UTF-8."""
+    try:
+        return unquote_to_bytes(value.encode("latin-1")).decode("utf-8")
+    except UnicodeError:
+        raise HTTPError(412, _FORM_ERROR)
+
+
+def _decoded(stored: str) -> str:
+    """A stored value, whoever wrote it."""
+    return unquote_to_bytes(stored.encode("latin-1")).decode("utf-8", "surrogateescape")
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="/~", errors="surrogateescape")
+
+
+def _shown(row: Mapping[str, str], listing: Entity) -> dict[str, object]:
+    """What a listing says of a link."""
+    shown: dict[str, object] = {}
+    if "symlink_target_etag" in row:
+        shown["symlink_etag"] = row["symlink_target_etag"]
+    if row.get("symlink_target_bytes", "").isdecimal():
+        shown["symlink_bytes"] = int(row["symlink_target_bytes"])
+    if "symlink_target" in row:
+        account = row.get("symlink_target_account") or _quoted(listing.path.account)
+        shown["symlink_path"] = f"/{listing.version}/{account}/{row['symlink_target']}"
+    return shown
+
+
+def make_symlink(app: Any, conf: Conf) -> Symlink:
+    """The filter of a configuration section."""
+    settings = parse_options(SymlinkSettings, conf, "symlink")
+    process_of(conf).info.register("symlink", {"symloop_max": settings.symloop_max, "static_links": True})
+    return Symlink(app, settings)
+
+
+filter_factory = factory_of(make_symlink)

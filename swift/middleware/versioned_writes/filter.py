@@ -1,0 +1,142 @@
+"""Which containers keep versions, and what becomes of a PUT and a DELETE there (spec: middleware.md §9.1).
+
+In *stack* mode (X-Versions-Location) a deletion brings the former object back; in *history* mode
+(X-History-Location) it is kept as a mark among the versions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+from swift.base.entity import Entity
+from swift.base.truth import is_true
+from swift.compose import process_of
+from swift.gateway.info import ContainerInfo, container_info
+from swift.gateway.subrequest import drained
+from swift.http import fields
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.http.response import TEXT, HTTPError, Response, error_response
+from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.versioned_writes.archive import Archive
+from swift.middleware.versioned_writes.settings import VersionedWritesSettings
+
+#: Client's header → mode.
+MODES = {"x-versions-location": "stack", "x-history-location": "history"}
+_HEADER_OF = {mode: header for header, mode in MODES.items()}
+
+
+class VersionedWrites(Filter):
+    """Keeps former objects."""
+
+    def __init__(self, app: Any, settings: VersionedWritesSettings):
+        super().__init__(app)
+        self._enabled = settings.allow_versioned_writes
+
+    def handle(self, request: Request) -> Response:
+        """Keep a version before an object is replaced or deleted; translate the container's setting."""
+        entity = request.entity
+        if entity is None or entity.path.container is None:
+            return self.forward(request)
+        if entity.path.obj is None:
+            return self._container(request)
+        if self._enabled and request.method in ("PUT", "DELETE"):
+            return self._object(request, entity)
+        return self.forward(request)
+
+    # containers
+
+    def _container(self, request: Request) -> Response:
+        if request.method in ("PUT", "POST"):
+            self._set(request.headers)
+        response = self.forward(request)
+        if request.method in ("GET", "HEAD"):
+            place = response.headers.get(fields.SYSMETA_VERSIONS_LOCATION)
+            mode = response.headers.get(fields.SYSMETA_VERSIONS_MODE, "stack")
+            if place:
+                response.headers[_HEADER_OF.get(mode, _HEADER_OF["stack"])] = place
+        return response
+
+    def _set(self, headers: HeaderMap) -> None:
+        """Turn a client's setting into system metadata; raises ``HTTPError``."""
+        given = {name: headers.pop(name) for name in MODES if name in headers}
+        removed = [headers.pop(f"x-remove-{name[2:]}", None) for name in MODES]
+        wanted = {name: value for name, value in given.items() if value}
+        if len(wanted) > 1:
+            text = f"Only one of {' or '.join(MODES)} may be specified"
+            raise HTTPError(400, text, content_type=TEXT)
+        if wanted and not self._enabled:
+            raise HTTPError(412, "Versioned Writes is disabled")
+        for name, value in wanted.items():
+            if "/" in value:
+                raise HTTPError(412, "Container name cannot contain slashes")
+            headers[fields.SYSMETA_VERSIONS_LOCATION] = value
+            headers[fields.SYSMETA_VERSIONS_MODE] = MODES[name]
+        if not wanted and (given or any(removed)):
+            headers[fields.SYSMETA_VERSIONS_LOCATION] = headers[fields.SYSMETA_VERSIONS_MODE] = ""
+        if given or any(removed):
+            # What containers of old have instead.
+            headers["x-versions-location"] = ""
+
+    # objects
+
+    def _object(self, request: Request, entity: Entity) -> Response:
+        path = entity.path
+        info = container_info(request, self.forward, path.account, str(path.container))
+        home = info.sysmeta.get("versions-location") or info.versions
+        if not home or not info.exists or is_true(request.headers.get(fields.BACKEND_REPLICATION)):
+            return self.forward(request)
+        if info.sync_key:
+            request.env[fields.SYNC_KEY] = info.sync_key
+        denied = _denied(request, info)
+        if denied is not None:
+            return denied
+        home = unquote(home).partition("/")[0]
+        archive = Archive(self.forward, request, entity, home)
+        if request.method == "PUT":
+            archive.keep()
+            return self.forward(request)
+        if info.sysmeta.get("versions-mode") == "history":
+            archive.keep()
+            archive.mark_deleted()
+            return self.forward(request)
+        return self._unstack(request, archive)
+
+    def _unstack(self, request: Request, archive: Archive) -> Response:
+        """The newest version takes the place of the object; without one it is deleted."""
+        versions = archive.newest()
+        if not versions:
+            return self.forward(request)
+        newest, *below = versions
+        if newest.is_marker:
+            if archive.exists():
+                # The mark of a deletion: that is what the object becomes again.
+                return self.forward(request)
+            if below and not below[0].is_marker:
+                archive.restore(below[0])
+            archive.remove(newest)
+            return error_response(204)
+        if not archive.restore(newest):
+            return drained(self.forward(request))
+        return error_response(204)
+
+
+def _denied(request: Request, info: ContainerInfo) -> Response | None:
+    """The answer to a caller who may not write to the container."""
+    authorise = request.env.get(fields.AUTHORIZE)
+    if authorise is None:
+        return None
+    request.acl = info.write_acl
+    return authorise(request)  # type: ignore[no-any-return]
+
+
+def make_versioned_writes(app: Any, conf: Conf) -> VersionedWrites:
+    """The filter of a configuration section."""
+    settings = parse_options(VersionedWritesSettings, conf, "versioned_writes")
+    if settings.allow_versioned_writes:
+        process_of(conf).info.register("versioned_writes", {"allowed_flags": list(MODES)})
+    return VersionedWrites(app, settings)
+
+
+filter_factory = factory_of(make_versioned_writes)

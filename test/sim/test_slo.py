@@ -1,0 +1,415 @@
+"""Static large objects over the simulated cluster (swift/middleware/slo)."""
+
+import json
+import time
+from hashlib import md5
+
+import pytest
+
+from swift import green
+from swift.http.mediatypes import TypeGuesser
+from swift.http.request import Request
+from swift.http.response import HTTPError, error_response
+from swift.middleware.slo.filter import Slo
+from swift.middleware.slo.settings import SloSettings
+from swift.telemetry.log import silent_log
+from test.support.sim import Answer, node_port
+
+PIECES = {"one": b"0000", "two": b"11111", "three": b"222222"}
+WHOLE = b"".join(PIECES.values())
+ETAG = md5("".join(md5(piece).hexdigest() for piece in PIECES.values()).encode()).hexdigest()
+PUT = "?multipart-manifest=put"
+
+
+class Front:
+    """The filter over a simulated cluster; ``deny`` names paths that a caller may not ask for."""
+
+    def __init__(self, sim, **options):
+        self.sim = sim
+        settings = SloSettings.parse({"rate_limit_segments_per_sec": "0", **options})
+        guesser = TypeGuesser("/none", ())
+        self.filter = Slo(sim.app, settings, sim.hasher, guesser, silent_log())
+        self.denied = {}
+
+    def open(self, method, path, headers=None, body=b""):
+        target, _, query = path.partition("?")
+        sent = dict(headers or {})
+        if method in ("PUT", "POST"):
+            sent.setdefault("content-length", str(len(body)))
+        env = {"swift.cache": self.sim.cache, "swift_owner": True, "swift.authorize": self.authorise}
+        self.sim.transport.requests.clear()
+        try:
+            return self.filter.handle(Request(method, f"/v1{target}", sent, body, query=query, env=env))
+        except HTTPError as error:
+            return error.response
+
+    def authorise(self, request):
+        status = self.denied.get(request.method, {}).get(request.raw_path.removeprefix("/v1"))
+        return None if status is None else error_response(status)
+
+    def __call__(self, *args, **kwargs):
+        return Answer(self.open(*args, **kwargs))
+
+    def upload(self, path, manifest, headers=None):
+        return self("PUT", path + PUT, headers, json.dumps(manifest).encode())
+
+
+@pytest.fixture
+def make_slo(sim):
+    assert sim("PUT", "/a/s").status == 201
+    for name, piece in PIECES.items():
+        assert sim("PUT", f"/a/s/{name}", {"content-type": "t/p"}, piece).status == 201
+    return lambda **options: Front(sim, **options)
+
+
+@pytest.fixture
+def slo(make_slo):
+    front = make_slo()
+    answer = front.upload("/a/c/m", [{"path": f"/s/{name}"} for name in PIECES], {"content-type": "v/x"})
+    assert (answer.status, answer.headers["etag"]) == (201, f'"{ETAG}"')
+    return front
+
+
+def object_paths(sim, *methods):
+    """Paths of the last request's requests to object servers."""
+    return [
+        path
+        for kind, _n, method, path, _headers in sim.transport.requests
+        if kind == "object" and (not methods or method in methods)
+    ]
+
+
+def asked_name(path):
+    return path.rpartition("/")[2].partition("?")[0]
+
+
+# --- reading ------------------------------------------------------------------------------------------
+
+
+def test_a_manifest_reads_as_its_segments(slo):
+    answer = slo("GET", "/a/c/m")
+    assert (answer.status, answer.body) == (200, WHOLE)
+    assert answer.headers["content-length"] == "15"
+    assert (answer.headers["etag"], answer.headers["content-type"]) == (f'"{ETAG}"', "v/x")
+
+
+def test_conditions_and_heads_are_answered_without_reading_the_manifest(slo, sim):
+    for method, headers, status in (
+        ("HEAD", {}, 200),
+        ("GET", {"if-none-match": ETAG}, 304),
+        ("GET", {"if-match": "x"}, 412),
+        ("GET", {"range": "bytes=15-"}, 416),
+    ):
+        assert slo(method, "/a/c/m", headers).status == status
+        assert {asked_name(path) for path in object_paths(sim)} == {"m"}
+
+
+@pytest.mark.parametrize("policy", ["ec32", "twice"])
+def test_manifests_may_be_coded(slo, sim, policy):
+    assert sim("PUT", "/a/e", {"x-storage-policy": policy}).status == 201
+    slo.upload("/a/e/m", [{"path": f"/s/{name}"} for name in PIECES])
+    for headers, status, body in (
+        ({}, 200, WHOLE),
+        ({"range": "bytes=3-9"}, 206, WHOLE[3:10]),
+        ({"range": "bytes=15-"}, 416, None),
+        ({"if-match": ETAG}, 200, WHOLE),
+        ({"if-match": "x"}, 412, b""),
+        ({"if-none-match": f'"{ETAG}"'}, 304, b""),
+        ({"if-none-match": "x", "range": "bytes=0-0"}, 206, WHOLE[:1]),
+    ):
+        answer = slo("GET", "/a/e/m", headers)
+        assert (answer.status, answer.headers["etag"]) == (status, f'"{ETAG}"')
+        assert body is None or answer.body == body
+    assert slo("HEAD", "/a/e/m").headers["content-length"] == "15"
+
+
+@pytest.mark.parametrize("first", range(15))
+def test_every_range_is_that_of_the_whole(slo, first):
+    for last in range(first, 17):
+        answer = slo("GET", "/a/c/m", {"range": f"bytes={first}-{last}"})
+        assert (answer.status, answer.body) == (206, WHOLE[first : last + 1])
+
+
+def test_a_range_asks_only_for_the_segments_and_bytes_that_it_touches(slo, sim):
+    slo("GET", "/a/c/m", {"range": "bytes=5-6"})
+    asked = [
+        (path.rpartition("/")[2], headers.get("range"))
+        for kind, _n, _m, path, headers in sim.transport.requests
+        if kind == "object"
+    ]
+    assert asked == [("m", "bytes=5-6"), ("two?multipart-manifest=get", "bytes=1-2")]
+
+
+def test_several_ranges_are_parts_of_one_body(slo):
+    answer = slo("GET", "/a/c/m", {"range": "bytes=0-1,8-9"})
+    assert answer.status == 206
+    boundary = answer.headers["content-type"].removeprefix("multipart/byteranges;boundary=")
+    assert answer.body.count(boundary.encode()) == 3
+    assert b"Content-Range: bytes 8-9/15\r\n\r\n12\r\n" in answer.body
+    assert answer.headers["content-length"] == str(len(answer.body))
+
+
+def test_a_segment_that_changed_is_409_first_and_cuts_the_download_later(slo, sim):
+    sim("PUT", "/a/s/two", {}, b"11112")
+    answer = slo("GET", "/a/c/m")
+    assert (answer.body, answer.broke_off is None) == (b"0000", False)
+    assert slo("GET", "/a/c/m", {"range": "bytes=5-6"}).status == 409
+    assert slo("GET", "/a/c/m", {"range": "bytes=0-3"}).body == b"0000"
+
+
+def test_a_segment_of_another_size_is_never_sent(slo, sim):
+    sim("DELETE", "/a/s/one")
+    sim("PUT", "/a/s/one", {}, b"00000")
+    assert slo("GET", "/a/c/m").status == 409
+
+
+def test_a_segment_read_goes_on_at_another_replica(slo, sim):
+    for n in sim.primaries("object", "a", "s", "two")[:2]:
+        sim.faults.dies_after[node_port("object", n)] = 2
+    for _ in range(3):
+        assert slo("GET", "/a/c/m").body == WHOLE
+
+
+def test_the_next_segment_is_open_before_the_current_one_is_sent(slo, sim):
+    response = slo.open("GET", "/a/c/m")
+    response.body.read(1)
+    green.sleep(0.05)
+    names = [
+        path.rpartition("/")[2].partition("?")[0]
+        for kind, _n, _m, path, _h in sim.transport.requests
+        if kind == "object"
+    ]
+    assert names == ["m", "one", "two"], "one ahead and no more"
+    response.discard()
+    green.sleep(0.05)
+    assert all(download.closed for download in sim.transport.downloads)
+
+
+def test_many_small_segments_are_paced_and_large_ones_are_not(make_slo):
+    front = make_slo()
+    front.upload("/a/c/many", [{"path": "/s/one", "range": f"{n % 4}-{n % 4}"} for n in range(8)])
+    paced = make_slo(rate_limit_segments_per_sec="20", rate_limit_after_segment="2")
+    started = time.monotonic()
+    assert paced("GET", "/a/c/many").body == b"0" * 8
+    assert time.monotonic() - started >= 0.2
+    unpaced = make_slo(
+        rate_limit_segments_per_sec="0.1", rate_limit_after_segment="0", rate_limit_under_size="1"
+    )
+    assert unpaced("GET", "/a/c/many").body == b"0" * 8
+
+
+def test_a_download_ends_at_its_time(make_slo, slo):
+    assert make_slo(max_get_time="0")("GET", "/a/c/m").status == 409
+
+
+def test_a_manifest_without_its_size_and_etag_beside_it_is_read_for_them(slo, sim):
+    entries = json.loads(slo("GET", "/a/c/m?multipart-manifest=get").body)
+    sim("PUT", "/a/c/old", {"x-static-large-object": "True"}, json.dumps(entries).encode())
+    for method in ("GET", "HEAD"):
+        answer = slo(method, "/a/c/old")
+        assert (answer.headers["etag"], answer.headers["content-length"]) == (f'"{ETAG}"', "15")
+        assert slo(method, "/a/c/old", {"if-none-match": ETAG}).status == 304
+        assert slo(method, "/a/c/old", {"if-match": "x"}).status == 412
+        assert slo(method, "/a/c/old", {"if-match": ETAG}).status == 200
+    assert slo("GET", "/a/c/old", {"range": "bytes=4-5"}).body == b"11"
+    assert slo.upload("/a/c/ofold", [{"path": "/c/old", "etag": ETAG, "size_bytes": 15}]).status == 201
+    assert slo("GET", "/a/c/ofold").body == WHOLE
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[5]", b'[{"name": "/s/one", "bytes": 1}]'])
+def test_a_damaged_manifest_is_409(slo, sim, text):
+    sysmeta = {"x-object-sysmeta-slo-etag": "e", "x-object-sysmeta-slo-size": "5"}
+    sim("PUT", "/a/c/bad", {"x-static-large-object": "True", **sysmeta}, text)
+    assert slo("GET", "/a/c/bad").status == 409
+    assert slo("GET", "/a/c/bad?multipart-manifest=get&format=raw").status == 409
+    assert slo("GET", "/a/c/bad?part-number=1").status == 409
+
+
+def test_a_manifest_that_contradicts_its_size_is_not_sent(slo, sim):
+    entries = slo("GET", "/a/c/m?multipart-manifest=get").body
+    sysmeta = {"x-object-sysmeta-slo-etag": ETAG, "x-object-sysmeta-slo-size": "16"}
+    sim("PUT", "/a/c/lies", {"x-static-large-object": "True", **sysmeta}, entries)
+    assert slo("GET", "/a/c/lies").status == 409
+
+
+# --- manifests in manifests ---------------------------------------------------------------------------
+
+
+def test_manifests_in_manifests_are_flattened(slo):
+    slo.upload("/a/c/outer", [{"path": "/c/m", "range": "3-9"}, {"path": "/s/one"}, {"path": "/c/m"}])
+    assert slo("GET", "/a/c/outer").body == WHOLE[3:10] + b"0000" + WHOLE
+
+
+def test_a_manifest_that_came_to_contain_itself_ends(slo):
+    slo.upload("/a/c/x", [{"path": "/c/m"}])
+    slo.upload("/a/c/y", [{"path": "/c/x"}])
+    slo.upload("/a/c/x", [{"path": "/c/y"}])
+    assert slo("GET", "/a/c/x").status == 409
+    assert slo("GET", "/a/c/y").status == 409
+
+
+def test_more_than_ten_deep_is_refused(slo):
+    slo.upload("/a/c/d1", [{"path": "/s/one"}])
+    for n in range(2, 12):
+        slo.upload(f"/a/c/d{n}", [{"path": f"/c/d{n - 1}"}])
+    assert slo("GET", "/a/c/d10").body == b"0000"
+    assert slo("GET", "/a/c/d11").status == 409
+
+
+def test_a_manifest_that_changed_inside_another_is_409(slo):
+    slo.upload("/a/c/outer", [{"path": "/c/m"}])
+    slo.upload("/a/c/m", [{"path": "/s/three"}, {"path": "/s/two"}, {"path": "/s/one"}])
+    assert slo("GET", "/a/c/outer").status == 409
+
+
+# --- rights -------------------------------------------------------------------------------------------
+
+
+def test_segments_are_read_with_the_rights_of_the_caller(slo):
+    slo.denied["GET"] = {"/a/s/one": 403}
+    assert slo("GET", "/a/c/m").status == 409
+    assert slo("HEAD", "/a/c/m").status == 200
+
+
+def test_segments_that_the_caller_may_not_see_cannot_be_named(slo):
+    slo.denied["HEAD"] = {"/a/s/one": 403}
+    answer = slo.upload("/a/c/n", [{"path": "/s/one"}])
+    assert (answer.status, answer.body) == (400, b"Errors:\n/s/one, 403 Forbidden\n")
+
+
+def test_other_accounts_cannot_be_reached_from_a_manifest(slo, sim):
+    sim("PUT", "/b/c")
+    sim("PUT", "/b/c/o", {}, b"secret")
+    for path in ("/../b/c/o", "../b/c/o", "/%2e%2e/b/c/o"):
+        assert slo.upload("/a/c/n", [{"path": path}]).body.endswith(b"404 Not Found\n")
+
+
+def test_segments_are_deleted_with_the_rights_of_the_caller(slo, sim):
+    slo.denied["DELETE"] = {"/a/s/two": 403}
+    answer = slo("DELETE", "/a/c/m?multipart-manifest=delete")
+    assert b"/s/two, 403 Forbidden\n" in answer.body
+    assert b"Number Deleted: 3\n" in answer.body
+    assert sim("GET", "/a/s/two").status == 200
+
+
+def test_the_queue_of_the_expirer_is_not_open_to_who_may_not_delete(slo, sim):
+    slo.denied["DELETE"] = {"/a/s/x": 403}
+    assert slo("DELETE", "/a/c/m?multipart-manifest=delete&async=on").status == 403
+    assert slo("GET", "/a/c/m").body == WHOLE
+
+
+# --- uploads ------------------------------------------------------------------------------------------
+
+
+def test_each_object_is_looked_at_once(slo, sim):
+    slo.upload("/a/c/n", [{"path": "/s/one"}, {"path": "s/one", "range": "1-2"}, {"path": "/s/two"}])
+    heads = [
+        path.rpartition("/")[2]
+        for kind, _n, method, path, _h in sim.transport.requests
+        if (kind, method) == ("object", "HEAD")
+    ]
+    assert sorted(heads) == ["one", "two"]
+
+
+def test_limits_are_kept(make_slo):
+    small = make_slo(max_manifest_segments="2", max_manifest_size="200")
+    one = {"path": "/s/one"}
+    assert small.upload("/a/c/n", [one, one]).status == 201
+    answer = small.upload("/a/c/n", [one, one, one])
+    assert (answer.status, answer.body) == (413, b"Number of object-backed segments must be <= 2")
+    inline = {"data": "YQ=="}
+    assert small.upload("/a/c/n", [one, inline, inline, inline]).status == 201
+    answer = small.upload("/a/c/n", [one, {"data": "YWFh" * 60}])
+    assert (answer.status, answer.body) == (413, b"Manifest File > 200 bytes")
+    unannounced = {"transfer-encoding": "chunked"}
+    assert small("PUT", "/a/c/n" + PUT, unannounced, b" " * 300).status == 413
+
+
+def test_the_container_is_told_size_and_etag_of_the_whole(slo, sim):
+    (row,) = json.loads(sim("GET", "/a/c?format=json").body)
+    assert (row["bytes"], row["content_type"]) == (15, "v/x")
+    assert row["hash"].endswith(f"; slo_etag={ETAG}")
+    (row,) = json.loads(slo("GET", "/a/c?format=json").body)
+    assert row["slo_etag"] == f'"{ETAG}"'
+    assert len(row["hash"]) == 32
+
+
+def test_what_another_filter_says_of_the_row_is_kept(slo, sim):
+    override = {"x-object-sysmeta-container-update-override-etag": "; s3_etag=abc"}
+    slo.upload("/a/c/o", [{"path": "/s/one"}], override)
+    rows = {row["name"]: row["hash"] for row in json.loads(sim("GET", "/a/c?format=json").body)}
+    assert rows["o"][32:].startswith("; s3_etag=abc; slo_etag=")
+
+
+def test_another_filter_may_refuse_a_manifest(slo, sim):
+    seen = []
+
+    def hook(entries):
+        seen.extend(entries)
+        return [("/s/one", "Not good enough")]
+
+    env = {"swift.callback.slo_manifest_hook": hook, "swift.cache": sim.cache}
+    body = json.dumps([{"path": "/s/one"}]).encode()
+    request = Request(
+        "PUT", "/v1/a/c/h", {"content-length": str(len(body))}, body, query="multipart-manifest=put", env=env
+    )
+    answer = Answer(slo.filter.handle(request))
+    assert (answer.status, answer.body) == (400, b"Errors:\n/s/one, Not good enough\n")
+    assert [entry["name"] for entry in seen] == ["/s/one"]
+
+
+def test_a_type_is_guessed_where_none_is_given(slo):
+    slo.upload("/a/c/x.txt", [{"path": "/s/one"}], {"x-detect-content-type": "true", "content-type": "a/b"})
+    assert slo("HEAD", "/a/c/x.txt").headers["content-type"] in ("text/plain", "application/octet-stream")
+
+
+# --- deletions ----------------------------------------------------------------------------------------
+
+
+def test_segments_go_with_their_manifest_each_once(slo, sim):
+    slo.upload("/a/c/outer", [{"path": "/c/m"}, {"path": "/s/one"}, {"data": "YQ=="}])
+    answer = slo("DELETE", "/a/c/outer?multipart-manifest=delete", {"accept": "application/json"})
+    report = json.loads(answer.body)
+    assert (report["Number Deleted"], report["Number Not Found"], report["Errors"]) == (5, 0, [])
+    assert [sim("HEAD", path).status for path in ("/a/s/one", "/a/s/three", "/a/c/m", "/a/c/outer")] == [
+        404
+    ] * 4
+
+
+def test_the_manifest_goes_last(slo, sim):
+    slo("DELETE", "/a/c/m?multipart-manifest=delete")
+    names = [
+        path.rpartition("/")[2]
+        for kind, _n, method, path, _h in sim.transport.requests
+        if (kind, method) == ("object", "DELETE")
+    ]
+    assert set(names[-3:]) == {"m"}
+    assert "m" not in names[:-3]
+
+
+def test_too_many_names_are_refused_and_nothing_is_deleted(make_slo, slo, sim):
+    narrow = make_slo(max_manifest_segments="1")
+    sim(
+        "PUT",
+        "/a/c/big",
+        {"x-static-large-object": "True"},
+        json.dumps([{"name": f"/s/n{n}", "bytes": 1, "hash": "x"} for n in range(20)]).encode(),
+    )
+    answer = narrow("DELETE", "/a/c/big?multipart-manifest=delete")
+    assert b"Too many buffered slo segments to delete." in answer.body
+    assert sim("HEAD", "/a/c/big").status == 200
+
+
+def test_a_deletion_for_later_enters_the_segments_into_the_queue(slo, sim):
+    assert slo("DELETE", "/a/c/m?multipart-manifest=delete&async=on").status == 204
+    assert sim("HEAD", "/a/c/m").status == 404
+    assert sim("HEAD", "/a/s/one").status == 200
+    (queue,) = json.loads(sim("GET", "/.expiring_objects?format=json").body) or [None]
+    rows = json.loads(sim("GET", f"/.expiring_objects/{queue['name']}?format=json").body)
+    assert {row["name"].partition("-")[2] for row in rows} == {f"a/s/{name}" for name in PIECES}
+    assert {row["content_type"] for row in rows} == {"application/async-deleted"}
+
+
+def test_deletions_for_later_can_be_switched_off(make_slo, slo, sim):
+    answer = make_slo(allow_async_delete="false")("DELETE", "/a/c/m?multipart-manifest=delete&async=on")
+    assert (answer.status, b"Number Deleted: 4" in answer.body) == (200, True)

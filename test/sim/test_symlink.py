@@ -1,0 +1,192 @@
+"""Symbolic links over the simulated cluster (swift/middleware/symlink.py)."""
+
+import json
+from hashlib import md5
+
+import pytest
+
+from swift.http.mediatypes import TypeGuesser
+from swift.http.request import Request
+from swift.http.response import HTTPError, error_response
+from swift.middleware.dlo import Dlo, DloSettings
+from swift.middleware.slo.filter import Slo
+from swift.middleware.slo.settings import SloSettings
+from swift.middleware.symlink import Symlink, SymlinkSettings
+from swift.telemetry.log import silent_log
+from test.support.sim import Answer
+
+DATA = b"target data"
+ETAG = md5(DATA).hexdigest()
+
+
+class Front:
+    """Links below large objects; ``denied`` has what a caller may not ask for."""
+
+    def __init__(self, sim, **options):
+        self.sim = sim
+        self.links = Symlink(sim.app, SymlinkSettings.parse(options))
+        inner = Dlo(self.links, DloSettings(), 10000)
+        self.filter = Slo(inner, SloSettings(), sim.hasher, TypeGuesser("/none", ()), silent_log())
+        self.denied = set()
+
+    def __call__(self, method, path, headers=None, body=b""):
+        target, _, query = path.partition("?")
+        sent = dict(headers or {})
+        if method in ("PUT", "POST"):
+            sent.setdefault("content-length", str(len(body)))
+        env = {"swift.cache": self.sim.cache, "swift_owner": True, "swift.authorize": self.authorise}
+        try:
+            request = Request(method, f"/v1{target}", sent, body, query=query, env=env)
+            return Answer(self.filter.handle(request))
+        except HTTPError as error:
+            return Answer(error.response)
+
+    def authorise(self, request):
+        return error_response(403) if request.raw_path[3:] in self.denied else None
+
+    def link(self, path, target, **headers):
+        sent = {"x-symlink-target": target, **{name.replace("_", "-"): v for name, v in headers.items()}}
+        return self("PUT", path, sent)
+
+
+@pytest.fixture
+def front(sim):
+    assert sim("PUT", "/a/t").status == 201
+    assert sim("PUT", "/a/t/o", {"content-type": "t/x"}, DATA).status == 201
+    return Front(sim)
+
+
+def test_a_link_reads_as_its_target(front):
+    assert front.link("/a/c/l", "t/o").status == 201
+    answer = front("GET", "/a/c/l")
+    assert (answer.status, answer.body, answer.headers["content-type"]) == (200, DATA, "t/x")
+    assert answer.headers["content-location"] == "/v1/a/t/o"
+    itself = front("GET", "/a/c/l?symlink=get")
+    assert (itself.body, itself.headers["content-type"]) == (b"", "application/symlink")
+    assert itself.headers["x-symlink-target"] == "t/o"
+
+
+@pytest.mark.parametrize("policy", ["gold", "ec32"])
+@pytest.mark.parametrize(
+    ("headers", "status", "body"),
+    [
+        ({"range": "bytes=0-5"}, 206, DATA[:6]),
+        ({"range": "bytes=99-"}, 416, None),
+        ({"if-match": ETAG}, 200, DATA),
+        ({"if-match": "x"}, 412, b""),
+        ({"if-none-match": ETAG}, 304, b""),
+        ({"if-none-match": md5(b"").hexdigest()}, 200, DATA),
+    ],
+)
+def test_ranges_and_conditions_are_about_the_target(front, sim, policy, headers, status, body):
+    assert sim("PUT", "/a/p", {"x-storage-policy": policy}).status == 201
+    front.link("/a/p/l", "t/o")
+    answer = front("GET", "/a/p/l", headers)
+    assert answer.status == status
+    assert body is None or answer.body == body
+    assert answer.headers["content-location"] == "/v1/a/t/o"
+
+
+def test_a_static_link_leads_to_one_version_only(front, sim):
+    assert front.link("/a/c/l", "t/o", x_symlink_target_etag="x").status == 409
+    assert front.link("/a/c/l", "t/none", x_symlink_target_etag=ETAG).status == 409
+    assert sim("HEAD", "/a/c/l").status == 404
+    assert front.link("/a/c/l", "t/o", x_symlink_target_etag=f'"{ETAG}"').status == 201
+    assert front("GET", "/a/c/l").body == DATA
+    sim("PUT", "/a/t/o", {}, b"other")
+    for headers in ({}, {"if-none-match": "*"}, {"range": "bytes=0-1"}, {"range": "bytes=50-"}):
+        assert front("GET", "/a/c/l", headers).status == 409
+    assert front("HEAD", "/a/c/l?symlink=get").headers["x-symlink-target-etag"] == ETAG
+
+
+def test_links_are_followed_so_far_and_no_farther(front):
+    front.link("/a/c/l1", "t/o")
+    for n in range(2, 5):
+        front.link(f"/a/c/l{n}", f"c/l{n - 1}")
+    assert front("GET", "/a/c/l2").body == DATA
+    assert front("GET", "/a/c/l3").status == 409
+    longer = Front(front.sim, symloop_max="3")
+    assert longer("GET", "/a/c/l3").body == DATA
+    assert longer("GET", "/a/c/l4").status == 409
+
+
+def test_a_circle_ends_whatever_its_links_say(front):
+    extend = {"x-object-sysmeta-symloop-extend": "true"}
+    front("PUT", "/a/c/x", {"x-symlink-target": "c/y", **extend})
+    front("PUT", "/a/c/y", {"x-symlink-target": "c/x", **extend})
+    front.sim.transport.requests.clear()
+    assert front("GET", "/a/c/x").status == 409
+    assert len(front.sim.asked("object")) == 4, "one more than usual"
+
+
+def test_no_link_leads_to_itself(front):
+    for target in ("c/l", "c%2Fl", "%63/l"):
+        assert front.link("/a/c/l", target).body == b"Symlink cannot target itself"
+    assert front.link("/a/c/l", "c/l", x_symlink_target_account="a").status == 400
+    assert front.link("/a/c/l", "c/l", x_symlink_target_account="b").status == 201
+
+
+def test_a_target_is_read_with_the_callers_rights(front):
+    front.link("/a/c/l", "t/o")
+    front.denied.add("/a/t/o")
+    assert front("GET", "/a/c/l").status == 403
+    assert front("HEAD", "/a/c/l?symlink=get").status == 200
+    assert front.link("/a/c/s", "t/o", x_symlink_target_etag=ETAG).status == 403
+
+
+def test_a_link_to_a_reserved_name_leads_nowhere(front, sim):
+    reserved = {"x-backend-allow-reserved-names": "true"}
+    assert sim("PUT", "/a/%00hidden", reserved).status == 201
+    assert sim("PUT", "/a/%00hidden/%00o", reserved, b"secret").status == 201
+    assert front.link("/a/c/l", "%00hidden/%00o").status == 201
+    assert front("GET", "/a/c/l").status == 412
+    mark = {"x-object-sysmeta-allow-reserved-names": "true"}
+    front("PUT", "/a/c/l", {"x-symlink-target": "%00hidden/%00o", **mark})
+    assert front("GET", "/a/c/l").body == b"secret", "unless another filter made it"
+
+
+def test_a_post_stays_with_the_link_and_says_so(front, sim):
+    front.link("/a/c/l", "t/o")
+    answer = front("POST", "/a/c/l", {"x-object-meta-a": "1"})
+    assert (answer.status, answer.headers["location"]) == (307, "/v1/a/t/o")
+    assert front("HEAD", "/a/c/l?symlink=get").headers["x-object-meta-a"] == "1"
+    assert "x-object-meta-a" not in sim("HEAD", "/a/t/o").headers
+    assert front("POST", "/a/t/o", {"x-object-meta-a": "1"}).status == 202
+
+
+def test_a_link_in_another_account_leads_to_the_segments_there(front, sim):
+    assert sim("PUT", "/b/c").status == 201
+    manifest = json.dumps([{"path": "/t/o"}]).encode()
+    assert front("PUT", "/a/t/slo?multipart-manifest=put", {}, manifest).status == 201
+    sim("PUT", "/a/t/dlo", {"x-object-manifest": "t/o"})
+    for name in ("slo", "dlo"):
+        assert front.link(f"/b/c/{name}", f"t/{name}", x_symlink_target_account="a").status == 201
+        assert front("GET", f"/b/c/{name}").body == DATA
+        assert front("HEAD", f"/b/c/{name}").headers["content-length"] == str(len(DATA))
+        assert front("GET", f"/b/c/{name}", {"range": "bytes=1-2"}).body == DATA[1:3]
+
+
+def test_listings_say_where_links_lead(front, sim):
+    front.link("/a/c/d", "t/%C3%A9%20x")
+    front.link("/a/c/s", "t/o", x_symlink_target_etag=ETAG, x_symlink_target_account="a")
+    rows = json.loads(front("GET", "/a/c?format=json").body)
+    assert [(row["bytes"], row["hash"]) for row in rows] == [(0, md5(b"").hexdigest())] * 2
+    assert rows[0]["symlink_path"] == "/v1/a/t/%C3%A9%20x"
+    assert (rows[1]["symlink_path"], rows[1]["symlink_etag"], rows[1]["symlink_bytes"]) == (
+        "/v1/a/t/o",
+        ETAG,
+        len(DATA),
+    )
+
+
+@pytest.mark.parametrize("target", ["", "t", "/t/o", "t/", "//", "t/%ff", "%c3/o"])
+def test_a_malformed_target_is_412_and_makes_nothing(front, sim, target):
+    assert front.link("/a/c/l", target).status == 412
+    assert sim("HEAD", "/a/c/l").status == 404
+
+
+def test_a_link_has_no_bytes_of_its_own(front, sim):
+    assert front("PUT", "/a/c/l", {"x-symlink-target": "t/o"}, b"x").status == 400
+    chunked = {"x-symlink-target": "t/o", "transfer-encoding": "chunked"}
+    assert front("PUT", "/a/c/l", chunked, b"x").status == 400
+    assert sim("HEAD", "/a/c/l").status == 404

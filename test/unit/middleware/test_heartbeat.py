@@ -1,0 +1,62 @@
+"""Long work keeps its connection awake (swift/middleware/heartbeat.py)."""
+
+from swift import green
+from swift.middleware.heartbeat import Heartbeat
+
+
+def sent(work, failed=lambda error: f"failed: {error}".encode(), **options):
+    return list(Heartbeat(work, failed, **{"interval_s": 60.0, **options}))
+
+
+def test_a_quick_report_is_sent_alone():
+    assert sent(lambda: b"report") == [b"report"]
+
+
+def test_a_first_space_can_be_sent_before_anything_is_done():
+    assert sent(lambda: b"report", at_once=True) == [b" ", b"\r\n\r\n", b"report"]
+
+
+def test_spaces_come_while_the_work_takes_long():
+    def work():
+        green.sleep(0.35)
+        return b"report"
+
+    pieces = sent(work, interval_s=0.05)
+    assert pieces[-2:] == [b"\r\n\r\n", b"report"]
+    assert len(pieces) > 3
+    assert set(pieces[:-2]) == {b" "}
+
+
+def test_an_error_of_the_work_is_a_report_too():
+    def work():
+        raise ValueError("broken")
+
+    assert sent(work) == [b"failed: broken"]
+
+
+def test_what_the_work_would_have_used_is_released_when_nobody_reads():
+    released = []
+    for reads in (False, True):
+        body = Heartbeat(
+            lambda: b"", lambda error: b"", interval_s=60.0, unread=lambda reads=reads: released.append(reads)
+        )
+        if reads:
+            list(body)
+        body.close()
+        body.close()
+    assert released == [False]
+
+
+def test_work_goes_on_when_the_client_is_gone():
+    done = []
+
+    def work():
+        green.sleep(0.02)
+        done.append(True)
+        return b""
+
+    body = iter(Heartbeat(work, lambda error: b"", interval_s=60.0, at_once=True))
+    assert next(body) == b" "
+    body.close()
+    green.sleep(0.05)
+    assert done == [True]
