@@ -23,7 +23,9 @@ SAYS = {
 
 def votes(text):
     """One word a node: h, b, y, w, r, n for what it says (held, busy for a younger or older writer, waiting,
-    refused, knows something newer than ours), and a digit for the version that it knows. Upper case letters are handoffs."""
+    refused, knows something newer than ours), and a digit for the version that it knows. Upper case letters
+    are handoffs.
+    """
     found = []
     for word in text.split():
         version = Timestamp(int(word[1:])) if word[1:] else None
