@@ -48,6 +48,16 @@ DIFFERENT = {
         for container in ("pgold", "pec")
         for method, status in (("PUT", 412), ("DELETE", 404))
     },
+    **{
+        f"{method} /v1/AUTH_test/{container}/b2 [('{name}', '{value}')]": (412, "conditions are kept")
+        for container in ("pgold", "pec")
+        for method in ("POST", "DELETE")
+        for name, value in (("If-Match", "x"), ("If-None-Match", "*"))
+    },
+    **{
+        f"DELETE /v1/AUTH_test/{container}/b2 [('If-Unmodified-Since'": (204, "it was not deleted before")
+        for container in ("pgold", "pec")
+    },
     "GET /v1/AUTH_test/pec/r [('Range', 'bytes=-1,-2,-3')]": (416, "a page of HTML is labelled so"),
 }
 #: What the peer fails to answer, by number: our status.

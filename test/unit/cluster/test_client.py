@@ -207,6 +207,33 @@ def test_a_body_that_was_already_sent_in_pieces_is_never_sent_again(transport, m
     assert server.connections == 1
 
 
+def test_a_framed_body_that_goes_with_its_head_ends_there_and_survives_a_stale_connection(
+    transport, make_server
+):
+    framed = b"4\r\nbody\r\n0\r\n\r\n"
+    taken = []
+
+    def answer(wire, head, number):
+        if b"chunked" not in head:
+            wire.send(OK)
+            return False
+        while len(wire.buffer) < len(framed):
+            wire._more()
+        taken.append(wire.buffer)
+        wire.buffer = b""
+        wire.send(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100 Continue\r\nX-B: c\r\n\r\n")
+        return True
+
+    server = make_server(answer)
+    ask(transport, server)
+    headers = {"expect": "100-continue", "transfer-encoding": "chunked"}
+    exchange = begin(transport, server, headers, body=b"body")
+    assert exchange.wait_continue() is None
+    assert exchange.wait_continue() is None
+    assert (exchange.continue_headers["x-b"], taken, server.connections) == ("c", [framed], 2)
+    exchange.abort()
+
+
 def test_an_early_final_answer_comes_instead_of_100(transport, make_server):
     server = make_server(
         lambda wire, head, number: wire.send(b"HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n")

@@ -11,12 +11,21 @@ REPLICAS = (2, 2)
 ARCHIVES = (4, 5)
 
 
-SAYS = {"h": Say.HELD, "b": Say.YOUNGER, "y": Say.OLDER, "w": Say.WAITING, "r": Say.REFUSED}
+SAYS = {
+    "h": Say.HELD,
+    "b": Say.YOUNGER,
+    "y": Say.OLDER,
+    "w": Say.WAITING,
+    "r": Say.REFUSED,
+    "n": Say.NEWER,
+}
 
 
 def votes(text):
-    """One word a node: h, b, y, w, r for what it says (held, busy for a younger or older writer, waiting,
-    refused), and a digit for the version that it knows. Upper case letters are handoffs."""
+    """One word a node: h, b, y, w, r, n for what it says (held, busy for a younger or older writer, waiting,
+    refused, knows something newer than ours), and a digit for the version that it knows. Upper case letters
+    are handoffs.
+    """
     found = []
     for word in text.split():
         version = Timestamp(int(word[1:])) if word[1:] else None
@@ -53,6 +62,12 @@ def votes(text):
         ("h0 h0 R5", REPLICAS, Verdict.DISAGREE),
         ("h5 h5 R0", REPLICAS, Verdict.COMMIT),
         ("h5 h5 R3", REPLICAS, Verdict.COMMIT),
+        # Clocks differ: nothing is to be won with our timestamp.
+        ("h0 h0 n", REPLICAS, Verdict.OUTDATED),
+        ("h0 h0 N", REPLICAS, Verdict.OUTDATED),
+        ("w w n", REPLICAS, Verdict.OUTDATED),
+        ("r5 r5 n", REPLICAS, Verdict.OUTDATED),
+        ("r h0 n", REPLICAS, Verdict.REFUSED),
         # Nodes of the peer do not say by which version they judge.
         ("h h r", REPLICAS, Verdict.REFUSED),
         ("h h h", REPLICAS, Verdict.COMMIT),
