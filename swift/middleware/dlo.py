@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 from swift.base.entity import EntityPath
 from swift.base.ranges import ByteRanges, Span
 from swift.base.truth import is_true
-from swift.compose import cluster_of
+from swift.compose import cluster_of, telemetry_of
 from swift.config.kinds import COUNT, SECONDS
 from swift.config.schema import Settings, option
 from swift.gateway.subrequest import asked, drained
@@ -27,6 +27,7 @@ from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.http.segments import SegmentedBody
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
 from swift.middleware.segments import Pace, Segment, SegmentSource, home_of, segment_request
+from swift.telemetry.log import Log
 
 SOURCE = "DLO"
 #: The rows of a listing.
@@ -57,10 +58,11 @@ class _Named(NamedTuple):
 class Dlo(Filter):
     """Serves manifests as the objects they stand for."""
 
-    def __init__(self, app: Any, settings: DloSettings, page_rows: int):
+    def __init__(self, app: Any, settings: DloSettings, page_rows: int, log: Log):
         super().__init__(app)
         self._settings = settings
         self._page_rows = page_rows
+        self._log = log
 
     def handle(self, request: Request) -> Response:
         """Join segments on GET and HEAD, check manifests on PUT."""
@@ -77,7 +79,7 @@ class Dlo(Filter):
         value = response.headers.get("x-object-manifest")
         if value is None or response.status not in _FOUND or _is_static(response):
             return response
-        home = home_of(response, entity.path)
+        home = home_of(response.headers, entity.path)
         drained(response)
         if response.status in (412, 416) or response.headers.get("content-type", "").startswith(_PARTS):
             # Conditions and ranges are for the whole: the manifest's own 412, 416 or parts hide what it is.
@@ -138,9 +140,9 @@ class Dlo(Filter):
         pace = Pace(
             settings.rate_limit_after_segment, settings.rate_limit_segments_per_sec, settings.max_get_time
         )
-        source = SegmentSource(self.forward, request, named.version, SOURCE, pace)
+        source = SegmentSource(self.forward, request, named.version, SOURCE, pace, self._log)
         if span is None:
-            segments = self._all_pages(request, named, rows)
+            segments = self._all_pages(request, named, rows, source)
         else:
             segments = cut(rows, named.container, span)
         body = SegmentedBody(segments, source.open, None if span is None else span.length)
@@ -150,14 +152,16 @@ class Dlo(Filter):
             return error_response(409, str(error))
         return Response(status, headers, body)
 
-    def _all_pages(self, request: Request, named: _Named, rows: Rows) -> Iterator[Segment]:
+    def _all_pages(
+        self, request: Request, named: _Named, rows: Rows, source: SegmentSource
+    ) -> Iterator[Segment]:
         """The segments of more rows than a page has: further pages are fetched as the stream goes on."""
         while rows:
             yield from cut(rows, named.container, None)
             try:
                 rows = self._page(request, named, rows[-1]["name"])
             except HTTPError as error:
-                raise BodyError(f"the next page of segments answered {error.response.status}")
+                raise source.broken(f"the next page of segments answered {error.response.status}")
 
     def _page(self, request: Request, named: _Named, marker: str) -> Rows:
         """One listing page of segments; raises ``HTTPError`` with the listing's status."""
@@ -203,7 +207,8 @@ def _check_manifest(request: Request) -> None:
 def make_dlo(app: Any, conf: Conf) -> Dlo:
     """The filter of a configuration section."""
     limits = cluster_of(conf).config.limits
-    return Dlo(app, parse_options(DloSettings, conf, "dlo"), limits.container_listing_limit)
+    settings = parse_options(DloSettings, conf, "dlo")
+    return Dlo(app, settings, limits.container_listing_limit, telemetry_of(conf, name="dlo").log)
 
 
 filter_factory = factory_of(make_dlo)

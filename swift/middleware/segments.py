@@ -15,10 +15,13 @@ from swift.base.entity import BadPath, Entity, EntityPath, NotUTF8
 from swift.base.etag import unquote_etag
 from swift.base.ranges import Span
 from swift.gateway.subrequest import make_subrequest
+from swift.http import fields
 from swift.http.body import BodyError
+from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.runtime.wsgi import Handle
+from swift.telemetry.log import Log
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +58,20 @@ class Pace:
     under_bytes: int | None = None
 
 
-class SegmentSource:
-    """Opens segments for one download."""
+class SegmentBroken(BodyError):
+    """A part of a large object cannot be had, or is not what it was; the log knows of it."""
 
-    def __init__(self, forward: Handle, request: Request, version: str, source: str, pace: Pace):
+
+class SegmentSource:
+    """Opens segments for one download, and logs why it cannot go on."""
+
+    def __init__(self, forward: Handle, request: Request, version: str, source: str, pace: Pace, log: Log):
         self._forward = forward
         self._request = request
         self._version = version
         self._source = source
         self._pace = pace
+        self._log = log
         self._ends = time.monotonic() + pace.time_s
         self._opened = 0
         self._next_at = 0.0
@@ -73,11 +81,11 @@ class SegmentSource:
         return segment_request(self._request, self._version, method, path, query, self._source)
 
     def open(self, segment: Segment) -> Response:
-        """The response of one segment; raises ``BodyError``."""
+        """The response of one segment; raises ``SegmentBroken``."""
         if self._pace.under_bytes is None or segment.span.length < self._pace.under_bytes:
             self._keep_pace()
         if time.monotonic() > self._ends:
-            raise BodyError(f"the download took longer than {self._pace.time_s:g} s")
+            raise self.broken(f"the download took longer than {self._pace.time_s:g} s")
         sub = self.subrequest("GET", segment.path, "multipart-manifest=get")
         wanted = segment.range_header
         if wanted is not None:
@@ -87,8 +95,16 @@ class SegmentSource:
         if problem is not None:
             response.discard()
             response.ended(0, False)
-            raise BodyError(f"segment {segment.path} {problem}")
+            raise self.broken(f"segment {segment.path} {problem}")
         return response
+
+    def broken(self, text: str) -> SegmentBroken:
+        """The error to raise when the download cannot go on; logged here, because its status is out."""
+        request = self._request
+        self._log.error(
+            f"ERROR {request.method} {request.path_qs}: {text}", txid=request.env.get(fields.TRANS_ID)
+        )
+        return SegmentBroken(text)
 
     def _keep_pace(self) -> None:
         self._opened += 1
@@ -114,9 +130,9 @@ def _mismatch(segment: Segment, response: Response) -> str | None:
     return None
 
 
-def home_of(response: Response, path: EntityPath) -> EntityPath:
-    """Where what a response is of really is: a link in another account leads to segments of that account."""
-    location = response.headers.get("content-location")
+def home_of(headers: HeaderMap, path: EntityPath) -> EntityPath:
+    """Where what an answer is of really is: a link to another account leads to segments of that account."""
+    location = headers.get("content-location")
     if location is None:
         return path
     try:

@@ -39,7 +39,7 @@ FILTERS = {
     "Filter": Filter,
     "CatchErrors": lambda app: CatchErrors(app, CatchErrorsSettings(), silent_log()),
     "Copy": lambda app: Copy(app, CopySettings(), 1 << 30, silent_log()),
-    "Dlo": lambda app: Dlo(app, DloSettings(), 10),
+    "Dlo": lambda app: Dlo(app, DloSettings(), 10, silent_log()),
     "Gatekeeper": lambda app: Gatekeeper(app, GatekeeperSettings()),
     "Healthcheck": lambda app: Healthcheck(app, HealthcheckSettings()),
     "ListingFormats": ListingFormats,

@@ -23,7 +23,7 @@ class Front:
 
     def __init__(self, sim, size_max=1 << 30):
         self.sim = sim
-        inner = Dlo(sim.app, DloSettings(), 10000)
+        inner = Dlo(sim.app, DloSettings(), 10000, silent_log())
         large = Slo(inner, SloSettings(), sim.hasher, TypeGuesser("/none", ()), silent_log())
         self.filter = Copy(large, CopySettings(), size_max, silent_log())
         self.denied = set()

@@ -17,6 +17,7 @@ from swift.middleware.dlo import Dlo, DloSettings, cut
 from swift.middleware.filter import Filter
 from swift.middleware.listing_formats import ListingFormats
 from swift.middleware.segments import Segment
+from swift.telemetry.log import silent_log
 from test.support.sim import Answer, node_port
 
 SEGMENTS = [b"0000", b"1111", b"2222"]
@@ -48,7 +49,7 @@ class Front:
 @pytest.fixture
 def make_dlo(sim):
     def make(page_rows=10000, **options):
-        return Front(sim, Dlo(sim.app, DloSettings.parse(options), page_rows))
+        return Front(sim, Dlo(sim.app, DloSettings.parse(options), page_rows, silent_log()))
 
     return make
 
@@ -160,7 +161,7 @@ def test_more_segments_than_a_page_are_all_sent(make_dlo, dlo, sim, page_rows):
                 request.set_query(f"{request.query}&limit={page_rows}")
             return listing(request)
 
-    paged = Front(sim, Dlo(Paged(), DloSettings(), page_rows))
+    paged = Front(sim, Dlo(Paged(), DloSettings(), page_rows, silent_log()))
     answer = paged("GET", "/a/c/m")
     assert (answer.status, answer.body) == (200, WHOLE)
     assert "content-length" not in answer.headers
@@ -279,7 +280,7 @@ def test_segments_that_came_through_a_foreign_filter_are_joined(make_dlo, dlo, s
         def __call__(self, environ, start_response):
             yield from sim.app(environ, start_response)
 
-    front = Front(sim, Dlo(Foreign(), DloSettings.parse({}), 10000))
+    front = Front(sim, Dlo(Foreign(), DloSettings.parse({}), 10000, silent_log()))
     for _ in range(2):
         answer = front("GET", "/a/c/m")
         assert (answer.status, answer.body, answer.broke_off) == (200, WHOLE, None)

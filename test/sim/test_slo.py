@@ -12,13 +12,22 @@ from swift.http.request import Request
 from swift.http.response import HTTPError, error_response
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
-from swift.telemetry.log import silent_log
 from test.support.sim import Answer, node_port
 
 PIECES = {"one": b"0000", "two": b"11111", "three": b"222222"}
 WHOLE = b"".join(PIECES.values())
 ETAG = md5("".join(md5(piece).hexdigest() for piece in PIECES.values()).encode()).hexdigest()
 PUT = "?multipart-manifest=put"
+
+
+class Errors:
+    """A log of which only errors are looked at."""
+
+    def __init__(self, texts):
+        self._texts = texts
+
+    def error(self, text, *, txid=None):
+        self._texts.append(text)
 
 
 class Front:
@@ -28,7 +37,8 @@ class Front:
         self.sim = sim
         settings = SloSettings.parse({"rate_limit_segments_per_sec": "0", **options})
         guesser = TypeGuesser("/none", ())
-        self.filter = Slo(sim.app, settings, sim.hasher, guesser, silent_log())
+        self.errors = []
+        self.filter = Slo(sim.app, settings, sim.hasher, guesser, Errors(self.errors))
         self.denied = {}
 
     def open(self, method, path, headers=None, body=b""):
@@ -157,6 +167,14 @@ def test_a_segment_that_changed_is_409_first_and_cuts_the_download_later(slo, si
     assert slo("GET", "/a/c/m", {"range": "bytes=0-3"}).body == b"0000"
 
 
+def test_the_log_says_which_segment_broke_a_download(slo, sim):
+    for path, told in (("/a/s/three", 1), ("/a/s/one", 2)):
+        sim("DELETE", path)
+        slo("GET", "/a/c/m")
+        assert f"segment {path} answered 404" in slo.errors[-1]
+        assert len(slo.errors) == told
+
+
 def test_a_segment_of_another_size_is_never_sent(slo, sim):
     sim("DELETE", "/a/s/one")
     sim("PUT", "/a/s/one", {}, b"00000")
@@ -182,6 +200,13 @@ def test_the_next_segment_is_open_before_the_current_one_is_sent(slo, sim):
     assert names == ["m", "one", "two"], "one ahead and no more"
     response.discard()
     green.sleep(0.05)
+    assert all(download.closed for download in sim.transport.downloads)
+
+
+@pytest.mark.parametrize("headers", [{}, {"range": "bytes=0-1"}])
+def test_a_part_that_is_refused_leaves_nothing_open(slo, sim, headers):
+    number = "1" if headers else "x"
+    assert slo("GET", f"/a/c/m?part-number={number}", headers).status == 400
     assert all(download.closed for download in sim.transport.downloads)
 
 

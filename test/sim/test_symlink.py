@@ -25,7 +25,7 @@ class Front:
     def __init__(self, sim, **options):
         self.sim = sim
         self.links = Symlink(sim.app, SymlinkSettings.parse(options))
-        inner = Dlo(self.links, DloSettings(), 10000)
+        inner = Dlo(self.links, DloSettings(), 10000, silent_log())
         self.filter = Slo(inner, SloSettings(), sim.hasher, TypeGuesser("/none", ()), silent_log())
         self.denied = set()
 
@@ -164,6 +164,23 @@ def test_a_link_in_another_account_leads_to_the_segments_there(front, sim):
         assert front("GET", f"/b/c/{name}").body == DATA
         assert front("HEAD", f"/b/c/{name}").headers["content-length"] == str(len(DATA))
         assert front("GET", f"/b/c/{name}", {"range": "bytes=1-2"}).body == DATA[1:3]
+
+
+def test_manifests_behind_links_are_taken_apart_where_they_are(front, sim):
+    assert sim("PUT", "/b/t").status == 201
+    assert sim("PUT", "/b/t/o", {}, b"of the same name").status == 201
+    manifest = json.dumps([{"path": "/t/o"}]).encode()
+    assert front("PUT", "/a/t/slo?multipart-manifest=put", {}, manifest).status == 201
+    assert front.link("/b/t/l", "t/slo", x_symlink_target_account="a").status == 201
+    outer = json.dumps([{"path": "/t/l"}]).encode()
+    assert front("PUT", "/b/t/outer?multipart-manifest=put", {}, outer).status == 201
+    assert front("GET", "/b/t/outer").body == DATA
+    front.denied.add("/a/t/o")
+    for query in ("multipart-manifest=delete", "multipart-manifest=delete&async=on"):
+        front("DELETE", f"/b/t/l?{query}")
+    front.denied.clear()
+    assert sim("GET", "/b/t/o").body == b"of the same name"
+    assert sim("GET", "/a/t/o").body == DATA
 
 
 def test_listings_say_where_links_lead(front, sim):

@@ -24,7 +24,14 @@ from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.http.segments import SegmentedBody
 from swift.http.status import default_body
-from swift.middleware.segments import Pace, Segment, SegmentSource, home_of, segment_request
+from swift.middleware.segments import (
+    Pace,
+    Segment,
+    SegmentBroken,
+    SegmentSource,
+    home_of,
+    segment_request,
+)
 from swift.middleware.slo.manifest import (
     BadManifest,
     Part,
@@ -113,11 +120,11 @@ class Download:
         headers.update(before)
         if response.status not in _FOUND or not is_manifest(response):
             return response
-        return _Whole(self, request, version, home_of(response, path), response).answer()
+        return _Whole(self, request, version, home_of(response.headers, path), response).answer()
 
     def source(self, request: Request, version: str) -> SegmentSource:
         """What opens the segments of one download."""
-        return SegmentSource(self._forward, request, version, SOURCE, self._pace)
+        return SegmentSource(self._forward, request, version, SOURCE, self._pace, self._log)
 
     def ask_manifest(self, sub: Request) -> tuple[HeaderMap, list[Part]]:
         """Headers and parts of the manifest that a sub-request is for; raises ``BodyError``."""
@@ -128,9 +135,9 @@ class Download:
 
     def failed(self, request: Request, error: Exception) -> Response:
         """The answer when not even the first bytes can be had."""
-        self._log.error(
-            f"ERROR {request.method} {request.path_qs}: {error}", txid=request.env.get(fields.TRANS_ID)
-        )
+        if not isinstance(error, SegmentBroken):
+            text = f"ERROR {request.method} {request.path_qs}: {error}"
+            self._log.error(text, txid=request.env.get(fields.TRANS_ID))
         return error_response(409)
 
 
@@ -153,7 +160,11 @@ class _Whole:
         request, response = self._request, self._response
         etag = response.headers.get(fields.SYSMETA_SLO_ETAG, "")
         size = response.headers.get(fields.SYSMETA_SLO_SIZE, "")
-        number = _part_number(request)
+        try:
+            number = _part_number(request)
+        except HTTPError:
+            drained(response)
+            raise
         known = bool(etag) and is_digits(size)
         try:
             if not known:
@@ -254,30 +265,33 @@ class _Whole:
                 yield piece
 
     def _span_pieces(self, span: Span) -> Iterator[bytes | Segment]:
-        return self._flattened(self._manifest, span, 1)
+        return self._flattened(self._manifest, self._path.account, span, 1)
 
-    def _flattened(self, parts: Sequence[Part], span: Span, depth: int) -> Iterator[bytes | Segment]:
+    def _flattened(
+        self, parts: Sequence[Part], account: str, span: Span, depth: int
+    ) -> Iterator[bytes | Segment]:
         """The bytes and segments of a span; raises ``BodyError``."""
         for part, wanted in overlapping(parts, span):
             if not part.name:
                 yield part.data[wanted.start : wanted.stop]
             elif part.is_manifest:
-                yield from self._flattened(self._inner(part, depth), wanted, depth + 1)
+                inner, home = self._inner(part.path(account), part, depth)
+                yield from self._flattened(inner, home.account, wanted, depth + 1)
             else:
-                yield Segment(part.path(self._path.account), wanted, part.size, part.etag)
+                yield Segment(part.path(account), wanted, part.size, part.etag)
 
-    def _inner(self, part: Part, depth: int) -> list[Part]:
-        """The parts of a manifest that is a segment; raises ``BodyError``."""
+    def _inner(self, path: EntityPath, part: Part, depth: int) -> tuple[list[Part], EntityPath]:
+        """The parts of a manifest that is a segment, and where it is; raises ``BodyError``."""
         if depth >= DEPTH_MAX:
-            raise BodyError(f"more than {DEPTH_MAX} manifests in each other")
-        sub = self._source.subrequest("GET", part.path(self._path.account), _GET_MANIFEST)
+            raise self._source.broken(f"more than {DEPTH_MAX} manifests in each other")
+        sub = self._source.subrequest("GET", path, _GET_MANIFEST)
         try:
-            _headers, parts = self._download.ask_manifest(sub)
-        except BadManifest as error:
-            raise BodyError(str(error))
+            headers, parts = self._download.ask_manifest(sub)
+        except (BodyError, BadManifest) as error:
+            raise self._source.broken(str(error))
         if whole_etag(parts) != part.etag or total_bytes(parts) != part.size:
-            raise BodyError(f"segment {part.name} is no longer what it was")
-        return parts
+            raise self._source.broken(f"segment {path} is no longer what it was")
+        return parts, home_of(headers, path)
 
 
 def is_manifest(response: Response) -> bool:

@@ -26,7 +26,7 @@ from swift.http.report import Problem, render_report, status_line
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.middleware.heartbeat import Heartbeat
-from swift.middleware.segments import segment_request
+from swift.middleware.segments import home_of, segment_request
 from swift.middleware.slo.download import MANIFEST_BYTES_MAX, is_manifest
 from swift.middleware.slo.manifest import BadManifest, Part, parse_stored
 from swift.middleware.slo.settings import SloSettings
@@ -139,7 +139,7 @@ class Removal:
         while waiting:
             manifest, may_lack = waiting.pop()
             try:
-                parts = self._parts(request, version, manifest)
+                parts, home = self._parts(request, version, manifest)
             except _Unreadable as error:
                 if may_lack and error.status in (400, 404):
                     # It is no longer a manifest, or gone: whatever is there goes like any segment.
@@ -148,7 +148,7 @@ class Removal:
             for part in parts:
                 if not part.name:
                     continue
-                target = part.path(path.account)
+                target = part.path(home.account)
                 if target in seen:
                     continue
                 if len(seen) > most:
@@ -158,7 +158,8 @@ class Removal:
                     waiting.append((target, True))
         return iter(reversed(seen))
 
-    def _parts(self, request: Request, version: str, path: EntityPath) -> list[Part]:
+    def _parts(self, request: Request, version: str, path: EntityPath) -> tuple[list[Part], EntityPath]:
+        """What a manifest names, and where it is when ``path`` is a link to it; raises ``_Unreadable``."""
         sub = segment_request(request, version, "GET", path, "multipart-manifest=get", SOURCE)
         with asked(self._forward, sub) as response:
             if response.status == 404:
@@ -170,7 +171,8 @@ class Removal:
             if not is_manifest(response):
                 raise _Unreadable(400, _NOT_A_MANIFEST)
             try:
-                return parse_stored(response.read_body(MANIFEST_BYTES_MAX))
+                parts = parse_stored(response.read_body(MANIFEST_BYTES_MAX))
+                return parts, home_of(response.headers, path)
             except (BadManifest, BodyError, ValueError):
                 raise _Unreadable(503, _CANNOT_LOAD)
 
@@ -190,18 +192,18 @@ class Removal:
 
     def _later(self, request: Request, version: str, path: EntityPath) -> Response:
         try:
-            parts = self._parts(request, version, path)
+            parts, home = self._parts(request, version, path)
         except _Unreadable as error:
             return error_response(error.status, None if error.status == 401 else error.text)
-        targets = list(dict.fromkeys(part.path(path.account) for part in parts if part.name))
+        targets = list(dict.fromkeys(part.path(home.account) for part in parts if part.name))
         containers = list(dict.fromkeys(str(target.container) for target in targets))
         if len(containers) > 1:
             named = ", ".join(f'"{name}"' for name in containers)
             raise HTTPError(400, f"All segments must be in one container. Found segments in {named}")
         if any(part.is_manifest for part in parts):
             raise HTTPError(400, "No segments may be large objects.")
-        for container in dict.fromkeys((str(path.container), *containers)):
-            self._check_may_write(request, path.account, container)
+        for parent in dict.fromkeys((path.parent, *(target.parent for target in targets))):
+            self._check_may_write(request, parent.account, str(parent.container))
         if targets:
             self._enqueue(request, path, targets)
         request.set_query("")
