@@ -8,6 +8,7 @@ from test.functional import (
     api_cases_objects,
     api_cases_quotas,
     api_cases_signed,
+    api_cases_small,
     api_cases_tables,
     api_cases_web,
 )
@@ -41,4 +42,10 @@ class Cases:
 
 
 #: Name of the recording in ``test/golden/data`` → its cases.
-SETS = {"api-answers": Cases(send_everything), "filter-answers": Cases(send_filters)}
+SETS = {
+    "api-answers": Cases(send_everything),
+    "filter-answers": Cases(send_filters),
+    "small-filter-answers": Cases(
+        api_cases_small.send_small, api_cases_small.PLACES, api_cases_small.OPTIONS
+    ),
+}
