@@ -1,5 +1,6 @@
 """The filters together, in real processes: links, forms, sites, archives, quotas."""
 
+import hmac
 import http.client
 import io
 import json
@@ -9,6 +10,7 @@ import time
 
 import pytest
 
+from swift.cli.aio.make import make_cluster
 from test.functional.api_cases_bulk import archive
 from test.functional.api_cases_signed import ONE, form_body, form_fields, signature
 from test.support.cluster import LiveCluster
@@ -188,17 +190,65 @@ use = egg:swift#ratelimit
 account_ratelimit = 20
 max_sleep_time_seconds = 0.2
 rate_buffer_seconds = 0
+
+[filter:container_sync]
+use = egg:swift#container_sync
+current = //realm/here
 """
+REALMS = "[realm]\nkey = realmkey\ncluster_here = http://here/v1/\n"
 
 
-def test_rates_are_kept_across_the_workers_of_a_proxy(tmp_path):
-    live = LiveCluster(tmp_path / "data", options=LIMITS, places={"read_only": "staticweb"})
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory):
+    """A cluster with rates, a realm of container sync, and object servers that take few requests."""
+    live = LiveCluster(tmp_path_factory.mktemp("limited") / "data", options=LIMITS)
+    live.plan.etc.mkdir(parents=True)
+    (live.plan.etc / "container-sync-realms.conf").write_text(REALMS)
+    make_cluster(live.plan)
+    for path in live.plan.etc.glob("object-server/*.conf"):
+        text = path.read_text().replace("pipeline = healthcheck", "pipeline = healthcheck backend_ratelimit")
+        section = "[filter:backend_ratelimit]\nuse = egg:swift#backend_ratelimit\n"
+        path.write_text(f"{text}\n{section}config_reload_interval = 0.1\n")
     live.start()
-    try:
-        started = time.monotonic()
-        statuses = [live.request("PUT", f"c{n}").status for n in range(30)]
-        assert set(statuses) <= {201, 202}
-        assert time.monotonic() - started > 1.2
-        assert live.request("GET", "c1").status == 204
-    finally:
-        live.stop()
+    yield live
+    live.stop()
+
+
+def test_rates_are_kept_across_the_workers_of_a_proxy(limited):
+    started = time.monotonic()
+    statuses = [limited.request("PUT", f"c{n}").status for n in range(30)]
+    assert set(statuses) <= {201, 202}
+    assert time.monotonic() - started > 1.2
+
+
+def test_another_clusters_copy_comes_with_its_own_time(limited):
+    limited.request("PUT", "synced", {"X-Container-Sync-Key": "userkey"})
+    path, stamp, nonce = "/v1/AUTH_test/synced/o", "1500000000.00000", "n" * 32
+    text = "\n".join(("PUT", path, stamp, nonce, "userkey"))
+    signed = hmac.new(b"realmkey", text.encode(), "sha1").hexdigest()
+    headers = {"X-Timestamp": stamp, "X-Container-Sync-Auth": f"REALM {nonce} {signed}"}
+    assert limited.raw("PUT", path, headers, b"copy").status == 201
+    assert limited.request("GET", "synced/o").headers["x-timestamp"] == stamp
+    headers["X-Container-Sync-Auth"] = f"REALM {nonce}0 {signed}"
+    assert limited.raw("PUT", path, headers, b"forged").status == 401
+    assert limited.raw("GET", "/info").json()["container_sync"] == {
+        "realms": {"REALM": {"clusters": {"HERE": {"current": True}}}}
+    }
+
+
+def test_a_storage_server_can_be_slowed_while_it_runs(limited):
+    limited.request("PUT", "slowed")
+    limited.request("PUT", "slowed/o", body=b"x")
+    device = limited.plan.device(1, 0)
+    target = f"/{device}/1/AUTH_test/slowed/o"
+    port = limited.plan.port("object", 1)
+    assert {limited.raw("GET", target, port=port).status for _ in range(20)} == {404}
+    conf = limited.plan.etc / "backend-ratelimit.conf"
+    conf.write_text("[backend_ratelimit]\nget_requests_per_device_per_second = 0.5\n")
+    time.sleep(0.3)
+    statuses = [limited.raw("GET", target, port=port).status for _ in range(20)]
+    assert 529 in statuses
+    conf.unlink()
+    time.sleep(0.3)
+    limited.await_true(lambda: limited.raw("GET", target, port=port).status == 404, "the limit is gone")
+    assert limited.request("GET", "slowed/o").body == b"x"
