@@ -64,9 +64,7 @@ FILTERS = {
     "AccountQuotas": lambda app: AccountQuotas(app, Policies((Policy(0, "gold", is_default=True),))),
     "BackendRatelimit": lambda app: BackendRatelimit(app, {}, "nowhere/backend-ratelimit.conf"),
     "Bulk": lambda app: Bulk(app, BulkSettings(), 5000, told()),
-    "CnameLookup": lambda app: CnameLookup(
-        app, CnameLookupSettings(storage_domain=("h",)), lambda _: (0, None)
-    ),
+    "CnameLookup": lambda app: CnameLookup(app, OURS, lambda _: (0, None)),
     "ContainerQuotas": ContainerQuotas,
     "ContainerSync": lambda app: ContainerSync(app, ContainerSyncSettings(), Realms()),
     "Crossdomain": lambda app: Crossdomain(app, CrossdomainSettings()),
