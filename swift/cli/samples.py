@@ -24,15 +24,25 @@ from swift.container.settings import ContainerSettings
 from swift.container.updater import ContainerUpdaterSettings
 from swift.dbsync.settings import ReplicatorSettings
 from swift.http import fields
+from swift.middleware.backend_ratelimit import BackendRatelimitSettings
 from swift.middleware.bulk.filter import BulkSettings
 from swift.middleware.catch_errors import CatchErrorsSettings
+from swift.middleware.cname_lookup import CnameLookupSettings
+from swift.middleware.container_sync import ContainerSyncSettings
 from swift.middleware.copy import CopySettings
+from swift.middleware.crossdomain import CrossdomainSettings
 from swift.middleware.dlo import DloSettings
+from swift.middleware.domain_remap import DomainRemapSettings
+from swift.middleware.etag_quoter import EtagQuoterSettings
 from swift.middleware.formpost.filter import FormPostSettings
 from swift.middleware.gatekeeper import GatekeeperSettings
 from swift.middleware.healthcheck import HealthcheckSettings
+from swift.middleware.list_endpoints import ListEndpointsSettings
 from swift.middleware.memcache import CacheSettings
+from swift.middleware.name_check import NameCheckSettings
 from swift.middleware.proxy_logging import ProxyLoggingSettings
+from swift.middleware.ratelimit.filter import RatelimitSettings
+from swift.middleware.read_only import ReadOnlySettings
 from swift.middleware.recon.filter import ReconSettings
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.staticweb.filter import StaticWebSettings
@@ -40,6 +50,7 @@ from swift.middleware.symlink import SymlinkSettings
 from swift.middleware.tempauth.users import TempauthSettings
 from swift.middleware.tempurl.filter import TempURLSettings
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
+from swift.middleware.xprofile import XprofileSettings
 from swift.obj.auditor.settings import DarkDataSettings, ObjectAuditorSettings
 from swift.obj.expirer.settings import ObjectExpirerSettings
 from swift.obj.settings import ObjectSettings
@@ -64,6 +75,7 @@ def _storage(
             Section("pipeline:main", lines=(f"pipeline = healthcheck recon {kind}-server",)),
             Section(f"app:{kind}-server", (settings,), (f"use = egg:swift#{kind}",)),
             _filter("healthcheck", "healthcheck", HealthcheckSettings),
+            _filter("backend_ratelimit", "backend_ratelimit", BackendRatelimitSettings),
             _filter("recon", "recon", ReconSettings),
             *daemons,
         ),
@@ -83,8 +95,18 @@ PROXY = Sample(
         _filter("proxy-logging", "proxy_logging", ProxyLoggingSettings),
         _filter("cache", "memcache", CacheSettings),
         _filter("listing_formats", "listing_formats"),
+        _filter("etag-quoter", "etag_quoter", EtagQuoterSettings),
+        _filter("container_sync", "container_sync", ContainerSyncSettings),
         _filter("bulk", "bulk", BulkSettings),
         _filter("tempurl", "tempurl", TempURLSettings),
+        _filter(
+            "ratelimit",
+            "ratelimit",
+            RatelimitSettings,
+            "# container_ratelimit_<objects> = <requests a second>",
+            "# container_listing_ratelimit_<objects> = <requests a second>",
+        ),
+        _filter("crossdomain", "crossdomain", CrossdomainSettings),
         _filter("formpost", "formpost", FormPostSettings),
         _filter(
             "tempauth",
@@ -102,6 +124,12 @@ PROXY = Sample(
         _filter("dlo", "dlo", DloSettings),
         _filter("versioned_writes", "versioned_writes", VersionedWritesSettings),
         _filter("symlink", "symlink", SymlinkSettings),
+        _filter("cname_lookup", "cname_lookup", CnameLookupSettings),
+        _filter("domain_remap", "domain_remap", DomainRemapSettings),
+        _filter("name_check", "name_check", NameCheckSettings),
+        _filter("list-endpoints", "list_endpoints", ListEndpointsSettings),
+        _filter("read_only", "read_only", ReadOnlySettings),
+        _filter("xprofile", "xprofile", XprofileSettings),
     ),
 )
 

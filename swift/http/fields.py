@@ -129,6 +129,19 @@ SYSMETA_QUOTA = _header(
     _STORED,
     "Prefix (bytes, count, bytes-policy-INDEX, count-policy-INDEX): what the account may hold.",
 )
+SYSMETA_ACCOUNT_QUOTED_ETAGS = _header(
+    "x-account-sysmeta-rfc-compliant-etags", _FLAG, _STORED, "ETags of its objects are shown in quotes."
+)
+SYSMETA_CONTAINER_QUOTED_ETAGS = _header(
+    "x-container-sysmeta-rfc-compliant-etags", _FLAG, _STORED, "The same, for a container."
+)
+SYSMETA_READ_ONLY = _header("x-account-sysmeta-read-only", _FLAG, _STORED, "Nobody writes to the account.")
+SYSMETA_WRITE_RATELIMIT = _header(
+    "x-account-sysmeta-global-write-ratelimit",
+    _TEXT,
+    _STORED,
+    "Writes a second to the account, WHITELIST or BLACKLIST.",
+)
 SYSMETA_SHARDING = _header("x-container-sysmeta-sharding", _FLAG, _STORED, "The container is to be sharded.")
 SYSMETA_SHARD_ROOT = _header(
     "x-container-sysmeta-shard-root", _TEXT, _STORED, "The container that a shard belongs to."
@@ -425,6 +438,9 @@ LOG_INFO = _key("swift.log_info", _LIST, "Texts for the access line.")
 LOGGED_POLICY = _key(
     "swift.logged_policy", _NUMBER, "The policy of the object's container, for the access line (ours)."
 )
+RATELIMIT_HANDLED = _key("swift.ratelimit.handled", _FLAG, "The request has waited already.")
+SLO_OVERRIDE = _key("swift.slo_override", _FLAG, "Manifests of large objects are stored as they come.")
+SYMLINK_OVERRIDE = _key("swift.symlink_override", _FLAG, "Symbolic links are stored as they come.")
 FORMAT_LISTING = _key("swift.format_listing", _FLAG, "False: a filter shapes the listing itself.")
 LISTING_TEXT = _key(
     "swift.listing.text",

@@ -49,7 +49,7 @@ class ListingFormats(Filter):
     ) -> Response:
         headers = response.headers
         kind = headers.get("content-type", "").partition(";")[0].strip()
-        if not response.is_success:
+        if response.status not in (200, 204):
             return response
         # Also where a filter made a page of it: another Accept may get another answer.
         add_vary(request, headers)

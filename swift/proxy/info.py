@@ -10,6 +10,7 @@ from swift.base.digits import is_digits
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
 from swift.proxy.context import ProxyContext
+from swift.proxy.infopage import info_page
 from swift.telemetry.info import InfoRegistry
 
 METHODS = ("HEAD", "GET", "OPTIONS")
@@ -45,6 +46,12 @@ class InfoController:
         if "origin" in request.headers:
             headers["access-control-allow-origin"] = request.headers["origin"]
             headers["access-control-expose-headers"] = "x-trans-id"
+        headers["vary"] = "Accept"
+        if wants_page(request.headers.get("accept", "")):
+            headers["content-type"] = HTML
+            # Nothing on the page comes from elsewhere, and nothing on it runs.
+            headers["content-security-policy"] = "default-src 'none'; style-src 'unsafe-inline'"
+            return Response(200, headers, info_page(facts))
         return Response(200, headers, json.dumps(facts).encode())
 
     def _check_signature(self, method: str, signature: str, expires: str) -> Response | None:
@@ -60,6 +67,12 @@ class InfoController:
             wanted = hmac.new(key.encode("latin-1", "replace"), text, sha1).hexdigest()
             valid |= hmac.compare_digest(wanted.encode(), signature.encode("latin-1", "replace"))
         return None if valid else error_response(401)
+
+
+def wants_page(accept: str) -> bool:
+    """Whether a browser asks: it names HTML, and nothing that names JSON is a browser."""
+    kinds = [item.partition(";")[0].strip().lower() for item in accept.split(",")]
+    return "text/html" in kinds and "application/json" not in kinds
 
 
 def register_core(registry: InfoRegistry, context: ProxyContext, version: str) -> None:

@@ -28,6 +28,29 @@ REQUIRED_FILTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("catch_errors", ()),
 )
 
+_AUTH = ("tempauth", "keystoneauth")
+#: What goes wrong when a filter stands right of another: (left, right) → why. Only pairs are here that are
+#: wrong for every operator; the recommended order is that of ``proxy-server.conf-sample``.
+ORDER: dict[tuple[str, str], str] = {
+    **{("gatekeeper", name): "clients could send what only filters may say" for name in _AUTH},
+    **{("memcache", name): "tokens are kept in the cache" for name in _AUTH},
+    **{
+        (name, auth): "what it lets in would be refused"
+        for name in ("tempurl", "formpost", "container_sync")
+        for auth in _AUTH
+    },
+    **{
+        (auth, name): "nobody would know yet who may write"
+        for auth in _AUTH
+        for name in ("account_quotas", "container_quotas", "staticweb")
+    },
+    **{(name, auth): "its requests would keep the rights of one" for name in ("bulk",) for auth in _AUTH},
+    ("memcache", "ratelimit"): "rates are counted in the cache",
+    ("gatekeeper", "container_sync"): "clients could choose timestamps",
+    ("domain_remap", "tempurl"): "links are signed for paths, not for hosts",
+    ("cname_lookup", "domain_remap"): "aliases must be ours before they name accounts",
+}
+
 
 class _Loader(loadwsgi.ConfigLoader):  # type: ignore[misc]
     """PasteDeploy's loader over our parser."""
@@ -73,12 +96,36 @@ class Pipeline:
         positions = [names.index(other) for other in after if other in names]
         return max(positions) + 1 if positions else 0
 
+    def check_order(self) -> None:
+        """Raise ``ConfigError`` that says the right order when filters stand in one that does harm."""
+        names = self.names
+        for (left, right), why in ORDER.items():
+            if left in names and right in names and names.index(left) > names.index(right):
+                raise ConfigError(
+                    f"pipeline: {left} must stand left of {right}, else {why}; right is: "
+                    f"{' '.join(_sorted(names))}"
+                )
+
     def create(self) -> Any:
         """The outermost filter over everything."""
         app = self.app.create()
         for context in reversed(self.filters):
             app = context.create()(app)
         return app
+
+
+def _sorted(names: list[str]) -> list[str]:
+    """Names in an order that keeps every rule and, where none says otherwise, the given order."""
+    left, ordered = list(names), []
+    while left:
+        # A second proxy_logging and the like stays where it is.
+        first = next(
+            (n for n in left if not any(a in left and b == n and a != n for a, b in ORDER)),
+            left[0],
+        )
+        left.remove(first)
+        ordered.append(first)
+    return ordered
 
 
 def read_pipeline(path: str, global_conf: Mapping[str, Any], name: str = "main") -> Pipeline:
@@ -101,6 +148,8 @@ def load_app(path: str, global_conf: Mapping[str, Any], *, modify: bool = True) 
     if modify and pipeline.app.entry_point_name == "proxy":
         pipeline.insert_required(pipeline.app.global_conf)
     try:
+        if pipeline.app.entry_point_name == "proxy":
+            pipeline.check_order()
         return pipeline.create()
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}")

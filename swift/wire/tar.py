@@ -127,14 +127,15 @@ class TarReader:
         return data
 
     def _note(self, kind: bytes, data: bytes, extras: dict[str, bytes]) -> None:
-        if kind == b"x":
-            extras.update(_pax(data))
-        elif kind == b"g":
-            self._defaults.update(_pax(data))
-            if len(self._defaults) > _RECORDS_MAX:
-                raise BadTar("too many attributes")
-        elif kind == b"L":
-            extras["path"] = data.rstrip(b"\0")
+        records = self._defaults if kind == b"g" else extras
+        if kind == b"L":
+            records["path"] = data.rstrip(b"\0")
+        elif kind != b"K":
+            records.update(_pax(data))
+        size = sum(len(name) + len(value) for name, value in records.items())
+        if len(records) > _RECORDS_MAX or size > EXTRAS_BYTES_MAX:
+            # Headers may follow each other without end.
+            raise BadTar("a name or attributes are too long")
 
 
 def _kind(kind: bytes, records: dict[str, bytes]) -> MemberKind:

@@ -5,27 +5,50 @@ import io
 import pytest
 
 from swift.base.hashing import PathHasher
+from swift.cluster.syncrealms import Realms
+from swift.gateway.subrequest import PRE_AUTHED_USER
+from swift.http import fields
 from swift.http.body import BodyTimeout, WholeBody
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
+from swift.middleware.account_quotas import AccountQuotas
+from swift.middleware.backend_ratelimit import BackendRatelimit
+from swift.middleware.bulk.filter import Bulk, BulkSettings
 from swift.middleware.catch_errors import CatchErrors, CatchErrorsSettings
+from swift.middleware.cname_lookup import CnameLookup, CnameLookupSettings
+from swift.middleware.container_quotas import ContainerQuotas
+from swift.middleware.container_sync import ContainerSync, ContainerSyncSettings
 from swift.middleware.copy import Copy, CopySettings
+from swift.middleware.crossdomain import Crossdomain, CrossdomainSettings
 from swift.middleware.dlo import Dlo, DloSettings
+from swift.middleware.domain_remap import DomainRemap, DomainRemapSettings
+from swift.middleware.etag_quoter import EtagQuoter, EtagQuoterSettings
 from swift.middleware.filter import Filter
+from swift.middleware.formpost.filter import FormPost, FormPostSettings
 from swift.middleware.gatekeeper import Gatekeeper, GatekeeperSettings
 from swift.middleware.healthcheck import Healthcheck, HealthcheckSettings
+from swift.middleware.list_endpoints import ListEndpoints
 from swift.middleware.listing_formats import ListingFormats
 from swift.middleware.memcache import Memcache
+from swift.middleware.name_check import NameCheck, NameCheckSettings
 from swift.middleware.proxy_logging import ProxyLogging, ProxyLoggingSettings
+from swift.middleware.ratelimit.filter import Ratelimit, RatelimitSettings
+from swift.middleware.ratelimit.rates import SizedRates
+from swift.middleware.read_only import ReadOnly, ReadOnlySettings
 from swift.middleware.recon.filter import Recon
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
+from swift.middleware.staticweb.filter import StaticWeb, StaticWebSettings
 from swift.middleware.symlink import Symlink, SymlinkSettings
 from swift.middleware.tempauth.filter import Tempauth
 from swift.middleware.tempauth.users import TempauthSettings
+from swift.middleware.tempurl.filter import TempURL, TempURLSettings
 from swift.middleware.versioned_writes.filter import VersionedWrites
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
+from swift.middleware.xprofile import Xprofile, XprofileSettings
+from swift.policy.policies import Policies
+from swift.policy.policy import Policy
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.sim import MemoryCache
@@ -35,6 +58,7 @@ def told():
     return Telemetry(silent_log())
 
 
+OURS = CnameLookupSettings(storage_domain=("h",))
 FILTERS = {
     "Filter": Filter,
     "CatchErrors": lambda app: CatchErrors(app, CatchErrorsSettings(), silent_log()),
@@ -51,9 +75,25 @@ FILTERS = {
     "Symlink": lambda app: Symlink(app, SymlinkSettings()),
     "Tempauth": lambda app: Tempauth(app, TempauthSettings(), {}, {}, told()),
     "VersionedWrites": lambda app: VersionedWrites(app, VersionedWritesSettings()),
+    "AccountQuotas": lambda app: AccountQuotas(app, Policies((Policy(0, "gold", is_default=True),))),
+    "BackendRatelimit": lambda app: BackendRatelimit(app, {}, "nowhere/backend-ratelimit.conf"),
+    "Bulk": lambda app: Bulk(app, BulkSettings(), 5000, told()),
+    "CnameLookup": lambda app: CnameLookup(app, OURS, lambda _: (0, None)),
+    "ContainerQuotas": ContainerQuotas,
+    "ContainerSync": lambda app: ContainerSync(app, ContainerSyncSettings(), Realms()),
+    "Crossdomain": lambda app: Crossdomain(app, CrossdomainSettings()),
+    "DomainRemap": lambda app: DomainRemap(app, DomainRemapSettings()),
+    "EtagQuoter": lambda app: EtagQuoter(app, EtagQuoterSettings()),
+    "FormPost": lambda app: FormPost(app, FormPostSettings()),
+    "NameCheck": lambda app: NameCheck(app, NameCheckSettings()),
+    "Ratelimit": lambda app: Ratelimit(app, RatelimitSettings(), SizedRates({}), SizedRates({})),
+    "ReadOnly": lambda app: ReadOnly(app, ReadOnlySettings()),
+    "StaticWeb": lambda app: StaticWeb(app, StaticWebSettings()),
+    "TempURL": lambda app: TempURL(app, TempURLSettings()),
+    "Xprofile": lambda app: Xprofile(app, XprofileSettings()),
 }
 #: Filters that only answer their own paths; their tests say how.
-ELSEWHERE = {Recon}
+ELSEWHERE = {Recon, ListEndpoints}
 PATHS = ["/v1/AUTH_a", "/v1/AUTH_a/c", "/v1/AUTH_a/c/o", "/nothing", "/v1//", "/%FF"]
 
 
@@ -64,6 +104,9 @@ class App:
         self.answer = answer
 
     def handle(self, request):
+        if request.env.get(fields.REMOTE_USER) == PRE_AUTHED_USER:
+            # A filter looks up what is known of an account or container.
+            return Response(204)
         return self.answer(request)
 
 

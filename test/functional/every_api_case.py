@@ -8,6 +8,7 @@ from test.functional import (
     api_cases_objects,
     api_cases_quotas,
     api_cases_signed,
+    api_cases_small,
     api_cases_tables,
     api_cases_web,
 )
@@ -46,4 +47,7 @@ SETS = {
     "api-answers": Cases(send_everything),
     "filter-answers": Cases(send_filters),
     "large-answers": Cases(send_large),
+    "small-filter-answers": Cases(
+        api_cases_small.send_small, api_cases_small.PLACES, api_cases_small.OPTIONS
+    ),
 }

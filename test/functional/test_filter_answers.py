@@ -17,6 +17,7 @@ GOLDEN = {name: json.loads((FOLDER / f"{name}.json").read_text()) for name in NA
 
 #: Beginnings of requests whose answers differ on purpose: our status and the reason.
 DIFFERENT = {
+    "GET /info ": (200, "the version is ours, and only our features are listed"),
     **{
         f"GET /v1/AUTH_test/tu{slash}?temp_url_sig=dc56f955": (200, "as newer releases of the peer")
         for slash in ("", "/")
@@ -52,6 +53,8 @@ def test_the_answers_are_the_recorded_ones(pairs):
             continue
         for side in (our, their):
             without_statistics(side)
+            for name in ("x-account-object-count", "x-account-bytes-used", "x-account-container-count"):
+                side["headers"].pop(name, None)
         if our != their:
             wrong.append(f"{number}: {our}\n  peer: {their}")
     assert not wrong, f"{len(wrong)} answers differ\n" + "\n".join(wrong[:10])

@@ -53,7 +53,9 @@ class Asker:
             body = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in [*body, b""])
         elif "content-length" not in names and (body is not None or method in ("PUT", "POST", "PATCH")):
             headers = {**headers, "Content-Length": str(len(body or b""))}
-        lines = [f"{method} {path} HTTP/1.1".encode("latin-1"), b"Host: " + self._host.encode()]
+        lines = [f"{method} {path} HTTP/1.1".encode("latin-1")]
+        if "host" not in names:
+            lines.append(b"Host: " + self._host.encode())
         lines += [_bytes(name) + b": " + _bytes(value) for name, value in headers.items()]
         ip, _, port = self._host.partition(":")
         with socket.create_connection((ip, int(port)), timeout=30) as connection:

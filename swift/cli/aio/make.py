@@ -20,9 +20,10 @@ from swift.platform.durable import replace_file
 from swift.ring.builder import RingBuilder
 
 PIPELINE = (
-    *("catch_errors", "gatekeeper", "healthcheck", "proxy-logging", "cache", "listing_formats", "bulk"),
-    *("tempurl", "formpost", "tempauth", "staticweb", "copy", "container-quotas", "account-quotas"),
-    *("slo", "dlo", "versioned_writes", "symlink", "proxy-logging", "proxy-server"),
+    *("catch_errors", "gatekeeper", "healthcheck", "proxy-logging", "cache", "listing_formats"),
+    *("container_sync", "bulk", "tempurl", "ratelimit", "formpost", "tempauth", "staticweb", "copy"),
+    *("container-quotas", "account-quotas", "slo", "dlo", "versioned_writes", "symlink"),
+    *("proxy-logging", "proxy-server"),
 )
 
 

@@ -45,7 +45,10 @@ class Form:
 
     def __init__(self, body: RequestBody, boundary: str):
         self._body = body
-        self._parser = MimeParser(boundary)
+        try:
+            self._parser = MimeParser(boundary)
+        except BadMime:
+            raise BadForm(STARTS_WRONGLY)
         #: The next event is the last of these.
         self._events: list[Event] = []
         self._last = False

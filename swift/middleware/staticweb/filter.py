@@ -156,7 +156,8 @@ class _Visit:
             with asked(self._forward, self._sub("HEAD", self._path_of(folder + self._site.index))) as head:
                 if head.is_success:
                     return True
-        return bool(self._rows(folder, limit=1))
+        with asked(self._forward, self._sub("GET", self._base, query=_query(folder, limit=1))) as listing:
+            return listing.is_success and bool(_rows_of(listing))
 
     def _index(self, folder: str) -> Response | None:
         """The index of a pseudo-directory, None when there is none."""
@@ -175,8 +176,11 @@ class _Visit:
         if not is_true(site.listings):
             page = disabled_page(title=self._title(folder), index=site.index)
             return self._with_error_page(Response(404, {"content-type": HTML}, page))
-        rows = self._rows(folder)
-        if rows is None or (folder and not rows):
+        response = self._forward(self._sub("GET", self._base, query=_query(folder)))
+        if not response.is_success:
+            return self._missing() if response.status == 404 else self._with_error_page(response)
+        rows = _rows_of(response)
+        if folder and not rows:
             return self._missing()
         page = listing_page(rows, title=self._title(folder), prefix=folder, css=site.css)
         return Response(200, {"content-type": HTML}, page)
@@ -184,20 +188,6 @@ class _Visit:
     def _title(self, folder: str) -> str:
         label = self._site.label
         return f"{label}/{folder}" if label else self._text
-
-    def _rows(self, folder: str, limit: int | None = None) -> list[dict[str, Any]] | None:
-        """The listing of a pseudo-directory; None when it cannot be had."""
-        query = "format=json&delimiter=/"
-        if folder:
-            query += f"&prefix={quote(folder, safe='', errors='surrogateescape')}"
-        if limit is not None:
-            query += f"&limit={limit}"
-        with asked(self._forward, self._sub("GET", self._base, query=query)) as response:
-            if not response.is_success:
-                return None
-            body = response.read_body()
-        rows: list[dict[str, Any]] = json.loads(body) if body else []
-        return [row for row in rows if "\0" not in row.get("name", row.get("subdir", ""))]
 
     def _missing(self) -> Response:
         return self._with_error_page(_error(self._request, 404))
@@ -213,8 +203,6 @@ class _Visit:
         unwanted.ended(0, True)
         if wanted is page:
             page.status, page.reason = response.status, response.reason
-            if "www-authenticate" in response.headers:
-                page.headers["www-authenticate"] = response.headers["www-authenticate"]
         return wanted
 
     def _path_of(self, name: str) -> str:
@@ -233,6 +221,22 @@ class _Visit:
             source="SW",
             agent="%(orig)s StaticWeb",
         )
+
+
+def _query(folder: str, limit: int | None = None) -> str:
+    """The query for the listing of a pseudo-directory."""
+    query = "format=json&delimiter=/"
+    if folder:
+        query += f"&prefix={quote(folder, safe='', errors='surrogateescape')}"
+    return query if limit is None else f"{query}&limit={limit}"
+
+
+def _rows_of(response: Response) -> list[dict[str, Any]]:
+    """The rows of a listing that clients may see; the response is at its end then."""
+    body = response.read_body()
+    response.ended(len(body), True)
+    rows: list[dict[str, Any]] = json.loads(body) if body else []
+    return [row for row in rows if "\0" not in row.get("name", row.get("subdir", ""))]
 
 
 def make_staticweb(app: Any, conf: Conf) -> StaticWeb:

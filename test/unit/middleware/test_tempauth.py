@@ -322,6 +322,36 @@ def test_a_service_token_adds_its_groups():
     assert bench.ask("GET", OBJECT, {"x-auth-token": token, "x-service-token": service}).status == 299
 
 
+def test_accounts_of_a_service_need_the_users_and_the_services_token():
+    bench = Bench()
+    bench.make(
+        reseller_prefix="AUTH, SERVICE",
+        SERVICE_require_group=".service",
+        user_images_glance="key .admin .service",
+    )
+    token = bench.token("test:tester")
+    headers = {"x-auth-user": "images:glance", "x-auth-key": "key"}
+    service = bench.ask("GET", "/auth/v1.0", headers).headers["x-auth-token"]
+    own, theirs = "/v1/AUTH_test/c", "/v1/SERVICE_test/c"
+    both = {"x-auth-token": token, "x-service-token": service}
+    assert bench.ask("GET", own, {"x-auth-token": token}).status == 299
+    assert bench.ask("GET", theirs, {"x-auth-token": token}).status == 403
+    assert bench.ask("GET", theirs, both).status == 299
+    assert bench.ask("GET", theirs, {"x-auth-token": service}).status == 403
+    assert bench.ask("GET", theirs, {"x-auth-token": service, "x-service-token": service}).status == 403
+    assert bench.ask("GET", theirs, {**both, "x-service-token": "AUTH_tkforged"}).status == 403
+    assert bench.ask("GET", theirs, {"x-service-token": service}).status == 401
+
+
+@pytest.mark.parametrize(
+    ("scheme", "url"), [("default", "http://h:80/v1/AUTH_test"), ("https", "https://h:80/v1/AUTH_test")]
+)
+def test_storage_urls_have_the_scheme_that_clients_can_reach(scheme, url):
+    bench = Bench(storage_url_scheme=scheme)
+    assert bench.login("test:tester").headers["x-storage-url"] == url
+    assert bench.login("far:away").headers["x-storage-url"] == "https://far.example/v1/AUTH_faraway"
+
+
 def test_container_sync_needs_the_key_and_a_timestamp(bench):
     env = {"swift_sync_key": "secret"}
     good = {"x-container-sync-key": "secret", "x-timestamp": "1"}

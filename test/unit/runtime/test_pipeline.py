@@ -6,11 +6,12 @@ from swift.base.errors import ConfigError
 from swift.config.files import read_section, read_sections
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
-from swift.runtime.pipeline import read_pipeline
+from swift.runtime.pipeline import ORDER, read_pipeline
 
 FILTERS = (
     *("catch_errors", "gatekeeper", "healthcheck", "proxy_logging"),
-    *("memcache", "tempauth", "copy", "dlo", "versioned_writes", "listing_formats"),
+    *("memcache", "tempauth", "copy", "dlo", "versioned_writes", "listing_formats", "tempurl", "formpost"),
+    *("bulk", "staticweb", "account_quotas", "ratelimit", "domain_remap", "cname_lookup", "container_sync"),
 )
 
 
@@ -57,6 +58,33 @@ def test_nothing_is_inserted_twice(tmp_path):
     pipeline = pipeline_of(tmp_path, [])
     assert pipeline.insert_required({})
     assert pipeline.insert_required({}) == []
+
+
+RECOMMENDED = [
+    *("catch_errors", "gatekeeper", "healthcheck", "proxy-logging", "memcache", "cname_lookup"),
+    *("domain_remap", "listing_formats", "container_sync", "bulk", "tempurl", "ratelimit", "formpost"),
+    *("tempauth", "staticweb", "account_quotas", "dlo", "proxy-logging"),
+]
+
+
+def test_the_recommended_order_is_right(tmp_path):
+    pipeline_of(tmp_path, RECOMMENDED).check_order()
+
+
+@pytest.mark.parametrize(("left", "right"), [pair for pair in ORDER if set(pair) <= set(FILTERS)])
+def test_a_wrong_order_is_an_error_that_says_the_right_one(tmp_path, left, right):
+    wrong = [name for name in RECOMMENDED if name != left]
+    wrong.insert(wrong.index(right) + 1, left)
+    with pytest.raises(ConfigError, match=f"{left} must stand left of {right}|right is") as raised:
+        pipeline_of(tmp_path, wrong).check_order()
+    advice = str(raised.value).partition("right is: ")[2].split()
+    assert sorted(advice) == sorted(pipeline_of(tmp_path, wrong).names)
+    assert advice.index(left) < advice.index(right)
+
+
+@pytest.mark.parametrize("missing", ["tempauth", "gatekeeper", "memcache"])
+def test_what_is_not_there_is_in_no_wrong_place(tmp_path, missing):
+    pipeline_of(tmp_path, [name for name in RECOMMENDED if name != missing]).check_order()
 
 
 def test_errors_name_the_file(tmp_path):

@@ -108,6 +108,29 @@ def test_names_and_attributes_of_any_size_are_not_kept(kind):
     assert source.tell() == BLOCK
 
 
+@pytest.mark.parametrize("kind", [b"x", b"g"])
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_headers_that_follow_each_other_without_end_are_not_kept(kind, size):
+    def headers():
+        for n in range(10**6):
+            record = b"k%06d=%s\n" % (n, b"v" * size)
+            record = b"%d %s" % (len(record) + 1 + len(str(size + 20)), record)
+            record = record[: record.index(b" ")].zfill(len(str(size + 20))) + record[record.index(b" ") :]
+            head = info("pax", type=kind, size=len(record)).tobuf(tarfile.USTAR_FORMAT)
+            yield head + record + bytes(-len(record) % BLOCK)
+
+    pieces, rest = headers(), [b""]
+
+    def read(size):
+        while len(rest[0]) < size:
+            rest[0] += next(pieces)
+        data, rest[0] = rest[0][:size], rest[0][size:]
+        return data
+
+    with pytest.raises(BadTar, match="too long"):
+        TarReader(read).next()
+
+
 def pax(records):
     block = info("pax", type=b"x", size=len(records)).tobuf(tarfile.USTAR_FORMAT)
     return block + records + bytes(-len(records) % BLOCK) + made((info("a"), b"1"))

@@ -193,6 +193,12 @@ def test_other_posts_go_on(bench, kind):
     assert bench.app.passed.body.received == 0
 
 
+def test_a_boundary_of_any_length_is_refused(bench):
+    headers = {"content-type": "multipart/form-data; boundary=" + "B" * 5000}
+    answer = bench.filter.handle(Request("POST", A + "/c", headers, BytesBody(b"--B\r\n")))
+    assert text(answer) == (400, "FormPost: invalid starting boundary")
+
+
 def test_info_tells_what_is_allowed():
     process = Process()
     make_formpost(App(), {PROCESS_KEY: process, "allowed_digests": "sha512 sha256"})

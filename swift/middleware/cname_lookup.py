@@ -1,0 +1,127 @@
+"""Host names of customers that are aliases of ours: their CNAME says which (spec: middleware.md §15)."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from swift.base.errors import ConfigError
+from swift.compose import process_of
+from swift.config.kinds import integer
+from swift.config.schema import Settings, option
+from swift.http import fields
+from swift.http.environ import split_host
+from swift.http.request import Request
+from swift.http.response import Response, error_response
+from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+
+#: A name → (seconds that the answer is good for, the name it is an alias of, or None when it is none).
+Lookup = Callable[[str], tuple[float, str | None]]
+#: How long a name without an alias is believed to have none, seconds.
+NEGATIVE_TTL_S = 60.0
+_NAME_CHARS_MAX = 253
+
+
+@dataclass(frozen=True)
+class CnameLookupSettings(Settings):
+    """``[filter:cname_lookup]``."""
+
+    storage_domain: tuple[str, ...] = option(("example.com",), "Domains that are ours.")
+    lookup_depth: int = option(1, "How many aliases of aliases are followed.", kind=integer(1, 10))
+    nameservers: tuple[str, ...] = option((), "Name servers, address or address:port; the system's if none.")
+
+
+class CnameLookup(Filter):
+    """Replaces the host of a request by the one of ours that it is an alias of."""
+
+    def __init__(self, app: Any, settings: CnameLookupSettings, lookup: Lookup):
+        super().__init__(app)
+        self._domains = ["." + domain.lstrip(".").lower() for domain in settings.storage_domain]
+        self._depth = settings.lookup_depth
+        self._lookup = lookup
+
+    def handle(self, request: Request) -> Response:
+        """Follow aliases until one is ours; 400 when none is."""
+        asked = request.headers.get("host", "")
+        host, port = split_host(asked)
+        host = host.lower().rstrip(".")
+        if not host or self._is_ours(host) or _is_address(host) or len(host) > _NAME_CHARS_MAX:
+            return self.forward(request)
+        found: str | None = host
+        for _ in range(self._depth):
+            found = self._alias_of(request, str(found))
+            if found is None:
+                return error_response(400, "CNAME lookup failed to resolve to a valid domain")
+            if self._is_ours(found):
+                return self._as(request, asked, f"{found}:{port}" if port else found)
+        return error_response(400, f"CNAME lookup failed after {self._depth} tries")
+
+    def _as(self, request: Request, asked: str, ours: str) -> Response:
+        request.headers["host"] = ours
+        response = self.forward(request)
+        location = response.headers.get("location", "")
+        start = f"{request.scheme}://{ours}"
+        if location.startswith((start + "/", start + "?")) or location == start:
+            response.headers["location"] = f"{request.scheme}://{asked}{location[len(start) :]}"
+        return response
+
+    def _is_ours(self, host: str) -> bool:
+        return any(host == domain[1:] or host.endswith(domain) for domain in self._domains)
+
+    def _alias_of(self, request: Request, name: str) -> str | None:
+        cache = request.env.get(fields.CACHE)
+        key = f"cname-{name}"
+        known = cache.get(key) if cache is not None else None
+        if isinstance(known, str):
+            return known or None
+        ttl_s, alias = self._lookup(name)
+        if cache is not None and ttl_s > 0:
+            cache.set(key, alias or "", ttl_s=ttl_s)
+        return alias
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def dns_lookup(nameservers: Sequence[str]) -> Lookup:
+    """Asks the name servers by dnspython; raises ``ConfigError`` when that is not installed."""
+    try:
+        import dns.exception
+        import dns.resolver
+    except ImportError:
+        raise ConfigError("[filter:cname_lookup] needs the Python package dnspython")
+    resolver = dns.resolver.Resolver(configure=not nameservers)
+    if nameservers:
+        resolver.nameservers = [split_host(server)[0] for server in nameservers]
+        ports = {split_host(server)[0]: int(split_host(server)[1] or 53) for server in nameservers}
+        resolver.nameserver_ports = ports
+
+    def lookup(name: str) -> tuple[float, str | None]:
+        try:
+            answer = resolver.resolve(name, "CNAME")
+        except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
+            return NEGATIVE_TTL_S, None
+        except (dns.exception.DNSException, OSError, ValueError):
+            return 0.0, None
+        if answer.rrset is None or not answer.rrset:
+            return NEGATIVE_TTL_S, None
+        return float(answer.rrset.ttl), str(answer.rrset[0].target).rstrip(".").lower()
+
+    return lookup
+
+
+def make_cname_lookup(app: Any, conf: Conf) -> CnameLookup:
+    """The filter of a configuration section; raises ``ConfigError``."""
+    settings = parse_options(CnameLookupSettings, conf, "cname_lookup")
+    process_of(conf).info.register("cname_lookup", {"lookup_depth": settings.lookup_depth})
+    return CnameLookup(app, settings, dns_lookup(settings.nameservers))
+
+
+filter_factory = factory_of(make_cname_lookup)

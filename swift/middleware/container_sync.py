@@ -1,0 +1,115 @@
+"""Requests of other clusters' container sync, signed with a realm's key (spec: middleware.md §14)."""
+
+from __future__ import annotations
+
+import hmac
+import os
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from swift.base.entity import requoted_path
+from swift.cluster.syncrealms import Realms
+from swift.compose import process_of
+from swift.config.schema import Settings, option
+from swift.gateway.info import container_info
+from swift.http import fields
+from swift.http.request import Request
+from swift.http.response import TEXT, Response, error_response
+from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+
+_AUTH = "x-container-sync-auth"
+_FULL_URL = (
+    "Full URLs are not allowed for X-Container-Sync-To values. Only realm values of the format "
+    "//realm/cluster/account/container are allowed.\n"
+)
+_INVALID = "X-Container-Sync-Auth header not valid; contact cluster operator for support."
+
+
+@dataclass(frozen=True)
+class ContainerSyncSettings(Settings):
+    """``[filter:container_sync]``."""
+
+    allow_full_urls: bool = option(True, "Let containers be copied to any URL, not only to realms.")
+    current: str = option("", "This cluster as //REALM/CLUSTER, for /info.")
+
+
+class ContainerSync(Filter):
+    """Lets a realm's requests in."""
+
+    def __init__(self, app: Any, settings: ContainerSyncSettings, realms: Realms):
+        super().__init__(app)
+        self._full_urls = settings.allow_full_urls
+        self._realms = realms
+
+    def handle(self, request: Request) -> Response:
+        """Check where a container is to be copied to, and who copies into one."""
+        headers = request.headers
+        entity = request.entity
+        if entity is None:
+            return self.forward(request)
+        if entity.path.kind == "container" and request.method in ("PUT", "POST") and not self._full_urls:
+            target = headers.get("x-container-sync-to", "")
+            if target and not target.strip().startswith("//"):
+                return error_response(400, _FULL_URL)
+        auth = headers.get(_AUTH)
+        if not auth or entity.path.container is None:
+            return self.forward(request)
+        if fields.BACKEND_INBOUND_X_TIMESTAMP in headers:
+            headers["x-timestamp"] = headers[fields.BACKEND_INBOUND_X_TIMESTAMP]
+        verdict = self._verdict(request, auth, entity.path.account, entity.path.container)
+        request.env.setdefault(fields.LOG_INFO, []).append(f"cs:{verdict}")
+        if verdict != "valid":
+            realm = quote(entity.path.account, safe="")
+            challenge = {"www-authenticate": f'SwiftContainerSync realm="{realm}"'}
+            return error_response(401, _INVALID, challenge, content_type=TEXT)
+        request.env[fields.AUTHORIZE_OVERRIDE] = True
+        request.env[fields.SLO_OVERRIDE] = True
+        request.env[fields.SYMLINK_OVERRIDE] = True
+        return self.forward(request)
+
+    def _verdict(self, request: Request, auth: str, account: str, container: str) -> str:
+        words = auth.split()
+        if len(words) != 3:
+            return "not-3-args"
+        name, nonce, given = words
+        realm = self._realms.get(name)
+        keys = [key for key in (realm.key, realm.key2) if key] if realm is not None else []
+        if not keys:
+            return "no-local-realm-key"
+        user_key = container_info(request, self.forward, account, container).sync_key
+        if not user_key:
+            return "no-local-user-key"
+        stamp = request.headers.get("x-timestamp", "")
+        # The sender may quote the path in another way than the peer does.
+        texts = [
+            "\n".join([request.method, path, stamp, nonce]).encode("latin-1", "replace")
+            + b"\n"
+            + user_key.encode("utf-8", "surrogateescape")
+            for path in {request.raw_path, requoted_path(request.raw_path)}
+        ]
+        wanted = [hmac.new(key.encode(), text, "sha1").hexdigest() for key in keys for text in texts]
+        matches = [hmac.compare_digest(value.encode(), _bytes(given)) for value in wanted]
+        return "valid" if any(matches) else "invalid-sig"
+
+
+def _bytes(text: str) -> bytes:
+    return text.lower().encode("latin-1", "replace")
+
+
+def make_container_sync(app: Any, conf: Conf) -> ContainerSync:
+    """The filter of a configuration section."""
+    settings = parse_options(ContainerSyncSettings, conf, "container_sync")
+    path = os.path.join(conf.get("swift_dir", "/etc/swift"), "container-sync-realms.conf")
+    realms = Realms.of_file(path)
+    current = tuple(settings.current.upper().strip("/").split("/"))
+    told: dict[str, Any] = {}
+    for name in realms.names():
+        realm = realms.get(name)
+        clusters = realm.clusters if realm is not None else {}
+        told[name] = {"clusters": {c: {"current": True} if (name, c) == current else {} for c in clusters}}
+    process_of(conf).info.register("container_sync", {"realms": told})
+    return ContainerSync(app, settings, realms)
+
+
+filter_factory = factory_of(make_container_sync)

@@ -1,0 +1,50 @@
+"""The policy file that Flash players ask for (spec: middleware.md §15)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from swift.compose import process_of
+from swift.config.schema import Settings, option
+from swift.http.request import Request
+from swift.http.response import Response
+from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+
+_HEAD = (
+    '<?xml version="1.0"?>\n'
+    '<!DOCTYPE cross-domain-policy SYSTEM "http://www.adobe.com/xml/dtds/cross-domain-policy.dtd" >\n'
+)
+
+
+@dataclass(frozen=True)
+class CrossdomainSettings(Settings):
+    """``[filter:crossdomain]``."""
+
+    cross_domain_policy: str = option(
+        '<allow-access-from domain="*" secure="false" />', "The inside of the policy file; lines of XML."
+    )
+
+
+class Crossdomain(Filter):
+    """Answers ``/crossdomain.xml`` itself."""
+
+    def __init__(self, app: Any, settings: CrossdomainSettings):
+        super().__init__(app)
+        inside = f"<cross-domain-policy>\n{settings.cross_domain_policy}\n</cross-domain-policy>"
+        self._page = (_HEAD + inside).encode()
+
+    def handle(self, request: Request) -> Response:
+        """The policy for a GET; everything else goes on."""
+        if request.method != "GET" or request.loose_path != "/crossdomain.xml":
+            return self.forward(request)
+        return Response(200, {"content-type": "application/xml"}, self._page)
+
+
+def make_crossdomain(app: Any, conf: Conf) -> Crossdomain:
+    """The filter of a configuration section."""
+    process_of(conf).info.register("crossdomain")
+    return Crossdomain(app, parse_options(CrossdomainSettings, conf, "crossdomain"))
+
+
+filter_factory = factory_of(make_crossdomain)

@@ -1,0 +1,88 @@
+"""Accounts and containers as host names: ``container.account.example.com/o`` (spec: middleware.md §15)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from swift.compose import process_of
+from swift.config.schema import Settings, option
+from swift.http.environ import split_host
+from swift.http.request import Request
+from swift.http.response import TEXT, Response, error_response
+from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+
+
+@dataclass(frozen=True)
+class DomainRemapSettings(Settings):
+    """``[filter:domain_remap]``."""
+
+    storage_domain: tuple[str, ...] = option(("example.com",), "Domains below which names are accounts.")
+    path_root: str = option("v1", "What the path of the API begins with.")
+    reseller_prefixes: tuple[str, ...] = option(("AUTH",), "Prefixes that account names in host names have.")
+    default_reseller_prefix: str = option("", "Prefix of accounts that have none of these.")
+    mangle_client_paths: bool = option(False, "Leave out path_root where the client's path has it too.")
+
+
+class DomainRemap(Filter):
+    """Puts names of the host into the path."""
+
+    def __init__(self, app: Any, settings: DomainRemapSettings):
+        super().__init__(app)
+        self._domains = ["." + domain.lstrip(".").lower() for domain in settings.storage_domain]
+        self._root = "/" + settings.path_root.strip("/")
+        self._prefixes = settings.reseller_prefixes
+        self._default = settings.default_reseller_prefix
+        self._mangles = settings.mangle_client_paths
+
+    def handle(self, request: Request) -> Response:
+        """Rewrite the path of a request whose host names an account."""
+        host = split_host(request.headers.get("host", ""))[0].lower()
+        domain = next((d for d in self._domains if host.endswith(d)), None)
+        if domain is None:
+            return self.forward(request)
+        labels = host[: -len(domain)].split(".")
+        if len(labels) > 2:
+            return error_response(400, "Bad domain in host header", content_type=TEXT)
+        account = self._account(labels[-1]) if all(labels) else None
+        if account is None:
+            return self.forward(request)
+        base = "/".join([self._root, *(quote(name, safe="") for name in (account, *labels[:-1]))])
+        path = request.raw_path
+        if self._mangles and (path + "/").startswith(self._root + "/"):
+            path = path[len(self._root) :] or "/"
+        request.raw_path = base + (path if path.startswith("/") else f"/{path}")
+        response = self.forward(request)
+        return self._located(request, response, base)
+
+    def _account(self, label: str) -> str | None:
+        """The account that a label of a host stands for, whose case is lost; None when it is none."""
+        name = label if "_" in label else label.replace("-", "_", 1)
+        for prefix in self._prefixes:
+            if name.lower().startswith(prefix.lower()):
+                return prefix + name[len(prefix) :]
+        if self._default:
+            return f"{self._default}_{label}"
+        return None if self._prefixes else name
+
+    def _located(self, request: Request, response: Response, base: str) -> Response:
+        """Send a client on to where it knows the place."""
+        location = response.headers.get("location")
+        if location is not None:
+            start = f"{request.scheme}://{request.headers['host']}"
+            path = location.removeprefix(start)
+            if path.startswith(base + "/"):
+                response.headers["location"] = location[: -len(path)] + path[len(base) :]
+        return response
+
+
+def make_domain_remap(app: Any, conf: Conf) -> DomainRemap:
+    """The filter of a configuration section."""
+    settings = parse_options(DomainRemapSettings, conf, "domain_remap")
+    facts = {"default_reseller_prefix": settings.default_reseller_prefix or None}
+    process_of(conf).info.register("domain_remap", facts)
+    return DomainRemap(app, settings)
+
+
+filter_factory = factory_of(make_domain_remap)

@@ -1,0 +1,119 @@
+"""Where things are, for software that works beside the data (spec: middleware.md §15).
+
+Tells the URLs of the primary nodes of an account, container or object; they are for the storage network.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from swift.base.entity import BadPath, Entity, EntityPath, NotUTF8, quote_path
+from swift.base.hashing import PathHasher
+from swift.cluster.rings import Rings
+from swift.compose import cluster_of
+from swift.config.schema import Settings, option
+from swift.gateway.info import container_info
+from swift.http import fields
+from swift.http.request import Request
+from swift.http.response import Response, error_response
+from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.policy.policies import Policies
+
+_VERSIONS = {"v1": 1, "v1.0": 1, "v2": 2, "v2.0": 2}
+
+
+@dataclass(frozen=True)
+class ListEndpointsSettings(Settings):
+    """``[filter:list-endpoints]``."""
+
+    list_endpoints_path: str = option("/endpoints/", "Path below which places are told.")
+
+
+class ListEndpoints(Filter):
+    """Answers below its path itself."""
+
+    def __init__(
+        self,
+        app: Any,
+        settings: ListEndpointsSettings,
+        rings: Rings,
+        hasher: PathHasher,
+        policies: Policies,
+    ):
+        super().__init__(app)
+        path = settings.list_endpoints_path.strip("/")
+        self._root = f"/{path}/" if path else "/"
+        self._rings = rings
+        self._hasher = hasher
+        self._policies = policies
+
+    def handle(self, request: Request) -> Response:
+        """The places of what the rest of the path names."""
+        path = request.loose_path
+        if not path.startswith(self._root):
+            return self.forward(request)
+        if request.method != "GET":
+            return error_response(405, headers={"allow": "GET"})
+        version, rest = _versioned(path[len(self._root) :])
+        if version is None:
+            return error_response(400, f"Unsupported version {rest!r}")
+        if not rest or rest.startswith("/"):
+            return error_response(400, "No account specified")
+        entity = _entity_of(rest)
+        return error_response(400) if entity is None else self._tell(request, version, entity)
+
+    def _tell(self, request: Request, version: int, path: EntityPath) -> Response:
+        headers: dict[str, str] = {}
+        if path.obj is not None:
+            info = container_info(request, self.forward, path.account, str(path.container))
+            policy = self._policies.get(info.policy_index)
+            if policy is None:
+                return error_response(503)
+            view = self._rings.object(policy).view()
+            headers[_POLICY_HEADER] = str(policy.index)
+        else:
+            view = (self._rings.account if path.container is None else self._rings.container).view()
+        part = view.partition_of(self._hasher.digest(*path))
+        places = [
+            f"http://{_host(node.ip)}:{node.port}/{node.device}/{part}{path.quoted}"
+            for node in view.primaries(part)
+        ]
+        told: Any = {"endpoints": places, "headers": headers} if version == 2 else places
+        return Response(200, {"content-type": "application/json"}, json.dumps(told).encode())
+
+
+_POLICY_HEADER = "-".join(part.title() for part in fields.BACKEND_STORAGE_POLICY_INDEX.split("-"))
+
+
+def _versioned(rest: str) -> tuple[int | None, str]:
+    """Version and entity; the version may be left out. None and the word for one that is not known."""
+    word, _, path = rest.partition("/")
+    if word in _VERSIONS:
+        return _VERSIONS[word], path
+    if word.startswith("v") and word[1:].replace(".", "", 1).isdigit():
+        return None, word
+    return 1, rest
+
+
+def _entity_of(text: str) -> EntityPath | None:
+    try:
+        return Entity.parse(quote_path(f"/v1/{text}")).path
+    except (BadPath, NotUTF8):
+        return None
+
+
+def _host(ip: str) -> str:
+    return f"[{ip}]" if ":" in ip else ip
+
+
+def make_list_endpoints(app: Any, conf: Conf) -> ListEndpoints:
+    """The filter of a configuration section; raises ``ConfigError``."""
+    settings = parse_options(ListEndpointsSettings, conf, "list-endpoints")
+    cluster = cluster_of(conf)
+    rings = Rings(conf.get("swift_dir", "/etc/swift"), cluster.policies)
+    return ListEndpoints(app, settings, rings, cluster.config.hasher, cluster.policies)
+
+
+filter_factory = factory_of(make_list_endpoints)

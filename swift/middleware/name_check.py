@@ -1,0 +1,70 @@
+"""Refuses names that the operator does not want (spec: middleware.md §15)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from swift.base.errors import ConfigError
+from swift.compose import process_of
+from swift.config.kinds import COUNT
+from swift.config.schema import Settings, option
+from swift.http.request import Request
+from swift.http.response import Response, error_response
+from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+
+_NOUN = "Object/Container/Account name"
+
+
+@dataclass(frozen=True)
+class NameCheckSettings(Settings):
+    """``[filter:name_check]``."""
+
+    forbidden_chars: str = option("'\"`<>", "Characters that no name may have.")
+    maximum_length: int = option(255, "Bytes of the longest path, unquoted.", kind=COUNT)
+    forbidden_regexp: str = option(
+        r"/\./|/\.\./|/\.$|/\.\.$", "No path may contain a match of this regular expression."
+    )
+
+
+class NameCheck(Filter):
+    """Looks at the whole path, as it was unquoted."""
+
+    def __init__(self, app: Any, settings: NameCheckSettings):
+        super().__init__(app)
+        self._settings = settings
+        self._forbidden = frozenset(settings.forbidden_chars)
+        try:
+            self._pattern = re.compile(settings.forbidden_regexp) if settings.forbidden_regexp else None
+        except re.error as error:
+            raise ConfigError(f"[filter:name_check]: option forbidden_regexp is no pattern: {error}")
+
+    def handle(self, request: Request) -> Response:
+        """400 for a name that is not wanted."""
+        path, settings = request.loose_path, self._settings
+        if not self._forbidden.isdisjoint(path):
+            text = f"{_NOUN} contains forbidden chars from {settings.forbidden_chars}"
+        elif len(path.encode("utf-8", "surrogateescape")) > settings.maximum_length:
+            text = f"{_NOUN} longer than the allowed maximum {settings.maximum_length}"
+        elif self._pattern is not None and self._pattern.search(path):
+            what = settings.forbidden_regexp
+            text = f"{_NOUN} contains a forbidden substring from regular expression {what}"
+        else:
+            return self.forward(request)
+        return error_response(400, text)
+
+
+def make_name_check(app: Any, conf: Conf) -> NameCheck:
+    """The filter of a configuration section; raises ``ConfigError``."""
+    settings = parse_options(NameCheckSettings, conf, "name_check")
+    facts = {
+        "forbidden_chars": list(settings.forbidden_chars),
+        "maximum_length": settings.maximum_length,
+        "forbidden_regexp": settings.forbidden_regexp,
+    }
+    process_of(conf).info.register("name_check", facts)
+    return NameCheck(app, settings)
+
+
+filter_factory = factory_of(make_name_check)

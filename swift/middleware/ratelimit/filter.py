@@ -1,0 +1,154 @@
+"""Lets requests wait that come too fast, or refuses them (spec: middleware.md §13)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from swift import green
+from swift.base.clock import Clock, SystemClock
+from swift.base.entity import EntityPath
+from swift.cluster.memcache import MemcacheError
+from swift.compose import process_of, telemetry_of
+from swift.config.kinds import SECONDS, integer
+from swift.config.schema import Settings, option
+from swift.gateway.info import account_info, container_info
+from swift.http import fields
+from swift.http.request import Request
+from swift.http.response import HTML, Response
+from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.ratelimit.rates import Pace, SizedRates, TooFast
+from swift.telemetry.telemetry import Telemetry
+
+#: The account's own word, in its system metadata.
+_SYSMETA = "global-write-ratelimit"
+_WRITES = frozenset(("PUT", "DELETE", "POST", "COPY"))
+
+
+@dataclass(frozen=True)
+class RatelimitSettings(Settings):
+    """``[filter:ratelimit]`` without its rates by size."""
+
+    account_ratelimit: float = option(0.0, "Containers made or deleted a second; 0 is no limit.")
+    max_sleep_time_seconds: float = option(60.0, "A longer wait is refused.", kind=SECONDS)
+    log_sleep_time_seconds: float = option(0.0, "Log longer waits; 0 logs none.", kind=SECONDS)
+    clock_accuracy: int = option(1000, "Ticks a second of the shared counters.", kind=integer(1))
+    rate_buffer_seconds: float = option(5.0, "Seconds that may be caught up after a pause.", kind=SECONDS)
+    account_whitelist: tuple[str, ...] = option((), "Accounts without limits.")
+    account_blacklist: tuple[str, ...] = option((), "Accounts that are refused.")
+
+
+class Ratelimit(Filter):
+    """Keeps accounts and containers to their rates."""
+
+    def __init__(
+        self,
+        app: Any,
+        settings: RatelimitSettings,
+        containers: SizedRates,
+        listings: SizedRates,
+        *,
+        telemetry: Telemetry | None = None,
+        clock: Clock | None = None,
+        sleep: Callable[[float], None] = green.sleep,
+    ):
+        super().__init__(app)
+        self._settings = settings
+        self._containers = containers
+        self._listings = listings
+        self._pace = Pace(
+            settings.clock_accuracy, settings.rate_buffer_seconds, settings.max_sleep_time_seconds
+        )
+        self._log = (telemetry or Telemetry()).log
+        self._clock = clock or SystemClock()
+        self._sleep = sleep
+        self._white = frozenset(settings.account_whitelist)
+        self._black = frozenset(settings.account_blacklist)
+        self._warned = False
+
+    def handle(self, request: Request) -> Response:
+        """Wait as long as needed, once for a request."""
+        env, entity = request.env, request.entity
+        if entity is None or env.get(fields.RATELIMIT_HANDLED):
+            return self.forward(request)
+        env[fields.RATELIMIT_HANDLED] = True
+        cache = env.get(fields.CACHE)
+        if cache is None:
+            if not self._warned:
+                self._log.warning("ratelimit does nothing without the cache filter before it")
+                self._warned = True
+            return self.forward(request)
+        refused = self._limit(request, entity.path, cache)
+        return self.forward(request) if refused is None else refused
+
+    def _limit(self, request: Request, path: EntityPath, cache: Any) -> Response | None:
+        said = account_info(request, self.forward, path.account).sysmeta.get(_SYSMETA)
+        if path.account in self._white or said == "WHITELIST":
+            return None
+        if path.account in self._black or said == "BLACKLIST":
+            self._sleep(1.0)
+            return _refusal(497, "Blacklisted", b"Your account has been blacklisted")
+        try:
+            for key, rate in self._limits(request, path, said):
+                wait_s = self._pace.wait_s(cache, key, rate, self._clock.time())
+                if self._settings.log_sleep_time_seconds and wait_s > self._settings.log_sleep_time_seconds:
+                    self._log.warning(f"Ratelimit sleep log: {wait_s:g} for {path}")
+                if wait_s > 0:
+                    self._sleep(wait_s)
+        except TooFast:
+            return _refusal(498, "Rate Limited", b"Slow down")
+        except MemcacheError:
+            # Nobody counts, so nobody is limited.
+            return None
+        return None
+
+    def _limits(self, request: Request, path: EntityPath, said: str | None) -> Iterator[tuple[str, float]]:
+        """The counters that a request moves on, each with its rate."""
+        account, container, obj = path
+        method, rate = request.method, self._settings.account_ratelimit
+        if rate > 0 and container is not None and obj is None and method in ("PUT", "DELETE"):
+            yield f"ratelimit/{account}", rate
+        if container is not None and (
+            (obj is not None and method in _WRITES) or (obj is None and method == "GET")
+        ):
+            sizes, key = (self._containers, "ratelimit") if obj else (self._listings, "ratelimit_listing")
+            if sizes.points:
+                info = container_info(request, self.forward, account, container)
+                sized = sizes.rate_of(info.object_count)
+                if sized:
+                    yield f"{key}/{account}/{container}", sized
+        if said and method in _WRITES:
+            own = _number(said)
+            if own > 0:
+                yield f"ratelimit/global-write/{account}", own
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        return 0.0
+    return value if 0 < value < float("inf") else 0.0
+
+
+def _refusal(status: int, reason: str, body: bytes) -> Response:
+    return Response(status, {"content-type": HTML}, body, reason=reason)
+
+
+def make_ratelimit(app: Any, conf: Conf) -> Ratelimit:
+    """The filter of a configuration section; raises ``ConfigError``."""
+    settings = parse_options(RatelimitSettings, conf, "ratelimit")
+    containers = SizedRates.parse(conf, "container_ratelimit_")
+    listings = SizedRates.parse(conf, "container_listing_ratelimit_")
+    facts = {
+        "account_ratelimit": settings.account_ratelimit,
+        "max_sleep_time_seconds": settings.max_sleep_time_seconds,
+        "container_ratelimits": [list(point) for point in containers.points],
+        "container_listing_ratelimits": [list(point) for point in listings.points],
+    }
+    process_of(conf).info.register("ratelimit", facts)
+    return Ratelimit(app, settings, containers, listings, telemetry=telemetry_of(conf, name="ratelimit"))
+
+
+filter_factory = factory_of(make_ratelimit)

@@ -1,0 +1,65 @@
+"""A cluster, or some of its accounts, that only reads (spec: middleware.md §15)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from swift.base.truth import is_true
+from swift.compose import process_of
+from swift.config.schema import Settings, option
+from swift.gateway.info import account_info
+from swift.http.headers import utf8_value
+from swift.http.request import Request
+from swift.http.response import Response, error_response
+from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+
+#: The account's own word, in its system metadata.
+_SYSMETA = "read-only"
+
+
+@dataclass(frozen=True)
+class ReadOnlySettings(Settings):
+    """``[filter:read_only]``."""
+
+    read_only: bool = option(False, "Refuse writes to accounts that say nothing themselves.")
+    allow_deletes: bool = option(False, "Let DELETE pass all the same.")
+
+
+class ReadOnly(Filter):
+    """Refuses writes."""
+
+    def __init__(self, app: Any, settings: ReadOnlySettings):
+        super().__init__(app)
+        self._default = settings.read_only
+        writes = {"COPY", "POST", "PUT"}
+        self._writes = frozenset(writes if settings.allow_deletes else writes | {"DELETE"})
+
+    def handle(self, request: Request) -> Response:
+        """405 for a write to an account that may not be written to."""
+        entity = request.entity
+        if request.method not in self._writes or entity is None:
+            return self.forward(request)
+        account = entity.path.account
+        if request.method == "COPY" and request.headers.get("destination-account"):
+            # The source is only read.
+            account = unquote(utf8_value(request.headers["destination-account"]))
+        if self._is_read_only(request, account):
+            return error_response(405, "Writes are disabled for this account.")
+        return self.forward(request)
+
+    def _is_read_only(self, request: Request, account: str) -> bool:
+        said = account_info(request, self.forward, account).sysmeta.get(_SYSMETA)
+        return is_true(said) if said else self._default
+
+
+def make_read_only(app: Any, conf: Conf) -> ReadOnly:
+    """The filter of a configuration section."""
+    settings = parse_options(ReadOnlySettings, conf, "read_only")
+    if settings.read_only:
+        process_of(conf).info.register("read_only")
+    return ReadOnly(app, settings)
+
+
+filter_factory = factory_of(make_read_only)

@@ -1,0 +1,47 @@
+"""The place of the peer's profiler, so that its configurations load (spec: middleware.md §15).
+
+Profiling is done from outside here (``py-spy``, ``perf``), which costs nothing while nobody looks; the pages
+say so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from swift.config.schema import Settings, option
+from swift.http.request import Request
+from swift.http.response import TEXT, Response, error_response
+from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+
+_TEXT = "Profiles are taken from outside: py-spy record --pid PID\n"
+
+
+@dataclass(frozen=True)
+class XprofileSettings(Settings):
+    """``[filter:xprofile]``."""
+
+    path: str = option("__profile__", "Path of the pages.")
+
+
+class Xprofile(Filter):
+    """Answers 501 below its path."""
+
+    def __init__(self, app: Any, settings: XprofileSettings):
+        super().__init__(app)
+        self._path = "/" + settings.path.strip("/")
+
+    def handle(self, request: Request) -> Response:
+        """501 for a page; everything else goes on."""
+        path = request.loose_path
+        if path == self._path or path.startswith(self._path + "/"):
+            return error_response(501, _TEXT, content_type=TEXT)
+        return self.forward(request)
+
+
+def make_xprofile(app: Any, conf: Conf) -> Xprofile:
+    """The filter of a configuration section."""
+    return Xprofile(app, parse_options(XprofileSettings, conf, "xprofile"))
+
+
+filter_factory = factory_of(make_xprofile)
