@@ -1,5 +1,6 @@
 """An object that has expired is gone from the disks, the listing and the queue."""
 
+import json
 import sqlite3
 import time
 
@@ -48,3 +49,13 @@ def test_expired_objects_go_and_others_stay(cluster):
         lambda: not [name for (name,) in queued(cluster) if "soon" in name], "the task has left the queue"
     )
     assert "Traceback" not in cluster.log_text()
+
+
+def test_segments_that_a_client_left_to_the_expirer_go(cluster):
+    assert cluster.request("PUT", "c/segment", body=b"x" * 10).status == 201
+    manifest = json.dumps([{"path": "/c/segment"}]).encode()
+    assert cluster.request("PUT", "c/large?multipart-manifest=put", body=manifest).status == 201
+    assert cluster.request("DELETE", "c/large?multipart-manifest=delete&async=on").status == 204
+    # It was written in the same second, perhaps, in which its deletion was asked for.
+    cluster.await_true(lambda: "segment" not in names(cluster), "the segment is listed no more", 60)
+    assert cluster.request("GET", "c/segment").status == 404

@@ -1,6 +1,7 @@
 """Static large objects over the simulated cluster (swift/middleware/slo)."""
 
 import json
+import re
 import time
 from hashlib import md5
 
@@ -433,6 +434,8 @@ def test_a_deletion_for_later_enters_the_segments_into_the_queue(slo, sim):
     rows = json.loads(sim("GET", f"/.expiring_objects/{queue['name']}?format=json").body)
     assert {row["name"].partition("-")[2] for row in rows} == {f"a/s/{name}" for name in PIECES}
     assert {row["content_type"] for row in rows} == {"application/async-deleted"}
+    # With whole seconds what was written in the same second would stay (doc/formats/expirer-queue.md).
+    assert all(re.match(r"[0-9]{10}\.[0-9]{5}-a/", row["name"]) for row in rows)
 
 
 def test_deletions_for_later_can_be_switched_off(make_slo, slo, sim):

@@ -16,7 +16,7 @@ from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
-from swift.cluster.expiry import EXPIRING_ACCOUNT, queue_container, queue_task
+from swift.cluster.expiry import ASYNC_DELETE_TYPE, EXPIRING_ACCOUNT, deletion_task, queue_container
 from swift.gateway.info import container_info
 from swift.gateway.subrequest import asked, make_subrequest, preauthorise
 from swift.http import fields
@@ -231,10 +231,10 @@ class Removal:
         when = int(stamp.seconds)
         rows = [
             {
-                "name": queue_task(target, when),
+                "name": deletion_task(target, stamp),
                 "created_at": stamp.internal,
                 "size": 0,
-                "content_type": "application/async-deleted",
+                "content_type": ASYNC_DELETE_TYPE,
                 "etag": _EMPTY_MD5,
                 "deleted": 0,
                 "storage_policy_index": 0,
