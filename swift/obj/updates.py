@@ -294,9 +294,17 @@ class Updater:
 
     def _deliver(self, key: ObjectKey, update: Update, host: str, device: str, done: Event) -> None:
         try:
-            redirect = self._try(update, host, device)
-            if redirect is not None:
-                self._keep(key, update, redirect or None)
+            reply, reason = None, f"bad address {host!r}"
+            address = split_address(host)
+            if address is not None:
+                try:
+                    # Device and partition are as a proxy sent them.
+                    path = f"/{device}/{update.partition}{update.target}"
+                    reply = self._direct.send(address, update.op, path, update.headers)
+                except TransportError as error:
+                    reason = str(error)
+            if reply is None or not reply.is_success:
+                self._keep(key, update, self._redirected(update, f"{host}/{device}", reply, reason))
         except Exception as error:
             # Nobody waits for this green thread's result; an update that cannot be kept is logged.
             self._context.telemetry.log.exception(
@@ -305,30 +313,18 @@ class Updater:
         finally:
             done.set()
 
-    def _try(self, update: Update, host: str, device: str) -> str | None:
-        """None when the host took it, else the shard it must go to later ("" for the same place)."""
-        address = split_address(host)
-        reply: Reply | None = None
-        reason = f"bad address {host!r}"
-        if address is not None:
-            try:
-                # Device and partition are as a proxy sent them.
-                path = f"/{device}/{update.partition}{update.target}"
-                reply = self._direct.send(address, update.op, path, update.headers)
-            except TransportError as error:
-                reason = str(error)
+    def _redirected(self, update: Update, who: str, reply: Reply | None, reason: str) -> str | None:
+        """The shard that an update must go to later, None for the same place; logs a failure."""
         if reply is not None:
-            if reply.is_success:
-                return None
             if reply.status == 301:
                 redirect = redirect_of(reply)
-                return "" if redirect is None else redirect.container
+                return None if redirect is None else redirect.container
             reason = f"status {reply.status}"
         self._context.telemetry.log.error(
-            f"ERROR Container update failed (saving for async update later): {reason} from {host}/{device}",
+            f"ERROR Container update failed (saving for async update later): {reason} from {who}",
             txid=update.headers["x-trans-id"],
         )
-        return ""
+        return None
 
     def _keep(self, key: ObjectKey, update: Update, redirect: str | None) -> None:
         headers = {title_case(name): value for name, value in update.headers.items()}
