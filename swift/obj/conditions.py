@@ -34,6 +34,13 @@ class Conditions:
             return False
         return self.if_match is None or (state.exists and self.if_match.matches(etag))
 
+    def demand(self, state: ObjectState) -> None:
+        """Raise ``HTTPError`` 404 when there is no object, and 412 when they do not hold for it."""
+        if not state.exists:
+            raise self.refused(state, 404)
+        if not self.hold(state):
+            raise self.refused(state)
+
     def refused(self, state: ObjectState, status: int = 412) -> HTTPError:
         """The answer when they do not hold, or when there is nothing to change."""
         said = {reservation.PREDECESSOR: state.write_timestamp.internal} if self.is_promised else {}

@@ -17,7 +17,7 @@ from swift.obj.conditions import Conditions
 from swift.obj.delete import DeletePlan, DeleteResult, decide_delete, store_delete
 from swift.obj.post import PostPlan, PostResult, store_post
 from swift.obj.put import PutPlan, PutResult, check, commit_archive, store_draft
-from swift.store.api import LIVE, Draft, ObjectKey, ObjectState, ObjectStore, Reservation, Viewpoint
+from swift.store.api import Draft, ObjectKey, ObjectState, ObjectStore, Reservation, Viewpoint
 from swift.store.errors import AlreadyReserved
 
 R = TypeVar("R")
@@ -158,10 +158,7 @@ class ReservedPost(ReservedChange[PostResult]):
         self._conditions = conditions
 
     def _judge(self, state: ObjectState) -> None:
-        if state.kind != LIVE:
-            raise self._conditions.refused(state, 404)
-        if not self._conditions.hold(state):
-            raise self._conditions.refused(state)
+        self._conditions.demand(state)
         if state.timestamp >= self._timestamp:
             raise superseded(state.timestamp)
 
@@ -180,10 +177,7 @@ class ReservedDelete(ReservedChange[DeleteResult]):
         self._conditions = conditions
 
     def _judge(self, state: ObjectState) -> None:
-        if state.kind != LIVE:
-            raise self._conditions.refused(state, 404)
-        if not self._conditions.hold(state):
-            raise self._conditions.refused(state)
+        self._conditions.demand(state)
         verdict = decide_delete(state, self._plan)
         if verdict.status == 409:
             raise superseded(state.write_timestamp)

@@ -1,0 +1,249 @@
+"""What the filters of the public API cost, and how fast their long work is; ours and the peer's in one run.
+
+    python -m swift.bench.filters --root /var/tmp/filters --json filters.json
+
+Four clusters of the same plan: each side with the pipeline of ``swift-aio`` and with a bare one. Small GETs
+are measured on all of them; large objects, deletions and archives on those with all filters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import io
+import json
+import platform
+import statistics
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from swift.base.errors import ConfigError, SwiftError
+from swift.bench.compare import ACCOUNT, STOCK, say, stock
+from swift.bench.contestants import Contestant, install_peer, make_contestants
+from swift.bench.options import parser
+from swift.bench.wrk import Load, check_wrk, run_wrk
+from swift.bench.xfs import ending_in_order, working_folder
+from swift.cli.aio.make import make_cluster
+
+BARE = "catch_errors gatekeeper healthcheck proxy-logging cache tempauth proxy-logging proxy-server"
+MIB = 1 << 20
+#: Names of one request to delete: the limit of both sides.
+PER_REQUEST = 10_000
+
+
+class Row(NamedTuple):
+    """One line of the table."""
+
+    what: str
+    unit: str
+    ours: float
+    theirs: float
+    goal: str
+
+    def __str__(self) -> str:
+        ratio = self.ours / self.theirs if self.theirs else float("inf")
+        cells = (
+            self.what,
+            self.unit,
+            f"{self.ours:.2f}",
+            f"{self.theirs:.2f}",
+            f"**{ratio:.2f}x**",
+            self.goal,
+        )
+        return f"| {' | '.join(cells)} |"
+
+
+def bare(contestant: Contestant) -> None:
+    """Leave only the filters that every cluster needs; before its start."""
+    make_cluster(contestant.plan)
+    conf = contestant.plan.etc / "proxy-server.conf"
+    lines = conf.read_text().split("\n")
+    conf.write_text("\n".join(f"pipeline = {BARE}" if x.startswith("pipeline =") else x for x in lines))
+
+
+def cpu_ms_of_a_get(contestant: Contestant, seconds: float) -> float:
+    """CPU milliseconds of all servers for a GET of 1 KiB at 16 clients."""
+    before = sum(cpu for cpu, _peak in contestant.usage().values())
+    load = Load("GET", f"{ACCOUNT}/stock-gold-1024/", 16, seconds, count=STOCK)
+    measured = run_wrk(contestant.host, contestant.token, load)
+    after = sum(cpu for cpu, _peak in contestant.usage().values())
+    return 1000 * (after - before) / max(1, measured.requests)
+
+
+def ask(
+    contestant: Contestant, method: str, path: str, body: bytes = b"", **headers: str
+) -> tuple[float, bytes]:
+    """Seconds and body of one request; raises ``ConfigError`` when it fails."""
+    connection = http.client.HTTPConnection(contestant.host, timeout=600)
+    sent = {"X-Auth-Token": contestant.token, **{n.replace("_", "-"): v for n, v in headers.items()}}
+    started = time.monotonic()
+    try:
+        connection.request(method, path, body, sent)
+        answer = connection.getresponse()
+        content = answer.read()
+    finally:
+        connection.close()
+    if answer.status >= 300:
+        raise ConfigError(f"{contestant.name}: {method} {path} answered {answer.status}: {content[:200]!r}")
+    return time.monotonic() - started, content
+
+
+def make_large(contestant: Contestant, segments: int) -> None:
+    """A static large object of segments of 1 MiB, and a plain one of the same size."""
+    ask(contestant, "PUT", f"{ACCOUNT}/large")
+    piece = b"x" * MIB
+    for number in range(segments):
+        ask(contestant, "PUT", f"{ACCOUNT}/large/s{number:04d}", piece)
+    manifest = [{"path": f"/large/s{number:04d}"} for number in range(segments)]
+    ask(contestant, "PUT", f"{ACCOUNT}/large/slo?multipart-manifest=put", json.dumps(manifest).encode())
+    ask(contestant, "PUT", f"{ACCOUNT}/large/plain", piece * segments)
+
+
+def rate_of(contestant: Contestant, name: str, seconds: float) -> float:
+    """MB/s of reading one object again and again."""
+    load = Load("GET", f"{ACCOUNT}/large/{name}", 1, seconds, order="fixed")
+    measured = run_wrk(contestant.host, contestant.token, load)
+    return measured.bytes / measured.seconds / 1e6
+
+
+def archive_of(count: int) -> bytes:
+    """A tar of small files."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        for number in range(count):
+            member = tarfile.TarInfo(f"d{number % 50}/f{number}")
+            member.size = 1000
+            archive.addfile(member, io.BytesIO(b"y" * 1000))
+    return made.getvalue()
+
+
+def extraction(contestant: Contestant, archive: bytes, count: int) -> float:
+    """Files per second of extracting an archive."""
+    seconds, report = ask(
+        contestant, "PUT", f"{ACCOUNT}/unpacked?extract-archive=tar", archive, Accept="application/json"
+    )
+    made = json.loads(report)["Number Files Created"]
+    if made != count:
+        raise ConfigError(f"{contestant.name} made {made} of {count} files: {report[:300]!r}")
+    return count / seconds
+
+
+def deletion(contestant: Contestant, count: int) -> float:
+    """Objects per second of deleting what was extracted."""
+    names = [f"/unpacked/d{number % 50}/f{number}" for number in range(count)]
+    spent, gone = 0.0, 0
+    for start in range(0, count, PER_REQUEST):
+        body = "\n".join(names[start : start + PER_REQUEST]).encode()
+        seconds, report = ask(
+            contestant,
+            "POST",
+            f"{ACCOUNT}?bulk-delete",
+            body,
+            Accept="application/json",
+            Content_Type="text/plain",
+        )
+        spent += seconds
+        gone += json.loads(report)["Number Deleted"]
+    if gone != count:
+        raise ConfigError(f"{contestant.name} deleted {gone} of {count} objects")
+    return count / spent
+
+
+def _medians(
+    contestants: Sequence[Contestant], rounds: int, measure: Callable[[Contestant], float]
+) -> list[float]:
+    """The median of each, measured in turn."""
+    found: list[list[float]] = [[] for _ in contestants]
+    for number in range(rounds):
+        order = list(enumerate(contestants))
+        for place, contestant in order if number % 2 == 0 else reversed(order):
+            found[place].append(measure(contestant))
+    return [statistics.median(values) for values in found]
+
+
+def small_gets(root: Path, peer: Path, args: argparse.Namespace) -> list[Row]:
+    """What a GET costs with all filters and with few; the clusters run one pair after the other."""
+    costs: dict[str, list[float]] = {}
+    for kind in ("all", "bare"):
+        pair = make_contestants(root / kind, peer, "per-device")
+        try:
+            for contestant in pair:
+                if kind == "bare":
+                    bare(contestant)
+                say(f"starting {contestant.name} with {kind} filters")
+                contestant.start()
+                stock(contestant, 1024)
+            costs[kind] = _medians(pair, args.rounds, lambda c: cpu_ms_of_a_get(c, args.seconds))
+        finally:
+            for contestant in pair:
+                contestant.stop()
+    (ours, theirs), (ours_bare, theirs_bare) = costs["all"], costs["bare"]
+    return [
+        Row("small GET, all filters", "GETs per CPU s", 1000 / ours, 1000 / theirs, "no lower than bare"),
+        Row("small GET, bare", "GETs per CPU s", 1000 / ours_bare, 1000 / theirs_bare, ""),
+        Row("all filters to bare, CPU", "times", ours / ours_bare, theirs / theirs_bare, "ours <= 1.25"),
+    ]
+
+
+def long_work(root: Path, peer: Path, args: argparse.Namespace) -> list[Row]:
+    """Large objects, archives and deletions."""
+    pair = make_contestants(root / "long", peer, "per-device")
+    archive = archive_of(args.files)
+    try:
+        for contestant in pair:
+            contestant.start()
+            say(f"{contestant.name}: a large object of {args.segments} MiB")
+            make_large(contestant, args.segments)
+            ask(contestant, "PUT", f"{ACCOUNT}/unpacked")
+        slo = _medians(pair, args.rounds, lambda c: rate_of(c, "slo", args.seconds))
+        plain = _medians(pair, args.rounds, lambda c: rate_of(c, "plain", args.seconds))
+        created, deleted = [], []
+        for contestant in pair:
+            say(f"{contestant.name}: an archive of {args.files} files")
+            created.append(extraction(contestant, archive, args.files))
+            deleted.append(deletion(contestant, args.files))
+    finally:
+        for contestant in pair:
+            contestant.stop()
+    return [
+        Row(f"large object of {args.segments} segments", "MB/s", slo[0], slo[1], ""),
+        Row("plain object of that size", "MB/s", plain[0], plain[1], ""),
+        Row("large to plain", "times", slo[0] / plain[0], slo[1] / plain[1], "ours >= 0.8"),
+        Row(f"extraction of {args.files} files", "files/s", created[0], created[1], ">= 4x"),
+        Row(f"deletion of {args.files} objects", "objects/s", deleted[0], deleted[1], ">= 4x"),
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print; 0, or 1 with a sentence."""
+    options = parser("filters", __doc__, seconds=6.0)
+    options.add_argument("--segments", type=int, default=1000, help="segments of 1 MiB of the large object")
+    options.add_argument("--files", type=int, default=5000, help="files of the archive")
+    args = options.parse_args(argv)
+    try:
+        check_wrk()
+        args.root.mkdir(parents=True, exist_ok=True)
+        peer = install_peer(args.peer or args.root / "peer", say)
+        with working_folder(args.root, xfs=args.xfs) as folder, ending_in_order():
+            rows = [
+                row
+                for name, measure in (("small", small_gets), ("long", long_work))
+                if args.only in name
+                for row in measure(folder, peer, args)
+            ]
+    except (SwiftError, OSError) as error:
+        print(f"filters: {error}", file=sys.stderr)
+        return 1
+    print("| what | unit | ours | theirs | ratio | goal |\n|---|---|---:|---:|---:|---|")
+    print("\n".join(map(str, rows)))
+    machine = {"machine": platform.platform(), "python": platform.python_version()}
+    args.json.write_text(json.dumps({**machine, "rows": [row._asdict() for row in rows]}, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
