@@ -33,8 +33,10 @@ def command(site: Site) -> Outcome:
     done = site.run(swift, "copy", "files", f"{source.name}/large.bin", "-d", "/files/copied.bin")
     outcome.check(f"copy: {done.stderr[-300:]}", done.returncode == 0)
     outcome.check("capabilities", "Core: swift" in site.run(swift, "capabilities").stdout)
+    done = site.run(swift, "delete", "files", f"{source.name}/large.bin")
+    outcome.check(f"delete of a large object: {done.stderr[-300:]}", done.returncode == 0)
+    outcome.check("its segments are gone too", site.run(swift, "list", "segments").stdout == "")
     outcome.check("bulk delete", site.run(swift, "delete", "files").returncode == 0)
-    outcome.check("segments are gone too", site.run(swift, "list", "segments").stdout == "")
     return outcome
 
 
