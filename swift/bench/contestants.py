@@ -21,7 +21,7 @@ from pathlib import Path
 from swift.base.errors import ConfigError
 from swift.bench.wrk import Load
 from swift.cli.aio.make import make_cluster, mount_devices, unmount_devices
-from swift.cli.aio.plan import DAEMONS, Plan, new_plan
+from swift.cli.aio.plan import DAEMONS, ONLY_ONCE, Plan, new_plan
 from swift.cli.aio.supervisor import answers, cache_process
 from swift.runtime.workers import die_with_parent
 
@@ -237,6 +237,7 @@ def make_contestants(root: Path, peer_commands: Path, layout: str) -> tuple[Cont
             ]
             for node in plan.node_numbers()
             for name, kind in DAEMONS.items()
+            if node == 1 or name not in ONLY_ONCE
         }
 
     return (

@@ -8,6 +8,7 @@ green.patch()
 
 import argparse  # noqa: E402
 from dataclasses import replace  # noqa: E402
+from typing import Any  # noqa: E402
 
 from swift.base.errors import ConfigError  # noqa: E402
 from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
@@ -16,6 +17,7 @@ from swift.config.files import parser_of  # noqa: E402
 from swift.obj.expirer.queue import Queue  # noqa: E402
 from swift.obj.expirer.settings import Delays, ObjectExpirerSettings  # noqa: E402
 from swift.obj.expirer.task import NAME, ObjectExpirer  # noqa: E402
+from swift.runtime.daemon import DaemonTask, Pass, PassContext, PassReport  # noqa: E402
 
 
 def _is_on(parts: DaemonParts) -> bool:
@@ -40,11 +42,31 @@ def _settings(parts: DaemonParts) -> ObjectExpirerSettings:
     return settings
 
 
-def _make(parts: DaemonParts) -> ObjectExpirer:
+class _Resting:
+    """The task of a node that does not work on the queue; it needs no pipeline of its own."""
+
+    name = NAME
+
+    def shares(self) -> list[str]:
+        """There is nothing to be done."""
+        return []
+
+    def begin(self, share: str, context: PassContext) -> Pass[Any]:
+        """There is no share to begin with; raises LookupError."""
+        raise LookupError(share)
+
+    def report(self, passed: PassReport) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    progress = report
+
+
+def _make(parts: DaemonParts) -> DaemonTask:
     settings, log = _settings(parts), parts.context.telemetry.log
-    is_on = _is_on(parts)
-    if not is_on:
+    if not _is_on(parts):
         log.warning(f"{parts.conf_path} [{NAME}]: dequeue_from_legacy is not set, so nothing is expired here")
+        return _Resting()
     client = internal_client(
         settings.internal_client_conf_path,
         NAME,
@@ -59,7 +81,7 @@ def _make(parts: DaemonParts) -> ObjectExpirer:
         process=settings.process,
         warn=log.warning,
     )
-    return ObjectExpirer(parts.context, parts.rings.container, settings, client, queue, is_on=is_on)
+    return ObjectExpirer(parts.context, parts.rings.container, settings, client, queue)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

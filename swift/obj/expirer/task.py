@@ -39,15 +39,12 @@ class ObjectExpirer:
         settings: ObjectExpirerSettings,
         client: InternalClient,
         queue: Queue,
-        *,
-        is_on: bool = True,
     ):
         self.context = context
         self.ring = container_ring
         self.settings = settings
         self.client = client
         self.queue = queue
-        self._is_on = is_on
 
         def missed(node: str, error: TransportError) -> None:
             context.telemetry.log.info(f"{node}: {error}")
@@ -61,8 +58,8 @@ class ObjectExpirer:
         )
 
     def shares(self) -> list[str]:
-        """The queue, where this node works on it."""
-        return [SHARE] if self._is_on else []
+        """The queue."""
+        return [SHARE]
 
     def begin(self, share: str, pass_context: PassContext) -> ExpirerPass:
         """A pass over the queue."""

@@ -38,13 +38,13 @@ class Client:
 
 
 class Bench:
-    def __init__(self, root, rows, answers=None, *, is_on=True, **options):
+    def __init__(self, root, rows, answers=None, **options):
         self.rig = Rig(root)
         tasks = {"4999968000": [row if isinstance(row, dict) else {"name": row} for row in rows]}
         self.client = Client(tasks, answers or {})
         settings = ObjectExpirerSettings(**options)
         queue = Queue(self.client, settings.account, Delays({}))
-        self.task = ObjectExpirer(self.rig.context, FakeRing(), settings, self.client, queue, is_on=is_on)
+        self.task = ObjectExpirer(self.rig.context, FakeRing(), settings, self.client, queue)
 
     def once(self):
         assert self.rig.runner(self.task).once()
@@ -112,9 +112,3 @@ def test_an_empty_container_of_the_queue_is_removed(tmp_path):
     busy = Bench(tmp_path / "busy", [f"{NOW_S + 10}-a/c/o"]) if (tmp_path / "busy").mkdir() is None else None
     busy.once()
     assert busy.client.asked == []
-
-
-def test_a_node_that_does_not_work_on_the_queue_asks_nobody(tmp_path):
-    bench = Bench(tmp_path, [DUE], is_on=False)
-    bench.once()
-    assert bench.client.asked == []
