@@ -345,7 +345,7 @@ BACKEND_RESERVED_METHOD = _header(
     "x-backend-reserved-method",
     _TEXT,
     _TO_NODE,
-    "What a RESERVE does once the object is promised: POST or DELETE (ours).",
+    "What a RESERVE does once the object is promised: POST, DELETE, or nothing (HEAD) (ours).",
 )
 BACKEND_RESERVED = _header("x-backend-reserved", _TEXT, _FROM_NODE, "Whom the object is promised to (ours).")
 BACKEND_ETAG_TRAILER = _header(

@@ -43,7 +43,7 @@ class Conditions:
 
     def refused(self, state: ObjectState, status: int = 412) -> HTTPError:
         """The answer when they do not hold, or when there is nothing to change."""
-        said = {reservation.PREDECESSOR: state.write_timestamp.internal} if self.is_promised else {}
+        said = reservation.judged_by(state.write_timestamp) if self.is_promised else {}
         return HTTPError(status, headers=said)
 
 

@@ -147,6 +147,16 @@ class ReservedPut(ReservedChange[PutResult]):
                 edit.withdraw(self._plan.timestamp, fragment)
 
 
+class ReservedLook(ReservedChange[None]):
+    """No change: while it has the promise nobody else decides by the version that is there."""
+
+    def _judge(self, state: ObjectState) -> None:
+        """Whatever is there may be known."""
+
+    def _carry_out(self) -> None:
+        """Nothing is to be done."""
+
+
 class ReservedPost(ReservedChange[PostResult]):
     """New metadata for the version that is meant, and newer than all there is."""
 

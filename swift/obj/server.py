@@ -39,7 +39,7 @@ from swift.obj.put import (
     store_draft,
     store_small,
 )
-from swift.obj.reserved import ReservedChange, ReservedDelete, ReservedPost, ReservedPut
+from swift.obj.reserved import ReservedChange, ReservedDelete, ReservedLook, ReservedPost, ReservedPut
 from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.receiver import Session, SsyncContext, answer
 from swift.obj.stores import make_stores
@@ -220,7 +220,8 @@ class ObjectServer(BackendApp):
         etag_follows = (
             body.length is None and request.expects_continue and etagtrailer.is_offered(request.headers)
         )
-        writer = self._begin(key, view, plan, etag_follows=etag_follows)
+        self._admit(key, view, plan)
+        writer = self._begin(key, plan, etag_follows=etag_follows)
         try:
             if etag_follows:
                 body.send_continue({etagtrailer.OFFER: etagtrailer.CRC32})
@@ -244,10 +245,12 @@ class ObjectServer(BackendApp):
     def _put_stages(
         self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan, stages: Stages
     ) -> PutResult:
-        writer = self._begin(key, view, plan)
+        before = self._admit(key, view, plan)
+        writer = self._begin(key, plan)
         body, settings = request.body, self.settings
         try:
-            body.send_continue(stages.continue_headers)
+            known = reservation.judged_by(before.write_timestamp) if stages.reserve else {}
+            body.send_continue({**stages.continue_headers, **known})
             deadline = time.monotonic() + settings.max_upload_time
             documents = MimeBody(body, stages, chunk_bytes=settings.network_chunk_size, deadline=deadline)
             receive(documents, stages, plan, writer, self.context.limits.max_file_size)
@@ -293,15 +296,19 @@ class ObjectServer(BackendApp):
         except green.DeadlineExceeded:
             raise BodyTimeout("the writer says nothing")
 
-    def _begin(
-        self, key: ObjectKey, view: Viewpoint, plan: PutPlan, *, etag_follows: bool = False
-    ) -> DraftWriter:
-        """Check the object before its body is read, and make a draft for it."""
+    def _admit(self, key: ObjectKey, view: Viewpoint, plan: PutPlan) -> ObjectState:
+        """Look at the object before the body is read; raises ``HTTPError`` when it must not be replaced."""
         store = self._stores.of(key.policy)
-        run = store.run(key.device, Effort.SHORT)
-        refused = refusal(run(store.look, key, view), plan)
+        state: ObjectState = store.run(key.device, Effort.SHORT)(store.look, key, view)
+        refused = refusal(state, plan)
         if refused is not None:
             raise refused
+        return state
+
+    def _begin(self, key: ObjectKey, plan: PutPlan, *, etag_follows: bool = False) -> DraftWriter:
+        """A draft of the object."""
+        store = self._stores.of(key.policy)
+        run = store.run(key.device, Effort.SHORT)
         draft = run(partial(store.draft, key, plan.size, etag_follows=etag_follows))
         return DraftWriter(draft, store.run(key.device, Effort.LONG))
 
@@ -360,18 +367,26 @@ class ObjectServer(BackendApp):
     def reserve(self, request: Request) -> Response:
         """RESERVE: a POST or DELETE with conditions, of an object that is promised to its writer.
 
-        It has a verb of its own because a node that does not know it must not take it for an ordinary one.
+        HEAD changes nothing: the sender wants to know, and to bring others to the same version, while nobody
+        decides by what is there. It has a verb of its own because a node that does not know it must not take
+        it for an ordinary one.
         """
         conditions, stages = conditions_of(request.headers), stages_of(request)
         method = request.headers.get(fields.BACKEND_RESERVED_METHOD, "")
-        if conditions is None or stages is None or not stages.reserve or stages.footers:
-            raise HTTPError(400, "RESERVE is for conditions and promises", content_type=PLAIN)
-        if method not in ("POST", "DELETE"):
+        if method not in ("HEAD", "POST", "DELETE"):
             raise HTTPError(400, f"{method!r} cannot be reserved", content_type=PLAIN)
+        if stages is None or not stages.reserve or stages.footers:
+            raise HTTPError(400, "RESERVE is for promises", content_type=PLAIN)
         # What follows, its line in the log included, is about that.
         request.method = method
         key = key_of(request, self.context)
         store = self._stores.of(key.policy)
+        if method == "HEAD":
+            look = ReservedLook(store, key, self._write_view(request, 0.0), request.timestamp)
+            self._keep_promise_of(request, key, look, stages)
+            return error_response(204)
+        if conditions is None:
+            raise HTTPError(400, f"RESERVE of {method} is for conditions", content_type=PLAIN)
         if method == "POST":
             posting = parse_post(request, self.context.limits, self._stored)
             view = self._write_view(request, posting.timestamp.seconds)

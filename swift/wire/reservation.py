@@ -19,7 +19,8 @@ OFFER = fields.BACKEND_RESERVE
 #: In later ``100 Continue``: "yes", or the timestamp of the other writer that has the object.
 HELD = fields.BACKEND_RESERVED
 _YES = "yes"
-#: Beside ``HELD``, and in a refusal: the timestamp of the version that the condition was judged by.
+#: In every ``100 Continue`` to a PUT, beside ``HELD``, and in a refusal: the timestamp of the version that
+#: the node knows, by which it judges.
 PREDECESSOR = fields.BACKEND_PREDECESSOR
 
 #: ``X-Document`` of the second and later rounds.
@@ -53,7 +54,12 @@ def holder_of(continue_headers: HeaderMap) -> Timestamp:
 
 def told(holder: Timestamp | None, predecessor: Timestamp = ZERO) -> HeaderMap:
     """What a node says after it tried; ``holder`` is the other writer, None when there is none."""
-    return {HELD: _YES if holder is None else holder.internal, PREDECESSOR: predecessor.internal}
+    return {HELD: _YES if holder is None else holder.internal, **judged_by(predecessor)}
+
+
+def judged_by(predecessor: Timestamp) -> HeaderMap:
+    """What a node says of the version that it knows."""
+    return {PREDECESSOR: predecessor.internal}
 
 
 def predecessor_of(headers: HeaderMap) -> Timestamp | None:

@@ -207,6 +207,27 @@ def half_write(sim, headers, body, node):
     raise AssertionError(f"node {node} was never told to commit")
 
 
+def half_replace(sim, headers, body, node):
+    """``half_write`` of an object that is there."""
+    before = set(committed_files(sim))
+    ports = {node_port("object", n) for n in sim.primaries("object", "a", "c", "o", policy=sim.policy)}
+    lost = ports - {node_port("object", node)}
+    for _ in range(50):
+        sim.faults.gone_after_stage |= lost
+        assert sim("PUT", "/a/c/o", headers, body).status == 503
+        sim.faults.gone_after_stage -= lost
+        sim.forgive()
+        if {n for n, _name in set(committed_files(sim)) - before} == {node}:
+            return
+    raise AssertionError(f"node {node} was never told to commit")
+
+
+def committed_files(sim):
+    """(node, name) of what is there for good."""
+    named = [(n, name) for n, names in sim.files(sim.policy).items() for name in names]
+    return [(n, name) for n, name in named if has_committed(sim, [name])]
+
+
 def committed(sim):
     """Nodes that have the object for good."""
     return sorted(n for n, names in sim.files(sim.policy).items() if has_committed(sim, names))
@@ -260,6 +281,49 @@ def test_what_a_writer_that_gave_up_left_is_gone(sim):
     with sim.refusing("object", *primaries[: len(primaries) // 2 + 1]):
         assert sim("PUT", "/a/c/o", {"if-match": "*"}, b"x" * 300_000).status == 503
     assert archives_of(sim) == before
+
+
+def test_who_knows_a_half_written_version_goes_on_from_it(sim):
+    """Those who read the newest version see it at once, whatever else its nodes know."""
+    primaries = sim.primaries("object", "a", "c", "o", policy=sim.policy)
+    assert sim("PUT", "/a/c/o", {}, b"first").status == 201
+    known, body = md5(b"first").hexdigest(), b"half-written" * 20_000
+    half_replace(sim, {"if-match": known}, body, primaries[0])
+    assert sim("PUT", "/a/c/o", {"if-match": md5(body).hexdigest()}, b"third").status == 201
+    assert sim("GET", "/a/c/o", {"x-newest": "true"}).body == b"third"
+
+
+@pytest.mark.parametrize("size", [100, 200_000])
+def test_who_knows_the_version_before_a_half_written_one_is_refused(sim, size):
+    primaries = sim.primaries("object", "a", "c", "o", policy=sim.policy)
+    assert sim("PUT", "/a/c/o", {}, b"first").status == 201
+    known, body = md5(b"first").hexdigest(), b"half-written" * 20_000
+    half_replace(sim, {"if-match": known}, body, primaries[0])
+    assert sim("PUT", "/a/c/o", {"if-match": known}, b"x" * size).status == 412
+    assert sim("GET", "/a/c/o", {"x-newest": "true"}).body == body
+
+
+def test_a_known_version_is_replaced_while_a_primary_is_away(sim):
+    """The handoff in its place knows nothing, and so has nothing to say about conditions."""
+    primaries = sim.primaries("object", "a", "c", "o", policy=sim.policy)
+    assert sim("PUT", "/a/c/o", {}, b"first").status == 201
+    with sim.refusing("object", primaries[0]):
+        for before, after in ((b"first", b"second"), (b"second", b"third")):
+            assert sim("PUT", "/a/c/o", {"if-match": md5(before).hexdigest()}, after).status == 201
+        assert sim("PUT", "/a/c/o", {"if-match": md5(b"first").hexdigest()}, b"x").status == 412
+    sim.forgive()
+    assert sim("PUT", "/a/c/o", {"if-match": md5(b"third").hexdigest()}, b"fourth").status == 201
+    assert sim("GET", "/a/c/o", {"x-newest": "true"}).body == b"fourth"
+
+
+def test_what_only_a_handoff_has_is_not_created_again(sim):
+    primaries = sim.primaries("object", "a", "c", "o", policy=sim.policy)
+    with sim.refusing("object", primaries[0]):
+        assert sim("PUT", "/a/c/o", {}, b"first").status == 201
+    sim.forgive()
+    with sim.refusing("object", primaries[1]):
+        assert sim("PUT", "/a/c/o", EXCLUSIVE, b"second").status == 412
+    assert sim("GET", "/a/c/o", {"x-newest": "true"}).body == b"first"
 
 
 def test_a_version_that_one_node_missed_is_judged_by_what_the_others_have(sim):

@@ -19,6 +19,7 @@ from swift.http.validate import check_metadata
 from swift.proxy.backend import backend_headers
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Controller
+from swift.proxy.obj.agreement import Agreement
 from swift.proxy.obj.checks import (
     check_content_type,
     check_upload,
@@ -56,8 +57,9 @@ class ObjectController(Controller):
         coder = ArchiveCoder(context, schemes)
         self._archive_reader = ArchiveReader(self, schemes)
         restorer = ArchiveRestorer(context, self.backends, self._archive_reader, coder)
-        self._uploader = Uploader(self, coder, restorer)
-        self._changer = Changer(context, self.backends, restorer)
+        agreement = Agreement(self.backends, restorer)
+        self._uploader = Uploader(self, coder, agreement)
+        self._changer = Changer(context, self.backends, agreement)
 
     def _container(self, request: Request, path: EntityPath) -> ContainerInfo:
         """What is known of the container; its policy goes into the request's log environment."""

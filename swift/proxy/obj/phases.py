@@ -23,6 +23,7 @@ from swift.cluster.collect import Arrivals, Until, collect
 from swift.cluster.fanout import Answer
 from swift.http import fields
 from swift.proxy.obj.documents import Documents
+from swift.proxy.obj.retries import PATIENCE_S
 from swift.proxy.obj.sinks import Sink
 from swift.wire import reservation
 
@@ -31,8 +32,6 @@ PAUSE_S = 0.004
 PAUSE_MAX_S = 0.25
 #: A condition does not hold, or what is to be changed is not there.
 REFUSALS = (412, 404)
-#: So long a writer tries before it answers 503.
-PATIENCE_S = 10.0
 
 
 class Verdict(Enum):
@@ -71,7 +70,7 @@ class Vote(NamedTuple):
 
     says: Say
     is_primary: bool = True
-    #: The version by which it judged the condition; None when it does not say, as nodes of the peer.
+    #: The version by which it judged the condition, or will; None when it does not say, as nodes of the peer.
     predecessor: Timestamp | None = None
 
 
@@ -97,9 +96,11 @@ def judge(votes: Sequence[Vote], majority: int, need: int) -> Verdict:
     agreeing = [v for v in known if v.predecessor in (newest, None)]
     refused = sum(v.says is Say.REFUSED for v in agreeing)
     held = sum(v.says is Say.HELD for v in votes)
+    waiting = [v for v in votes if v.says is Say.WAITING]
+    if newest is not None and any(v.predecessor is not None and v.predecessor > newest for v in waiting):
+        return Verdict.WAIT
     if len(agreeing) >= majority and (refused or held >= need):
         return Verdict.REFUSED if refused else Verdict.COMMIT
-    waiting = [v for v in votes if v.says is Say.WAITING]
     if _within_reach(agreeing, held, waiting, majority, 0 if refused else need):
         return Verdict.WAIT
     busy = [v for v in votes if v.says in (Say.YOUNGER, Say.OLDER)]
@@ -138,6 +139,12 @@ def newer_version_of(answer: Answer) -> Timestamp | None:
         return Timestamp(answer.headers[fields.BACKEND_TIMESTAMP])
     except (KeyError, InvalidTimestamp):
         return None
+
+
+def newest_known(answers: Sequence[Answer]) -> Timestamp:
+    """The newest version for which one of the answers is 409; there must be one."""
+    versions = [newer_version_of(answer) for answer in answers if answer.status == 409]
+    return max(version for version in versions if version is not None)
 
 
 class Phases:
@@ -291,7 +298,7 @@ class Promises(Phases):
         for sink in self._orders:
             primary = sink.node.index is not None
             if sink in self._waiting:
-                found.append(Vote(Say.WAITING, primary))
+                found.append(Vote(Say.WAITING, primary, sink.predecessor))
             elif sink.refusal is not None:
                 found.append(_refusal_of(sink.refusal))
             elif sink.alive and sink.held:

@@ -24,22 +24,15 @@ from swift.http.response import Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Controller
+from swift.proxy.obj.agreement import Agreement
 from swift.proxy.obj.coder import Coder
-from swift.proxy.obj.conditional import (
-    Decision,
-    Outdated,
-    check_current,
-    check_promising,
-    is_conditional,
-    refused_everywhere,
-    with_newer_stamp,
-)
+from swift.proxy.obj.conditional import Decision, check_early, check_promising, is_conditional
 from swift.proxy.obj.copies import CopyCoder
 from swift.proxy.obj.documents import Documents, as_headers, footers_of, hold_body, read_exactly
-from swift.proxy.obj.ec.restore import ArchiveRestorer
 from swift.proxy.obj.ec.upload import ArchiveCoder
 from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
 from swift.proxy.obj.phases import confirm
+from swift.proxy.obj.retries import TryAgain, with_retries
 from swift.proxy.obj.sinks import Opening, Sink, final_answers, open_sinks
 from swift.proxy.obj.target import ObjectTarget
 from swift.proxy.results import put_response, refused_early
@@ -62,13 +55,13 @@ class Outcome:
 class Uploader:
     """Sends objects to their nodes."""
 
-    def __init__(self, controller: Controller, archives: ArchiveCoder, restorer: ArchiveRestorer):
+    def __init__(self, controller: Controller, archives: ArchiveCoder, agreement: Agreement):
         self._controller = controller
         self._context: ProxyContext = controller.context
         self._backends: Backends = controller.backends
         self._copies = CopyCoder(self._context.limits.max_file_size)
         self._archives = archives
-        self._restorer = restorer
+        self._agreement = agreement
 
     def put(self, request: Request, target: ObjectTarget, attempts: list[HeaderMap]) -> Response:
         """Store the request's body; the client's response."""
@@ -189,10 +182,13 @@ class Uploader:
                 request.body = BytesBody(body)
             return self._put_promised(request, target, stamped, body)
 
-        def may_repeat(outdated: Outdated) -> bool:
-            return body is not None or outdated.is_early
+        def agree(stamped: Sequence[HeaderMap]) -> None:
+            self._agreement.reach(target, request.timestamp, stamped, lambda: self._nodes(target))
 
-        return with_newer_stamp(request, attempts, once, may_repeat=may_repeat)
+        def may_repeat(reason: TryAgain) -> bool:
+            return body is not None or reason.is_early
+
+        return with_retries(request, attempts, once, agree, may_repeat=may_repeat)
 
     def _put_promised(
         self, request: Request, target: ObjectTarget, attempts: list[HeaderMap], body: bytes | None
@@ -217,10 +213,9 @@ class Uploader:
         sinks, early = open_sinks(opening, attempts, target.quorum)
         try:
             check_promising(request.headers, sinks, may_be_weak=settings.weak_if_none_match)
-            refused_everywhere(early, target.majority)
-            check_current(early)
             refused = sum(answer.status == 412 for answer in early)
             need = target.quorum if target.policy.is_ec else max(1, target.majority - refused)
+            check_early(early, sinks, target.majority, need)
             if len(sinks) < need and not target.policy.is_ec:
                 return Outcome(attempts, early)
             outcome = Outcome(attempts, (), None, len(body or b""), "", footers)
@@ -247,8 +242,6 @@ class Uploader:
         early: Sequence[Answer],
     ) -> list[Answer]:
         decision = Decision(
-            self._backends,
-            self._restorer,
             target,
             sinks,
             documents,

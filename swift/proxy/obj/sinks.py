@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from swift import green
-from swift.base.timestamp import ZERO, Timestamp
+from swift.base.timestamp import ZERO
 from swift.cluster.collect import Arrivals, collect
 from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
@@ -66,8 +66,8 @@ class Sink:
         self.held = False
         #: The other writer that it promised it to, zero when nobody knows.
         self.holder = ZERO
-        #: The version that the node judged the condition by; None when it does not say.
-        self.predecessor: Timestamp | None = None
+        #: The version that the node knows, or judged the condition by; None when it does not say.
+        self.predecessor = reservation.predecessor_of(exchange.continue_headers)
         #: The final answer that came instead of waiting for the confirmation.
         self.refusal: Answer | None = None
         #: The first stage went with the head.
@@ -176,7 +176,8 @@ class Opening:
         headers["expect"] = "100-continue"
         for node in self.nodes:
             ahead = self.stage if self.stage and self.may_be_sent(node) else b""
-            exchange = backends.open(node, target.part, self.method, target.path, headers, body=ahead)
+            asked = headers if node.index is not None else without_match(headers)
+            exchange = backends.open(node, target.part, self.method, target.path, asked, body=ahead)
             if exchange is None:
                 continue
             try:
@@ -198,6 +199,11 @@ class Opening:
             if early.status < 500:
                 return Answer(early.status, early.reason, early.headers, node=node, attempt=headers)
         return None
+
+
+def without_match(headers: HeaderMap) -> HeaderMap:
+    """What a handoff is asked: it may never have heard of the version that a condition is about."""
+    return {name: value for name, value in headers.items() if name != "if-match"}
 
 
 def open_sinks(opening: Opening, attempts: Sequence[HeaderMap], need: int) -> tuple[list[Sink], list[Answer]]:

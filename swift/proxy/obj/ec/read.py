@@ -38,6 +38,10 @@ from swift.wire.byteranges import Multipart
 _OUR_CONDITIONS = ("if-modified-since", "if-unmodified-since", "range")
 
 
+#: An object that is replaced while its archives are looked for is looked for so often.
+LOOKS = 3
+
+
 class ArchiveReader:
     """Answers GET and HEAD of erasure coded objects."""
 
@@ -55,8 +59,13 @@ class ArchiveReader:
             nodes = planner.for_read(target.view, target.part, "object")
             return self._head(request, target, headers, nodes, planner.settings)
         scheme = self._schemes.of(target.policy)
-        nodes = planner.for_fragments(target.view, target.part, scheme.ec)
-        return _Get(self._backends, planner.settings, request, target, headers, scheme, nodes).respond()
+        for _ in range(LOOKS):
+            nodes = planner.for_fragments(target.view, target.part, scheme.ec)
+            get = _Get(self._backends, planner.settings, request, target, headers, scheme, nodes)
+            response = get.respond()
+            if not get.is_moving:
+                break
+        return response
 
     def _head(
         self,
@@ -99,6 +108,8 @@ class _Get:
         self._asked = ArchiveRequest(target.path, target.part, sent, request.query, settings.read_timeout_s)
         self._open: SpanReader | None = None
         self._unheard: list[Node] = []
+        #: Enough archives of one upload were not found, but some of several.
+        self.is_moving = False
 
     def respond(self) -> Response:
         """The client's response."""
@@ -117,6 +128,7 @@ class _Get:
         chosen = search.find()
         self._unheard = search.unheard
         if chosen is None:
+            self.is_moving = search.is_moving
             response = search.failure()
             object_headers(response.headers)
             return response

@@ -164,6 +164,12 @@ class FragmentSearch:
         self._arrivals.abandon(_close_late)
         return chosen
 
+    @property
+    def is_moving(self) -> bool:
+        """Whether there are archives of other uploads than the one that is there: one may be replacing it."""
+        ranked = self._sets.ranked()
+        return len(ranked) > 1 and ranked[0].durable
+
     def failure(self) -> Response:
         """The answer when nothing can be read."""
         best = self._sets.best
