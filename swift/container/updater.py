@@ -25,7 +25,7 @@ from swift.container.reported import Report, mark_reported, open_found, report_o
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseError, DatabaseMissing
 from swift.db.files import quarantine
-from swift.db.settled import BUSY_S, Due, Settled
+from swift.db.settled import CALM, Due, Settled
 from swift.platform.disk import Disk
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
@@ -82,10 +82,8 @@ class ContainerUpdater(DeviceTask):
         disk: Disk | None = None,
         rng: random.Random | None = None,
         selection: Selection | None = None,
-        busy_s: float = BUSY_S,
     ):
         super().__init__(context, disk=disk, rng=rng, selection=selection)
-        self._busy_s = busy_s
         self.settings = settings
         self.ring = account_ring
         #: Accounts whose servers failed, and until when they are left in peace (monotonic seconds).
@@ -95,7 +93,8 @@ class ContainerUpdater(DeviceTask):
     def settled(self, device: str) -> Settled:
         """What is known of a device's containers, at the beginning of another pass."""
         if device not in self._settled:
-            self._settled[device] = Settled(self.disk, RECHECK_S, self._busy_s)
+            interval_s = self.settings.interval
+            self._settled[device] = Settled(self.disk, RECHECK_S, busy_s=interval_s, calm_s=CALM * interval_s)
         self._settled[device].begin(0)
         return self._settled[device]
 

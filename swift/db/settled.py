@@ -7,8 +7,10 @@ number that the daemon changes when its circumstances do (a new ring), and the c
 within which every database is visited whatever happens. Each database has its own beginning of a period, so
 that they are not all due at once.
 
-Change times move in steps, so a database that changed a moment ago has no mark yet. One that is being written
-all the time never has; it is visited now and then, and otherwise left until it comes to rest.
+Change times move in steps, so a database that changed a moment ago has no mark yet. A database that is being
+written is left alone until it comes to rest, because a visit now says little about it in a moment, and takes
+the device from those who write; one that never rests is visited now and then. The first pass of a process
+looks at everything.
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ from swift.db.walk import HASH_DIGITS
 from swift.db.watch import REST_NS
 from swift.platform.disk import Disk
 
-#: A database that is being written is visited again after so long, seconds.
-BUSY_S = 60.0
+#: A database that is being written is visited after so long, seconds, although it did not come to rest.
+BUSY_S = 600.0
+#: The share of the time between two passes for which a database must be left alone to be at rest.
+CALM = 0.25
 
 
 class Due(NamedTuple):
@@ -47,17 +51,19 @@ class Settled:
 
     Some 120 bytes a database. A pass begins with ``begin`` and ends with ``end``; databases that were not
     seen in between are forgotten. Each is visited once in ``period_s`` seconds at least, and not more often
-    than every ``busy_s`` while it is being written.
+    than every ``busy_s`` while it never goes unwritten for ``calm_s``.
     """
 
-    def __init__(self, disk: Disk, period_s: float, busy_s: float):
+    def __init__(self, disk: Disk, period_s: float, *, busy_s: float, calm_s: float = 0.0):
         self._disk = disk
         self._busy_ns = busy_s * 1e9
+        self._calm_ns = max(REST_NS, int(calm_s * 1e9))
         self._period_ns = int(period_s * 1e9)
         self._known: dict[bytes, int] = {}
         self._seen: dict[bytes, int] = {}
-        #: When databases that are not settled were visited last, Unix nanoseconds.
-        self._visited: dict[bytes, int] = {}
+        #: Since when databases that are being written wait for a visit, Unix nanoseconds.
+        self._busy: dict[bytes, int] = {}
+        self._is_first = True
         self._circumstances = 0
 
     def begin(self, circumstances: int) -> None:
@@ -68,6 +74,7 @@ class Settled:
     def end(self) -> None:
         """All databases were seen."""
         self._known, self._seen = self._seen, {}
+        self._is_first = False
 
     def scan(self, device_path: str, kind: str, partitions: Sequence[str], now_ns: int) -> Scan:
         """Blocking: look at the databases of some partitions; ``now_ns`` is Unix time. Raises OSError."""
@@ -96,12 +103,12 @@ class Settled:
     def _may_wait(self, place: Place, mark: int | None, now_ns: int) -> bool:
         key = bytes.fromhex(place.name_hash)
         if mark is None:
-            visited_ns = self._visited.get(key)
-            if visited_ns is not None and 0 <= now_ns - visited_ns < self._busy_ns:
+            since_ns = self._busy.setdefault(key, now_ns)
+            if not self._is_first and 0 <= now_ns - since_ns < self._busy_ns:
                 return True
-            self._visited[key] = now_ns
+            self._busy[key] = now_ns
             return False
-        self._visited.pop(key, None)
+        self._busy.pop(key, None)
         if self._known.get(key) != mark:
             return False
         self._seen[key] = mark
@@ -121,7 +128,7 @@ class Settled:
                     status = self._disk.stat(f"{place.directory}/{name}")
                 except FileNotFoundError:
                     return None
-                if not now_ns - status.st_ctime_ns > REST_NS:
+                if not now_ns - status.st_ctime_ns > self._calm_ns:
                     return None
                 facts += (status.st_ino, status.st_size, status.st_ctime_ns)
         period = (now_ns + self._begins_ns(place)) // self._period_ns

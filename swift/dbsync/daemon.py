@@ -14,7 +14,7 @@ from typing import Any
 
 from swift.cluster.direct import DirectClient
 from swift.cluster.owndevices import OwnDevices
-from swift.db.settled import BUSY_S, Due, Settled
+from swift.db.settled import BUSY_S, CALM, Due, Settled
 from swift.dbsync import handoffs
 from swift.dbsync.device import DeviceReplication
 from swift.dbsync.kind import Kind, Replication
@@ -88,7 +88,10 @@ class DatabaseReplicator(DeviceTask):
     def settled(self, device: str, view: RingView) -> Settled:
         """What is known of a device's databases, at the beginning of another pass."""
         if device not in self._settled:
-            self._settled[device] = Settled(self.disk, self.settings.recheck_interval, BUSY_S)
+            settings = self.settings
+            self._settled[device] = Settled(
+                self.disk, settings.recheck_interval, busy_s=BUSY_S, calm_s=CALM * settings.interval
+            )
         self.own.ids(view)
         self._settled[device].begin(self.own.rings_seen)
         return self._settled[device]

@@ -44,7 +44,7 @@ DAEMONS = {
 #: Of these one is enough for the cluster.
 ONLY_ONCE = ("object-expirer",)
 #: Seconds between the passes of those that somebody waits for; an idle pass costs next to nothing.
-DAEMON_INTERVALS_S = {"object-updater": 5, "container-updater": 15, "account-reaper": 60}
+DAEMON_INTERVALS_S = {"object-updater": 5, "container-updater": 30, "account-reaper": 60}
 REPLICATOR_INTERVAL_S = 60
 #: Of those that read every byte.
 AUDITOR_INTERVAL_S = 1800

@@ -19,8 +19,9 @@ class Bench:
         self.rig = Rig(root, devices)
         self.nodes = self.rig.nodes
         self.ring = FakeRing()
-        self.settings = ContainerUpdaterSettings(**options)
-        self.task = ContainerUpdater(self.rig.context, self.ring, self.settings, busy_s=0)
+        # Nobody waits for containers to come to rest.
+        self.settings = ContainerUpdaterSettings(**{"interval": 0.0, **options})
+        self.task = ContainerUpdater(self.rig.context, self.ring, self.settings)
         self.server = ContainerServer(self.rig.context)
         self._tick = AT
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from swift.db.files import Place
-from swift.db.settled import BUSY_S, Due, Settled
+from swift.db.settled import BUSY_S, Settled
 from swift.platform.disk import Disk
 
 PERIOD_S = 1000.0
@@ -18,7 +18,7 @@ class Device:
 
     def __init__(self, root):
         self.root = root
-        self.settled = Settled(Disk(), PERIOD_S, BUSY_S)
+        self.settled = Settled(Disk(), PERIOD_S, busy_s=BUSY_S)
         self.circumstances = 0
         self.now_ns = 0
         self.later(10)
@@ -138,35 +138,27 @@ class Restless(Disk):
         return SimpleNamespace(st_ino=found.st_ino, st_size=found.st_size, st_ctime_ns=self.now_ns)
 
 
-def test_one_that_is_written_all_the_time_is_visited_now_and_then(device):
+def test_one_that_is_written_all_the_time_is_visited_first_and_then_now_and_then(device):
     disk = Restless()
-    settled = Settled(disk, PERIOD_S, BUSY_S)
-    visits = 0
-    for disk.now_ns in range(0, 300 * SECOND, 10 * SECOND):
+    settled = Settled(disk, PERIOD_S, busy_s=BUSY_S)
+    visits = []
+    for disk.now_ns in range(0, 3000 * SECOND, 10 * SECOND):
         settled.begin(0)
-        visits += len(settled.scan(str(device.root), "containers", ["7"], disk.now_ns).due)
+        due = settled.scan(str(device.root), "containers", ["7"], disk.now_ns).due
+        visits += [disk.now_ns // SECOND for _ in due]
         settled.end()
-    assert visits == 2 * 300 / BUSY_S
+    assert visits == [0, 0, 600, 600, 1200, 1200, 1800, 1800, 2400, 2400]
 
 
-def test_one_that_went_away_is_forgotten(device):
-    device.visited()
-    path = f"{device.place('a').directory}/{'a' * 32}.db"
-    os.unlink(path)
-    os.rmdir(device.place("a").directory)
-    device.visited()
-    assert repr(device.settled) == "<Settled 1 databases>"
-
-
-def test_empty_directories_are_told(device):
-    os.makedirs(device.root / "containers" / "7" / "ccc")
-    device.settled.begin(0)
-    scan = device.settled.scan(str(device.root), "containers", ["7"], device.now_ns)
-    assert scan.empty == [f"{device.root}/containers/7/ccc"]
-    assert device.settled.scan(str(device.root), "containers", ["8"], device.now_ns).empty == [
-        f"{device.root}/containers/8"
-    ]
-
-
-def test_a_unit_prints_its_directory(device):
-    assert str(Due(device.place("a"), None)) == device.place("a").directory
+def test_one_that_is_written_is_left_alone_until_it_comes_to_rest(device):
+    disk = Restless()
+    device.settled = Settled(disk, PERIOD_S, busy_s=BUSY_S, calm_s=15)
+    disk.now_ns, device.now_ns = 0, 20 * SECOND
+    assert device.visited() == ["a", "b"]
+    for _ in range(5):
+        disk.now_ns = device.now_ns
+        device.now_ns += 10 * SECOND
+        assert device.visited() == []
+    device.now_ns += 6 * SECOND
+    assert device.visited() == ["a", "b"]
+    assert device.visited() == []
