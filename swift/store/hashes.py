@@ -198,11 +198,11 @@ class SuffixHasher:
         self, hashes: dict[str, Any], wanted: list[str], list_suffixes: bool
     ) -> dict[str, Any] | None:
         """The hashes made current; None when nothing had to be done."""
-        changed = list_suffixes
-        if not hashes.get("valid"):
-            hashes = {"valid": True}
-            changed = True
+        changed = not hashes.get("valid")
         if changed:
+            hashes = {"valid": True}
+        if changed or list_suffixes:
+            # What is new is dirty. A listing that finds nothing new changes nothing and is not written.
             for name in self._disk.listdir(self._path):
                 if is_suffix(name):
                     hashes.setdefault(name, None)

@@ -1,12 +1,14 @@
 """Object servers on green threads that speak over real sockets, with rings, and contexts for daemons."""
 
 import os
+import subprocess
 import time
 from array import array
 from types import SimpleNamespace
 
 from swift import green
 from swift.base.hashing import PathHasher
+from swift.cli.aio.supervisor import answers
 from swift.cluster.client import HttpTransport
 from swift.cluster.rings import Rings
 from swift.http.request import Request
@@ -25,6 +27,7 @@ from swift.runtime.selection import Selection
 from swift.telemetry.log import silent_log
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
+from test.support.ports import free_ports
 
 GOLD = Policy(0, "gold", is_default=True)
 EC = Policy(1, "ec21", ec=ErasureCode("liberasurecode_rs_vand", 2, 1, 1000))
@@ -151,7 +154,7 @@ class ObjectNodes:
                 "replication_port": node.port,
                 "device": node.device,
                 "weight": 1.0,
-                "meta": "",
+                "meta": f"node{node.number}",
             }
             for node in self.nodes
         )
@@ -172,7 +175,9 @@ class ObjectNodes:
         chosen = Selection.parse(**selection)
         task = make(node.context, self.rings(), settings, node.stores, selection=chosen)
         recon = ReconFile(str(node.root / "recon"), "object", node.telemetry.log)
-        runner = Runner(task, Schedule(interval_s=30), telemetry=node.telemetry, recon=recon)
+        runner = Runner(
+            task, Schedule(interval_s=30), telemetry=node.telemetry, recon=recon, is_limited=bool(chosen)
+        )
         runner.task = task
         return runner
 
@@ -190,3 +195,33 @@ class ObjectNodes:
 def partition_of(name):
     """The partition of ``/a/c/<name>`` in rings of 16."""
     return int.from_bytes(HASHER.digest("a", "c", name)[:4], "big") >> 28
+
+
+class Rsyncd:
+    """An rsync daemon with a module ``node<n>`` for each node; ``module`` is the option of replicators."""
+
+    def __init__(self, root, count):
+        self.port = free_ports(1)[0]
+        conf = root / "rsyncd.conf"
+        modules = "".join(
+            f"[node{n}]\npath = {root}/node{n}\nread only = no\nmax connections = 8\n"
+            f"lock file = {root}/node{n}.lock\n"
+            for n in range(count)
+        )
+        user = f"uid = {os.getuid()}\ngid = {os.getgid()}\nuse chroot = no\n"
+        conf.write_text(f"{user}pid file = {root}/rsyncd.pid\nlog file = {root}/rsyncd.log\n{modules}")
+        words = ["rsync", "--daemon", "--no-detach", f"--config={conf}", f"--port={self.port}"]
+        words.append("--address=127.0.0.1")
+        self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL)
+        deadline = time.monotonic() + 10
+        while not answers("127.0.0.1", self.port):
+            assert time.monotonic() < deadline
+            green.sleep(0.02)
+
+    @property
+    def module(self):
+        return f"rsync://127.0.0.1:{self.port}/{{meta}}"
+
+    def stop(self):
+        self._process.terminate()
+        self._process.wait(10)

@@ -34,6 +34,7 @@ DAEMONS = {
     "object-updater": "object",
     "object-auditor": "object",
     "object-expirer": "object",
+    "object-replicator": "object",
     "container-updater": "container",
     "container-replicator": "container",
     "account-replicator": "account",
