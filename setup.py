@@ -12,6 +12,7 @@ DAEMONS = (
     "object_auditor",
     "object_expirer",
     "object_replicator",
+    "object_reconstructor",
     "object_updater",
     "container_updater",
     "container_auditor",

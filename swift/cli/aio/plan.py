@@ -35,6 +35,7 @@ DAEMONS = {
     "object-auditor": "object",
     "object-expirer": "object",
     "object-replicator": "object",
+    "object-reconstructor": "object",
     "container-updater": "container",
     "container-replicator": "container",
     "account-replicator": "account",

@@ -152,7 +152,8 @@ class AuditPass(DevicePassBase):
         position = AuditPosition(
             self._task.disk, objects_dir(device_path, policy), self._task.kind.name, self._pass_context.clock
         )
-        left = run(position.load)
+        # A part of the work neither goes on where the whole was nor says where that is.
+        left = None if self._task.selection else run(position.load)
         if left is None:
             left = run(store.partitions, self._device, policy)
             self._task.rng.shuffle(left)

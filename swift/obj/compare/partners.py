@@ -24,7 +24,7 @@ from swift.telemetry.log import Log
 #: What a partner that gave no answer at all is said to have answered.
 NO_ANSWER = 0
 UNMOUNTED = 507
-#: How long a node that gave no answer is not asked again, seconds.
+#: How long a node that gave no answer is not asked again within a pass, seconds.
 SILENT_FOR_S = 60.0
 #: How long a node is remembered for not knowing digests, seconds.
 PLAIN_FOR_S = 3600.0
@@ -43,6 +43,10 @@ class Partners:
         self._log = log
         self._silent_until: dict[tuple[str, int], float] = {}
         self._plain_until: dict[tuple[str, int], float] = {}
+
+    def begin(self) -> None:
+        """A pass begins: whoever was silent in an earlier one is asked again."""
+        self._silent_until.clear()
 
     def is_silent(self, node: Node) -> bool:
         """Whether the node gave no answer a moment ago."""

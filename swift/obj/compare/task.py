@@ -135,13 +135,18 @@ class CompareTask(DeviceTask, Generic[S]):
         self.rng.shuffle(chosen)
         return chosen
 
+    @property
+    def times(self) -> SenderTimes:
+        """How long other nodes are waited for."""
+        settings = self.settings
+        return SenderTimes(settings.conn_timeout, settings.node_timeout, settings.http_timeout)
+
     def sender(self, policy: Policy) -> Sender:
         """Who pushes objects of a policy."""
-        settings = self.settings
         return Sender(
             self.context.transport,
             self.stores.of(policy),
-            SenderTimes(settings.conn_timeout, settings.node_timeout, settings.http_timeout),
+            self.times,
             agent=self.direct.agent,
             now_s=self.context.clock.time,
             log=self.context.telemetry.log,
@@ -196,6 +201,7 @@ class ComparePass(DevicePassBase, Generic[T]):
         """Units of all policies, most in need first within some thousand partitions."""
         if self._device_path() is None:
             return
+        self._task.partners.begin()
         for policy in self._task.policies():
             try:
                 view = self._task.rings.object(policy).view()

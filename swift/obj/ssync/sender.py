@@ -10,7 +10,7 @@ It refuses to know why something is pushed, and how a lost fragment archive is m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -52,7 +52,7 @@ FLUSH_BYTES = 65536
 BROKEN_MAX = 5
 
 #: Makes archive ``index`` of a found object: metadata and body. The body is right once its last piece came.
-Rebuild = Callable[[Found, int], tuple[Metadata, Iterator[bytes]]]
+Rebuild = Callable[[Found, int], tuple[Metadata, Generator[bytes, None, None]]]
 
 
 class PushFailed(SwiftError):
@@ -330,7 +330,7 @@ class _Conversation:
         finally:
             self._run(stored.close)
 
-    def _blocks(self, stored: StoredObject) -> Iterator[bytes]:
+    def _blocks(self, stored: StoredObject) -> Generator[bytes, None, None]:
         stored.keep_cache = False
         blocks = stored.blocks(0, stored.state.size)
         while piece := self._run(next, blocks, b""):
@@ -347,14 +347,14 @@ class _Conversation:
         head = ssync.put_of(key.path.quoted, metadata)
         return self._body(key.hash, head, pieces, int(metadata["Content-Length"]))
 
-    def _body(self, name: str, head: Subrequest, pieces: Iterator[bytes], size: int) -> bool:
+    def _body(self, name: str, head: Subrequest, pieces: Generator[bytes, None, None], size: int) -> bool:
         """Send head and body, unless no line can say the head; raises ``_BodyBroke`` when it ends early."""
-        encoded = _encoded(head)
-        if encoded is None:
-            return False
-        self._say(encoded)
         left = size
         try:
+            encoded = _encoded(head)
+            if encoded is None:
+                return False
+            self._say(encoded)
             for piece in pieces:
                 left -= len(piece)
                 if left < 0:
@@ -362,6 +362,8 @@ class _Conversation:
                 self._say(piece)
         except (CorruptBody, CannotRebuild) as error:
             raise _BodyBroke(name, str(error))
+        finally:
+            pieces.close()
         if left:
             raise _BodyBroke(name, f"the body has {size - left} bytes, not {size}")
         return True

@@ -199,7 +199,7 @@ def test_the_archive_of_another_index_is_rebuilt_for_the_target(pair):
     def rebuild(found, index):
         metadata = dict(found.state.written, **{"X-Object-Sysmeta-Ec-Frag-Index": str(index)})
         del metadata["ETag"]
-        return metadata, iter([b"r" * 60, b"r" * 40])
+        return metadata, (piece for piece in (b"r" * 60, b"r" * 40))
 
     assert push(pair, EC, rebuild, fragment=0, target=1).sent == 1
     stamp = Timestamp(f"{NOW:.5f}").internal
@@ -219,7 +219,7 @@ def test_an_archive_that_cannot_be_rebuilt_is_left_out_and_the_others_go_on(pair
         metadata = dict(found.state.written, **{"X-Object-Sysmeta-Ec-Frag-Index": str(index)})
         del metadata["ETag"]
         if found.key.path.obj != "b":
-            return metadata, iter([b"r" * 100])
+            return metadata, (piece for piece in (b"r" * 100,))
         if early:
             raise CannotRebuild("too few archives")
         return metadata, broken()
