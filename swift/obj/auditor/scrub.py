@@ -78,7 +78,7 @@ class Scrub:
         wait: Callable[[float], bool],
         alive: Callable[[], None],
     ):
-        """``begun_s`` is Unix time; ``work_done`` and ``partitions`` (0: not known) are of a former process."""
+        """``begun_s`` is Unix time; ``work_done`` and ``partitions`` (0: unknown) are of a former process."""
         self._promised_s = promised_s
         self._begun_s = begun_s
         self._used = used_bytes
