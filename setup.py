@@ -11,6 +11,8 @@ VERSION = re.search(r'^__version__ = "([^"]+)"', (HERE / "swift/__init__.py").re
 DAEMONS = (
     "object_auditor",
     "object_expirer",
+    "object_replicator",
+    "object_reconstructor",
     "object_updater",
     "container_updater",
     "container_auditor",

@@ -53,6 +53,8 @@ from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 from swift.middleware.xprofile import XprofileSettings
 from swift.obj.auditor.settings import DarkDataSettings, ObjectAuditorSettings
 from swift.obj.expirer.settings import ObjectExpirerSettings
+from swift.obj.reconstructor.settings import ObjectReconstructorSettings
+from swift.obj.replicator.settings import ObjectReplicatorSettings
 from swift.obj.settings import ObjectSettings
 from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.proxy.settings import ProxySettings
@@ -173,6 +175,8 @@ SAMPLES = (
     _storage(
         "object",
         ObjectSettings,
+        Section("object-replicator", (ObjectReplicatorSettings,)),
+        Section("object-reconstructor", (ObjectReconstructorSettings,)),
         Section("object-updater", (ObjectUpdaterSettings,)),
         Section("object-auditor", (ObjectAuditorSettings,)),
         Section(
