@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from swift import __version__, green
 from swift.base.errors import SwiftError
-from swift.cli.serve import drop_privileges
+from swift.cli.serve import detach_streams, drop_privileges
 from swift.cluster.rings import Rings
 from swift.compose import CONSOLE_KEY, daemon_context
 from swift.config.common import LogSettings, PrioritySettings, ServerSettings, StorageSettings
@@ -23,7 +23,7 @@ from swift.config.files import parser_of
 from swift.config.schema import Settings
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import DaemonTask, Runner, Schedule, forever_together, once_together
-from swift.runtime.notify import notify_systemd
+from swift.runtime.notify import READY, STOPPING, notify_systemd
 from swift.runtime.priority import set_priority
 from swift.runtime.report import terminal_of
 from swift.runtime.selection import Selection
@@ -192,13 +192,15 @@ def _run(daemon: Daemon, args: argparse.Namespace) -> int:
     stop.on_signals()
     runners = prepared.runners(stop, terminal_of() if once or verbose else None)
     log.notice(f"Starting {os.getpid()}")
-    notify_systemd("READY=1")
+    notify_systemd(READY)
+    if not (once or verbose):
+        detach_streams()
     completed = True
     if once:
         completed = once_together(runners)
     else:
         forever_together(runners, stop)
-    notify_systemd("STOPPING=1")
+    notify_systemd(STOPPING)
     log.notice(f"Exited {os.getpid()}")
     return 0 if completed else 1
 
