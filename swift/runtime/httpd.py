@@ -118,8 +118,8 @@ class HttpServer:
     def stop(self, grace_s: float = 30.0, *, idle_s: float = 0.0) -> None:
         """Accept no more, close idle connections, wait up to ``grace_s`` for busy ones.
 
-        A connection counts as idle when nothing came for ``idle_s``: who is about to ask is answered, and told
-        that the connection ends.
+        A connection counts as idle when nothing came for ``idle_s``: who is about to ask is answered and
+        told that the connection ends.
         """
         self._stopping = True
         deadline = time.monotonic() + grace_s

@@ -5,9 +5,9 @@ grace. SIGHUP does the same without the kill. A worker that dies is replaced, sl
 Workers sit in numbered slots; a slot that is not wanted any more has its worker told to end. When the master
 is killed the kernel tells the workers, so none is ever left behind.
 
-SIGUSR1 has the master become a new image of itself (``renew``), which keeps the listening sockets and the pid.
-The new image starts workers of its own and then tells the former ones, with SIGHUP, to accept no more and to
-end when their last request is answered: nothing is refused or broken off meanwhile.
+SIGUSR1 has the master become a new image of itself (``renew``), which keeps its sockets and its pid.
+The new image starts workers of its own and then tells the former ones, with SIGHUP, to accept no more and
+to end when their last request is answered: nothing is refused or broken off meanwhile.
 """
 
 from __future__ import annotations
