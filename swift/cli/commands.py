@@ -27,6 +27,11 @@ TOOLS = {
     "swift-config": "show_config",
     "swift-oldies": "oldies",
     "swift-orphans": "orphans",
+    "swift-get-nodes": "get_nodes",
+    "swift-object-info": "object_info",
+    "swift-account-info": "account_info",
+    "swift-container-info": "container_info",
+    "swift-recon": "recon.main",
 }
 MODULES = {
     **TOOLS,
