@@ -32,6 +32,13 @@ TOOLS = {
     "swift-account-info": "account_info",
     "swift-container-info": "container_info",
     "swift-recon": "recon.main",
+    "swift-recon-cron": "recon_cron",
+    "swift-dispersion-populate": "dispersion.populate",
+    "swift-dispersion-report": "dispersion.report",
+    "swift-drive-audit": "drive_audit",
+    "swift-container-deleter": "container_deleter",
+    "swift-form-signature": "form_signature",
+    "swift-reconciler-enqueue": "reconciler_enqueue",
 }
 MODULES = {
     **TOOLS,
