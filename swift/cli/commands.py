@@ -36,6 +36,7 @@ TOOLS = {
     "swift-dispersion-populate": "dispersion.populate",
     "swift-dispersion-report": "dispersion.report",
     "swift-drive-audit": "drive_audit",
+    "swift-account-audit": "account_audit",
     "swift-container-deleter": "container_deleter",
     "swift-form-signature": "form_signature",
     "swift-reconciler-enqueue": "reconciler_enqueue",

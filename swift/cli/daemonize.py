@@ -72,7 +72,8 @@ class Daemon:
     add_arguments: Callable[[argparse.ArgumentParser], object] = lambda _parser: None
 
 
-def _parser(daemon: Daemon) -> argparse.ArgumentParser:
+def make_parser(daemon: Daemon) -> argparse.ArgumentParser:
+    """The command line."""
     command = f"swift-{daemon.name}"
     parser = argparse.ArgumentParser(
         prog=command,
@@ -103,7 +104,7 @@ def _read(path: str, section: str) -> tuple[dict[str, str], frozenset[str]]:
 
 def run_daemon(daemon: Daemon, argv: Sequence[str] | None = None) -> int:
     """The console script of a daemon; the exit code."""
-    parser = _parser(daemon)
+    parser = make_parser(daemon)
     args = parser.parse_args(argv)
     if not args.config or not os.path.exists(args.config):
         parser.print_usage()

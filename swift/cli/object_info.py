@@ -38,8 +38,8 @@ GROUPS = (
 OWN = frozenset(("name", "Content-Type", "X-Timestamp", "ETag", "Content-Length"))
 NOT_FOUND = "Not found in metadata"
 CRYPTO = (
-    ("Data crypto details", "X-Object-Sysmeta-Crypto-Body-Meta"),
-    ("Metadata crypto details", "X-Object-Transient-Sysmeta-Crypto-Meta"),
+    ("Data crypto details", f"{GROUPS[0][1]}Crypto-Body-Meta"),
+    ("Metadata crypto details", f"{GROUPS[1][1]}Crypto-Meta"),
 )
 
 

@@ -264,7 +264,8 @@ class ServerProcess:
                 stream.flush()
 
 
-def _parser(section: str) -> argparse.ArgumentParser:
+def make_parser(section: str) -> argparse.ArgumentParser:
+    """The command line."""
     name = f"swift-{section}"
     parser = argparse.ArgumentParser(
         prog=name,
@@ -286,7 +287,7 @@ def _parser(section: str) -> argparse.ArgumentParser:
 
 def run_server(section: str, argv: Sequence[str] | None = None) -> int:
     """The console script of a server; ``section`` is its app's name, e.g. ``proxy-server``."""
-    parser = _parser(section)
+    parser = make_parser(section)
     args = parser.parse_args(argv)
     if not args.config:
         parser.print_usage()
