@@ -21,6 +21,7 @@ from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.cli.locations import Located, locate
 from swift.cli.services import SWIFT_DIR
 from swift.compose import Cluster, cluster_of
+from swift.http import fields
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy
 from swift.ring.ringfile import load_table
@@ -30,8 +31,8 @@ from swift.store.metadata import BadMetadata, Metadata, read_metadata
 _POLICY = re.compile(r"/objects(?:-(\d+))?/")
 _BLOCK = 1 << 20
 GROUPS = (
-    ("System Metadata", "X-Object-Sysmeta-"),
-    ("Transient System Metadata", "X-Object-Transient-Sysmeta-"),
+    ("System Metadata", fields.OBJECT_SYSMETA.title()),
+    ("Transient System Metadata", fields.OBJECT_TRANSIENT_SYSMETA.title()),
     ("User Metadata", "X-Object-Meta-"),
 )
 #: What is told apart from the other metadata.
