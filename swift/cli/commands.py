@@ -40,6 +40,7 @@ TOOLS = {
     "swift-container-deleter": "container_deleter",
     "swift-form-signature": "form_signature",
     "swift-reconciler-enqueue": "reconciler_enqueue",
+    "swift-health": "health.main",
 }
 MODULES = {
     **TOOLS,

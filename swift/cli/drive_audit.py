@@ -200,14 +200,19 @@ def read_conf(path: str) -> tuple[DriveAuditSettings, list[re.Pattern[str]], dic
         raise ConfigError(f"{path} has no [{NAME}]")
     conf = dict(parser.items(NAME))
     settings = DriveAuditSettings.parse(conf, source=f"{path} [{NAME}]")
-    given = [conf[name] for name in sorted(conf) if name.startswith("regex_pattern_")]
     try:
-        patterns = [re.compile(text) for text in given or PATTERNS]
+        patterns = read_conf_patterns(conf)
     except re.error as error:
         raise ConfigError(f"{path} [{NAME}]: a regex_pattern is no good: {error}")
     if any(pattern.groups < 1 for pattern in patterns):
         raise ConfigError(f"{path} [{NAME}]: the first group of each regex_pattern must be the device")
     return settings, patterns, conf
+
+
+def read_conf_patterns(conf: Mapping[str, str]) -> list[re.Pattern[str]]:
+    """What errors look like; patterns of our own when none is given. Raises ``re.error``."""
+    given = [conf[name] for name in sorted(conf) if name.startswith("regex_pattern_")]
+    return [re.compile(text) for text in given or PATTERNS]
 
 
 def make_parser() -> argparse.ArgumentParser:
