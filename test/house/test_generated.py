@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from swift.cli import units
 from swift.cli.commands import MODULES
 from swift.cli.samples import SAMPLES, files
 from swift.config.render import default_text
@@ -44,3 +45,10 @@ def test_every_module_of_a_command_is_there_and_its_help_has_an_example():
     for name, module in MODULES.items():
         assert (ROOT / "swift" / "cli" / f"{module.replace('.', '/')}.py").exists(), name
         assert ".SH EXAMPLES" in (ROOT / "doc" / "man" / f"{name}.1").read_text(), name
+
+
+def test_units_of_systemd_are_up_to_date_and_no_other_is_there():
+    wanted = dict(units.files(ROOT))
+    stale = [path.name for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+    assert not stale, f"run python -m swift.cli.units: {stale}"
+    assert set((ROOT / "etc" / "systemd").iterdir()) == set(wanted)
