@@ -37,6 +37,7 @@ TOOLS = {
     "swift-dispersion-report": "dispersion.report",
     "swift-drive-audit": "drive_audit",
     "swift-account-audit": "account_audit",
+    "swift-object-relinker": "object_relinker",
     "swift-container-deleter": "container_deleter",
     "swift-form-signature": "form_signature",
     "swift-reconciler-enqueue": "reconciler_enqueue",

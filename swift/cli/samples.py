@@ -20,6 +20,7 @@ from swift.cli.dispersion.conf import DispersionSettings
 from swift.cli.drive_audit import NAME as DRIVE_AUDIT_SECTION
 from swift.cli.drive_audit import DriveAuditSettings
 from swift.cli.listeners import PortSettings
+from swift.cli.object_relinker import RelinkerSettings
 from swift.config.common import LogSettings, PrioritySettings, ServerSettings, StorageSettings
 from swift.config.render import Sample, Section, reference_text, sample_text
 from swift.config.schema import Settings
@@ -184,6 +185,7 @@ SAMPLES = (
             (ObjectExpirerSettings,),
             ("# delay_reaping_<account>[/<container>] = <seconds>",),
         ),
+        Section("object-relinker", (RelinkerSettings,)),
         Section("object-auditor:watcher:dark_data", (DarkDataSettings,)),
         more=(PortSettings,),
     ),
