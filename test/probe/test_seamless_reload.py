@@ -177,3 +177,32 @@ def test_a_hangup_frees_the_port_at_once_and_ends_when_all_is_answered(server):
 def _can_connect(port):
     with socket.socket() as sock:
         return sock.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_proxy_reloads_without_losing_a_request(own_cluster):
+    pid, stop, seen = own_cluster.pid("proxy"), threading.Event(), Counter()
+    assert own_cluster.request("PUT", "c").status == 201
+
+    def work(number):
+        turn = 0
+        while not stop.is_set():
+            turn += 1
+            seen[own_cluster.request("PUT", f"c/{number}-{turn % 20}", body=b"x" * 3000).status] += 1
+            seen[own_cluster.request("GET", f"c/{number}-{turn % 20}").status] += 1
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for worker in workers:
+        worker.start()
+    try:
+        for _ in range(2):
+            with Ready(pid) as ready:
+                os.kill(pid, signal.SIGUSR1)
+                ready.wait()
+            done = seen.total()
+            own_cluster.await_true(lambda done=done: seen.total() > done + 20, "the new workers answer", 60)
+    finally:
+        stop.set()
+        for worker in workers:
+            worker.join(60)
+    assert set(seen) == {200, 201}, seen
+    assert own_cluster.pid("proxy") == pid
