@@ -4,8 +4,9 @@
 
 Object servers with a device each stand below ``--root``, replicated objects and erasure coded ones are put
 to them directly, and the daemons are run as operators run them. Counted are seconds by the clock, and CPU
-seconds of the daemon and of all servers. With ``--peer`` the same is done with the peer's programs, which need an
-/etc/swift of their own and therefore root. ``--root`` should be a filesystem of its own, as devices are.
+seconds of the daemon and of all servers. With ``--peer`` the same is done with the programs of the peer,
+which need an /etc/swift of their own and therefore root. ``--root`` should be a filesystem of its own, as
+devices are.
 """
 
 from __future__ import annotations
