@@ -218,19 +218,40 @@ def table_of_both(nodes, home):
     save_table(RingTable(records=records, rows=(row,), part_shift=28), str(nodes.etc / "object.ring.gz"))
 
 
-def test_our_reconstructor_rebuilds_an_archive_on_the_peer_s_device_from_the_peer_s_archives(make):
+def golden_archives(nodes):
+    """The golden tree: its first device on our node, the others on the peer's; their names by index."""
     tree = json.loads((GOLDEN / "tree-ec42.json").read_text())
     devices = [primary["device"] for primary in tree["primaries"]]
+    unpack(GOLDEN / "tree-ec42.tar.gz", nodes.root / "node1")
+    for name, file in tree["files"].items():
+        for attribute, value in file.get("xattrs_hex", {}).items():
+            os.setxattr(nodes.root / "node1" / name, attribute, bytes.fromhex(value))
+    os.rename(nodes.root / "node1" / devices[0], nodes.root / "node0" / devices[0])
+    nodes.write_rows("object-1", [(0, devices[0]), *((1, device) for device in devices[1:])])
+    return devices
 
-    def rings(nodes):
-        unpack(GOLDEN / "tree-ec42.tar.gz", nodes.root / "node1")
-        for name, file in tree["files"].items():
-            for attribute, value in file.get("xattrs_hex", {}).items():
-                os.setxattr(nodes.root / "node1" / name, attribute, bytes.fromhex(value))
-        os.rename(nodes.root / "node1" / devices[0], nodes.root / "node0" / devices[0])
-        nodes.write_rows("object-1", [(0, devices[0]), *((1, device) for device in devices[1:])])
 
-    nodes = make("rsync", rings)
+def test_archives_on_our_node_that_belong_to_the_peer_s_go_home_committed_or_not(make):
+    devices = []
+    nodes = make("rsync", lambda nodes: devices.extend(golden_archives(nodes)))
+    own, home = nodes.root / "node0" / devices[0], nodes.root / "node1" / devices[3]
+    before = {path.name for path in home.glob("objects-1/8/*/*/*#3*.data")}
+    assert any(name.endswith("#3.data") for name in before)
+    shutil.copytree(home / "objects-1/8", own / "objects-1/8", dirs_exist_ok=True)
+    (own / "objects-1/8/hashes.pkl").unlink(missing_ok=True)
+    shutil.rmtree(home / "objects-1")
+    said, _facts = nodes.ours(OURS, "object_reconstructor")
+    after = {path.name for path in home.glob("objects-1/8/*/*/*#3*.data")}
+    assert {name.partition("#")[0] for name in after} == {name.partition("#")[0] for name in before}, said
+    assert any(name.endswith("#3.data") for name in after), said
+    # Of an object the newest archive goes first; what is older follows in the next pass.
+    said, _facts = nodes.ours(OURS, "object_reconstructor")
+    assert list(own.glob("objects-1/8/*/*/*#3#d.data")) == [], said
+
+
+def test_our_reconstructor_rebuilds_an_archive_on_the_peer_s_device_from_the_peer_s_archives(make):
+    devices = []
+    nodes = make("rsync", lambda nodes: devices.extend(golden_archives(nodes)))
     before = nodes.hashes(PEERS, devices[3], 8, policy=1)
     folder = nodes.root / "node1" / devices[3] / "objects-1/8"
     files = {path.name: path.read_bytes() for path in folder.glob("*/*/*#3*.data")}

@@ -19,7 +19,7 @@ from swift.cluster.direct import DirectClient
 from swift.cluster.owndevices import OwnDevices
 from swift.cluster.rings import Rings
 from swift.obj.compare.digests import DigestBook, Entry
-from swift.obj.compare.partners import UNMOUNTED, Partners
+from swift.obj.compare.partners import NO_ANSWER, UNMOUNTED, Partners
 from swift.obj.compare.settings import CompareSettings
 from swift.obj.compare.survey import Asked, Standing, survey
 from swift.obj.ssync.sender import Sender, SenderTimes
@@ -334,6 +334,14 @@ class ComparePass(DevicePassBase, Generic[T]):
         self._tally.add("failures")
         devices = self.failed.setdefault(node.replication_ip, {})
         devices[node.device] = devices.get(node.device, 0) + 1
+
+    def refused(self, node: Node, status: int, local: Local) -> None:
+        """A node did not tell its hashes of a partition; one that is silent was complained of already."""
+        self.fail(node)
+        if status == UNMOUNTED:
+            self.unmounted.add(node.id)
+        if status != NO_ANSWER:
+            self._log.warning(f"{node.replication_key} answered {status} about {local}")
 
     def facts(self) -> dict[str, Any]:
         """The nodes that failed, by address and device."""

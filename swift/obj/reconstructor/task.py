@@ -18,7 +18,7 @@ from typing import Any
 from swift.base.errors import LockTimeout
 from swift.cluster.rings import Rings
 from swift.ec.codec import Codec
-from swift.obj.compare.partners import UNMOUNTED, differing_archives
+from swift.obj.compare.partners import differing_archives
 from swift.obj.compare.survey import Asked, Verdict
 from swift.obj.compare.task import ComparePass, CompareTask, Local, Unit
 from swift.obj.reconstructor import jobs
@@ -237,10 +237,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
         """Bring one node the archives of ``index`` that it lacks; whether it is there at all."""
         status, theirs = self._task.partners.hashes(node, local.policy, local.part)
         if status != 200:
-            self._log.warning(f"{node.replication_key} answered {status} about {local}")
-            self.fail(node)
-            if status == UNMOUNTED:
-                self.unmounted.add(node.id)
+            self.refused(node, status, local)
             return False
         mine = jobs.fragment_of(own, _ec(local.policy))
         suffixes = self._differing(local, mine, theirs, index)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from swift.obj.compare.partners import UNMOUNTED, differing
+from swift.obj.compare.partners import differing
 from swift.obj.compare.survey import Asked, Verdict
 from swift.obj.compare.task import ComparePass, CompareTask, Local, Unit, failure_nodes
 from swift.obj.replicator.delivery import Delivery, DeliveryFailed, Parcel, delivery_of
@@ -226,10 +226,7 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
         policy, part = local.policy, local.part
         status, theirs = self._task.partners.hashes(node, policy, part)
         if status != 200:
-            if status == UNMOUNTED:
-                self.unmounted.add(node.id)
-            self._log.warning(f"{node.replication_key} answered {status} about {local}")
-            self.fail(node)
+            self.refused(node, status, local)
             return False
         suffixes = self._differing(local, theirs)
         if not suffixes:

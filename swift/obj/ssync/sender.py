@@ -25,6 +25,7 @@ from swift.obj.ssync.decide import have_of
 from swift.policy.policy import Policy
 from swift.ring.device import Node
 from swift.store.api import (
+    ABSENT,
     DELETED,
     EXPIRED,
     LIVE,
@@ -36,7 +37,6 @@ from swift.store.api import (
     Viewpoint,
 )
 from swift.store.calls import Effort, Run
-from swift.store.choice import FragmentPreference
 from swift.store.errors import CorruptBody
 from swift.store.metadata import Metadata
 from swift.telemetry.log import Log
@@ -274,18 +274,36 @@ class _Conversation:
                 offers.append(Offer.of(name, have.data, have.meta, have.ctype, durable=durable))
         return offers
 
-    def _view(self) -> Viewpoint:
+    def _views(self) -> list[Viewpoint]:
+        """How objects are looked at: the newest archive of the index, then the newest that is durable.
+
+        The second one is for an object whose newest upload left archives of other indexes only.
+        """
         job = self._job
-        preferences: list[FragmentPreference] | None = [] if self._uncommitted else None
         # An index that no archive has lets only tombstones through.
         fragment = (-1 if job.fragment is None else job.fragment) if job.policy.is_ec else None
-        return Viewpoint(self._sender.now_s(), True, preferences, fragment)
+        durable = Viewpoint(self._sender.now_s(), True, None, fragment)
+        return [durable._replace(preferences=[]), durable] if self._uncommitted else [durable]
 
     def _find(self, name: str) -> Found:
         """Blocking."""
         job = self._job
         location = Location(job.device, job.partition, job.policy, name)
-        return self._sender.store.upkeep.find(location, self._view())
+        for view in self._views():
+            found = self._sender.store.upkeep.find(location, view)
+            if found.state.kind != ABSENT:
+                break
+        return found
+
+    def _open(self, key: ObjectKey) -> StoredObject:
+        """Blocking: what ``_find`` found."""
+        *others, last = self._views()
+        for view in others:
+            stored = self._sender.store.open(key, view)
+            if stored.state.kind != ABSENT:
+                return stored
+            stored.close()
+        return self._sender.store.open(key, last)
 
     # --- the updates ---------------------------------------------------------------------------------
 
@@ -320,7 +338,7 @@ class _Conversation:
         job = self._job
         if job.target is not None and job.target != job.fragment:
             return self._put_rebuilt(key, found, job.target)
-        stored: StoredObject = self._run(self._sender.store.open, key, self._view())
+        stored: StoredObject = self._run(self._open, key)
         try:
             state = stored.state
             if state.kind not in (LIVE, EXPIRED) or state.written is None:

@@ -1,4 +1,4 @@
-"""Our sender says what the peer's said about the same objects (spec: replication.md §3); the order is free."""
+"""Our sender says what the peer's said about the same objects (spec: replication.md §3), in any order."""
 
 from __future__ import annotations
 

@@ -185,6 +185,15 @@ def test_what_nobody_committed_is_offered_only_when_asked_for(pair):
     assert push(pair, EC, fragment=2, target=2).in_sync == {}
 
 
+def test_a_durable_archive_is_offered_though_a_later_upload_left_another_index_here(pair):
+    put_archive(pair[0], "o", 2, NOW)
+    put_archive(pair[0], "o", 0, NOW + 5, commit=False)
+    pushed = push(pair, EC, fragment=2, target=2, uncommitted=True)
+    assert [offer.durable for offer in pushed.in_sync.values()] == [True]
+    stamp = Timestamp(f"{NOW:.5f}").internal
+    assert pair[1].files("objects-1") == [f"1/{stamp}#2#d.data"]
+
+
 def test_without_an_index_only_tombstones_are_offered(pair):
     put_archive(pair[0], "mine", 2, NOW)
     pair[0].ask("DELETE", "/1/a/c/gone", NOW, x_backend_storage_policy_index="1")
