@@ -155,6 +155,15 @@ SYSMETA_VERSIONS_LOCATION = _header(
 SYSMETA_VERSIONS_MODE = _header(
     "x-container-sysmeta-versions-mode", _TEXT, _STORED, "stack or history: what a deletion does."
 )
+SYSMETA_VERSIONS_ENABLED = _header(
+    "x-container-sysmeta-versions-enabled", _FLAG, _STORED, "Whether new versions of objects are kept."
+)
+SYSMETA_VERSIONS_CONTAINER = _header(
+    "x-container-sysmeta-versions-container",
+    _TEXT,
+    _STORED,
+    "The hidden container of the versions, percent-quoted.",
+)
 SYSMETA_EC = _header(
     "x-object-sysmeta-ec-", _TEXT, _STORED, "Prefix of what an erasure coded object says of itself."
 )
@@ -204,6 +213,12 @@ SYSMETA_ALLOW_RESERVED_NAMES = _header(
     _FLAG,
     _STORED,
     "The link may lead to a reserved name.",
+)
+SYSMETA_VERSIONS_SYMLINK = _header(
+    "x-object-sysmeta-versions-symlink",
+    _FLAG,
+    _STORED,
+    "The link leads to the current version of the object.",
 )
 SYSMETA_UPDATE_OVERRIDE_ETAG = _header(
     "x-object-sysmeta-container-update-override-etag",

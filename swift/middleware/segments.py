@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from swift import green
 from swift.base.entity import BadPath, Entity, EntityPath, NotUTF8
@@ -130,13 +131,22 @@ def _mismatch(segment: Segment, response: Response) -> str | None:
     return None
 
 
+def version_query(request: Request, query: str = "") -> str:
+    """A query for the same version of the object that a request is for."""
+    wanted = request.params.get("version-id")
+    if not wanted:
+        return query
+    part = f"version-id={quote(wanted.encode('latin-1'), safe='')}"
+    return f"{query}&{part}" if query else part
+
+
 def home_of(headers: HeaderMap, path: EntityPath) -> EntityPath:
     """Where what an answer is of really is: a link to another account leads to segments of that account."""
     location = headers.get("content-location")
     if location is None:
         return path
     try:
-        return Entity.parse(location).path
+        return Entity.parse(location.partition("?")[0]).path
     except (BadPath, NotUTF8):
         return path
 

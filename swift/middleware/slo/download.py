@@ -31,6 +31,7 @@ from swift.middleware.segments import (
     SegmentSource,
     home_of,
     segment_request,
+    version_query,
 )
 from swift.middleware.slo.manifest import (
     BadManifest,
@@ -91,7 +92,9 @@ class Download:
                 headers, parts = response.headers, _parts_of(response)
             else:
                 drained(response)
-                sub = segment_request(request, version, "GET", path, _GET_MANIFEST, SOURCE)
+                sub = segment_request(
+                    request, version, "GET", path, version_query(request, _GET_MANIFEST), SOURCE
+                )
                 headers, parts = self.ask_manifest(sub)
         except (BodyError, BadManifest) as error:
             return self.failed(request, error)
@@ -191,7 +194,8 @@ class _Whole:
             self._parts = _parts_of(self._response)
             return
         drained(self._response)
-        sub = self._source.subrequest("GET", self._path, _GET_MANIFEST)
+        query = version_query(self._request, _GET_MANIFEST)
+        sub = self._source.subrequest("GET", self._path, query)
         for name in ("x-newest", fields.BACKEND_ALLOW_RESERVED_NAMES):
             if name in self._request.headers:
                 sub.headers[name] = self._request.headers[name]
