@@ -129,7 +129,7 @@ def copy(world, where, target, more=""):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("what", OBJECTS, ids=named)
+@pytest.mark.parametrize("what", [w for w in OBJECTS if w[2] == "gold"], ids=named)
 def test_a_copy_has_the_bytes_and_the_type_and_is_no_link_or_manifest(world, what, target):
     got, itself = copy(world, world.objects[what], f"{target}/copies-{named(what)}")
     assert (got.status, got.body, got.headers["content-type"]) == (200, DATA, TYPE)
