@@ -189,6 +189,15 @@ SYSMETA_SLO_ETAG = _header(
     "x-object-sysmeta-slo-etag", _TEXT, _STORED, "The ETag of the whole static large object."
 )
 SYSMETA_SLO_SIZE = _header("x-object-sysmeta-slo-size", _NUMBER, _STORED, "Its size, bytes.")
+SYSMETA_SLO_UPLOAD = _header(
+    "x-object-sysmeta-slo-upload", _TEXT, _STORED, "The upload whose hidden parts a manifest owns (ours)."
+)
+SYSMETA_SEGMENTS_CONTAINER = _header(
+    "x-container-sysmeta-segments-container",
+    _TEXT,
+    _STORED,
+    "The hidden container of the parts of a container's objects, percent-quoted (ours).",
+)
 SYSMETA_SYMLINK = _header("x-object-sysmeta-symlink-", _TEXT, _STORED, "Prefix of where a link leads.")
 SYSMETA_SYMLINK_TARGET = _header(
     "x-object-sysmeta-symlink-target", _TEXT, _STORED, "Container and object, percent-quoted."

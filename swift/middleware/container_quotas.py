@@ -14,7 +14,7 @@ from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.filter import Conf, Filter, factory_of
 from swift.middleware.quota import exceeds, is_quota, quota_of, too_large
-from swift.middleware.versioned_writes.names import home_of
+from swift.middleware.versioned_writes.names import name_of_stored
 
 _WORDS = ("bytes", "count")
 
@@ -46,11 +46,12 @@ class ContainerQuotas(Filter):
         return self.forward(request)
 
     def _used(self, request: Request, account: str, info: ContainerInfo) -> int:
-        """Bytes in a container, all versions of its objects counted."""
-        home = home_of(info)
-        if home is None or "quota-bytes" not in info.meta:
+        """Bytes in a container, all versions of its objects counted, and all their hidden parts."""
+        if "quota-bytes" not in info.meta:
             return info.bytes
-        return info.bytes + container_info(request, self.forward, account, home).bytes
+        stored = (info.sysmeta.get(name) for name in ("versions-container", "segments-container"))
+        hidden = (name_of_stored(name) for name in stored if name)
+        return info.bytes + sum(container_info(request, self.forward, account, name).bytes for name in hidden)
 
 
 def make_container_quotas(app: Any, conf: Conf) -> ContainerQuotas:

@@ -156,6 +156,7 @@ class _Whole:
         self._path = path
         self._response = response
         self._source = download.source(request, version)
+        self._source.homes.add(path)
         self._parts: list[Part] | None = None
 
     def answer(self) -> Response:
@@ -295,7 +296,9 @@ class _Whole:
             raise self._source.broken(str(error))
         if whole_etag(parts) != part.etag or total_bytes(parts) != part.size:
             raise self._source.broken(f"segment {path} is no longer what it was")
-        return parts, home_of(headers, path)
+        home = home_of(headers, path)
+        self._source.homes.add(home)
+        return parts, home
 
 
 def is_manifest(response: Response) -> bool:
