@@ -79,11 +79,11 @@ def test_of_two_creators_one_wins_and_all_readers_agree(live, policy):
 class Counter(threading.Thread):
     """Adds one to a number in an object, again and again, by compare-and-swap over HTTP."""
 
-    def __init__(self, live, path, until):
+    def __init__(self, live, path, enough):
         super().__init__(daemon=True)
         self._live = live
         self._path = path
-        self._until = until
+        self._enough = enough
         #: Numbers that it stored, and those of which it does not know.
         self.stored = []
         self.unknown = []
@@ -93,7 +93,7 @@ class Counter(threading.Thread):
         connection = http.client.HTTPConnection(self._live.host, timeout=60)
         token = {"X-Auth-Token": self._live.token()}
         try:
-            while time.monotonic() < self._until:
+            while not self._enough.is_set():
                 self._once(connection, token)
         finally:
             connection.close()
@@ -121,8 +121,8 @@ def count_up(live, policy):
     path = f"/v1/AUTH_test/{policy}-numbers/number"
     assert live.request("PUT", f"{policy}-numbers", {"X-Storage-Policy": policy}).status == 201
     assert live.request("PUT", f"{policy}-numbers/number", body=b"0").status == 201
-    until = time.monotonic() + SECONDS
-    writers = [Counter(live, path, until) for _ in range(16)]
+    until, enough = time.monotonic() + SECONDS, threading.Event()
+    writers = [Counter(live, path, enough) for _ in range(16)]
     for writer in writers:
         writer.start()
     kills = 0
@@ -133,6 +133,9 @@ def count_up(live, policy):
         time.sleep(0.3)
         live.restart(name)
         time.sleep(0.5)
+    # With all nodes there somebody gets on, however slow the machine.
+    live.await_true(lambda: any(writer.stored for writer in writers), "somebody stores a number", 60)
+    enough.set()
     for writer in writers:
         writer.join(60)
         assert not writer.is_alive()
@@ -147,7 +150,6 @@ def test_no_update_is_lost_among_sixteen_that_count_up_while_nodes_are_killed(li
     unknown = {number for writer in writers for number in writer.unknown}
     statuses = sum((writer.statuses for writer in writers), collections.Counter())
     print(f"{policy}: {kills} kills, {len(stored)} stored, up to {stored[-1:]}, {dict(statuses)}")
-    assert stored, statuses
     # Each number was acknowledged once, and none that was acknowledged was overwritten by an equal one.
     assert len(set(stored)) == len(stored)
     # Whatever is between them was written by somebody who was told that nobody knows.
