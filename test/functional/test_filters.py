@@ -240,7 +240,7 @@ def test_a_storage_server_can_be_slowed_while_it_runs(limited):
     limited.request("PUT", "slowed")
     limited.request("PUT", "slowed/o", body=b"x")
     device = limited.plan.device(1, 0)
-    target = f"/{device}/1/AUTH_test/slowed/o"
+    target = f"/{device}/1/AUTH_test/slowed/absent"
     port = limited.plan.port("object", 1)
     assert {limited.raw("GET", target, port=port).status for _ in range(20)} == {404}
     conf = limited.plan.etc / "backend-ratelimit.conf"

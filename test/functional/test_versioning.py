@@ -36,16 +36,16 @@ def test_every_upload_is_a_version_and_the_newest_is_the_object(cluster):
 
 
 def test_pages_of_versions_give_each_version_once(cluster):
-    cluster.request("PUT", "pages", {"X-Versions-Enabled": "true"})
+    cluster.request("PUT", "version-pages", {"X-Versions-Enabled": "true"})
     for name in ("a", "a/b", "b"):
         for body in (b"1", b"2", b"3"):
-            cluster.request("PUT", f"pages/{name}", body=body)
-    cluster.request("DELETE", "pages/a")
-    every = cluster.request("GET", "pages?versions").json()
+            cluster.request("PUT", f"version-pages/{name}", body=body)
+    cluster.request("DELETE", "version-pages/a")
+    every = cluster.request("GET", "version-pages?versions").json()
     assert len(every) == 10
     for limit in (1, 2, 3, 7):
         seen, query = [], ""
-        while rows := cluster.request("GET", f"pages?versions&limit={limit}{query}").json():
+        while rows := cluster.request("GET", f"version-pages?versions&limit={limit}{query}").json():
             seen += rows
             query = f"&marker={rows[-1]['name']}&version_marker={rows[-1]['version_id']}"
         assert [(row["name"], row["version_id"]) for row in seen] == [
