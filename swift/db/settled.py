@@ -1,8 +1,8 @@
 """Which databases of a device need no visit, because nothing has happened to them since the last one.
 
 A daemon that found a database in order remembers a mark of its files: their identity, size and change time.
-As long as the mark is the same there is nothing to do but to look at it: one listing and a ``stat`` a file,
-made for many at a time. What else would make a visit worth while goes into the mark as well: a
+As long as the mark is the same there is nothing to do but to look at it: a ``stat`` of its directories and
+files, made for many at a time. What else would make a visit worth while goes into the mark as well: a
 number that the daemon changes when its circumstances do (a new ring), and the current one of the periods
 within which every database is visited whatever happens. Each database has its own beginning of a period, so
 that they are not all due at once.
@@ -25,6 +25,8 @@ from swift.platform.disk import Disk
 
 #: A database that is being written is visited after so long, seconds, although it did not come to rest.
 BUSY_S = 600.0
+#: Directories whose names are remembered; those of some ten thousand databases.
+NAMES_MAX = 40_000
 #: The share of the time between two passes for which a database must be left alone to be at rest.
 CALM = 0.25
 
@@ -64,6 +66,7 @@ class Settled:
         #: Since when databases that are being written wait for a visit, Unix nanoseconds.
         self._busy: dict[bytes, int] = {}
         self._is_first = True
+        self._names = _Names(disk)
         self._circumstances = 0
 
     def begin(self, circumstances: int) -> None:
@@ -75,6 +78,7 @@ class Settled:
         """All databases were seen."""
         self._known, self._seen = self._seen, {}
         self._is_first = False
+        self._names.end()
 
     def scan(self, device_path: str, kind: str, partitions: Sequence[str], now_ns: int) -> Scan:
         """Blocking: look at the databases of some partitions; ``now_ns`` is Unix time. Raises OSError."""
@@ -86,11 +90,11 @@ class Settled:
     def _scan(self, device_path: str, kind: str, partition: str, now_ns: int, found: Scan) -> None:
         due, empty = found
         root = f"{device_path}/{kind}/{partition}"
-        suffixes = _names(self._disk, root)
+        suffixes = self._names.of(root, now_ns)
         if not suffixes:
             empty.append(root)
         for suffix in suffixes:
-            names = _names(self._disk, f"{root}/{suffix}")
+            names = self._names.of(f"{root}/{suffix}", now_ns)
             if not names:
                 empty.append(f"{root}/{suffix}")
             for name in names:
@@ -122,7 +126,7 @@ class Settled:
     def mark(self, place: Place, now_ns: int) -> int | None:
         """Blocking: the mark of a database now, None when it is not at rest or gone. Raises OSError."""
         facts: list[int] = []
-        for name in sorted(_names(self._disk, place.directory)):
+        for name in sorted(self._names.of(place.directory, now_ns)):
             if name.endswith((".db", ".pending")):
                 try:
                     status = self._disk.stat(f"{place.directory}/{name}")
@@ -142,9 +146,28 @@ class Settled:
         return f"<Settled {len(self._known)} databases>"
 
 
-def _names(disk: Disk, directory: str) -> list[str]:
-    """The names in a directory; none when it went away, or is a file that does not belong there."""
-    try:
-        return disk.listdir(directory)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+class _Names:
+    """The names in directories, listed again only when one changed, kept from pass to pass."""
+
+    def __init__(self, disk: Disk):
+        self._disk = disk
+        #: Directory → its change time, and what was in it then.
+        self._known: dict[str, tuple[int, list[str]]] = {}
+        self._seen: dict[str, tuple[int, list[str]]] = {}
+
+    def end(self) -> None:
+        """The pass is over; what was not asked for in it is forgotten."""
+        self._known, self._seen = self._seen, {}
+
+    def of(self, directory: str, now_ns: int) -> list[str]:
+        """None when it went away, or is a file that does not belong there. Raises OSError."""
+        try:
+            changed_ns = self._disk.stat(directory).st_ctime_ns
+            found = self._seen.get(directory) or self._known.get(directory)
+            if found is None or found[0] != changed_ns:
+                found = changed_ns, self._disk.listdir(directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        if now_ns - changed_ns > REST_NS and len(self._seen) < NAMES_MAX:
+            self._seen[directory] = found
+        return found[1]

@@ -90,6 +90,31 @@ def test_a_database_of_the_same_name_and_size_is_another_one(device):
     assert device.visited() == ["a"]
 
 
+class Counting(Disk):
+    """Knows how many directories were listed."""
+
+    def __init__(self):
+        self.listed = 0
+
+    def listdir(self, path):
+        self.listed += 1
+        return super().listdir(path)
+
+
+def test_directories_are_listed_again_only_when_they_changed(device):
+    disk = Counting()
+    device.settled = Settled(disk, PERIOD_S, busy_s=BUSY_S)
+    device.visited()
+    disk.listed = 0
+    assert device.visited() == []
+    assert disk.listed == 0
+    device.make("c")
+    device.later(10)
+    assert device.visited() == ["c"]
+    # The partition, the new suffix and the new database.
+    assert disk.listed == 3
+
+
 def test_a_change_during_a_visit_leads_to_another(device):
     device.settled.begin(0)
     scan = device.settled.scan(str(device.root), "containers", ["7"], device.now_ns)
