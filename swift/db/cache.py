@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from swift.db.broker import Broker
 from swift.db.files import Place
@@ -32,7 +32,7 @@ class Held:
 
     __slots__ = ("_cache", "_token")
 
-    def __init__(self, cache: BrokerCache[object]):
+    def __init__(self, cache: BrokerCache[Any]):
         self._cache = cache
 
     def __enter__(self) -> None:
