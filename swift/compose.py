@@ -7,15 +7,15 @@ file builds. PasteDeploy factories call ``backend_context`` or ``cluster_of`` an
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 from swift import green
 from swift.base.truth import is_true
 from swift.config.cluster import ClusterConfig, read_cluster_config
 from swift.config.common import LogSettings, PrioritySettings, ServerSettings, StorageSettings
-from swift.config.schema import Settings
+from swift.config.schema import Conf, Settings
 from swift.gateway.internal_client import InternalClient
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
@@ -30,6 +30,8 @@ from swift.telemetry.log import make_log
 from swift.telemetry.metrics import Registry
 from swift.telemetry.statsd import Statsd
 from swift.telemetry.telemetry import Telemetry
+
+_Settings = TypeVar("_Settings", bound=Settings)
 
 #: The key by which the executables tell the factories to log to standard error.
 CONSOLE_KEY = "log_to_console"
@@ -50,7 +52,7 @@ class Process:
     at_exit: list[Callable[[], None]] = field(default_factory=list)
 
 
-def process_of(conf: Mapping[str, Any]) -> Process:
+def process_of(conf: Conf) -> Process:
     """The shared ``Process`` of a pipeline; a fresh one when a plain PasteDeploy loader is at work."""
     process = conf.get(PROCESS_KEY)
     return process if isinstance(process, Process) else Process()
@@ -64,26 +66,26 @@ class Cluster:
     policies: Policies
 
 
-def merged(global_conf: Mapping[str, Any], local_conf: Mapping[str, Any]) -> dict[str, str]:
+def merged(global_conf: Conf, local_conf: Conf) -> dict[str, str]:
     """A section's options over ``[DEFAULT]``, as PasteDeploy hands them to factories."""
     return {**global_conf, **local_conf}
 
 
-def cluster_of(conf: Mapping[str, Any]) -> Cluster:
+def cluster_of(conf: Conf) -> Cluster:
     """Read ``<swift_dir>/swift.conf``; raises ``ConfigError``."""
     path = os.path.join(conf.get("swift_dir", "/etc/swift"), "swift.conf")
     config = read_cluster_config(path)
     return Cluster(config, Policies.parse(config.sections, source=path))
 
 
-def telemetry_of(conf: Mapping[str, Any], *, name: str) -> Telemetry:
+def telemetry_of(conf: Conf, *, name: str) -> Telemetry:
     """Log, statsd and metrics for a service called ``name`` in metrics."""
     settings = LogSettings.parse(conf)
     log = make_log(settings, console=is_true(conf.get(CONSOLE_KEY)), name=conf.get("log_name", name))
     return Telemetry(log, Statsd(settings, name), process_of(conf).metrics)
 
 
-def access_log_of(conf: Mapping[str, Any], telemetry: Telemetry, *, name: str) -> AccessLog:
+def access_log_of(conf: Conf, telemetry: Telemetry, *, name: str) -> AccessLog:
     """Where a service writes its access lines."""
     fd = 2 if is_true(conf.get(CONSOLE_KEY)) else None
     log = AccessLog(telemetry.log, fd=fd, name=conf.get("log_name", name), schedule=green.spawn_after)
@@ -92,12 +94,12 @@ def access_log_of(conf: Mapping[str, Any], telemetry: Telemetry, *, name: str) -
 
 
 def backend_context(
-    global_conf: Mapping[str, Any],
-    local_conf: Mapping[str, Any],
+    global_conf: Conf,
+    local_conf: Conf,
     *,
     server_type: str,
-    settings_class: type[Settings],
-) -> tuple[BackendContext, Any]:
+    settings_class: type[_Settings],
+) -> tuple[BackendContext, _Settings]:
     """The context and the parsed settings of a storage server.
 
     ``settings_class`` holds the options of the app section; unknown ones there are warned about.
@@ -133,7 +135,7 @@ def backend_context(
     return context, settings
 
 
-def daemon_context(conf: Mapping[str, Any], *, name: str) -> BackendContext:
+def daemon_context(conf: Conf, *, name: str) -> BackendContext:
     """What a daemon of a storage node is handed; ``conf`` is its section over ``[DEFAULT]``.
 
     ``name`` is the daemon's, e.g. ``object-updater``. Raises ``ConfigError``.
@@ -181,5 +183,5 @@ def internal_client(
     )
 
 
-def _logs_requests(conf: Mapping[str, Any]) -> bool:
+def _logs_requests(conf: Conf) -> bool:
     return is_true(conf.get("log_requests", "true"))

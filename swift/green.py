@@ -19,7 +19,6 @@ another thread         nobody                   it leaves its result and writes 
 =====================  =======================  ====================================================
 
 So a green thread never switches to another one, and everything that wakes one does so by way of the hub.
-
 It refuses to know HTTP, disks or configuration.
 """
 
@@ -34,7 +33,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Generic, Unpack
 
 import greenlet
 
@@ -48,6 +47,8 @@ with warnings.catch_warnings():
 from eventlet import hubs as _hubs
 from eventlet import semaphore as _semaphore
 from eventlet.hubs import epolls as _epolls
+
+from swift.base.calls import Call, T, Ts
 
 _threading = eventlet.patcher.original("threading")
 _socket = eventlet.patcher.original("socket")
@@ -119,7 +120,7 @@ def in_green_thread() -> bool:
 # --- green threads ---------------------------------------------------------------------------------
 
 
-class Task:
+class Task(Generic[T]):
     """A running green thread."""
 
     __slots__ = ("_thread",)
@@ -127,7 +128,7 @@ class Task:
     def __init__(self, thread: Any):
         self._thread = thread
 
-    def wait(self) -> Any:
+    def wait(self) -> T:
         """Its result; raises what it raised."""
         return self._thread.wait()
 
@@ -145,13 +146,13 @@ class Task:
         return self._thread.dead
 
 
-def spawn(function: Callable[..., Any], *args: Any) -> Task:
+def spawn(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> Task[T]:
     """Start a green thread whose result can be waited for."""
     _our_hub()
     return Task(eventlet.spawn(function, *args))
 
 
-def spawn_detached(function: Callable[..., Any], *args: Any) -> None:
+def spawn_detached(function: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
     """Start a green thread nobody waits for; it must handle its own errors.
 
     One that has ended is used again: a new one costs fresh memory for its stack.
@@ -161,7 +162,7 @@ def spawn_detached(function: Callable[..., Any], *args: Any) -> None:
     hub.ready.append((worker.switch, (function, args)))
 
 
-def _work(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+def _work(function: Callable[..., object], args: tuple[object, ...]) -> None:
     """The life of a detached green thread: one call after the other, until one fails."""
     hub, current = _our_hub(), greenlet.getcurrent()
     while True:
@@ -173,22 +174,21 @@ def _work(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         function, args = hub.greenlet.switch()
 
 
-def spawn_after(seconds: float, function: Callable[..., Any], *args: Any) -> Task:
+def spawn_after(seconds: float, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> Task[T]:
     """Start a green thread later; ``kill`` before then cancels it."""
     _our_hub()
     return Task(eventlet.spawn_after(seconds, function, *args))
 
 
-def gather(calls: Iterable[Callable[[], Any]]) -> list[Any]:
+def gather(calls: Iterable[Callable[[], T]]) -> list[T]:
     """Run calls at the same time; their results in order. The first error is raised after all ended."""
-    tasks = [spawn(call) for call in calls]
-    results, failure = [], None
+    results: list[T] = []
+    tasks, failure = [spawn(call) for call in calls], None
     for task in tasks:
         try:
             results.append(task.wait())
         except Exception as error:
             failure = failure or error
-            results.append(None)
     if failure is not None:
         raise failure
     return results
@@ -210,7 +210,7 @@ class Event:
     __slots__ = ("_waiters", "is_set")
 
     def __init__(self) -> None:
-        self._waiters: list[Any] = []
+        self._waiters: list[greenlet.greenlet] = []
         #: Whether it has happened.
         self.is_set = False
 
@@ -245,23 +245,23 @@ class Semaphore(_semaphore.Semaphore):
     """A counter of free places; a context manager."""
 
 
-class Mailbox:
+class Mailbox(Generic[T]):
     """Values put by many green threads and taken by one."""
 
     __slots__ = ("_values", "_waiter")
 
     def __init__(self) -> None:
-        self._values: deque[Any] = deque()
-        self._waiter: Any = None
+        self._values: deque[T] = deque()
+        self._waiter: greenlet.greenlet | None = None
 
-    def put(self, value: Any) -> None:
+    def put(self, value: T) -> None:
         """Leave a value; wakes the one that waits."""
         self._values.append(value)
         if self._waiter is not None:
             _our_hub().ready.append((_wake, (self._waiter,)))
             self._waiter = None
 
-    def get(self, deadline: float | None = None) -> Any:
+    def get(self, deadline: float | None = None) -> T:
         """The oldest value; raises ``DeadlineExceeded`` when none comes in time."""
         while not self._values:
             self._waiter = greenlet.getcurrent()
@@ -272,15 +272,15 @@ class Mailbox:
         return self._values.popleft()
 
 
-class Handover:
+class Handover(Generic[T]):
     """Where one green thread waits for another thread's result; late results for abandoned ones vanish."""
 
     __slots__ = ("_waiter",)
 
     def __init__(self) -> None:
-        self._waiter: Any = None
+        self._waiter: greenlet.greenlet | None = None
 
-    def wait(self) -> Any:
+    def wait(self) -> T:
         """What ``switch`` is called with; raises what ``throw`` is called with."""
         self._waiter = greenlet.getcurrent()
         try:
@@ -288,7 +288,7 @@ class Handover:
         finally:
             self._waiter = None
 
-    def switch(self, value: Any) -> None:
+    def switch(self, value: T) -> None:
         """Called in the loop: go on with this value."""
         if self._waiter is not None:
             self._waiter.switch(value)
@@ -300,10 +300,10 @@ class Handover:
 
 
 #: Green threads that wait for an event rather than a socket.
-_parked: set[Any] = set()
+_parked: set[greenlet.greenlet] = set()
 
 
-def _wake(waiter: Any) -> None:
+def _wake(waiter: greenlet.greenlet) -> None:
     # One that was killed or timed out in between has left those who are parked.
     if waiter in _parked:
         waiter.switch()
@@ -326,18 +326,18 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
         """epoll is there on every system that this project runs on; eventlet asks."""
         return True
 
-    def __init__(self, clock: Any = None) -> None:
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
         super().__init__(clock)
         self.running = self.stopping = False
         #: Calls to make in the next turn.
-        self.ready: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        self.ready: deque[Call] = deque()
         #: Calls to make in the turn after the next look at the descriptors.
-        self.after_turn: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        self.after_turn: deque[Call] = deque()
         #: Detached green threads that wait for work.
-        self.idle: list[Any] = []
-        self._waiters: dict[int, Any] = {}
+        self.idle: list[greenlet.greenlet] = []
+        self._waiters: dict[int, greenlet.greenlet] = {}
         self._callbacks: dict[int, Callable[[], None]] = {}
-        self._deadlines: dict[Any, float] = {}
+        self._deadlines: dict[greenlet.greenlet, float] = {}
         #: When deadlines are looked at next; infinite when nobody has one.
         self._sweep_at_s = math.inf
 
@@ -364,7 +364,7 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
             if deadline is not None:
                 self._deadlines.pop(current, None)
 
-    def _watch(self, current: Any, deadline: float) -> None:
+    def _watch(self, current: greenlet.greenlet, deadline: float) -> None:
         """Have ``DeadlineExceeded`` thrown into a green thread when it sleeps for too long."""
         self._deadlines[current] = deadline
         if deadline < self._sweep_at_s:
@@ -386,7 +386,7 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
         if waiting:
             self._sweep_before(min(waiting.values()), now)
 
-    def _expire(self, waiter: Any, now: float) -> None:
+    def _expire(self, waiter: greenlet.greenlet, now: float) -> None:
         # It may have been woken in between, and sleep again.
         if self._deadlines.get(waiter, now + 1.0) <= now:
             del self._deadlines[waiter]
@@ -425,7 +425,7 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
             # Closed meanwhile: the kernel has forgotten it.
             return
 
-    def run(self, *_args: Any, **_kwargs: Any) -> None:
+    def run(self, *_args: object, **_kwargs: object) -> None:
         """The loop: due timers, what was made ready, then descriptors, until told to stop."""
         if self.running:
             raise RuntimeError("the event loop runs already")
@@ -559,7 +559,7 @@ def wait_writable(fd: int, deadline: float | None = None) -> None:
     _our_hub().wait_for(fd, _WRITABLE, deadline)
 
 
-def connect(ip: str, port: int, deadline: float | None) -> Any:
+def connect(ip: str, port: int, deadline: float | None) -> _plain_socket.socket:
     """A connected non-blocking TCP socket; raises OSError or ``DeadlineExceeded``."""
     family = _plain_socket.AF_INET6 if ":" in ip else _plain_socket.AF_INET
     sock = PlainSocket(family, _plain_socket.SOCK_STREAM)
@@ -579,7 +579,7 @@ def connect(ip: str, port: int, deadline: float | None) -> Any:
     return sock
 
 
-def listen(ip: str, port: int, backlog: int, *, keep_idle_s: int = 0) -> Any:
+def listen(ip: str, port: int, backlog: int, *, keep_idle_s: int = 0) -> _plain_socket.socket:
     """A listening non-blocking TCP socket; raises OSError when the address is taken.
 
     With ``keep_idle_s`` the kernel probes connections that were silent for so long.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from swift.account.rows import ContainerRow, merge
 from swift.db.rowtable import RowTable
@@ -80,6 +79,6 @@ def merge_items(
         set_sync(connection, source, max(row_id for row_id, _ in items), incoming=True)
 
 
-def items_since(connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, Any]]:
+def items_since(connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, object]]:
     """Up to ``count`` rows after a ROWID, as ``merge_items`` messages carry them."""
     return [ContainerRow(*row[1:]).as_dict(row[0]) for row in TABLE.rows_since(connection, row_id, count)]

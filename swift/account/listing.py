@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from swift.db.listing import PageRow
 from swift.db.stat import as_timestamp
 from swift.policy.policies import Policies
 
 
-def as_rows(page: Iterable[PageRow], policies: Policies) -> list[dict[str, Any]]:
+def as_rows(page: Iterable[PageRow], policies: Policies) -> list[dict[str, object]]:
     """The JSON rows of a page; a policy that this cluster does not know has no name to show."""
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     for name, objects, size, put, policy_index, directory in page:
         if directory is not None:
             rows.append({"subdir": directory})

@@ -12,7 +12,6 @@ import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from swift.account.broker import AccountBroker, AccountInfo, open_found
 from swift.account.reaping import ContainerReaper, Placed, Timeouts
@@ -130,7 +129,7 @@ class AccountReaper(DeviceTask):
         """A pass over the device ``share``."""
         return DevicePass(self, share, pass_context)
 
-    def report(self, passed: PassReport) -> dict[str, Any]:
+    def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass."""
         counts = [result.counts for result in passed.results.values()]
         return {

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 from swift import green
@@ -129,7 +129,7 @@ class ContainerReaper:
             marker = names[-1]
 
     def _pages_of_shards(
-        self, path: EntityPath, rows: Sequence[dict[str, Any]], lower: str, upper: str, depth: int
+        self, path: EntityPath, rows: Sequence[dict[str, object]], lower: str, upper: str, depth: int
     ) -> Iterator[ObjectPage]:
         for row in rows:
             account, _, container = str(row.get("name", "")).partition("/")
@@ -265,7 +265,7 @@ class ContainerReaper:
         self._context.telemetry.log.error(f"ERROR {what}")
 
 
-def _rows(reply: Reply) -> list[dict[str, Any]]:
+def _rows(reply: Reply) -> list[dict[str, object]]:
     """The rows of a JSON listing; raises ``CannotList``."""
     if not reply.body:
         return []

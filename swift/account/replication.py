@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
-from typing import Any
 
 from swift.account import containertable
 from swift.account.broker import TABLE, AccountBroker, info_of
@@ -16,7 +14,7 @@ from swift.db.files import Place
 from swift.db.schema import max_row
 from swift.dbsync.protocol import row_ids
 from swift.dbsync.reclaim import OldThings
-from swift.dbsync.replica import Replica
+from swift.dbsync.replica import Items, Replica
 
 #: The keys of an answer to ``sync``, in the peer's order.
 _SHOWN = (
@@ -61,7 +59,7 @@ class AccountReplica(Replica):
         """The account."""
         return (connection.execute(f"SELECT account FROM {TABLE}").fetchone()[0],)
 
-    def info(self, connection: sqlite3.Connection) -> dict[str, Any]:
+    def info(self, connection: sqlite3.Connection) -> dict[str, object]:
         """See ``Replica.info``."""
         row = stat.stat_row(connection, TABLE)
         return {
@@ -71,7 +69,7 @@ class AccountReplica(Replica):
             "max_row": max_row(connection, self.row_table),
         }
 
-    def items_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, Any]]:
+    def items_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, object]]:
         """See ``Replica.items_since``."""
         return containertable.items_since(connection, row_id, count)
 
@@ -79,7 +77,7 @@ class AccountReplica(Replica):
         """See ``Replica.message_since``."""
         return containertable.TABLE.message_since(connection, row_id, count)
 
-    def merge_items(self, connection: sqlite3.Connection, items: Sequence[Any], source: str | None) -> None:
+    def merge_items(self, connection: sqlite3.Connection, items: Items, source: str | None) -> None:
         """See ``Replica.merge_items``."""
         rows = [row_of_mapping(item) for item in items]
         if source is None:

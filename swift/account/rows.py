@@ -26,12 +26,12 @@ class ContainerRow(NamedTuple):
     deleted: int = 0
     storage_policy_index: int | None = 0
 
-    def as_dict(self, row_id: int) -> dict[str, Any]:
+    def as_dict(self, row_id: int) -> dict[str, object]:
         """The row as ``merge_items`` messages carry it (§13)."""
         return {"ROWID": row_id, **self._asdict()}
 
 
-def row_of_mapping(values: Any) -> ContainerRow:
+def row_of_mapping(values: object) -> ContainerRow:
     """A row from a JSON object (merge_items); raises ``InvalidValue``."""
     if not isinstance(values, Mapping):
         raise InvalidValue("a container row must be an object")
@@ -46,14 +46,14 @@ def row_of_mapping(values: Any) -> ContainerRow:
     )
 
 
-def row_of_pending(entry: tuple[Any, ...]) -> ContainerRow:
+def row_of_pending(entry: tuple[object, ...]) -> ContainerRow:
     """A row from a pending tuple of 6 (oldest) or 7 items (§6); raises ``InvalidValue``."""
     if not 6 <= len(entry) <= 7:
         raise InvalidValue(f"a pending container row has 6 or 7 items, not {len(entry)}")
     return _checked(*entry, *(0,)[len(entry) - 6 :])
 
 
-def _checked(*values: Any) -> ContainerRow:
+def _checked(*values: object) -> ContainerRow:
     name, put, delete, objects, size, deleted, policy_index = values
     if not isinstance(name, str) or not name:
         raise InvalidValue("a container row needs a name")
@@ -85,7 +85,7 @@ def _number(value: Any) -> int | None:
     return number
 
 
-def _time(value: Any) -> str | None:
+def _time(value: object) -> str | None:
     """A timestamp text as it is stored: the schema's ``0`` stays as it is."""
     if value is None or value == "":
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from swift.base.errors import InvalidValue
@@ -29,11 +29,11 @@ def _codecs_encode(text: str, encoding: str = "latin1") -> bytes:
     return text.encode(encoding)
 
 
-def _empty_bytes(*args: Any) -> bytes:
+def _empty_bytes(*args: object) -> bytes:
     return bytes(*args) if not args or isinstance(args[0], (bytes, list, tuple)) else b""
 
 
-def _reconstructor(cls: type, base: type, state: Any) -> Any:
+def _reconstructor(cls: type, base: type, state: Any) -> object:
     """``copyreg._reconstructor`` limited to dictionaries."""
     if base is not dict or cls not in (dict, HeaderDict):
         raise PickleRefused("pickle reconstructs an unexpected class")
@@ -41,7 +41,7 @@ def _reconstructor(cls: type, base: type, state: Any) -> Any:
 
 
 #: Replacements for the globals that our formats may name; both spellings of Python 2 and 3.
-_SAFE: dict[tuple[str, str], Callable[..., Any]] = {
+_SAFE: dict[tuple[str, str], Callable[..., object]] = {
     ("_codecs", "encode"): _codecs_encode,
     ("copyreg", "_reconstructor"): _reconstructor,
     ("copy_reg", "_reconstructor"): _reconstructor,
@@ -61,7 +61,7 @@ class _Restricted(pickle.Unpickler):
         self,
         file: io.BytesIO,
         allowed: frozenset[tuple[str, str]],
-        extra: dict[tuple[str, str], Any],
+        extra: Mapping[tuple[str, str], object],
         encoding: str,
     ):
         super().__init__(file, encoding=encoding)
@@ -81,7 +81,7 @@ def restricted_loads(
     data: bytes,
     allowed: frozenset[tuple[str, str]] = STANDARD_GLOBALS,
     *,
-    extra: dict[tuple[str, str], Any] | None = None,
+    extra: Mapping[tuple[str, str], object] | None = None,
     encoding: str = "utf-8",
 ) -> Any:
     """Unpickle ``data``; only globals in ``allowed`` (with safe stand-ins) or ``extra`` are resolved.

@@ -81,7 +81,7 @@ class ShardRange:
             object.__setattr__(self, "state_timestamp", self.timestamp)
 
     @classmethod
-    def from_mapping(cls, values: Mapping[str, Any]) -> ShardRange:
+    def from_mapping(cls, values: Mapping[str, object]) -> ShardRange:
         """A range from a JSON object or a database row.
 
         Raises ``InvalidValue`` when a field is of the wrong type or ``name`` or ``timestamp`` is missing.
@@ -120,11 +120,11 @@ class ShardRange:
         return self.lower < name and (not self.upper or name <= self.upper)
 
     @property
-    def sort_key(self) -> tuple[Any, ...]:
+    def sort_key(self) -> tuple[object, ...]:
         """The order of shard listings: upper (none is greatest), state, lower, name."""
         return (upper_key(self.upper), self.state, self.lower, self.name)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """The full JSON form, in the order of §12, with ``last_modified``."""
         return {
             "name": self.name,
@@ -182,11 +182,11 @@ def _still_reported(existing: ShardRange, new: ShardRange, merged: ShardRange) -
     return existing.reported and _reported_facts(new if is_newer else merged) == facts
 
 
-def _reported_facts(row: ShardRange) -> tuple[Any, ...]:
+def _reported_facts(row: ShardRange) -> tuple[object, ...]:
     return (row.object_count, row.bytes_used, row.tombstones, row.state, row.epoch)
 
 
-def _time(values: Mapping[str, Any], key: str, default: str | None) -> str:
+def _time(values: Mapping[str, object], key: str, default: str | None) -> str:
     value = values.get(key)
     if value in (None, ""):
         if default is None:
@@ -210,7 +210,7 @@ def _count(values: Mapping[str, Any], key: str, default: int, *, lowest: int = 0
     return number
 
 
-def _state(value: Any) -> State:
+def _state(value: object) -> State:
     if value is None:
         return State.FOUND
     word = str(value)

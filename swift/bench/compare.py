@@ -21,8 +21,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
+from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
 from swift.bench import daemons
 from swift.bench.contestants import LAYOUTS, Contestant, install_peer, make_contestants
@@ -192,7 +192,9 @@ def _speed(workload: Workload, measured: Measured) -> float:
     return measured.per_second
 
 
-def measure(workload: Workload, contestants: Sequence[Contestant], rounds: int) -> dict[str, dict[str, Any]]:
+def measure(
+    workload: Workload, contestants: Sequence[Contestant], rounds: int
+) -> dict[str, dict[str, object]]:
     """Medians of one workload for every contestant, measured in turn."""
     runs: dict[str, list[tuple[Measured, dict[str, float]]]] = {c.name: [] for c in contestants}
     if workload.prepare is not None:
@@ -216,7 +218,7 @@ def measure(workload: Workload, contestants: Sequence[Contestant], rounds: int) 
     return {name: _median(workload, results) for name, results in runs.items()}
 
 
-def _median(workload: Workload, results: list[tuple[Measured, dict[str, float]]]) -> dict[str, Any]:
+def _median(workload: Workload, results: list[tuple[Measured, dict[str, float]]]) -> dict[str, object]:
     speeds = [_speed(workload, measured) for measured, _ in results]
     requests = sum(measured.requests for measured, _ in results) or 1
     cpu: dict[str, float] = {}
@@ -233,7 +235,7 @@ def _median(workload: Workload, results: list[tuple[Measured, dict[str, float]]]
     }
 
 
-def table(results: dict[str, dict[str, dict[str, Any]]], units: dict[str, str]) -> str:
+def table(results: dict[str, dict[str, JsonObject]], units: dict[str, str]) -> str:
     """The comparison as Markdown."""
     with_minio = any("minio" in sides for sides in results.values())
     lines = [
@@ -261,13 +263,13 @@ def table(results: dict[str, dict[str, dict[str, Any]]], units: dict[str, str]) 
     return "\n".join(lines)
 
 
-def _minio_cells(measured: dict[str, Any] | None) -> list[str]:
+def _minio_cells(measured: JsonObject | None) -> list[str]:
     if measured is None:
         return ["", ""]
     return [f"{measured['speed']:.1f}", f"{sum(measured['cpu_ms_per_request'].values()):.2f}"]
 
 
-def usage_table(contestants: Sequence[Contestant]) -> tuple[str, dict[str, Any]]:
+def usage_table(contestants: Sequence[Contestant]) -> tuple[str, JsonObject]:
     """CPU seconds and peak memory per server kind over the whole run."""
     figures = {c.name: c.usage() for c in contestants}
     lines = ["| server | CPU s o/t | peak RSS of a process, MiB o/t |", "|---|---:|---:|"]
@@ -307,7 +309,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _compare(args: argparse.Namespace, contestants: Sequence[Contestant]) -> int:
-    results: dict[str, dict[str, dict[str, Any]]] = {}
+    results: dict[str, dict[str, dict[str, object]]] = {}
     units: dict[str, str] = {}
     with contextlib.ExitStack() as stack:
         stack.enter_context(ending_in_order())

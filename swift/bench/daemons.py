@@ -16,8 +16,8 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from swift.base.documents import JsonObject
 from swift.bench.contestants import Contestant
 
 ACCOUNT = "/v1/AUTH_test"
@@ -93,7 +93,7 @@ def cpu_of(contestant: Contestant) -> float:
 
 def compare(args: argparse.Namespace, contestants: Sequence[Contestant], say: Say) -> int:
     """Measure, print the tables, write the figures."""
-    figures: dict[str, dict[str, Any]] = {
+    figures: dict[str, dict[str, object]] = {
         c.name: {"idle": 0.0, "alone": [], "beside": []} for c in contestants
     }
     with contextlib.ExitStack() as stack:
@@ -125,7 +125,7 @@ def _idle(contestant: Contestant, say: Say) -> float:
     return share
 
 
-def _round(contestant: Contestant, seconds: float, found: dict[str, Any], say: Say) -> None:
+def _round(contestant: Contestant, seconds: float, found: JsonObject, say: Say) -> None:
     alone = answers_per_second(contestant, seconds)
     contestant.start_daemons()
     # The first passes look at everything, as after every start.
@@ -137,7 +137,7 @@ def _round(contestant: Contestant, seconds: float, found: dict[str, Any], say: S
     say(f"{contestant.name}: {alone:.0f} answers/s without, {beside:.0f} beside its daemons")
 
 
-def table(figures: dict[str, dict[str, Any]]) -> str:
+def table(figures: dict[str, JsonObject]) -> str:
     """The comparison as Markdown."""
     lines = [
         "| cluster | CPU at rest, % of a core | answers/s alone | beside daemons | taken by daemons |",

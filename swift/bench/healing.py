@@ -41,6 +41,7 @@ from swift.ec.archive import ArchiveEncoder
 from swift.ec.codec import Codec
 from swift.http import fields
 from swift.http.headers import HeaderMap
+from swift.ring.device import DeviceRecord
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
 from swift.runtime.workers import die_with_parent
@@ -140,7 +141,7 @@ class Field:
         )
 
     def _write_ring(self, name: str, replicas: int) -> None:
-        records: tuple[dict[str, object], ...] = tuple(
+        records: tuple[DeviceRecord, ...] = tuple(
             {
                 "id": node,
                 "region": 1,

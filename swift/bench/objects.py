@@ -26,8 +26,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from swift.base.documents import JsonObject
 from swift.base.errors import ConfigError, SwiftError
 from swift.bench.compare import KIB, MIB, say
 from swift.bench.contestants import family_of, install_peer, usage_of
@@ -192,7 +192,7 @@ ROWS = (
 )
 
 
-def measure(row: Row, servers: Sequence[ObjectServer], rounds: int, seconds: int) -> dict[str, Any]:
+def measure(row: Row, servers: Sequence[ObjectServer], rounds: int, seconds: int) -> dict[str, object]:
     """Work per CPU second and per second on the clock of each side, medians and single rounds."""
     runs: dict[str, list[dict[str, float]]] = {server.name: [] for server in servers}
     for server in servers:
@@ -217,7 +217,7 @@ def measure(row: Row, servers: Sequence[ObjectServer], rounds: int, seconds: int
     }
 
 
-def table(results: dict[str, dict[str, Any]]) -> str:
+def table(results: dict[str, JsonObject]) -> str:
     """The comparison as Markdown."""
     lines = [
         "| work | unit | ours per CPU s | theirs per CPU s | ratio | goal | per s o/t |",
@@ -253,7 +253,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _compare(args: argparse.Namespace, servers: Sequence[ObjectServer]) -> int:
-    results: dict[str, dict[str, Any]] = {}
+    results: dict[str, JsonObject] = {}
     with contextlib.ExitStack() as stack:
         for server in servers:
             stack.callback(server.stop)

@@ -24,7 +24,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+
+from swift.base.documents import JsonObject
 
 _SEED = "1"
 _PROJECT_ROOT = str(Path(__file__).resolve().parents[2])
@@ -113,7 +114,7 @@ class Side:
     loader: str
     env: dict[str, str]
     seconds: dict[str, list[float]] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, object] = field(default_factory=dict)
 
     def run(self, folder: Path, *words: str) -> str:
         """Output of one builder command; exit codes 0 and 1 are success."""
@@ -163,7 +164,7 @@ class Side:
         }
 
 
-def compare(peer_bin: str, shape: Shape, rounds: int) -> dict[str, Any]:
+def compare(peer_bin: str, shape: Shape, rounds: int) -> dict[str, object]:
     """Run everything; the result is plain data."""
     ours = Side(
         "ours",
@@ -199,12 +200,12 @@ def compare(peer_bin: str, shape: Shape, rounds: int) -> dict[str, Any]:
     return {"shape": asdict(shape), "rounds": rounds, "sides": {s.name: _result(s) for s in (ours, peer)}}
 
 
-def _result(side: Side) -> dict[str, Any]:
+def _result(side: Side) -> dict[str, object]:
     medians = {step: statistics.median(times) for step, times in side.seconds.items()}
     return {"seconds": medians, **side.facts}
 
 
-def table(result: dict[str, Any]) -> str:
+def table(result: JsonObject) -> str:
     """The comparison as text, with ratios ours / peer."""
     ours, peer = result["sides"]["ours"], result["sides"]["peer"]
     rows = []

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import md5
-from typing import Any
 
 from swift.base.entity import EntityPath
 from swift.base.errors import LockTimeout, SwiftError
@@ -52,7 +51,7 @@ class Facts:
     metadata: Metadata
     more: Sequence[str] = ()
     #: Incoming and outgoing sync points, when they were asked for.
-    syncs: Mapping[str, Sequence[tuple[Any, ...]]] = field(default_factory=dict)
+    syncs: Mapping[str, Sequence[tuple[object, ...]]] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:
@@ -70,7 +69,7 @@ def moment(value: object) -> str:
     return f"{timestamp.isoformat} ({timestamp.internal if timestamp else 0})"
 
 
-def sync_points(broker: Broker) -> dict[str, Sequence[tuple[Any, ...]]]:
+def sync_points(broker: Broker) -> dict[str, Sequence[tuple[object, ...]]]:
     """The tables of both directions."""
     return {
         "Incoming": broker.read(lambda connection: described_syncs(connection, incoming=True)),
@@ -137,7 +136,7 @@ def lines(facts: Facts, hash_hex: str, *, drop_prefixes: bool) -> Iterator[str]:
             yield f"  {point}\t{remote}\t{shown}"
 
 
-def as_json(facts: Facts, hash_hex: str, located: Located | None) -> dict[str, Any]:
+def as_json(facts: Facts, hash_hex: str, located: Located | None) -> dict[str, object]:
     """The same for programs."""
     return {
         "path": str(facts.path),

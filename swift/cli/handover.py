@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, MutableMapping, Sequence
-from typing import Any
 
 from swift import green
 from swift.ring.device import address
@@ -32,10 +32,10 @@ class Handover:
         #: Pids of the workers of former images.
         self.workers: list[int] = left.get("workers", [])
         self._inherited: dict[str, int] = left.get("sockets", {})
-        self._sockets: dict[str, Any] = {}
+        self._sockets: dict[str, socket.socket] = {}
         self._environ = environ
 
-    def listen(self, ip: str, port: int, backlog: int, *, keep_idle_s: int = 0) -> Any:
+    def listen(self, ip: str, port: int, backlog: int, *, keep_idle_s: int = 0) -> socket.socket:
         """The socket that was taken over for this address, else a new one; raises OSError."""
         where = address(ip, port)
         fd = self._inherited.pop(where, None)

@@ -14,7 +14,8 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from socket import socket
+from typing import Protocol
 
 from swift.base.errors import SwiftError
 from swift.config.kinds import COUNT, SECONDS
@@ -24,7 +25,7 @@ from swift.policy.policies import Policies
 from swift.ring.ringfile import load_table
 from swift.telemetry.log import Log
 
-Listen = Callable[[int], Any]
+Listen = Callable[[int], socket]
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,14 @@ class Listeners(Protocol):
     def slots(self) -> Sequence[int]:
         """The slots that should have a worker."""
 
-    def take(self, slot: int) -> Any:
+    def take(self, slot: int) -> socket | None:
         """Called in the worker: its socket; those of others are closed."""
 
 
 class OnePort:
     """All workers accept on the same socket."""
 
-    def __init__(self, listener: Any, workers: int):
+    def __init__(self, listener: socket, workers: int):
         self.slots_max = max(1, workers)
         self._listener = listener
         self._slots = range(workers)
@@ -63,7 +64,7 @@ class OnePort:
         """See ``Listeners``."""
         return self._slots
 
-    def take(self, slot: int) -> Any:
+    def take(self, slot: int) -> socket | None:
         """See ``Listeners``."""
         return self._listener
 
@@ -91,7 +92,7 @@ class RingPorts:
         self._now = now
         self._look_at = now()
         #: Port → (its socket, the first of its slots). A port keeps its slots as long as it exists.
-        self._ports: dict[int, tuple[Any, int]] = {}
+        self._ports: dict[int, tuple[socket, int]] = {}
 
     def slots(self) -> Sequence[int]:
         """See ``Listeners``."""
@@ -127,7 +128,7 @@ class RingPorts:
         except OSError as error:
             self._log.error(f"cannot listen on port {port}: {error.strerror}")
 
-    def take(self, slot: int) -> Any:
+    def take(self, slot: int) -> socket | None:
         """See ``Listeners``."""
         mine = None
         for listener, first in self._ports.values():

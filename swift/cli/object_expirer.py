@@ -8,7 +8,6 @@ green.patch()
 
 import argparse  # noqa: E402
 from dataclasses import replace  # noqa: E402
-from typing import Any  # noqa: E402
 
 from swift.base.errors import ConfigError  # noqa: E402
 from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
@@ -51,11 +50,11 @@ class _Resting:
         """There is nothing to be done."""
         return []
 
-    def begin(self, share: str, context: PassContext) -> Pass[Any]:
+    def begin(self, share: str, context: PassContext) -> Pass[object]:
         """There is no share to begin with; raises LookupError."""
         raise LookupError(share)
 
-    def report(self, passed: PassReport) -> dict[str, Any]:
+    def report(self, passed: PassReport) -> dict[str, object]:
         """Nothing."""
         return {}
 

@@ -13,7 +13,6 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from swift.base.entity import BadPath, EntityPath, quote_path, split_path
 from swift.base.errors import SwiftError
@@ -164,7 +163,7 @@ def _moment(text: str | None) -> str:
     return f"{timestamp.isoformat} ({timestamp.internal})"
 
 
-def as_json(seen: Seen, hash_hex: str, located: Located | None) -> dict[str, Any]:
+def as_json(seen: Seen, hash_hex: str, located: Located | None) -> dict[str, object]:
     """The same for programs."""
     return {
         "path": str(seen.path),

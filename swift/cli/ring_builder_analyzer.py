@@ -11,8 +11,9 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
+from swift.base.documents import JsonObject
 from swift.cli.ring.select import BadValue, parse_add_value
 from swift.ring.builder import BALANCE_OF_WEIGHTLESS, RingBuilder
 from swift.ring.errors import RingError
@@ -58,7 +59,10 @@ def parse_scenario(text: str) -> Scenario:
     return Scenario(part_power, replicas, overload, seed, _parse_rounds(content))
 
 
-def _number(content: dict[str, Any], name: str, kind: type) -> Any:
+_Number = TypeVar("_Number", int, float)
+
+
+def _number(content: JsonObject, name: str, kind: type[_Number]) -> _Number:
     if name not in content:
         raise BadScenario(f"{name} missing")
     try:
@@ -68,7 +72,7 @@ def _number(content: dict[str, Any], name: str, kind: type) -> Any:
         raise BadScenario(f"{name} not {what}: {error}")
 
 
-def _parse_rounds(content: dict[str, Any]) -> tuple[tuple[Callable[[RingBuilder], None], ...], ...]:
+def _parse_rounds(content: JsonObject) -> tuple[tuple[Callable[[RingBuilder], None], ...], ...]:
     if "rounds" not in content:
         raise BadScenario("rounds missing or empty")
     if not isinstance(content["rounds"], list):
@@ -85,7 +89,7 @@ def _parse_rounds(content: dict[str, Any]) -> tuple[tuple[Callable[[RingBuilder]
     return tuple(rounds)
 
 
-def _parse_step(step: Any, where: str) -> Callable[[RingBuilder], None]:
+def _parse_step(step: object, where: str) -> Callable[[RingBuilder], None]:
     if not isinstance(step, list) or not step or step[0] not in _STEPS:
         name = step[0] if isinstance(step, (list, str)) and step else step
         raise BadScenario(f"Unknown command {where}: {name!r} should be one of {sorted(_STEPS)}")
@@ -97,7 +101,7 @@ def _parse_step(step: Any, where: str) -> Callable[[RingBuilder], None]:
     return parse(step, where)
 
 
-def _parse_add(step: list[Any], where: str) -> Callable[[RingBuilder], None]:
+def _parse_add(step: list[object], where: str) -> Callable[[RingBuilder], None]:
     try:
         fields = parse_add_value(str(step[1]))
     except BadValue as error:
@@ -107,18 +111,18 @@ def _parse_add(step: list[Any], where: str) -> Callable[[RingBuilder], None]:
     return lambda builder: _ignore(builder.add_device(**fields))
 
 
-def _parse_remove(step: list[Any], where: str) -> Callable[[RingBuilder], None]:
+def _parse_remove(step: list[object], where: str) -> Callable[[RingBuilder], None]:
     dev_id = _dev_id(step[1], f"Invalid device ID in remove {where}")
     return lambda builder: builder.remove_device(dev_id)
 
 
-def _parse_set_weight(step: list[Any], where: str) -> Callable[[RingBuilder], None]:
+def _parse_set_weight(step: list[object], where: str) -> Callable[[RingBuilder], None]:
     dev_id = _dev_id(step[1], f"Invalid device ID in set_weight {where}")
     weight = _weight(step[2], where)
     return lambda builder: _ignore(builder.change_device(dev_id, weight=weight))
 
 
-def _parse_save(step: list[Any], where: str) -> Callable[[RingBuilder], None]:
+def _parse_save(step: list[object], where: str) -> Callable[[RingBuilder], None]:
     path = str(step[1])
     return lambda builder: builder.save(path)
 
@@ -141,7 +145,7 @@ def _weight(value: Any, where: str) -> float:
         raise BadScenario(f"Invalid weight {where}: {error}")
 
 
-_STEPS: dict[str, tuple[int, Callable[[list[Any], str], Callable[[RingBuilder], None]]]] = {
+_STEPS: dict[str, tuple[int, Callable[[list[object], str], Callable[[RingBuilder], None]]]] = {
     "add": (3, _parse_add),
     "remove": (2, _parse_remove),
     "set_weight": (3, _parse_set_weight),
@@ -149,12 +153,12 @@ _STEPS: dict[str, tuple[int, Callable[[list[Any], str], Callable[[RingBuilder], 
 }
 
 
-def play(scenario: Scenario, say: Callable[[str], None]) -> list[list[dict[str, Any]]]:
+def play(scenario: Scenario, say: Callable[[str], None]) -> list[list[dict[str, object]]]:
     """Play all rounds; returns the results of each. Raises RingError when a step cannot be done."""
     builder = RingBuilder(scenario.part_power, scenario.replicas, _MIN_PART_HOURS)
     builder.overload = scenario.overload
     seed = scenario.random_seed
-    results: list[list[dict[str, Any]]] = []
+    results: list[list[dict[str, object]]] = []
     for number, steps in enumerate(scenario.rounds, 1):
         say(f"Round {number}")
         for step in steps:

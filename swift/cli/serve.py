@@ -15,6 +15,7 @@ import ssl
 import sys
 import time
 from collections.abc import Callable, Sequence
+from socket import socket
 from typing import Any
 
 from swift import __version__, green
@@ -75,7 +76,7 @@ def detach_streams() -> None:
     os.close(null)
 
 
-def bind(settings: ServerSettings, listen: Callable[..., Any] = green.listen) -> Any:
+def bind(settings: ServerSettings, listen: Callable[..., socket] = green.listen) -> socket:
     """The listening socket; tries until ``bind_timeout`` while the address is taken."""
     deadline = time.monotonic() + settings.bind_timeout
     while True:
@@ -91,8 +92,8 @@ def bind(settings: ServerSettings, listen: Callable[..., Any] = green.listen) ->
 
 
 def bind_metrics(
-    settings: ServerSettings, telemetry: Telemetry, listen: Callable[..., Any] = green.listen
-) -> Any:
+    settings: ServerSettings, telemetry: Telemetry, listen: Callable[..., socket] = green.listen
+) -> socket | None:
     """The socket of the metrics page; None when there is no page, or none can be had, which stops nobody."""
     port = settings.metrics_port
     if not settings.metrics_path or not port:
@@ -144,7 +145,7 @@ class ServerProcess:
         self._raw = raw
         self.app: Any = None
         self._board = MetricsBoard(1)
-        self._metrics_listener: Any = None
+        self._metrics_listener: socket | None = None
         self._handover = Handover()
 
     def load(self) -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar, Unpack
 
 from swift import green
+from swift.base.calls import Ts
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ class Until:
 EVERYTHING = Until(lambda: False)
 
 
-class Arrivals(green.Mailbox, Generic[T]):
+class Arrivals(green.Mailbox[T]):
     """Where green threads leave what they bring, and how many are awaited."""
 
     __slots__ = ("waiting",)
@@ -53,12 +54,12 @@ class Arrivals(green.Mailbox, Generic[T]):
         #: Values that were not heard yet; who lets others put values raises it.
         self.waiting = waiting
 
-    def start(self, call: Callable[..., T], *args: Any, otherwise: T) -> None:
+    def start(self, call: Callable[[Unpack[Ts]], T], *args: *Ts, otherwise: T) -> None:
         """Have a green thread bring what ``call(*args)`` returns, or ``otherwise`` when that raises."""
         self.waiting += 1
         green.spawn_detached(self._bring, call, args, otherwise)
 
-    def _bring(self, call: Callable[..., T], args: tuple[Any, ...], otherwise: T) -> None:
+    def _bring(self, call: Callable[..., T], args: tuple[object, ...], otherwise: T) -> None:
         value = otherwise
         try:
             value = call(*args)

@@ -121,7 +121,7 @@ class _Server:
         """It works."""
         self.errors = []
 
-    def converse(self, talk: Callable[[_Wire, float], Any]) -> Any:
+    def converse(self, talk: Callable[[_Wire, float], object]) -> object:
         """Run ``talk(wire, deadline)`` on a connection; raises OSError or ``DeadlineExceeded``."""
         settings = self.settings
         if not self.places.acquire(timeout=settings.pool_timeout):
@@ -160,13 +160,13 @@ class MemcacheRing:
         self._servers = {name: _Server(name, settings) for name in self._ring.servers}
         self._telemetry = telemetry or Telemetry()
 
-    def get(self, key: str, default: Any = None, *, raise_on_error: bool = False) -> Any:
+    def get(self, key: str, default: object = None, *, raise_on_error: bool = False) -> object:
         """The value of a key, ``default`` when it is missing."""
         hashed = wire_key(key)
         found = self._talk("get", hashed, lambda w, d: _read_values(w, d, [hashed]), raise_on_error)
         return default if not found else found.get(hashed, default)
 
-    def set(self, key: str, value: Any, *, ttl_s: float = 0, raise_on_error: bool = False) -> None:
+    def set(self, key: str, value: object, *, ttl_s: float = 0, raise_on_error: bool = False) -> None:
         """Store a value for ``ttl_s`` seconds (0: until it is pushed out)."""
         command = set_command(wire_key(key), value, expiry(ttl_s, time.time()))
         self._talk("set", wire_key(key), lambda w, d: _simple(w, d, command, b"STORED"), raise_on_error)
@@ -187,7 +187,7 @@ class MemcacheRing:
         """Subtract from a counter."""
         return self.incr(key, -delta, ttl_s=ttl_s)
 
-    def set_multi(self, values: Mapping[str, Any], server_key: str, *, ttl_s: float = 0) -> None:
+    def set_multi(self, values: Mapping[str, object], server_key: str, *, ttl_s: float = 0) -> None:
         """Store several values on the server of ``server_key``."""
         exptime = expiry(ttl_s, time.time())
         commands = b"".join(set_command(wire_key(k), v, exptime) for k, v in values.items())
@@ -200,7 +200,7 @@ class MemcacheRing:
 
         self._talk("set_multi", wire_key(server_key), talk, False)
 
-    def get_multi(self, keys: Sequence[str], server_key: str) -> list[Any]:
+    def get_multi(self, keys: Sequence[str], server_key: str) -> list[object]:
         """Several values from the server of ``server_key``; None for missing ones."""
         hashed = [wire_key(key) for key in keys]
         found = self._talk("get_multi", wire_key(server_key), lambda w, d: _read_values(w, d, hashed), False)
@@ -238,9 +238,9 @@ def _simple(wire: _Wire, deadline: float, command: bytes, expected: bytes) -> bo
     return True
 
 
-def _read_values(wire: _Wire, deadline: float, hashed: Sequence[str]) -> dict[str, Any]:
+def _read_values(wire: _Wire, deadline: float, hashed: Sequence[str]) -> dict[str, object]:
     wire.send(get_command(hashed), deadline)
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     while (line := wire.line(deadline)) != b"END":
         word, key, flags, size = line.split()[:4]
         if word != b"VALUE":

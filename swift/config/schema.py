@@ -19,6 +19,8 @@ from swift.base.errors import ConfigError
 from swift.config.kinds import INTEGER, LIST, NUMBER, TEXT_KIND, TRUTH, Kind
 
 Warn = Callable[[str], None]
+#: The options of a section as PasteDeploy and the INI reader give them.
+Conf = Mapping[str, str]
 
 #: Keys that PasteDeploy or the INI reader put beside a section's own options.
 PLUMBING_KEYS = frozenset(("here", "__file__", "use", "paste.app_factory", "paste.filter_factory", "next"))

@@ -11,7 +11,6 @@ from functools import lru_cache
 from io import BytesIO
 from json.encoder import encode_basestring_ascii as quoted
 from time import gmtime
-from typing import Any
 
 from swift.base.memo import Memo
 from swift.base.timestamp import decode_timestamps
@@ -84,10 +83,10 @@ def _date(day: int) -> str:
     return f"{t.tm_year:04d}-{t.tm_mon:02d}-{t.tm_mday:02d}T"
 
 
-def as_rows(page: Iterable[PageRow]) -> list[dict[str, Any]]:
+def as_rows(page: Iterable[PageRow]) -> list[dict[str, object]]:
     """The JSON rows of a page."""
     clock = _Clock()
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     for name, created_at, size, content_type, etag, directory in page:
         if directory is not None:
             rows.append({"subdir": directory})

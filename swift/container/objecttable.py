@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import Any
 
 from swift.container.rows import ObjectRow, merge
 from swift.container.schema import COUNTING_TRIGGERS, INSERT_TRIGGER
@@ -128,7 +127,7 @@ def _any_between(connection: sqlite3.Connection, first: str, last: str) -> bool:
     return found.fetchone() is not None
 
 
-def items_since(connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, Any]]:
+def items_since(connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, object]]:
     """Up to ``count`` rows after a ROWID, as ``merge_items`` messages carry them."""
     keys = ("ROWID", *TABLE.columns)
     return [dict(zip(keys, row, strict=True)) for row in TABLE.rows_since(connection, row_id, count)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from swift.base.errors import InvalidValue
 from swift.base.shardrange import ShardRange, State, parse_states
@@ -43,7 +42,7 @@ def ranges_of_body(body: bytes) -> list[ShardRange]:
 
 def shard_rows(
     request: Request, broker: ContainerBroker, info: ContainerInfo
-) -> tuple[list[dict[str, Any]], HeaderMap]:
+) -> tuple[list[dict[str, object]], HeaderMap]:
     """The JSON rows that a GET asks for and the headers that describe them; raises ``HTTPError`` 400."""
     shape = request.headers.get("x-backend-record-shard-format", FULL).lower()
     shape = shape if shape == NAMESPACE else FULL
@@ -87,7 +86,7 @@ def _states(text: str) -> frozenset[State]:
         raise HTTPError(400, "Bad state")
 
 
-def render(shape: ListingFormat, rows: Sequence[dict[str, Any]], container: str) -> bytes:
+def render(shape: ListingFormat, rows: Sequence[dict[str, object]], container: str) -> bytes:
     """Shard ranges in the format asked for; only JSON shows everything."""
     if shape is ListingFormat.JSON:
         return json.dumps(list(rows)).encode("ascii")

@@ -7,9 +7,7 @@ whole. Once a container is being split up, its rows travel with the shards and a
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from swift.base.shardrange import ShardRange, State
 from swift.base.timestamp import Timestamp
@@ -25,7 +23,7 @@ from swift.db.schema import max_row
 from swift.db.syncpoints import set_sync
 from swift.dbsync.protocol import RemoteState, row_ids
 from swift.dbsync.reclaim import OldThings
-from swift.dbsync.replica import Replica
+from swift.dbsync.replica import Items, Replica
 
 #: The keys of an answer to ``sync`` that stand in the table, in the peer's order.
 _FIRST = (
@@ -101,7 +99,7 @@ class ContainerReplica(Replica):
     def _own_name(self, connection: sqlite3.Connection) -> str:
         return "/".join(self.names(connection))
 
-    def info(self, connection: sqlite3.Connection) -> dict[str, Any]:
+    def info(self, connection: sqlite3.Connection) -> dict[str, object]:
         """See ``Replica.info``."""
         row = stat.stat_row(connection, TABLE)
         info = self._container.info_of(connection)
@@ -116,7 +114,7 @@ class ContainerReplica(Replica):
             "shard_max_row": max_row(connection, "shard_range"),
         }
 
-    def sync_arguments(self, info: dict[str, Any], *, many_policies: bool) -> list[Any]:
+    def sync_arguments(self, info: dict[str, object], *, many_policies: bool) -> list[object]:
         """With more than one policy in the cluster a container says which one it has."""
         arguments = super().sync_arguments(info, many_policies=many_policies)
         if many_policies:
@@ -125,7 +123,7 @@ class ContainerReplica(Replica):
 
     # --- rows --------------------------------------------------------------------------------------
 
-    def items_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, Any]]:
+    def items_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, object]]:
         """See ``Replica.items_since``."""
         return objecttable.items_since(connection, row_id, count)
 
@@ -133,7 +131,7 @@ class ContainerReplica(Replica):
         """See ``Replica.message_since``."""
         return objecttable.TABLE.message_since(connection, row_id, count)
 
-    def merge_items(self, connection: sqlite3.Connection, items: Sequence[Any], source: str | None) -> None:
+    def merge_items(self, connection: sqlite3.Connection, items: Items, source: str | None) -> None:
         """See ``Replica.merge_items``."""
         objecttable.merge_rows(connection, rows_of_mappings(items))
         if items and source is not None:
@@ -183,14 +181,14 @@ class ContainerReplica(Replica):
 
     # --- shard ranges ------------------------------------------------------------------------------
 
-    def ranges(self, connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    def ranges(self, connection: sqlite3.Connection) -> list[dict[str, object]]:
         """See ``Replica.ranges``."""
         found = [item.as_dict() for item in shardtable.select(connection, "", _EVERYTHING)]
         for item in found:
             del item["last_modified"]
         return found
 
-    def merge_ranges(self, connection: sqlite3.Connection, ranges: Sequence[Any]) -> None:
+    def merge_ranges(self, connection: sqlite3.Connection, ranges: Items) -> None:
         """See ``Replica.merge_ranges``.
 
         An own range without epoch is ignored where there is one with: it comes from a replica that does not

@@ -63,7 +63,7 @@ class ObjectRow(NamedTuple):
             created_at=encode_timestamps(*self.times()), ctype_timestamp=None, meta_timestamp=None
         )
 
-    def as_dict(self, row_id: int) -> dict[str, Any]:
+    def as_dict(self, row_id: int) -> dict[str, object]:
         """The row as ``merge_items`` messages carry it (§13)."""
         return {
             "ROWID": row_id,
@@ -78,7 +78,7 @@ class ObjectRow(NamedTuple):
 
 
 #: A row of all its fields in a tuple, without a step in Python for each of many.
-_row_of_tuple: Callable[[tuple[Any, ...]], ObjectRow] = partial(tuple.__new__, ObjectRow)
+_row_of_tuple: Callable[[tuple[object, ...]], ObjectRow] = partial(tuple.__new__, ObjectRow)
 
 
 def tombstone(name: str, timestamp: Timestamp, policy_index: int) -> ObjectRow:
@@ -86,7 +86,7 @@ def tombstone(name: str, timestamp: Timestamp, policy_index: int) -> ObjectRow:
     return ObjectRow(name, timestamp.internal, 0, "application/deleted", "noetag", 1, policy_index)
 
 
-def row_of_mapping(values: Any) -> ObjectRow:
+def row_of_mapping(values: object) -> ObjectRow:
     """A row from a JSON object (UPDATE, merge_items); raises ``InvalidValue``."""
     if type(values) is not dict and not isinstance(values, Mapping):
         raise InvalidValue("an object row must be an object")
@@ -116,13 +116,13 @@ def rows_of_mappings(items: Sequence[Any]) -> list[ObjectRow]:
 
 
 def _are_plain(
-    names: Sequence[Any],
-    created: Sequence[Any],
-    sizes: Sequence[Any],
-    content_types: Sequence[Any],
-    etags: Sequence[Any],
-    deleted: Sequence[Any],
-    policies: Sequence[Any],
+    names: Sequence[str],
+    created: Sequence[str],
+    sizes: Sequence[int],
+    content_types: Sequence[str],
+    etags: Sequence[str],
+    deleted: Sequence[int],
+    policies: Sequence[int],
 ) -> bool:
     """Whether ``_checked`` would leave rows as they are; looks at columns, because there are few.
 
@@ -153,7 +153,7 @@ def _are_times(texts: Sequence[str]) -> bool:
     return not usual
 
 
-def row_of_pending(entry: tuple[Any, ...]) -> ObjectRow:
+def row_of_pending(entry: tuple[object, ...]) -> ObjectRow:
     """A row from a pending tuple of 6 (oldest) to 9 items (§6); raises ``InvalidValue``."""
     if not 6 <= len(entry) <= 9:
         raise InvalidValue(f"a pending object row has 6 to 9 items, not {len(entry)}")
@@ -181,7 +181,7 @@ def _checked(*values: Any) -> ObjectRow:
     return row
 
 
-def _check_text(text: Any) -> None:
+def _check_text(text: object) -> None:
     if not isinstance(text, str):
         raise InvalidValue(f"an object row has text where {text!r} is")
     if not text.isascii():
@@ -201,7 +201,7 @@ def _number(value: Any, noun: str) -> int:
     return number
 
 
-def _time(value: Any) -> str | None:
+def _time(value: object) -> str | None:
     if value is None:
         return None
     if not isinstance(value, (str, int, float)):

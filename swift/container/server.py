@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from swift.base.entity import RESERVED, quote_path
 from swift.base.shardrange import UPDATING_STATES
@@ -32,6 +31,7 @@ from swift.container.replication import ContainerReplica
 from swift.container.rows import ObjectRow, rows_of_mappings, tombstone
 from swift.container.settings import ContainerSettings
 from swift.db import metadata as meta
+from swift.db.listing import PageRow
 from swift.db.stat import as_timestamp
 from swift.dbsync.receiver import Receiver
 from swift.http.headers import HeaderMap, utf8_value
@@ -441,7 +441,7 @@ def _facts(info: ContainerInfo) -> HeaderMap:
     }
 
 
-def _render(shape: ListingFormat, page: list[Any], container: str) -> bytes:
+def _render(shape: ListingFormat, page: list[PageRow], container: str) -> bytes:
     if shape is ListingFormat.JSON:
         return listing.as_json(page)
     if shape is ListingFormat.PLAIN:

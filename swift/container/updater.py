@@ -12,7 +12,6 @@ import random
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from swift.base.entity import EntityPath
 from swift.base.errors import LockTimeout, NoSpace
@@ -104,7 +103,7 @@ class ContainerUpdater(DeviceTask):
         self.suppressed = {account: until for account, until in self.suppressed.items() if until > now}
         return DevicePass(self, share, pass_context)
 
-    def report(self, passed: PassReport) -> dict[str, Any]:
+    def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass."""
         return {"container_updater_sweep": passed.seconds}
 

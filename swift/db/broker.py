@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from swift.base.calls import run_inline
 from swift.base.errors import InvalidValue
 from swift.db import files, pending
 from swift.db.connection import DatabaseMissing, Trace, translate
@@ -32,10 +33,6 @@ T = TypeVar("T")
 ATTEMPTS = 3
 
 
-def _inline(function: Callable[..., Any], *args: Any) -> Any:
-    return function(*args)
-
-
 def _silent(_message: str) -> None:
     """Nobody listens."""
 
@@ -45,7 +42,7 @@ class Engine:
     """What brokers of one device are given from above."""
 
     disk: Disk = field(default_factory=Disk)
-    run: Run = _inline
+    run: Run = run_inline
     warn: Callable[[str], None] = _silent
     trace: Trace | None = None
     preallocate: bool = False
@@ -58,12 +55,12 @@ class _Change:
 
     __slots__ = ("work", "alone", "result", "error")
 
-    def __init__(self, work: Callable[[sqlite3.Connection], Any] | None, *, alone: bool = False):
+    def __init__(self, work: Callable[[sqlite3.Connection], object] | None, *, alone: bool = False):
         #: None: only merge what is pending.
         self.work = work
         #: Not in a transaction, but with the directory to itself.
         self.alone = alone
-        self.result: Any = None
+        self.result: object = None
         self.error: Exception | None = None
 
 
@@ -183,7 +180,7 @@ class Broker:
         for database in databases:
             database.close()
 
-    def _run(self, function: Callable[..., T], *args: Any) -> T:
+    def _run(self, function: Callable[..., T], *args: object) -> T:
         self._in_flight += 1
         try:
             return self.engine.run(function, *args)
@@ -192,12 +189,12 @@ class Broker:
 
     # --- rows -------------------------------------------------------------------------------------
 
-    def put_rows(self, rows: Sequence[Any]) -> None:
+    def put_rows(self, rows: Sequence[object]) -> None:
         """Store rows of the main table; they are durable when this returns."""
         self._lane.submit(rows)
         self._has_pending = True
 
-    def _commit(self, items: list[Any]) -> None:
+    def _commit(self, items: list[object]) -> None:
         """Store a batch of rows and run the changes that came with them; in a disk thread."""
         disk = self.engine.disk
         rows = [item for item in items if not isinstance(item, _Change)]
@@ -236,7 +233,7 @@ class Broker:
         except Exception as error:
             change.error = error
 
-    def _work_alone(self, work: Callable[[sqlite3.Connection], Any] | None) -> Any:
+    def _work_alone(self, work: Callable[[sqlite3.Connection], object] | None) -> object:
         database = self.newest
         if not database.is_current:
             raise Replaced(database.path)
@@ -269,7 +266,7 @@ class Broker:
             self._recent.forget()
         return result
 
-    def _decoded(self, data: bytes) -> list[Any]:
+    def _decoded(self, data: bytes) -> list[object]:
         rows = []
         for entry in pending.entries(data, self._refuse):
             try:

@@ -12,7 +12,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from swift.db.connection import (
     READER_CACHE_KIB,
@@ -29,6 +29,8 @@ from swift.db.files import Place, locked
 from swift.db.preallocate import Preallocator
 from swift.db.schema import Migration, facts_of, migrate
 from swift.platform.disk import Disk
+
+_Result = TypeVar("_Result")
 
 
 class Replaced(DatabaseError):
@@ -49,7 +51,7 @@ class Dialect:
     #: Merges rows into the main table inside the caller's transaction.
     merge_rows: Callable[[sqlite3.Connection, Sequence[Any]], None]
     #: A row, which is a tuple with names, from a pending tuple; raises InvalidValue.
-    row_of_pending: Callable[[tuple[Any, ...]], Any]
+    row_of_pending: Callable[[tuple[object, ...]], object]
 
 
 class Database:
@@ -135,7 +137,7 @@ class Database:
             raise DatabaseMissing(self.path, "is not there")
         return status.st_dev, status.st_ino
 
-    def write_locked(self, change: Callable[[sqlite3.Connection], Any]) -> Any:
+    def write_locked(self, change: Callable[[sqlite3.Connection], _Result]) -> _Result:
         """Run ``change`` in a durable transaction and return its result.
 
         The caller holds the directory's lock in a disk thread. Raises ``Replaced`` when the file is
@@ -148,12 +150,12 @@ class Database:
         with Transaction(self._writer, self.path) as connection:
             return change(connection)
 
-    def read_patiently(self, question: Callable[[sqlite3.Connection], Any]) -> Any:
+    def read_patiently(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result:
         """Run a read that found the file locked again, waiting for it; call in a disk thread."""
         with locked(self._disk, self.place):
             return self.ask_locked(question)
 
-    def ask_locked(self, question: Callable[[sqlite3.Connection], Any]) -> Any:
+    def ask_locked(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result:
         """Run a read in a disk thread whose caller holds the directory's lock."""
         if self._writer is None:
             raise Replaced(self.path)

@@ -43,7 +43,7 @@ class Source:
     table: str
     columns: tuple[str, ...]
     condition: str = ""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def selected(self) -> str:
@@ -86,7 +86,7 @@ class _Bounds:
         return "" if self.high is None else f" AND t.name {'<=' if self.high_inclusive else '<'} :high"
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """What the conditions name."""
         return {"low": self.low, "high": self.high}
 

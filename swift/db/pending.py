@@ -16,7 +16,6 @@ import os
 from binascii import b2a_base64
 from collections.abc import Callable, Iterator, Sequence
 from pickle import dumps
-from typing import Any
 
 from swift.base.pickles import PickleRefused, restricted_loads
 from swift.platform.disk import Disk
@@ -29,7 +28,7 @@ MERGE_AT_BYTES = 65536
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
 
 
-def entries(data: bytes, refuse: Callable[[str], None]) -> Iterator[tuple[Any, ...]]:
+def entries(data: bytes, refuse: Callable[[str], None]) -> Iterator[tuple[object, ...]]:
     """The tuples of a pending file, in order; ``refuse`` is told about every bad entry."""
     for piece in data.split(b":"):
         if not piece:
@@ -45,7 +44,7 @@ def entries(data: bytes, refuse: Callable[[str], None]) -> Iterator[tuple[Any, .
             refuse(f"invalid pending entry {piece[:60]!r}: not a tuple")
 
 
-def encode(entry: tuple[Any, ...]) -> bytes:
+def encode(entry: tuple[object, ...]) -> bytes:
     """An entry as it stands in the file; a row is a tuple with names, which the pickle leaves out."""
     return b":" + b2a_base64(dumps(tuple(entry), 2), newline=False)
 
@@ -87,9 +86,9 @@ class Recent:
 
     def __init__(self) -> None:
         self._data = bytearray()
-        self._rows: list[Any] = []
+        self._rows: list[object] = []
 
-    def add(self, start: int, data: bytes, rows: Sequence[Any]) -> None:
+    def add(self, start: int, data: bytes, rows: Sequence[object]) -> None:
         """``data``, which says ``rows``, was added to a file of ``start`` bytes."""
         if start != len(self._data):
             self.forget()
@@ -97,7 +96,7 @@ class Recent:
             self._data += data
             self._rows += rows
 
-    def split(self, data: bytes) -> tuple[list[Any], bytes]:
+    def split(self, data: bytes) -> tuple[list[object], bytes]:
         """The rows at the start of a file that are known, and the rest of its content."""
         size = len(self._data)
         return (self._rows, data[size:]) if data[:size] == self._data else ([], data)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass
-from typing import Any
+
+from swift.db.listing import PageRow
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class RowTable:
         """The columns as SQL."""
         return ", ".join(self.columns)
 
-    def rows_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> list[tuple[Any, ...]]:
+    def rows_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> list[PageRow]:
         """Up to ``count`` rows after a ROWID: (ROWID, columns)."""
         return connection.execute(self._page, (row_id, count)).fetchall()
 

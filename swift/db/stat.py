@@ -11,12 +11,13 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
+from swift.base.documents import JsonObject
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.db import metadata as meta
 from swift.db.metadata import Metadata
 
 
-def stat_row(connection: sqlite3.Connection, table: str) -> dict[str, Any]:
+def stat_row(connection: sqlite3.Connection, table: str) -> JsonObject:
     """The row as a dictionary; empty when the table is."""
     cursor = connection.execute(f"SELECT * FROM {table} LIMIT 1")
     row = cursor.fetchone()
@@ -92,7 +93,7 @@ def merge_timestamps(
         touch_status(connection, table, now)
 
 
-def delete_is_newer(row: dict[str, Any]) -> bool:
+def delete_is_newer(row: JsonObject) -> bool:
     """Whether a stat row was deleted after it was last put."""
     return as_timestamp(row.get("delete_timestamp")) > as_timestamp(row.get("put_timestamp"))
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from swift.base.documents import JsonObject
 from swift.base.errors import InvalidValue
 
 
@@ -21,7 +21,7 @@ def get_sync(connection: sqlite3.Connection, remote_id: str, *, incoming: bool) 
     return -1 if row is None or row[0] is None else int(row[0])
 
 
-def all_syncs(connection: sqlite3.Connection, *, incoming: bool) -> list[dict[str, Any]]:
+def all_syncs(connection: sqlite3.Connection, *, incoming: bool) -> list[dict[str, object]]:
     """Every entry as the REPLICATE messages carry them."""
     rows = connection.execute(f"SELECT remote_id, sync_point FROM {_table(incoming=incoming)}")
     return [{"remote_id": remote_id, "sync_point": point} for remote_id, point in rows]
@@ -43,9 +43,7 @@ def set_sync(connection: sqlite3.Connection, remote_id: str, sync_point: int, *,
     )
 
 
-def merge_syncs(
-    connection: sqlite3.Connection, syncs: Iterable[Mapping[str, Any]], *, incoming: bool
-) -> None:
+def merge_syncs(connection: sqlite3.Connection, syncs: Iterable[JsonObject], *, incoming: bool) -> None:
     """Take over another database's entries; raises ``InvalidValue`` for malformed ones."""
     for sync in syncs:
         try:

@@ -26,10 +26,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from swift.base.calls import Run as Run
 from swift.green import Event, sleep
 
-#: Runs a blocking call off the event loop and returns its result.
-Run = Callable[..., Any]
 #: A batch that has this many items takes no more, which keeps the wait of each one short.
 BATCH_MAX = 1000
 
@@ -39,7 +38,7 @@ class _Batch:
 
     __slots__ = ("items", "turn", "done", "error")
 
-    def __init__(self, items: Sequence[Any], turn: Event | None) -> None:
+    def __init__(self, items: Sequence[object], turn: Event | None) -> None:
         self.items = list(items)
         #: Set when the batch before this one is done; None for one that need not wait.
         self.turn = turn
@@ -47,7 +46,7 @@ class _Batch:
         self.done: Event | None = None
         self.error: Exception | None = None
 
-    def join(self, items: Sequence[Any]) -> None:
+    def join(self, items: Sequence[object]) -> None:
         """Have ``items`` committed too; returns when it is done."""
         self.items.extend(items)
         if self.done is None:
@@ -76,7 +75,7 @@ class GroupCommit:
         """Whether nothing is being committed or waits for it."""
         return not self._busy and not self._waiting
 
-    def submit(self, items: Sequence[Any]) -> None:
+    def submit(self, items: Sequence[object]) -> None:
         """Return when ``items`` are durable; raises what their commit raised."""
         waiting = self._waiting
         if waiting and len(waiting[-1].items) < BATCH_MAX:

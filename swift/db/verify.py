@@ -73,13 +73,13 @@ def _in_pieces(connection: sqlite3.Connection, path: str, table: str, run: Run) 
         key = run(_ask, connection, path, entries, key)
 
 
-def _ask(connection: sqlite3.Connection, path: str, sql: str, parameters: tuple[Any, ...]) -> Any:
+def _ask(connection: sqlite3.Connection, path: str, sql: str, parameters: tuple[object, ...]) -> Any:
     with Translating(path):
         return connection.execute(sql, parameters).fetchone()
 
 
 def differences(
-    what: str, stored: dict[Any, tuple[Any, ...]], counted: dict[Any, tuple[Any, ...]]
+    what: str, stored: dict[object, tuple[object, ...]], counted: dict[object, tuple[object, ...]]
 ) -> list[str]:
     """A sentence for every key whose stored totals are not the counted ones; absent is all zero."""
     found = []

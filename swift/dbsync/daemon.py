@@ -10,8 +10,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
-from typing import Any
 
+from swift.base.documents import JsonObject
 from swift.cluster.direct import DirectClient
 from swift.cluster.owndevices import OwnDevices
 from swift.db.settled import BUSY_S, CALM, Due, Settled
@@ -100,9 +100,9 @@ class DatabaseReplicator(DeviceTask):
         """A pass over the device ``share``."""
         return DevicePass(self, share, pass_context)
 
-    def report(self, passed: PassReport) -> dict[str, Any]:
+    def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass."""
-        stats: dict[str, Any] = dict.fromkeys(RECON_NAMES.values(), 0)
+        stats: JsonObject = dict.fromkeys(RECON_NAMES.values(), 0)
         stats.update({"ts_repl": 0, "empty": 0, "start": passed.ended_s - passed.seconds})
         failed: dict[str, dict[str, int]] = {}
         for result in passed.results.values():
@@ -168,7 +168,7 @@ class DevicePass(DatabasePassBase):
         if self._databases.visit(unit.place):
             self._run(self._settled.settle, unit, time.time_ns())
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """The nodes that failed, by address and device."""
         return {"failure_nodes": self._databases.failed}
 

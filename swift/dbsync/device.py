@@ -209,7 +209,7 @@ class DeviceReplication:
 
     # --- leaving -----------------------------------------------------------------------------------
 
-    def _leave(self, replica: Replica, seen: dict[str, Any], answers: Sequence[bool]) -> None:
+    def _leave(self, replica: Replica, seen: dict[str, object], answers: Sequence[bool]) -> None:
         """Remove a database that does not belong here, when enough nodes have all of it."""
         needed = self._replication.settings.handoff_delete
         enough = sum(answers) >= min(needed, len(answers)) if needed else all(answers)

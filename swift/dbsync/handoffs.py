@@ -11,8 +11,8 @@ import secrets
 import shutil
 import sqlite3
 from collections.abc import Callable
-from typing import Any
 
+from swift.base.calls import Run
 from swift.db.broker import Broker
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
@@ -21,7 +21,7 @@ from swift.platform.durable import make_directories
 EMPTY_FOR_S = 3600.0
 
 
-def remove(broker: Broker, run: Callable[..., Any], may_go: Callable[[sqlite3.Connection], bool]) -> bool:
+def remove(broker: Broker, run: Run, may_go: Callable[[sqlite3.Connection], bool]) -> bool:
     """Remove the database unless ``may_go``, asked with the directory locked, says no; whether it went.
 
     Raises the errors of ``db.connection`` and OSError.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from swift.base.hashing import PathHasher
 from swift.cluster.owndevices import OwnDevices
@@ -29,7 +28,7 @@ class Kind:
     replica_at: Callable[[Place, Engine], Replica]
     identify: Callable[[Replica, tuple[str, ...]], None]
     #: Called when the copies of a database were told; with the ring, and which of them have it now.
-    afterwards: Callable[[Replica, RingView, PathHasher, Sequence[bool]], Any] | None = None
+    afterwards: Callable[[Replica, RingView, PathHasher, Sequence[bool]], object] | None = None
 
     @property
     def daemon(self) -> str:

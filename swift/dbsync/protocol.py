@@ -53,7 +53,7 @@ class RemoteState:
     shard_max_row: int | None = None
 
     @classmethod
-    def of_arguments(cls, values: Sequence[Any]) -> RemoteState:
+    def of_arguments(cls, values: Sequence[object]) -> RemoteState:
         """From the arguments of ``sync``; raises ``InvalidValue``."""
         if len(values) < 7:
             raise InvalidValue(f"sync needs 7 arguments, not {len(values)}")
@@ -91,7 +91,7 @@ class RemoteState:
         return max_row - self.max_row > per_diff and self.max_row / max_row < MUCH_BEHIND
 
 
-def row_ids(items: Sequence[Mapping[str, Any]]) -> list[int]:
+def row_ids(items: Sequence[Mapping[str, object]]) -> list[int]:
     """The senders' ROWIDs of rows in a message; raises ``InvalidValue``."""
     numbers: list[Any] = [item.get("ROWID") for item in items]
     if set(map(type, numbers)) != {int}:
@@ -109,14 +109,14 @@ def _number(values: Mapping[str, Any], name: str) -> int:
     return number
 
 
-def _text(values: Mapping[str, Any], name: str) -> str:
+def _text(values: Mapping[str, object], name: str) -> str:
     value = values.get(name)
     if not isinstance(value, str):
         raise InvalidValue(f"{name} must be text")
     return value
 
 
-def _identity(values: Mapping[str, Any]) -> str:
+def _identity(values: Mapping[str, object]) -> str:
     value = _text(values, "id")
     check_identity(value)
     return value
@@ -129,7 +129,7 @@ def check_identity(value: object) -> str:
     return value
 
 
-def _time(values: Mapping[str, Any], name: str) -> str:
+def _time(values: Mapping[str, object], name: str) -> str:
     """A timestamp as columns hold it: the schema's ``0`` stays as it is."""
     value = values.get(name)
     if not isinstance(value, (str, int, float)):

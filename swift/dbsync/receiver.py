@@ -7,9 +7,12 @@ harm. A broken database is quarantined and answered with 404, so that the sender
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
+from swift.base.calls import T, Ts
+from swift.base.documents import JsonObject
 from swift.base.errors import InvalidValue
 from swift.db import files
 from swift.db.broker import Broker, Engine
@@ -19,7 +22,7 @@ from swift.db.syncpoints import get_sync, merge_syncs, set_sync
 from swift.dbsync import protocol
 from swift.dbsync.arrivals import Arrivals, Arrived, epoch_in
 from swift.dbsync.protocol import UPLOAD_HEADER, RemoteState, check_identity
-from swift.dbsync.replica import Replica
+from swift.dbsync.replica import Items, Replica
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.runtime.backendapp import split_backend_path
@@ -29,7 +32,7 @@ _HEX = frozenset("0123456789abcdef")
 _PIECE_BYTES = 1 << 20
 _ANNOUNCED = {UPLOAD_HEADER: "true"}
 
-Operation = Callable[[Replica, Sequence[Any]], Response]
+Operation = Callable[[Replica, Sequence[object]], Response]
 
 
 class Receiver:
@@ -88,7 +91,7 @@ class Receiver:
             raise HTTPError(400, f"Invalid path: {request.raw_path}", content_type=TEXT)
         return Place(self._app.context.devices.path(device), self._app.directory, partition, name_hash)
 
-    def _run(self, place: Place, function: Callable[..., Any], *args: Any) -> Any:
+    def _run(self, place: Place, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
         """In threads of its own, because merging a whole database takes long."""
         return self._app.context.pools.threads(place.device, "replication")(function, *args)
 
@@ -130,17 +133,17 @@ class Receiver:
 
     # --- operations on a database ------------------------------------------------------------------
 
-    def _sync(self, replica: Replica, arguments: Sequence[Any]) -> Response:
+    def _sync(self, replica: Replica, arguments: Sequence[object]) -> Response:
         remote = RemoteState.of_arguments(arguments)
         now = self._app.now()
 
-        def look(connection: Any) -> tuple[bool, dict[str, Any]]:
+        def look(connection: sqlite3.Connection) -> tuple[bool, JsonObject]:
             info = replica.info(connection)
             info["point"] = get_sync(connection, remote.id, incoming=True)
             is_news = replica.lacks(connection, remote) or _has_all(info, remote)
             return is_news, info
 
-        def learn(connection: Any) -> dict[str, Any]:
+        def learn(connection: sqlite3.Connection) -> JsonObject:
             if replica.lacks(connection, remote):
                 replica.adopt(connection, remote, now)
             _is_news, info = look(connection)
@@ -152,24 +155,24 @@ class Receiver:
         is_news, info = replica.broker.read(look)
         return _json(replica.broker.write(learn) if is_news else info)
 
-    def _merge_items(self, replica: Replica, arguments: Sequence[Any]) -> Response:
+    def _merge_items(self, replica: Replica, arguments: Sequence[object]) -> Response:
         items, source = _two(arguments)
         check_identity(source)
         replica.broker.write(lambda connection: replica.merge_items(connection, _list(items), source))
         return error_response(202)
 
-    def _merge_syncs(self, replica: Replica, arguments: Sequence[Any]) -> Response:
+    def _merge_syncs(self, replica: Replica, arguments: Sequence[object]) -> Response:
         syncs = _list(arguments[0] if arguments else None)
         if syncs:
             replica.broker.write(lambda connection: merge_syncs(connection, syncs, incoming=True))
         return error_response(202)
 
-    def _merge_ranges(self, replica: Replica, arguments: Sequence[Any]) -> Response:
+    def _merge_ranges(self, replica: Replica, arguments: Sequence[object]) -> Response:
         ranges = _list(arguments[0] if arguments else None)
         replica.broker.write(lambda connection: replica.merge_ranges(connection, ranges))
         return error_response(202)
 
-    def _get_ranges(self, replica: Replica, _arguments: Sequence[Any]) -> Response:
+    def _get_ranges(self, replica: Replica, _arguments: Sequence[object]) -> Response:
         return _json(replica.broker.read(replica.ranges))
 
     # --- whole databases ---------------------------------------------------------------------------
@@ -232,7 +235,7 @@ class Receiver:
         return error_response(404)
 
 
-def _message(request: Request) -> tuple[str, list[Any]]:
+def _message(request: Request) -> tuple[str, list[object]]:
     """Operation and arguments; raises ``InvalidValue``."""
     try:
         message = json.loads(whole_body(request))
@@ -243,30 +246,30 @@ def _message(request: Request) -> tuple[str, list[Any]]:
     return message[0], message[1:]
 
 
-def _arrival(arguments: Sequence[Any]) -> tuple[str, str | None]:
+def _arrival(arguments: Items) -> tuple[str, str | None]:
     """The sender's database id and the file name that it has there."""
     if not arguments:
         raise InvalidValue("not the id of a database")
     return check_identity(arguments[0]), arguments[1] if len(arguments) > 1 else None
 
 
-def _two(arguments: Sequence[Any]) -> tuple[Any, Any]:
+def _two(arguments: Items) -> tuple[Any, Any]:
     if len(arguments) < 2:
         raise InvalidValue("rows and the id of their sender are needed")
     return arguments[0], arguments[1]
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[Any]:
     if not isinstance(value, list):
         raise InvalidValue("a list is needed")
     return value
 
 
-def _has_all(info: dict[str, Any], remote: RemoteState) -> bool:
+def _has_all(info: JsonObject, remote: RemoteState) -> bool:
     """Whether equal hashes tell that there is nothing of the remote's left to send."""
     return info["hash"] == remote.hash and info["point"] < remote.max_row
 
 
-def _json(value: Any) -> Response:
+def _json(value: object) -> Response:
     body = json.dumps(value).encode("ascii")
     return Response(200, {"content-type": "application/json", "content-length": str(len(body))}, body)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from swift.base.calls import Run
 from swift.base.errors import SwiftError
 from swift.cluster.direct import DirectClient, node_path
 from swift.cluster.transport import Reply, TransportError
@@ -53,7 +52,7 @@ class RemoteDatabase:
         part: int,
         name_hash: str,
         *,
-        run: Callable[..., Any],
+        run: Run,
         is_remote_region: bool = False,
     ):
         self.node = node
@@ -64,7 +63,7 @@ class RemoteDatabase:
         self._path = node_path(node.device, part, f"/{name_hash}")
         self._takes_uploads = False
 
-    def say(self, operation: str, *arguments: Any, more_time_s: float = 0.0) -> Reply:
+    def say(self, operation: str, *arguments: object, more_time_s: float = 0.0) -> Reply:
         """Send a message; any status is an answer. Raises ``NodeFailed`` when none comes."""
         return self._ask(json.dumps([operation, *arguments]).encode("ascii"), more_time_s)
 
@@ -80,7 +79,7 @@ class RemoteDatabase:
         self._takes_uploads = UPLOAD_HEADER in reply.headers
         return reply
 
-    def tell(self, operation: str, *arguments: Any, more_time_s: float = 0.0) -> Reply:
+    def tell(self, operation: str, *arguments: object, more_time_s: float = 0.0) -> Reply:
         """Like ``say``; raises ``NodeFailed`` unless the answer is a success."""
         return _success(operation, self.say(operation, *arguments, more_time_s=more_time_s))
 

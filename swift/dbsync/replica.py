@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 from uuid import uuid4
 
+from swift.base.documents import JsonObject
 from swift.base.timestamp import Timestamp
 from swift.db import metadata as meta
 from swift.db import stat
@@ -22,6 +23,9 @@ from swift.db.schema import max_row
 from swift.db.syncpoints import all_syncs, merge_syncs, set_sync
 from swift.dbsync.protocol import RemoteState
 from swift.dbsync.reclaim import OldThings
+
+#: What came in a message, rows or ranges, not yet checked.
+Items = Sequence[Any]
 
 
 class Replica(ABC):
@@ -44,11 +48,11 @@ class Replica(ABC):
         """The account, or account and container, that a file says it is of."""
 
     @abstractmethod
-    def info(self, connection: sqlite3.Connection) -> dict[str, Any]:
+    def info(self, connection: sqlite3.Connection) -> JsonObject:
         """The answer to ``sync`` but for ``point``, keys as the peer has them."""
 
     @abstractmethod
-    def items_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, Any]]:
+    def items_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> list[JsonObject]:
         """Up to ``count`` rows after a ROWID, as messages carry them."""
 
     @abstractmethod
@@ -56,19 +60,19 @@ class Replica(ABC):
         """The same as JSON text, and the last ROWID in it (``row_id`` when there is none)."""
 
     @abstractmethod
-    def merge_items(self, connection: sqlite3.Connection, items: Sequence[Any], source: str | None) -> None:
+    def merge_items(self, connection: sqlite3.Connection, items: Items, source: str | None) -> None:
         """Merge rows of a message and remember how far ``source`` came; raises ``InvalidValue``."""
 
-    def sync_arguments(self, info: dict[str, Any], *, many_policies: bool) -> list[Any]:
+    def sync_arguments(self, info: JsonObject, *, many_policies: bool) -> list[object]:
         """What ``sync`` says about this database."""
         names = ("max_row", "hash", "id", "created_at", "put_timestamp", "delete_timestamp", "metadata")
         return [info[name] for name in names]
 
-    def ranges(self, connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    def ranges(self, connection: sqlite3.Connection) -> list[JsonObject]:
         """Every shard range as messages carry them, deleted and own included."""
         return []
 
-    def merge_ranges(self, connection: sqlite3.Connection, ranges: Sequence[Any]) -> None:
+    def merge_ranges(self, connection: sqlite3.Connection, ranges: Items) -> None:
         """Merge shard ranges of a message; raises ``InvalidValue``."""
         return
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from typing import Any
 
+from swift.base.calls import Run
+from swift.base.documents import JsonObject
 from swift.base.errors import InvalidValue, SwiftError
 from swift.base.timestamp import Timestamp
 from swift.cluster.transport import Reply
@@ -41,7 +42,7 @@ class Session:
         tally: Tally,
         *,
         disk: Disk,
-        run: Callable[..., Any],
+        run: Run,
         now: Timestamp,
         many_policies: bool = False,
     ):
@@ -86,7 +87,7 @@ class Session:
         if replica.broker.read(lambda connection: replica.lacks(connection, remote)):
             replica.broker.write(lambda connection: replica.adopt(connection, remote, self._now))
 
-    def _exchange_ranges(self, remote: RemoteState, info: dict[str, Any]) -> None:
+    def _exchange_ranges(self, remote: RemoteState, info: dict[str, object]) -> None:
         replica, there = self._replica, self._remote
         if remote.shard_max_row is not None and remote.shard_max_row >= 0:
             theirs = _parsed(there.tell(protocol.GET_SHARD_RANGES))
@@ -102,7 +103,7 @@ class Session:
 
     # --- rows --------------------------------------------------------------------------------------
 
-    def _send_rows(self, remote: RemoteState, info: dict[str, Any]) -> None:
+    def _send_rows(self, remote: RemoteState, info: JsonObject) -> None:
         replica = self._replica
         known = replica.broker.read(lambda connection: get_sync(connection, remote.id, incoming=False))
         point = max(remote.point, known)
@@ -119,7 +120,7 @@ class Session:
         self._tally.add("diffs")
         self._send_batches(remote, info["id"], point)
 
-    def _merge_whole(self, info: dict[str, Any]) -> bool:
+    def _merge_whole(self, info: dict[str, object]) -> bool:
         """Send the whole database to be merged; whether the node did. If not, rows will do in time."""
         self._tally.add("remote_merges")
         try:
@@ -151,7 +152,7 @@ class Session:
 
     # --- whole databases ---------------------------------------------------------------------------
 
-    def _send_whole(self, operation: str, info: dict[str, Any]) -> None:
+    def _send_whole(self, operation: str, info: JsonObject) -> None:
         broker = self._replica.broker
         path = broker.newest.path
         copy = self._device_run(snapshot, self._disk, broker.place, path)

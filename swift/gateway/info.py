@@ -11,6 +11,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath, quote_path
 from swift.gateway.subrequest import Forward, drained, make_subrequest, preauthorise
 from swift.http import fields
@@ -107,7 +108,7 @@ def _policy_figures(headers: HeaderMap, policies: Policies) -> dict[str, dict[st
     return found
 
 
-def account_record(status: int, headers: HeaderMap, policies: Policies | None = None) -> dict[str, Any]:
+def account_record(status: int, headers: HeaderMap, policies: Policies | None = None) -> JsonObject:
     """The JSON form from the headers of a HEAD answer; ``policies`` give its figures their indexes."""
     exists = 200 <= status <= 299
     record = {
@@ -129,7 +130,7 @@ def _stripped(headers: HeaderMap, prefix: str) -> dict[str, str]:
     return {name[size:]: utf8_value(value) for name, value in with_prefix(headers, prefix).items()}
 
 
-def container_record(status: int, headers: HeaderMap) -> dict[str, Any]:
+def container_record(status: int, headers: HeaderMap) -> JsonObject:
     """The JSON form from the headers of a HEAD answer."""
     exists = 200 <= status <= 299
     meta = _stripped(headers, "x-container-meta-")
@@ -159,7 +160,7 @@ def container_record(status: int, headers: HeaderMap) -> dict[str, Any]:
     }
 
 
-def account_from_record(record: dict[str, Any]) -> AccountInfo:
+def account_from_record(record: JsonObject) -> AccountInfo:
     """The value of a JSON form."""
     return AccountInfo(
         status=_count(record.get("status")),
@@ -173,7 +174,7 @@ def account_from_record(record: dict[str, Any]) -> AccountInfo:
     )
 
 
-def _figures(policies: Any) -> dict[str, dict[str, int]]:
+def _figures(policies: object) -> dict[str, dict[str, int]]:
     """Figures by policy as any cache may have them; what has another shape is none."""
     if not isinstance(policies, dict):
         return {}
@@ -184,7 +185,7 @@ def _figures(policies: Any) -> dict[str, dict[str, int]]:
     }
 
 
-def container_from_record(record: dict[str, Any]) -> ContainerInfo:
+def container_from_record(record: JsonObject) -> ContainerInfo:
     """The value of a JSON form, made once for a form that is believed for some requests."""
     known = _containers.get(id(record))
     if known is not None and known[0] is record:
@@ -197,11 +198,11 @@ def container_from_record(record: dict[str, Any]) -> ContainerInfo:
 
 
 #: ``id`` of a form → the form (kept, so that the number stays its own) and its value.
-_containers: dict[int, tuple[dict[str, Any], ContainerInfo]] = {}
+_containers: dict[int, tuple[JsonObject, ContainerInfo]] = {}
 _CONTAINERS_MAX = 1000
 
 
-def _container_from_record(record: dict[str, Any]) -> ContainerInfo:
+def _container_from_record(record: JsonObject) -> ContainerInfo:
     return ContainerInfo(
         status=_count(record.get("status")),
         policy_index=_count(record.get("storage_policy")),
@@ -219,7 +220,7 @@ def _container_from_record(record: dict[str, Any]) -> ContainerInfo:
     )
 
 
-def _is_sound(record: Any) -> bool:
+def _is_sound(record: object) -> bool:
     """Whether what a cache gave has the shape of a record: other things are read as a miss.
 
     Keys may be missing. Counts of a strange type count as zero.
@@ -254,7 +255,7 @@ def _recheck_s(response_headers: HeaderMap, kind: str) -> float:
         return DEFAULT_RECHECK_S
 
 
-def remember(request: Request, key: str, record: dict[str, Any], recheck_s: float) -> None:
+def remember(request: Request, key: str, record: JsonObject, recheck_s: float) -> None:
     """Put a fresh record into both caches, negative answers for a tenth of the time."""
     request.env.setdefault(fields.INFOCACHE, {})[key] = record
     cache = request.env.get(fields.CACHE)
@@ -275,7 +276,7 @@ def forget(request: Request, key: str) -> None:
         cache.delete(key)
 
 
-def _cached(request: Request, key: str, skip_pct: float) -> dict[str, Any] | None:
+def _cached(request: Request, key: str, skip_pct: float) -> JsonObject | None:
     record = request.env.setdefault(fields.INFOCACHE, {}).get(key)
     if record is not None:
         return record  # type: ignore[no-any-return]

@@ -23,9 +23,9 @@ ENTRIES_MAX = 20_000
 class Cache(Protocol):
     """What filters may expect of ``swift.cache``."""
 
-    def get(self, key: str, default: Any = None, *, raise_on_error: bool = False) -> Any: ...
+    def get(self, key: str, default: object = None, *, raise_on_error: bool = False) -> Any: ...
 
-    def set(self, key: str, value: Any, *, ttl_s: float = 0, raise_on_error: bool = False) -> None: ...
+    def set(self, key: str, value: object, *, ttl_s: float = 0, raise_on_error: bool = False) -> None: ...
 
     def delete(self, key: str, *, server_key: str | None = None) -> None: ...
 
@@ -44,7 +44,7 @@ class LocalCache:
         self._generations = memoryview(mmap.mmap(-1, SLOTS * 4)).cast("I")
         self._entries: dict[str, tuple[float, int, Any]] = {}
 
-    def get(self, key: str, default: Any = None, *, raise_on_error: bool = False) -> Any:
+    def get(self, key: str, default: object = None, *, raise_on_error: bool = False) -> Any:
         """The value of a key; see ``MemcacheRing.get``."""
         slot = hash(key) & (SLOTS - 1)
         generation = self._generations[slot]
@@ -61,7 +61,7 @@ class LocalCache:
         self._entries[key] = (now + self._ttl_s, generation, value)
         return value
 
-    def set(self, key: str, value: Any, *, ttl_s: float = 0, raise_on_error: bool = False) -> None:
+    def set(self, key: str, value: object, *, ttl_s: float = 0, raise_on_error: bool = False) -> None:
         """Store a value everywhere."""
         self._inner.set(key, value, ttl_s=ttl_s, raise_on_error=raise_on_error)
         self._bump(key)
@@ -84,7 +84,7 @@ class LocalCache:
         """Counters are never held here."""
         return int(self._inner.decr(key, delta, ttl_s=ttl_s))
 
-    def set_multi(self, values: Mapping[str, Any], server_key: str, *, ttl_s: float = 0) -> None:
+    def set_multi(self, values: Mapping[str, object], server_key: str, *, ttl_s: float = 0) -> None:
         """Straight to memcached."""
         self._inner.set_multi(values, server_key, ttl_s=ttl_s)
         for key in values:

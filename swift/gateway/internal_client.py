@@ -15,10 +15,10 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any
 from urllib.parse import quote
 
 from swift import green
+from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
 from swift.base.errors import SwiftError
 from swift.gateway.subrequest import Forward, asked
@@ -185,15 +185,15 @@ class InternalClient:
 
     # listings
 
-    def containers(self, account: str, **limits: str) -> Iterator[dict[str, Any]]:
+    def containers(self, account: str, **limits: str) -> Iterator[JsonObject]:
         """The rows of an account's listing; see ``listing``."""
         return self.listing(EntityPath(account), **limits)
 
-    def objects(self, account: str, container: str, **limits: str) -> Iterator[dict[str, Any]]:
+    def objects(self, account: str, container: str, **limits: str) -> Iterator[JsonObject]:
         """The rows of a container's listing; see ``listing``."""
         return self.listing(EntityPath(account, container), **limits)
 
-    def listing(self, path: EntityPath, **limits: str) -> Iterator[dict[str, Any]]:
+    def listing(self, path: EntityPath, **limits: str) -> Iterator[JsonObject]:
         """All rows of a listing, page after page; none when there is no such account or container.
 
         ``limits`` are text: ``marker``, ``end_marker``, ``prefix``, ``delimiter``. Rows that come while it is
@@ -204,12 +204,12 @@ class InternalClient:
             yield from rows
             marker = rows[-1].get("name") or rows[-1]["subdir"]
 
-    def _page(self, path: EntityPath, limits: Mapping[str, str]) -> list[dict[str, Any]]:
+    def _page(self, path: EntityPath, limits: Mapping[str, str]) -> list[JsonObject]:
         wanted = {"format": "json", **{name: text for name, text in limits.items() if text}}
         query = "&".join(f"{name}={quote(text, safe='')}" for name, text in wanted.items())
         with self.ask("GET", path, query=query, accept=(2, 404)) as response:
             body = response.read_body() if response.status == 200 else b""
-        rows: list[dict[str, Any]] = json.loads(body) if body else []
+        rows: list[JsonObject] = json.loads(body) if body else []
         return rows
 
     def __repr__(self) -> str:

@@ -175,7 +175,7 @@ def asked(forward: Forward, request: Request, *, timeout_s: float | None = None)
 
 def _within(forward: Forward, request: Request, timeout_s: float) -> Response:
     """The answer, if it comes in time; one that comes later is released."""
-    box = green.Mailbox()
+    box: green.Mailbox[Response | Exception] = green.Mailbox()
     late = False
 
     def ask() -> None:
@@ -199,7 +199,7 @@ def _within(forward: Forward, request: Request, timeout_s: float) -> Response:
         raise SubrequestTimeout(request, timeout_s)
     if isinstance(answer, Exception):
         raise answer
-    return answer  # type: ignore[no-any-return]
+    return answer
 
 
 def drained(response: Response) -> Response:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from swift.base.documents import JsonObject
 
 _REFERRER_WORDS = frozenset((".r", ".ref", ".referer", ".referrer"))
 ACCOUNT_ACL_KEYS = ("admin", "read-write", "read-only")
@@ -104,6 +105,6 @@ def account_acl_error(text: str) -> str | None:
     return None
 
 
-def format_account_acl(parsed: dict[str, Any]) -> str:
+def format_account_acl(parsed: JsonObject) -> str:
     """The normalised header text: sorted keys, no spaces, ASCII; empty when nothing is granted."""
     return json.dumps(parsed, separators=(",", ":"), sort_keys=True) if parsed else ""

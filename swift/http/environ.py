@@ -11,6 +11,7 @@ import io
 import sys
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
+from wsgiref.types import WSGIEnvironment
 
 from swift.base.digits import is_digits
 from swift.http import fields
@@ -33,7 +34,7 @@ def _is_header(key: str) -> bool:
     return key.startswith(_PREFIX) or key in _BARE_KEYS
 
 
-def image_of(request: Request) -> dict[str, Any]:
+def image_of(request: Request) -> WSGIEnvironment:
     """What of a request foreign software may change by changing the environ.
 
     Headers with an underscore have no place there: ``X_Backend_A`` would come back as ``X-Backend-A``.
@@ -64,7 +65,7 @@ def refresh(request: Request) -> None:
         environ.pop(fields.ACL, None)
 
 
-def show(request: Request) -> dict[str, Any]:
+def show(request: Request) -> WSGIEnvironment:
     """The environ of a request, which is ``request.env``, complete and up to date."""
     environ = request.env
     refresh(request)
@@ -89,7 +90,7 @@ def show(request: Request) -> dict[str, Any]:
     return environ
 
 
-def take_back(request: Request, image: dict[str, Any]) -> None:
+def take_back(request: Request, image: WSGIEnvironment) -> None:
     """Take what foreign software changed in the environ since ``image`` was shown into the request."""
     environ = request.env
     request.method = environ["REQUEST_METHOD"]
@@ -109,7 +110,7 @@ def take_back(request: Request, image: dict[str, Any]) -> None:
     request.acl = environ.get(fields.ACL)
 
 
-def request_from_environ(environ: dict[str, Any]) -> Request:
+def request_from_environ(environ: WSGIEnvironment) -> Request:
     """A ``Request`` over a WSGI environ that a foreign server or filter hands to one of our apps."""
     headers: HeaderMap = {
         _name_of(key): value
@@ -142,7 +143,7 @@ def _name_of(key: str) -> str:
     return lower_name(key.removeprefix(_PREFIX).replace("_", "-"))
 
 
-def _raw_path(environ: dict[str, Any]) -> str:
+def _raw_path(environ: WSGIEnvironment) -> str:
     """The quoted path; as the client wrote it unless somebody changed it since."""
     raw: str | None = environ.get("RAW_PATH_INFO")
     path: str = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 from urllib.parse import parse_qsl
+from wsgiref.types import WSGIEnvironment
 
 from swift.base.entity import (
     BadPath,
@@ -57,7 +58,7 @@ class Request:
         body: RequestBody | bytes = b"",
         *,
         query: str = "",
-        env: dict[str, Any] | None = None,
+        env: WSGIEnvironment | None = None,
         remote_addr: str = "",
         scheme: str = "http",
     ):
@@ -66,7 +67,7 @@ class Request:
         self.query = query
         self.headers: HeaderMap = {} if headers is None else headers
         self.body: RequestBody = BytesBody(body) if isinstance(body, bytes) else body
-        self.env: dict[str, Any] = {} if env is None else env
+        self.env: WSGIEnvironment = {} if env is None else env
         self.remote_addr = remote_addr
         self.remote_port = 0
         self.scheme = scheme

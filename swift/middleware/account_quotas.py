@@ -6,15 +6,13 @@ account, by the policy's index; clients see headers with its name.
 
 from __future__ import annotations
 
-from typing import Any
-
 from swift.compose import cluster_of, process_of
 from swift.gateway.info import AccountInfo, account_info, container_info
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.middleware.filter import Conf, Filter, factory_of
+from swift.middleware.filter import App, Conf, Filter, factory_of
 from swift.middleware.quota import exceeds, is_quota, quota_of, too_large
 from swift.policy.policies import Policies
 
@@ -27,7 +25,7 @@ _WORDS = {"bytes": "bytes", "count": "object_count"}
 class AccountQuotas(Filter):
     """Guards quotas, shows them, and checks uploads against them."""
 
-    def __init__(self, app: Any, policies: Policies):
+    def __init__(self, app: App, policies: Policies):
         super().__init__(app)
         #: Header that clients use, without ``x-account-`` → the header that is stored; later ones win.
         self._stored = {_OLD: f"{fields.SYSMETA_QUOTA}bytes"}
@@ -114,7 +112,7 @@ def _has_quota(info: AccountInfo) -> bool:
     return "quota-bytes" in info.meta or any(name.startswith("quota-") for name in info.sysmeta)
 
 
-def make_account_quotas(app: Any, conf: Conf) -> AccountQuotas:
+def make_account_quotas(app: App, conf: Conf) -> AccountQuotas:
     """The filter of a configuration section."""
     process_of(conf).info.register("account_quotas")
     return AccountQuotas(app, cluster_of(conf).policies)

@@ -21,7 +21,7 @@ from swift.config.kinds import SECONDS
 from swift.config.schema import Settings, option
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.telemetry.telemetry import Telemetry
 
 METHODS = ("get", "head", "put", "post", "delete", "update", "replicate")
@@ -92,7 +92,7 @@ class BackendRatelimit(Filter):
 
     def __init__(
         self,
-        app: Any,
+        app: App,
         conf: Mapping[str, str],
         path: str,
         telemetry: Telemetry | None = None,
@@ -150,7 +150,7 @@ class BackendRatelimit(Filter):
         return BackendRatelimitSettings.parse(texts, source="[filter:backend_ratelimit]")
 
 
-def make_backend_ratelimit(app: Any, conf: Conf) -> BackendRatelimit:
+def make_backend_ratelimit(app: App, conf: Conf) -> BackendRatelimit:
     """The filter of a configuration section; raises ``ConfigError``."""
     settings = parse_options(BackendRatelimitSettings, conf, "backend_ratelimit")
     path = settings.backend_ratelimit_conf_path or os.path.join(conf.get("swift_dir", "/etc/swift"), _FILE)

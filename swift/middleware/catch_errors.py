@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from swift.base.txid import new_transaction_id
 from swift.compose import telemetry_of
@@ -11,7 +10,7 @@ from swift.config.schema import Settings, option
 from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.filter import Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, factory_of, parse_options
 from swift.telemetry.log import Log
 
 
@@ -25,7 +24,7 @@ class CatchErrorsSettings(Settings):
 class CatchErrors(Filter):
     """Names every transaction and turns escaped errors into a plain 500."""
 
-    def __init__(self, app: Any, settings: CatchErrorsSettings, log: Log):
+    def __init__(self, app: App, settings: CatchErrorsSettings, log: Log):
         super().__init__(app)
         self._suffix = settings.trans_id_suffix
         self._log = log

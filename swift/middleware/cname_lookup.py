@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from swift.base.errors import ConfigError
 from swift.compose import process_of
@@ -15,7 +14,7 @@ from swift.http import fields
 from swift.http.environ import split_host
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 
 #: A name → (seconds that the answer is good for, the name it is an alias of, or None when it is none).
 Lookup = Callable[[str], tuple[float, str | None]]
@@ -36,7 +35,7 @@ class CnameLookupSettings(Settings):
 class CnameLookup(Filter):
     """Replaces the host of a request by the one of ours that it is an alias of."""
 
-    def __init__(self, app: Any, settings: CnameLookupSettings, lookup: Lookup):
+    def __init__(self, app: App, settings: CnameLookupSettings, lookup: Lookup):
         super().__init__(app)
         self._domains = ["." + domain.lstrip(".").lower() for domain in settings.storage_domain]
         self._depth = settings.lookup_depth
@@ -117,7 +116,7 @@ def dns_lookup(nameservers: Sequence[str]) -> Lookup:
     return lookup
 
 
-def make_cname_lookup(app: Any, conf: Conf) -> CnameLookup:
+def make_cname_lookup(app: App, conf: Conf) -> CnameLookup:
     """The filter of a configuration section; raises ``ConfigError``."""
     settings = parse_options(CnameLookupSettings, conf, "cname_lookup")
     process_of(conf).info.register("cname_lookup", {"lookup_depth": settings.lookup_depth})

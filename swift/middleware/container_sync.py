@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import os
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
 from swift.base.entity import requoted_path
@@ -16,7 +15,7 @@ from swift.gateway.info import container_info
 from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import TEXT, Response, error_response
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 
 _AUTH = "x-container-sync-auth"
 _FULL_URL = (
@@ -37,7 +36,7 @@ class ContainerSyncSettings(Settings):
 class ContainerSync(Filter):
     """Lets a realm's requests in."""
 
-    def __init__(self, app: Any, settings: ContainerSyncSettings, realms: Realms):
+    def __init__(self, app: App, settings: ContainerSyncSettings, realms: Realms):
         super().__init__(app)
         self._full_urls = settings.allow_full_urls
         self._realms = realms
@@ -97,13 +96,13 @@ def _bytes(text: str) -> bytes:
     return text.lower().encode("latin-1", "replace")
 
 
-def make_container_sync(app: Any, conf: Conf) -> ContainerSync:
+def make_container_sync(app: App, conf: Conf) -> ContainerSync:
     """The filter of a configuration section."""
     settings = parse_options(ContainerSyncSettings, conf, "container_sync")
     path = os.path.join(conf.get("swift_dir", "/etc/swift"), "container-sync-realms.conf")
     realms = Realms.of_file(path)
     current = tuple(settings.current.upper().strip("/").split("/"))
-    told: dict[str, Any] = {}
+    told: dict[str, object] = {}
     for name in realms.names():
         realm = realms.get(name)
         clusters = realm.clusters if realm is not None else {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from swift.base.entity import Entity, EntityPath, NotUTF8, decode_path
 from swift.base.truth import is_true
@@ -24,7 +24,7 @@ from swift.http.report import render_report, status_line
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.transform import ForwardedBody, as_request_body
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.heartbeat import Heartbeat
 from swift.telemetry.log import Log
 
@@ -75,7 +75,7 @@ class _Ends(NamedTuple):
 class Copy(Filter):
     """Turns requests for copies into uploads of what is there."""
 
-    def __init__(self, app: Any, settings: CopySettings, size_max: int, log: Log):
+    def __init__(self, app: App, settings: CopySettings, size_max: int, log: Log):
         super().__init__(app)
         self._yield_s = settings.yield_frequency
         self._size_max = size_max
@@ -301,7 +301,7 @@ def _told(request: Request, source: Response, path: EntityPath) -> HeaderMap:
     return told
 
 
-def make_copy(app: Any, conf: Conf) -> Copy:
+def make_copy(app: App, conf: Conf) -> Copy:
     """The filter of a configuration section."""
     size_max = cluster_of(conf).config.limits.max_file_size
     return Copy(app, parse_options(CopySettings, conf, "copy"), size_max, telemetry_of(conf, name="copy").log)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from swift.compose import process_of
 from swift.config.schema import Settings, option
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 
 _HEAD = (
     '<?xml version="1.0"?>\n'
@@ -29,7 +28,7 @@ class CrossdomainSettings(Settings):
 class Crossdomain(Filter):
     """Answers ``/crossdomain.xml`` itself."""
 
-    def __init__(self, app: Any, settings: CrossdomainSettings):
+    def __init__(self, app: App, settings: CrossdomainSettings):
         super().__init__(app)
         inside = f"<cross-domain-policy>\n{settings.cross_domain_policy}\n</cross-domain-policy>"
         self._page = (_HEAD + inside).encode()
@@ -41,7 +40,7 @@ class Crossdomain(Filter):
         return Response(200, {"content-type": "application/xml"}, self._page)
 
 
-def make_crossdomain(app: Any, conf: Conf) -> Crossdomain:
+def make_crossdomain(app: App, conf: Conf) -> Crossdomain:
     """The filter of a configuration section."""
     process_of(conf).info.register("crossdomain")
     return Crossdomain(app, parse_options(CrossdomainSettings, conf, "crossdomain"))

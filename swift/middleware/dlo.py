@@ -9,9 +9,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import md5
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 
+from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
 from swift.base.ranges import ByteRanges, Span
 from swift.base.truth import is_true
@@ -25,13 +26,13 @@ from swift.http.headers import HeaderMap, utf8_value, with_prefix
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.http.segments import SegmentedBody
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.segments import Pace, Segment, SegmentSource, home_of, segment_request, version_query
 from swift.telemetry.log import Log
 
 SOURCE = "DLO"
 #: The rows of a listing.
-Rows = list[dict[str, Any]]
+Rows = list[JsonObject]
 _PARTS = "multipart/byteranges"
 _FORMAT_ERROR = "X-Object-Manifest must be in the format container/prefix"
 #: A manifest may answer any of these, depending on the conditions of the request.
@@ -58,7 +59,7 @@ class _Named(NamedTuple):
 class Dlo(Filter):
     """Serves manifests as the objects they stand for."""
 
-    def __init__(self, app: Any, settings: DloSettings, page_rows: int, log: Log):
+    def __init__(self, app: App, settings: DloSettings, page_rows: int, log: Log):
         super().__init__(app)
         self._settings = settings
         self._page_rows = page_rows
@@ -206,7 +207,7 @@ def _check_manifest(request: Request) -> None:
         raise HTTPError(400, _FORMAT_ERROR)
 
 
-def make_dlo(app: Any, conf: Conf) -> Dlo:
+def make_dlo(app: App, conf: Conf) -> Dlo:
     """The filter of a configuration section."""
     limits = cluster_of(conf).config.limits
     settings = parse_options(DloSettings, conf, "dlo")

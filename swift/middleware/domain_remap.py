@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
 from swift.compose import process_of
@@ -11,7 +10,7 @@ from swift.config.schema import Settings, option
 from swift.http.environ import split_host
 from swift.http.request import Request
 from swift.http.response import TEXT, Response, error_response
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class DomainRemapSettings(Settings):
 class DomainRemap(Filter):
     """Puts names of the host into the path."""
 
-    def __init__(self, app: Any, settings: DomainRemapSettings):
+    def __init__(self, app: App, settings: DomainRemapSettings):
         super().__init__(app)
         self._domains = ["." + domain.lstrip(".").lower() for domain in settings.storage_domain]
         self._root = "/" + settings.path_root.strip("/")
@@ -77,7 +76,7 @@ class DomainRemap(Filter):
         return response
 
 
-def make_domain_remap(app: Any, conf: Conf) -> DomainRemap:
+def make_domain_remap(app: App, conf: Conf) -> DomainRemap:
     """The filter of a configuration section."""
     settings = parse_options(DomainRemapSettings, conf, "domain_remap")
     facts = {"default_reseller_prefix": settings.default_reseller_prefix or None}

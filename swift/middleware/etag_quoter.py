@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from swift.base.entity import EntityPath
 from swift.base.truth import is_true
@@ -13,7 +12,7 @@ from swift.gateway.info import account_info, container_info
 from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 
 _SYSMETA = "rfc-compliant-etags"
 _STORED = {"account": fields.SYSMETA_ACCOUNT_QUOTED_ETAGS, "container": fields.SYSMETA_CONTAINER_QUOTED_ETAGS}
@@ -29,7 +28,7 @@ class EtagQuoterSettings(Settings):
 class EtagQuoter(Filter):
     """Keeps the wish with the account or container, and quotes the ETags of objects."""
 
-    def __init__(self, app: Any, settings: EtagQuoterSettings):
+    def __init__(self, app: App, settings: EtagQuoterSettings):
         super().__init__(app)
         self._default = settings.enable_by_default
 
@@ -72,7 +71,7 @@ def _is_quoted(etag: str) -> bool:
     return etag.startswith(('"', 'W/"')) and etag.endswith('"')
 
 
-def make_etag_quoter(app: Any, conf: Conf) -> EtagQuoter:
+def make_etag_quoter(app: App, conf: Conf) -> EtagQuoter:
     """The filter of a configuration section."""
     settings = parse_options(EtagQuoterSettings, conf, "etag-quoter")
     process_of(conf).info.register("etag_quoter", {"enable_by_default": settings.enable_by_default})

@@ -15,23 +15,25 @@ The contract (``test/contract/test_filter.py``):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from swift.compose import PROCESS_KEY
+from swift.config.schema import Conf as Conf
 from swift.config.schema import Settings
 from swift.http.body import BodyError
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response, error_response
-from swift.runtime.wsgi import Handle, native, serve_wsgi
+from swift.runtime.wsgi import App, Handle, native, serve_wsgi
 
-Conf = dict[str, Any]
+_Settings = TypeVar("_Settings", bound=Settings)
 
 
 class Filter:
     """Base of all filters; passes everything through."""
 
-    def __init__(self, app: Any):
+    def __init__(self, app: App):
         self.app = app
         #: Ask the next filter or the app; never raises an error that carries an answer.
         self.forward: Handle = _guarded(native(app))
@@ -40,7 +42,7 @@ class Filter:
         """Answer a request."""
         return self.forward(request)
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """The WSGI face."""
         return serve_wsgi(self.handle, environ, start_response)
 
@@ -59,17 +61,17 @@ def _guarded(handle: Handle) -> Handle:
     return forward
 
 
-def factory_of(make: Callable[[Any, Conf], Filter]) -> Callable[..., Callable[[Any], Filter]]:
+def factory_of(make: Callable[[App, Conf], Filter]) -> Callable[..., Callable[[App], Filter]]:
     """A PasteDeploy filter factory from ``make(app, conf)``."""
 
-    def filter_factory(global_conf: Mapping[str, Any], **local_conf: Any) -> Callable[[Any], Filter]:
+    def filter_factory(global_conf: Conf, **local_conf: str) -> Callable[[App], Filter]:
         conf = {**global_conf, **local_conf}
         return lambda app: make(app, conf)
 
     return filter_factory
 
 
-def parse_options(settings: type[Settings], conf: Conf, name: str) -> Any:
+def parse_options(settings: type[_Settings], conf: Conf, name: str) -> _Settings:
     """The settings of a filter section; raises ``ConfigError`` naming filter and option."""
     texts = {key: value for key, value in conf.items() if key != PROCESS_KEY}
     return settings.parse(texts, source=f"[filter:{name}]")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from swift.base.truth import is_true
 from swift.config.schema import Settings, option
@@ -11,7 +10,7 @@ from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.filter import Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, factory_of, parse_options
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class GatekeeperSettings(Settings):
 class Gatekeeper(Filter):
     """Removes internal headers in both directions."""
 
-    def __init__(self, app: Any, settings: GatekeeperSettings):
+    def __init__(self, app: App, settings: GatekeeperSettings):
         super().__init__(app)
         self._shunt = settings.shunt_inbound_x_timestamp
         self._reserved = settings.allow_reserved_names_header

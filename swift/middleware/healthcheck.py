@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
 from swift.config.schema import Settings, option
 from swift.http.request import Request
 from swift.http.response import TEXT, Response
-from swift.middleware.filter import Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, factory_of, parse_options
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class HealthcheckSettings(Settings):
 class Healthcheck(Filter):
     """Answers ``/healthcheck`` itself."""
 
-    def __init__(self, app: Any, settings: HealthcheckSettings):
+    def __init__(self, app: App, settings: HealthcheckSettings):
         super().__init__(app)
         self._disable_path = settings.disable_path
 

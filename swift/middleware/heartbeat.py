@@ -45,7 +45,7 @@ class Heartbeat(ResponseBody):
 
     def __iter__(self) -> Iterator[bytes]:
         self._unread = None
-        box = green.Mailbox()
+        box: green.Mailbox[bytes] = green.Mailbox()
         green.spawn_detached(self._run, box)
         spaced = self._at_once
         if spaced:
@@ -68,7 +68,7 @@ class Heartbeat(ResponseBody):
         if unread is not None:
             unread()
 
-    def _run(self, box: green.Mailbox) -> None:
+    def _run(self, box: green.Mailbox[bytes]) -> None:
         try:
             report = self._work()
         except Exception as error:

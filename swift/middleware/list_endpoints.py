@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from swift.base.entity import BadPath, Entity, EntityPath, NotUTF8, quote_path
 from swift.base.hashing import PathHasher
@@ -18,7 +17,7 @@ from swift.gateway.info import container_info
 from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.policy.policies import Policies
 
 _VERSIONS = {"v1": 1, "v1.0": 1, "v2": 2, "v2.0": 2}
@@ -36,7 +35,7 @@ class ListEndpoints(Filter):
 
     def __init__(
         self,
-        app: Any,
+        app: App,
         settings: ListEndpointsSettings,
         rings: Rings,
         hasher: PathHasher,
@@ -80,7 +79,7 @@ class ListEndpoints(Filter):
             f"http://{_host(node.ip)}:{node.port}/{node.device}/{part}{path.quoted}"
             for node in view.primaries(part)
         ]
-        told: Any = {"endpoints": places, "headers": headers} if version == 2 else places
+        told: object = {"endpoints": places, "headers": headers} if version == 2 else places
         return Response(200, {"content-type": "application/json"}, json.dumps(told).encode())
 
 
@@ -108,7 +107,7 @@ def _host(ip: str) -> str:
     return f"[{ip}]" if ":" in ip else ip
 
 
-def make_list_endpoints(app: Any, conf: Conf) -> ListEndpoints:
+def make_list_endpoints(app: App, conf: Conf) -> ListEndpoints:
     """The filter of a configuration section; raises ``ConfigError``."""
     settings = parse_options(ListEndpointsSettings, conf, "list-endpoints")
     cluster = cluster_of(conf)

@@ -8,7 +8,6 @@ to ask for text.
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from swift.base.entity import API_VERSIONS, EntityPath
 from swift.base.truth import is_true
@@ -88,7 +87,7 @@ class ListingFormats(Filter):
         return response
 
 
-def _render(shape: ListingFormat, rows: list[dict[str, Any]], path: EntityPath) -> bytes:
+def _render(shape: ListingFormat, rows: list[dict[str, object]], path: EntityPath) -> bytes:
     if path.container is None:
         return render_account(shape, rows, path.account)
     return render_container(shape, rows, path.container)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
 from swift.cluster.memcache import MemcacheRing, MemcacheSettings
 from swift.compose import telemetry_of
@@ -15,7 +14,7 @@ from swift.gateway.infocache import Cache, LocalCache
 from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class CacheSettings(MemcacheSettings):
 class Memcache(Filter):
     """Hands the cache client to the request."""
 
-    def __init__(self, app: Any, cache: Cache):
+    def __init__(self, app: App, cache: Cache):
         super().__init__(app)
         self._cache = cache
 
@@ -43,7 +42,7 @@ class Memcache(Filter):
         return self.forward(request)
 
 
-def make_memcache(app: Any, conf: Conf) -> Memcache:
+def make_memcache(app: App, conf: Conf) -> Memcache:
     """The filter over the servers of ``memcache.conf``, whose options the filter section overrides."""
     path = os.path.join(conf.get("swift_dir", "/etc/swift"), "memcache.conf")
     shared = read_section(path, "memcache") if os.path.exists(path) else {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from swift.base.errors import ConfigError
 from swift.compose import process_of
@@ -12,7 +11,7 @@ from swift.config.kinds import COUNT
 from swift.config.schema import Settings, option
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 
 _NOUN = "Object/Container/Account name"
 
@@ -31,7 +30,7 @@ class NameCheckSettings(Settings):
 class NameCheck(Filter):
     """Looks at the whole path, as it was unquoted."""
 
-    def __init__(self, app: Any, settings: NameCheckSettings):
+    def __init__(self, app: App, settings: NameCheckSettings):
         super().__init__(app)
         self._settings = settings
         self._forbidden = frozenset(settings.forbidden_chars)
@@ -55,7 +54,7 @@ class NameCheck(Filter):
         return error_response(400, text)
 
 
-def make_name_check(app: Any, conf: Conf) -> NameCheck:
+def make_name_check(app: App, conf: Conf) -> NameCheck:
     """The filter of a configuration section; raises ``ConfigError``."""
     settings = parse_options(NameCheckSettings, conf, "name_check")
     facts = {

@@ -22,7 +22,7 @@ from swift.config.schema import Settings, option
 from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.telemetry.accesslog import MONTHS, AccessLog
 from swift.telemetry.telemetry import Telemetry
 
@@ -54,7 +54,7 @@ def _quoted(text: object) -> str:
     return quote(value.encode("utf-8", "surrogateescape"), ":/{}")
 
 
-def _field(source: Mapping[str, Any], name: str) -> str:
+def _field(source: Mapping[str, object], name: str) -> str:
     value = source.get(name)
     return _quoted(value) if value else "-"
 
@@ -71,13 +71,13 @@ _datetime = SecondText(_logged_time)
 class ProxyLogging(Filter):
     """Logs and counts finished requests."""
 
-    def __init__(self, app: Any, settings: ProxyLoggingSettings, log: AccessLog | None, telemetry: Telemetry):
+    def __init__(self, app: App, settings: ProxyLoggingSettings, log: AccessLog | None, telemetry: Telemetry):
         super().__init__(app)
         self._settings = settings
         self._log = log
         self._statsd = telemetry.statsd
         self._metrics = telemetry.metrics
-        self._histograms: dict[tuple[str, str, int], Any] = {}
+        self._histograms: dict[tuple[str, str, int], object] = {}
         self._methods = frozenset(settings.log_statsd_valid_http_methods)
 
     def handle(self, request: Request) -> Response:
@@ -244,7 +244,7 @@ def access_conf(conf: Conf) -> Conf:
     return {**kept, **{k: v for k, v in own.items() if k not in ("log_headers", "log_headers_only")}}
 
 
-def make_proxy_logging(app: Any, conf: Conf) -> ProxyLogging:
+def make_proxy_logging(app: App, conf: Conf) -> ProxyLogging:
     """The filter of a configuration section."""
     merged = access_conf(conf)
     telemetry = telemetry_of(merged, name="proxy-server")

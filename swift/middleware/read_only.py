@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import unquote
 
 from swift.base.truth import is_true
@@ -13,7 +12,7 @@ from swift.gateway.info import account_info
 from swift.http.headers import utf8_value
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 
 #: The account's own word, in its system metadata.
 _SYSMETA = "read-only"
@@ -30,7 +29,7 @@ class ReadOnlySettings(Settings):
 class ReadOnly(Filter):
     """Refuses writes."""
 
-    def __init__(self, app: Any, settings: ReadOnlySettings):
+    def __init__(self, app: App, settings: ReadOnlySettings):
         super().__init__(app)
         self._default = settings.read_only
         writes = {"COPY", "POST", "PUT"}
@@ -54,7 +53,7 @@ class ReadOnly(Filter):
         return is_true(said) if said else self._default
 
 
-def make_read_only(app: Any, conf: Conf) -> ReadOnly:
+def make_read_only(app: App, conf: Conf) -> ReadOnly:
     """The filter of a configuration section."""
     settings = parse_options(ReadOnlySettings, conf, "read_only")
     if settings.read_only:

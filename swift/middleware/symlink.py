@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 from swift.base.entity import Entity, EntityPath
@@ -25,7 +24,7 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.rows import with_parameters, with_row_parameters
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.versioned_writes.names import shown_path
 
 SOURCE = "SYM"
@@ -86,7 +85,7 @@ class Link:
 class Symlink(Filter):
     """Makes links and follows them."""
 
-    def __init__(self, app: Any, settings: SymlinkSettings):
+    def __init__(self, app: App, settings: SymlinkSettings):
         super().__init__(app)
         self._hops_max = settings.symloop_max
 
@@ -315,7 +314,7 @@ def _shown(row: Mapping[str, str], listing: Entity) -> dict[str, object]:
     return shown
 
 
-def make_symlink(app: Any, conf: Conf) -> Symlink:
+def make_symlink(app: App, conf: Conf) -> Symlink:
     """The filter of a configuration section."""
     settings = parse_options(SymlinkSettings, conf, "symlink")
     process_of(conf).info.register("symlink", {"symloop_max": settings.symloop_max, "static_links": True})

@@ -7,12 +7,11 @@ say so.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from swift.config.schema import Settings, option
 from swift.http.request import Request
 from swift.http.response import TEXT, Response, error_response
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 
 _TEXT = "Profiles are taken from outside: py-spy record --pid PID\n"
 
@@ -27,7 +26,7 @@ class XprofileSettings(Settings):
 class Xprofile(Filter):
     """Answers 501 below its path."""
 
-    def __init__(self, app: Any, settings: XprofileSettings):
+    def __init__(self, app: App, settings: XprofileSettings):
         super().__init__(app)
         self._path = "/" + settings.path.strip("/")
 
@@ -39,7 +38,7 @@ class Xprofile(Filter):
         return self.forward(request)
 
 
-def make_xprofile(app: Any, conf: Conf) -> Xprofile:
+def make_xprofile(app: App, conf: Conf) -> Xprofile:
     """The filter of a configuration section."""
     return Xprofile(app, parse_options(XprofileSettings, conf, "xprofile"))
 

@@ -160,7 +160,7 @@ def _read_footers(documents: MimeBody, *, more: bool) -> HeaderMap:
         raise HTTPError(400, "invalid JSON for footer doc")
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError("a footer is not text")
     # Proxies put Latin-1 views of the wire bytes into the document; anything wider is decoded text.

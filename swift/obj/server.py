@@ -13,7 +13,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from swift import green
 from swift.base.errors import DeviceUnavailable, NoSpace
@@ -432,7 +432,7 @@ class ObjectServer(BackendApp):
         store = self._stores.of(policy)
         run = store.run(device, Effort.HASHES)
         headers: HeaderMap = {"content-type": HTML}
-        answer: Any = None
+        answer: object = None
         if suffixes:
             names = suffixes.split("-")
             run(store.invalidate, device, partition, policy, names)

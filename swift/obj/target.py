@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
+from swift.base.documents import JsonObject
 from swift.base.entity import RESERVED, EntityPath, reserved_name_error
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
@@ -76,7 +76,7 @@ def parse_preferences(text: str) -> list[FragmentPreference] | None:
         raise HTTPError(400, "Bad X-Backend-Fragment-Preferences", content_type=PLAIN)
 
 
-def _preference(item: Any) -> FragmentPreference:
+def _preference(item: JsonObject) -> FragmentPreference:
     return FragmentPreference(Timestamp(item["timestamp"]), frozenset(int(i) for i in item["exclude"]))
 
 

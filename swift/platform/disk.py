@@ -31,7 +31,7 @@ class _CLibrary:
     """What Python lacks: ``fallocate(2)`` with KEEP_SIZE, ``sync_file_range(2)``; looked up at first use."""
 
     def __init__(self) -> None:
-        self._library: Any = None
+        self._library: object = None
 
     def _functions(self) -> Any:
         if self._library is None:
@@ -85,8 +85,8 @@ class Disk:
     open: Callable[..., int] = staticmethod(os.open)
     read: Callable[[int, int], bytes] = staticmethod(os.read)
     pread: Callable[[int, int, int], bytes] = staticmethod(os.pread)
-    write: Callable[[int, Any], int] = staticmethod(os.write)
-    pwrite: Callable[[int, Any, int], int] = staticmethod(os.pwrite)
+    write: Callable[[int, bytes | bytearray | memoryview], int] = staticmethod(os.write)
+    pwrite: Callable[[int, bytes | bytearray | memoryview, int], int] = staticmethod(os.pwrite)
     duplicate: Callable[[int], int] = staticmethod(os.dup)
     truncate: Callable[[int, int], None] = staticmethod(os.ftruncate)
     fstat: Callable[[int], os.stat_result] = staticmethod(os.fstat)

@@ -18,7 +18,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any, Protocol
+from typing import Protocol
 
 from swift.green import Event, PlainCondition, in_green_thread, spawn_detached
 from swift.platform.disk import Disk
@@ -217,7 +217,7 @@ def _saved(members: list[_Member]) -> int:
     return sum(1 + len(member.directories) for member in members)
 
 
-def _here(function: Callable[..., None], *args: Any) -> None:
+def _here(function: Callable[..., None], *args: object) -> None:
     function(*args)
 
 

@@ -10,20 +10,23 @@ import os
 import traceback
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 from swift import green
+from swift.base.calls import T, Ts
+
+_Job = tuple["_Completions", green.Handover[Any], Callable[..., object], tuple[object, ...]]
 
 
 class _Completions:
     """Brings results of threads back into the loop through one eventfd."""
 
     def __init__(self) -> None:
-        self._done: deque[tuple[ThreadPool, green.Handover, bool, Any]] = deque()
+        self._done: deque[tuple[ThreadPool, green.Handover[Any], bool, Any]] = deque()
         self._fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         green.on_readable(self._fd, self._deliver)
 
-    def post(self, pool: ThreadPool, handover: green.Handover, failed: bool, value: Any) -> None:
+    def post(self, pool: ThreadPool, handover: green.Handover[Any], failed: bool, value: object) -> None:
         """Called in a worker thread."""
         self._done.append((pool, handover, failed, value))
         os.eventfd_write(self._fd, 1)
@@ -71,11 +74,11 @@ class ThreadPool:
         self.size = size
         self.name = name
         self._generation = -1
-        self._jobs: Any = None
+        self._jobs: _queue.SimpleQueue[_Job] = _queue.SimpleQueue()
         self._started = 0
         self._idle = 0
 
-    def call(self, function: Callable[..., Any], *args: Any) -> Any:
+    def call(self, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
         """Run ``function(*args)`` in a thread while other green threads go on; its result or error."""
         global _completions
         if _completions is None:
@@ -87,7 +90,7 @@ class ThreadPool:
         elif self._started < self.size:
             self._started += 1
             green.PlainThread(target=self._work, args=(self._jobs,), daemon=True, name=self.name).start()
-        handover = green.Handover()
+        handover: green.Handover[T] = green.Handover()
         self._jobs.put((_completions, handover, function, args))
         return handover.wait()
 
@@ -95,7 +98,7 @@ class ThreadPool:
         """A thread finished its call; the loop counts, so that no lock is needed."""
         self._idle += 1
 
-    def _work(self, jobs: Any) -> None:
+    def _work(self, jobs: _queue.SimpleQueue[_Job]) -> None:
         while True:
             completions, handover, function, args = jobs.get()
             try:

@@ -6,8 +6,8 @@ names. The guided tour goes on in ``proxy.obj.controller``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from swift import __version__
 from swift.base.entity import BadPath, EntityPath, NotUTF8
@@ -61,7 +61,7 @@ class ProxyApp:
         self._denied_hosts = frozenset(context.settings.deny_host_headers)
         register_core(registry, context, __version__)
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """The WSGI face."""
         return serve_wsgi(self.handle, environ, start_response)
 

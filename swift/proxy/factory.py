@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from swift.base.errors import ConfigError
 from swift.cluster.client import make_transport
 from swift.cluster.rings import Rings
 from swift.compose import cluster_of, merged, process_of, telemetry_of
 from swift.config.files import read_sections
+from swift.config.schema import Conf
 from swift.ec.codec import Codec, CodecError
 from swift.policy.policies import Policies
 from swift.proxy.app import ProxyApp
@@ -38,7 +37,7 @@ _PER_POLICY = frozenset(
 )
 
 
-def app_factory(global_conf: Mapping[str, Any], **local_conf: Any) -> ProxyApp:
+def app_factory(global_conf: Conf, **local_conf: str) -> ProxyApp:
     """Make the proxy; raises ``ConfigError`` naming the option."""
     conf = merged(global_conf, local_conf)
     cluster = cluster_of(conf)
@@ -77,7 +76,7 @@ def _check_codes(policies: Policies, telemetry: Telemetry) -> None:
                 telemetry.log.error(f"policy {policy.name} is out of order on this proxy: {error}")
 
 
-def _policy_settings(conf: Mapping[str, Any], texts: dict[str, str]) -> dict[int, ProxySettings]:
+def _policy_settings(conf: Conf, texts: dict[str, str]) -> dict[int, ProxySettings]:
     path = conf.get("__file__")
     if not path:
         return {}

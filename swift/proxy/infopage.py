@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
 _HEAD = """<!DOCTYPE html>
 <html lang="en">
@@ -21,11 +20,12 @@ th, td {text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0;}
 """
 
 
-def info_page(facts: dict[str, Any]) -> bytes:
+def info_page(facts: dict[str, object]) -> bytes:
     """The facts of all sections, each a table; everything in it is text."""
     parts = [_HEAD]
     for section in sorted(facts):
-        values = facts[section] if isinstance(facts[section], dict) else {"": facts[section]}
+        found = facts[section]
+        values = found if isinstance(found, dict) else {"": found}
         parts.append(f"<h2>{escape(section)}</h2>\n<table>\n")
         for name in sorted(values):
             parts.append(f"<tr><th>{escape(name)}</th><td>{escape(_text(values[name]))}</td></tr>\n")
@@ -34,7 +34,7 @@ def info_page(facts: dict[str, Any]) -> bytes:
     return "".join(parts).encode()
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "none"}[value]
     if isinstance(value, list | tuple):

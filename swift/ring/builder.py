@@ -13,13 +13,13 @@ import random
 import uuid
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 
 from swift.base.clock import Clock, SystemClock
 from swift.ring import builderfile, dispersion
-from swift.ring.device import describe, normalized
+from swift.ring.device import DeviceRecord, describe, normalized, published
 from swift.ring.errors import (
     DeviceError,
     DuplicateDevice,
@@ -36,7 +36,6 @@ from swift.ring.table import PART_POWER_MAX, TYPECODE_OF_WIDTH, RingTable, id_wi
 BALANCE_OF_WEIGHTLESS = 999.99
 HOURS_MAX = 255
 _HOUR_S = 3600
-_BUILDER_ONLY = ("parts", "parts_wanted")
 _NEW_FILE_MODE = 0o644
 
 
@@ -69,7 +68,7 @@ class RingBuilder:
         self.next_part_power: int | None = None
         self.replicas = float(replicas)
         self.min_part_hours = min_part_hours
-        self.devs: list[dict[str, Any] | None] = []
+        self.devs: list[DeviceRecord | None] = []
         self.devs_changed = False
         self.version = 0
         self.overload = 0.0
@@ -107,7 +106,7 @@ class RingBuilder:
         builder.gather_start = fields["_last_part_gather_start"]
         builder.dispersion_graph = fields["_dispersion_graph"]
         builder.dispersion = fields["dispersion"]
-        builder.removed_ids = {dev["id"] for dev in fields["_remove_devs"]}
+        builder.removed_ids = {dev["id"] for dev in fields["_remove_devs"] if dev is not None}
         builder.id = fields["id"]
         return builder
 
@@ -135,7 +134,7 @@ class RingBuilder:
             mode = _NEW_FILE_MODE
         replace_file(path, builderfile.dumps(self._fields()), mode=mode)
 
-    def _fields(self) -> dict[str, Any]:
+    def _fields(self) -> builderfile.BuilderFields:
         return {
             "part_power": self.part_power,
             "next_part_power": self.next_part_power,
@@ -161,10 +160,7 @@ class RingBuilder:
         """The ring that this builder describes now, in ids of the given width (2 or 4)."""
         rows = self.rows or []
         typecode = TYPECODE_OF_WIDTH[dev_id_bytes or self.dev_id_bytes]
-        records = [
-            dev and {name: value for name, value in dev.items() if name not in _BUILDER_ONLY}
-            for dev in self.devs
-        ]
+        records = [None if dev is None else published(dev) for dev in self.devs]
         return RingTable(
             part_shift=32 - self.part_power,
             rows=tuple(row if row.typecode == typecode else array(typecode, row) for row in rows),
@@ -190,7 +186,7 @@ class RingBuilder:
         return self.rows[0].itemsize if self.rows else id_width_for(len(self.devs))
 
     @property
-    def live_devs(self) -> list[dict[str, Any]]:
+    def live_devs(self) -> list[DeviceRecord]:
         """The device records without the holes, in id order; includes those marked for removal."""
         return [dev for dev in self.devs if dev is not None]
 
@@ -231,7 +227,7 @@ class RingBuilder:
 
     # -- devices ---------------------------------------------------------------------------------------
 
-    def add_device(self, **record: Any) -> int:
+    def add_device(self, **record: Unpack[DeviceRecord]) -> int:
         """Add a device (fields of spec: ring.md §6; id optional); returns its id.
 
         Raises DeviceError for a bad record, DuplicateDevice when id or address are taken.
@@ -258,14 +254,14 @@ class RingBuilder:
         self._changed_devices()
         return int(dev_id)
 
-    def _check_unused(self, dev: Mapping[str, Any]) -> None:
+    def _check_unused(self, dev: DeviceRecord) -> None:
         """Refuse (DuplicateDevice) an address that another device has: same ip, port and device name."""
         for other in self.live_devs:
             if other["id"] != dev["id"] and all(other[key] == dev[key] for key in ("ip", "port", "device")):
                 place = f"{dev['ip']}:{dev['port']}/{dev['device']}"
                 raise DuplicateDevice(f"Device {other['id']} already uses {place}.")
 
-    def change_device(self, dev_id: int, **changes: Any) -> dict[str, Any]:
+    def change_device(self, dev_id: int, **changes: Unpack[DeviceRecord]) -> DeviceRecord:
         """Set weight, region or zone; takes effect at the next rebalance. Returns the record.
 
         Raises NoSuchDevice, or DeviceError for a bad value or a device that is marked for removal.
@@ -278,7 +274,7 @@ class RingBuilder:
         self._changed_devices()
         return dev
 
-    def set_info(self, dev_id: int, **info: Any) -> dict[str, Any]:
+    def set_info(self, dev_id: int, **info: Unpack[DeviceRecord]) -> DeviceRecord:
         """Set addresses, device name or meta, which do not matter for placement. Returns the record.
 
         Raises NoSuchDevice, DeviceError, or DuplicateDevice when another device has that address.
@@ -296,7 +292,7 @@ class RingBuilder:
         self.removed_ids.add(dev_id)
         self._changed_devices()
 
-    def _device(self, dev_id: int) -> dict[str, Any]:
+    def _device(self, dev_id: int) -> DeviceRecord:
         dev = self.devs[dev_id] if 0 <= dev_id < len(self.devs) else None
         if dev is None:
             raise NoSuchDevice(f"There is no device with id {dev_id}")
@@ -468,7 +464,7 @@ class RingBuilder:
         _validate(self.rows, self.devs, self.parts)
 
 
-def _stage(progress: Progress | None, name: str) -> Any:
+def _stage(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
     if progress is None:
         return None
     return lambda done, total: progress(name, done, total)
@@ -485,7 +481,7 @@ def _replace(row: array[int], old: int, new: int) -> None:
         return
 
 
-def _validate(rows: list[array[int]], devs: list[dict[str, Any] | None], parts: int) -> None:
+def _validate(rows: list[array[int]], devs: list[DeviceRecord | None], parts: int) -> None:
     live = [dev for dev in devs if dev is not None]
     if sum(dev.get("parts", 0) for dev in live) != sum(len(row) for row in rows):
         raise RingValidationError(

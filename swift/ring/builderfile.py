@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import pickle
 from array import array
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NotRequired, TypedDict, TypeVar
 
 from swift.base.pickles import PickleRefused, restricted_loads
-from swift.ring.device import normalized
+from swift.ring.device import DeviceRecord, normalized
 from swift.ring.errors import BuilderFileError, DeviceError
 from swift.ring.table import PART_POWER_MAX
+from swift.ring.tiers import Key
 
 _PICKLE_PROTOCOL = 2
 _TYPECODES = "BHILQ"
@@ -23,18 +24,45 @@ _REPLICAS_MAX = 1 << 16
 _ROW_TYPECODE = {1: "B", 2: "H", 4: "I", 8: "L"}
 
 
+_N = TypeVar("_N", int, float)
+_D = TypeVar("_D")
+
+
+class BuilderFields(TypedDict):
+    """What a builder file holds; arrays have one entry a partition."""
+
+    part_power: int
+    next_part_power: int | None
+    replicas: float
+    min_part_hours: float
+    parts: int
+    devs: list[DeviceRecord | None]
+    devs_changed: bool
+    dev_id_bytes: NotRequired[int]
+    version: int
+    overload: float
+    _replica2part2dev: list[array[int]] | None
+    _last_part_moves_epoch: int
+    _last_part_moves: array[int] | None
+    _last_part_gather_start: int
+    _dispersion_graph: dict[Key, list[int]]
+    dispersion: float | None
+    _remove_devs: Sequence[DeviceRecord | None]
+    id: str | None
+
+
 class _OldInstance:
     """Stands in for the builder class that very old files name; only its attributes are wanted."""
 
 
-def _plain_array(typecode: str, items: Any = ()) -> array[int]:
+def _plain_array(typecode: str, items: object = ()) -> array[int]:
     """``array.array`` limited to what builders hold."""
     if typecode not in _TYPECODES or not isinstance(items, (list, tuple, bytes)):
         raise PickleRefused(f"pickle holds an array of type {typecode!r}")
     return array(typecode, items)
 
 
-def _machine_array(cls: Any, typecode: str, machine_format: int, data: bytes) -> array[int]:
+def _machine_array(cls: object, typecode: str, machine_format: int, data: bytes) -> array[int]:
     """``array._array_reconstructor`` limited to unsigned integers (formats 0, 2, 3, 6, 7, 10, 11)."""
     widths = {0: 1, 2: 2, 3: 2, 6: 4, 7: 4, 10: 8, 11: 8}
     if typecode not in _TYPECODES or machine_format not in widths or not isinstance(data, bytes):
@@ -47,7 +75,7 @@ def _machine_array(cls: Any, typecode: str, machine_format: int, data: bytes) ->
     )
 
 
-def _old_reconstructor(cls: Any, base: Any, state: Any) -> Any:
+def _old_reconstructor(cls: object, base: object, state: object) -> object:
     if cls is not _OldInstance:
         raise PickleRefused("pickle reconstructs an unexpected class")
     return _OldInstance()
@@ -65,7 +93,7 @@ _GLOBALS = {
 }
 
 
-def loads(data: bytes, path: str) -> dict[str, Any]:
+def loads(data: bytes, path: str) -> BuilderFields:
     """The checked fields of a builder file. Raises BuilderFileError naming ``path``."""
     try:
         fields = restricted_loads(data, frozenset(), extra=_GLOBALS)
@@ -81,7 +109,7 @@ def loads(data: bytes, path: str) -> dict[str, Any]:
         raise BuilderFileError(path, str(error))
 
 
-def dumps(fields: Mapping[str, Any]) -> bytes:
+def dumps(fields: BuilderFields) -> bytes:
     """The bytes of a builder file."""
     return pickle.dumps(dict(fields), protocol=_PICKLE_PROTOCOL)
 
@@ -90,52 +118,60 @@ class _BadField(Exception):
     """A field of a builder file is missing or of a wrong kind."""
 
 
-def _checked(fields: dict[str, Any]) -> dict[str, Any]:
-    checked = dict(fields)
+def _checked(fields: Mapping[str, Any]) -> BuilderFields:
     part_power = _number(fields, "part_power", int)
     if not 0 <= part_power <= PART_POWER_MAX:
         raise _BadField(f"part_power is {part_power}")
-    parts = checked["parts"] = 1 << part_power
-    checked["replicas"] = float(_number(fields, "replicas", (int, float)))
-    if not 1 <= checked["replicas"] < _REPLICAS_MAX:
-        raise _BadField(f"replicas is {checked['replicas']}")
-    checked["min_part_hours"] = _number(fields, "min_part_hours", (int, float))
-    checked["version"] = _number(fields, "version", int)
-    checked["overload"] = float(_number(fields, "overload", (int, float), default=0.0))
-    checked["_last_part_moves_epoch"] = int(
-        _number(fields, "_last_part_moves_epoch", (int, float), default=0)
-    )
-    checked["_last_part_gather_start"] = _number(fields, "_last_part_gather_start", int, default=0)
-    checked["next_part_power"] = _number(fields, "next_part_power", int, default=None)
-    checked["dispersion"] = _number(fields, "dispersion", (int, float), default=None)
-    checked["devs_changed"] = bool(fields.get("devs_changed", False))
-    checked["id"] = fields.get("id")
-    if checked["id"] is not None and not isinstance(checked["id"], str):
+    parts = 1 << part_power
+    replicas = float(_number(fields, "replicas", (int, float)))
+    if not 1 <= replicas < _REPLICAS_MAX:
+        raise _BadField(f"replicas is {replicas}")
+    return {
+        "part_power": part_power,
+        "parts": parts,
+        "replicas": replicas,
+        "min_part_hours": _number(fields, "min_part_hours", (int, float)),
+        "version": _number(fields, "version", int),
+        "overload": float(_number_or(fields, "overload", (int, float), 0.0)),
+        "_last_part_moves_epoch": int(_number_or(fields, "_last_part_moves_epoch", (int, float), 0)),
+        "_last_part_gather_start": _number_or(fields, "_last_part_gather_start", int, 0),
+        "next_part_power": _number_or(fields, "next_part_power", int, None),
+        "dispersion": _number_or(fields, "dispersion", (int, float), None),
+        "devs_changed": bool(fields.get("devs_changed", False)),
+        "id": _checked_id(fields.get("id")),
+        "devs": (devs := _checked_devs(fields.get("devs"))),
+        "_replica2part2dev": _checked_rows(fields.get("_replica2part2dev"), parts, devs),
+        "_last_part_moves": _checked_moves(fields.get("_last_part_moves"), parts),
+        "_remove_devs": _checked_removals(fields.get("_remove_devs"), devs),
+        "_dispersion_graph": graph if isinstance(graph := fields.get("_dispersion_graph"), dict) else {},
+    }
+
+
+def _checked_id(value: object) -> str | None:
+    if value is not None and not isinstance(value, str):
         raise _BadField("id is not a text")
-    checked["devs"] = _checked_devs(fields.get("devs"))
-    checked["_replica2part2dev"] = _checked_rows(fields.get("_replica2part2dev"), parts, checked["devs"])
-    checked["_last_part_moves"] = _checked_moves(fields.get("_last_part_moves"), parts)
-    checked["_remove_devs"] = _checked_removals(fields.get("_remove_devs"), checked["devs"])
-    graph = fields.get("_dispersion_graph")
-    checked["_dispersion_graph"] = graph if isinstance(graph, dict) else {}
-    return checked
+    return value
 
 
-_REQUIRED = object()
+def _number(fields: Mapping[str, object], name: str, kinds: type[_N] | tuple[type[_N], ...]) -> _N:
+    value = _number_or(fields, name, kinds, None)
+    if value is None:
+        raise _BadField(f"the pickle does not hold a builder ({name} is missing)")
+    return value
 
 
-def _number(fields: Mapping[str, Any], name: str, kinds: Any, *, default: Any = _REQUIRED) -> Any:
+def _number_or(
+    fields: Mapping[str, object], name: str, kinds: type[_N] | tuple[type[_N], ...], default: _D
+) -> _N | _D:
     value = fields.get(name)
     if value is None:
-        if default is _REQUIRED:
-            raise _BadField(f"the pickle does not hold a builder ({name} is missing)")
         return default
     if not isinstance(value, kinds) or isinstance(value, bool):
         raise _BadField(f"{name} is {value!r}, not a number")
     return value
 
 
-def _checked_devs(devs: Any) -> list[dict[str, Any] | None]:
+def _checked_devs(devs: object) -> list[DeviceRecord | None]:
     if not isinstance(devs, list):
         raise _BadField("the device list is missing")
     records = [None if dev is None else normalized(dev, position=place) for place, dev in enumerate(devs)]
@@ -146,7 +182,7 @@ def _checked_devs(devs: Any) -> list[dict[str, Any] | None]:
     return records
 
 
-def _checked_rows(rows: Any, parts: int, devs: list[dict[str, Any] | None]) -> list[array[int]] | None:
+def _checked_rows(rows: object, parts: int, devs: list[DeviceRecord | None]) -> list[array[int]] | None:
     if rows is None:
         return None
     if not isinstance(rows, list) or not all(isinstance(row, array) for row in rows):
@@ -161,7 +197,7 @@ def _checked_rows(rows: Any, parts: int, devs: list[dict[str, Any] | None]) -> l
         raise _BadField("the assignment holds a number that is no device id")
 
 
-def _checked_moves(moves: Any, parts: int) -> array[int] | None:
+def _checked_moves(moves: Iterable[int] | None, parts: int) -> array[int] | None:
     if moves is None:
         return None
     try:
@@ -173,7 +209,9 @@ def _checked_moves(moves: Any, parts: int) -> array[int] | None:
     return hours
 
 
-def _checked_removals(removals: Any, devs: list[dict[str, Any] | None]) -> list[dict[str, Any]]:
+def _checked_removals(
+    removals: Iterable[object] | None, devs: list[DeviceRecord | None]
+) -> list[DeviceRecord]:
     marked = []
     for dev in removals or []:
         dev_id = dev.get("id") if isinstance(dev, Mapping) else None

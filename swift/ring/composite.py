@@ -14,9 +14,9 @@ import random
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from swift.ring.builder import Rebalanced, RingBuilder
+from swift.ring.device import DeviceRecord
 from swift.ring.errors import BuilderFileError, CompositeError
 from swift.ring.ringfile import replace_file
 from swift.ring.table import TYPECODE_OF_WIDTH, RingTable, id_width_for
@@ -43,7 +43,7 @@ class Composition:
     components: tuple[Component, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
 
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, object]:
         """What ``show`` prints."""
         return {
             "component_builder_files": dict(self.files),
@@ -175,7 +175,7 @@ def _check_same_components(old: Sequence[Component], new: Sequence[Component]) -
 
 
 def _joined(builders: Sequence[RingBuilder]) -> RingTable:
-    records: list[dict[str, Any] | None] = []
+    records: list[DeviceRecord | None] = []
     shifts = []
     for builder in builders:
         shifts.append(len(records))

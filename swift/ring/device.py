@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict, cast
 
 from swift.ring.errors import DeviceError
 
@@ -28,6 +28,27 @@ RECORD_FIELDS = (
 )
 _INTEGERS = ("id", "region", "zone", "port", "replication_port")
 _STRINGS = ("ip", "replication_ip", "device", "meta")
+
+
+class DeviceRecord(TypedDict, total=False):
+    """A device as ring and builder files have it (spec: ring.md §6); other keys are kept."""
+
+    device: str
+    id: int
+    ip: str
+    meta: str
+    port: int
+    region: int
+    replication_ip: str
+    replication_port: int
+    weight: float
+    zone: int
+    #: Only in builder files: partitions that it has, and that it is to get.
+    parts: int
+    parts_wanted: float
+
+
+_BUILDER_ONLY = ("parts", "parts_wanted")
 
 
 def address(ip: str, port: int) -> str:
@@ -59,9 +80,20 @@ class Device:
         """``replication_ip:replication_port/device``."""
         return f"{address(self.replication_ip, self.replication_port)}/{self.device}"
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> DeviceRecord:
         """The record as it stands in a ring file (spec: ring.md §6)."""
-        return {name: getattr(self, name) for name in RECORD_FIELDS}
+        return {
+            "device": self.device,
+            "id": self.id,
+            "ip": self.ip,
+            "meta": self.meta,
+            "port": self.port,
+            "region": self.region,
+            "replication_ip": self.replication_ip,
+            "replication_port": self.replication_port,
+            "weight": self.weight,
+            "zone": self.zone,
+        }
 
     def __str__(self) -> str:
         return describe(self.record())
@@ -93,7 +125,7 @@ class Node(Device):
         )
 
 
-def normalized(record: Mapping[str, Any], *, position: int | None = None) -> dict[str, Any]:
+def normalized(record: Mapping[str, object], *, position: int | None = None) -> DeviceRecord:
     """A checked copy of a record with the defaults of old files filled in; extra keys are kept.
 
     ``position`` is the place in the device list, which the id must equal. Raises DeviceError.
@@ -114,10 +146,17 @@ def normalized(record: Mapping[str, Any], *, position: int | None = None) -> dic
     _check_types(full)
     if position is not None and full["id"] != position:
         raise DeviceError(f"device {full['id']} stands at place {position} of the device list")
-    return full
+    # The checks above are what makes it one.
+    return cast(DeviceRecord, full)
 
 
-def _check_types(record: Mapping[str, Any]) -> None:
+def published(record: DeviceRecord) -> DeviceRecord:
+    """A copy of a builder's record as ring files have it."""
+    kept = {name: value for name, value in record.items() if name not in _BUILDER_ONLY}
+    return cast(DeviceRecord, kept)
+
+
+def _check_types(record: Mapping[str, object]) -> None:
     for name in _INTEGERS:
         value = record[name]
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
@@ -130,7 +169,7 @@ def _check_types(record: Mapping[str, Any]) -> None:
         raise DeviceError(f"device {record['id']} has weight {weight!r}, not a number of at least 0")
 
 
-def device_of(record: Mapping[str, Any]) -> Device:
+def device_of(record: DeviceRecord) -> Device:
     """The value of a normalized record."""
     return Device(
         record["id"],
@@ -146,7 +185,7 @@ def device_of(record: Mapping[str, Any]) -> Device:
     )
 
 
-def describe(record: Mapping[str, Any]) -> str:
+def describe(record: DeviceRecord) -> str:
     """The display form ``d<id>r<r>z<z>-<ip>:<port>R<rip>:<rport>/<device>_"<meta>"`` (spec: ring.md §11)."""
     here = address(record["ip"], record["port"])
     there = address(record["replication_ip"], record["replication_port"])

@@ -11,8 +11,8 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
+from swift.ring.device import DeviceRecord
 from swift.ring.table import repeats
 from swift.ring.tiers import Key, Tier, build_tree, fill_most, tier_keys
 
@@ -25,7 +25,7 @@ class Level:
 
     __slots__ = ("keys", "number_of")
 
-    def __init__(self, records: Sequence[Mapping[str, Any] | None], depth: int):
+    def __init__(self, records: Sequence[DeviceRecord | None], depth: int):
         numbers: dict[Key, int] = {}
         self.number_of: dict[int, int] = {}
         for record in records:
@@ -42,12 +42,12 @@ class Level:
         return [[lookup(row[part]) for part in parts] for row in rows]
 
 
-def levels_of(records: Sequence[Mapping[str, Any] | None]) -> list[Level]:
+def levels_of(records: Sequence[DeviceRecord | None]) -> list[Level]:
     """The levels region, zone, server, device."""
     return [Level(records, depth) for depth in range(_DEPTHS)]
 
 
-def most_replicas(records: Sequence[Mapping[str, Any] | None], replicas: float) -> dict[Key, int]:
+def most_replicas(records: Sequence[DeviceRecord | None], replicas: float) -> dict[Key, int]:
     """Tier key → replicas of one partition it should hold at most; weightless tiers are absent (0)."""
     if not any(record is not None and record["weight"] > 0 for record in records):
         return {}
@@ -82,7 +82,7 @@ def heads_of(rows: Sequence[array[int]]) -> list[array[int]]:
 
 def measure(
     rows: Sequence[array[int]],
-    records: Sequence[Mapping[str, Any] | None],
+    records: Sequence[DeviceRecord | None],
     *,
     parts: int,
     replicas: float,

@@ -12,8 +12,8 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
+from swift.ring.device import DeviceRecord
 from swift.ring.plan import Plan
 from swift.ring.tiers import Key, tier_keys
 
@@ -42,7 +42,7 @@ class Domains:
     def __init__(
         self,
         plan: Plan,
-        records: Iterable[Mapping[str, Any] | None],
+        records: Iterable[DeviceRecord | None],
         held: Mapping[int, int],
         rng: random.Random,
     ):

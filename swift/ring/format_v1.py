@@ -10,7 +10,6 @@ import json
 import struct
 import sys
 from array import array
-from typing import Any
 
 from swift.ring.errors import RingFormatError
 from swift.ring.table import (
@@ -25,12 +24,12 @@ from swift.ring.table import (
 _LENGTH = struct.Struct(">I")
 
 
-def dump_json(value: Any) -> bytes:
+def dump_json(value: object) -> bytes:
     """JSON as every ring file carries it: sorted keys, ASCII, ``", "`` and ``": "``."""
     return json.dumps(value, sort_keys=True, ensure_ascii=True).encode("ascii")
 
 
-def load_json(body: bytes | memoryview, what: str) -> Any:
+def load_json(body: bytes | memoryview, what: str) -> object:
     """The value of JSON bytes, or RingFormatError saying ``what`` is not JSON."""
     try:
         return json.loads(bytes(body))
@@ -67,7 +66,7 @@ def decode(body: bytes | memoryview) -> RingTable:
     )
 
 
-def _decode_rows(body: memoryview, head: dict[str, Any], partition_count: int) -> tuple[array[int], ...]:
+def _decode_rows(body: memoryview, head: dict[str, object], partition_count: int) -> tuple[array[int], ...]:
     byteorder = head.get("byteorder", sys.byteorder)
     if byteorder not in ("little", "big"):
         raise RingFormatError(f"byteorder is {byteorder!r}")
@@ -93,7 +92,7 @@ def encode(table: RingTable) -> bytes:
     """The uncompressed bytes after magic and version. Raises RingFormatError for ids wider than 2 bytes."""
     if table.dev_id_bytes != 2:
         raise RingFormatError("Ring v1 only supports 2-byte dev IDs")
-    head: dict[str, Any] = {
+    head: dict[str, object] = {
         "byteorder": sys.byteorder,
         "devs": [record and dict(record) for record in table.records],
         "part_shift": table.part_shift,

@@ -14,7 +14,6 @@ import struct
 import sys
 from array import array
 from collections.abc import Callable
-from typing import Any
 
 from swift.ring.errors import RingFormatError
 from swift.ring.format_v1 import dump_json, load_json
@@ -48,7 +47,7 @@ def _blob(raw: memoryview, start: int, what: str) -> memoryview:
     return raw[body_start : body_start + length]
 
 
-def _index(raw: memoryview) -> dict[str, Any]:
+def _index(raw: memoryview) -> dict[str, object]:
     if len(raw) < _TRAILER_BYTES:
         raise RingFormatError("the file ends before its index")
     (start,) = _U64.unpack_from(raw, len(raw) - _TRAILER_BYTES)
@@ -58,7 +57,7 @@ def _index(raw: memoryview) -> dict[str, Any]:
     return index
 
 
-def _section(raw: memoryview, index: dict[str, Any], name: str) -> memoryview:
+def _section(raw: memoryview, index: dict[str, object], name: str) -> memoryview:
     """The body of a section whose offsets and digest have been checked."""
     entry = index.get(name)
     if entry is None:
@@ -128,7 +127,7 @@ def _big_endian(row: array[int]) -> bytes:
 
 def sections(table: RingTable) -> list[tuple[str, bytes]]:
     """The sections of a file in the order in which they are written."""
-    head: dict[str, Any] = {
+    head: dict[str, object] = {
         "dev_id_bytes": table.dev_id_bytes,
         "part_shift": table.part_shift,
         "replica_count": table.replica_count if table.rows else 0,
@@ -156,7 +155,7 @@ class IndexWriter:
 
     def __init__(self, position: Callable[[], tuple[int, int]]):
         self._position = position
-        self._entries: dict[str, list[Any]] = {}
+        self._entries: dict[str, list[int | str]] = {}
 
     def add(self, name: str, blob: bytes, write: Callable[[bytes], None]) -> None:
         """Write one framed section through ``write`` and remember its place and digest."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from swift.ring.device import DeviceRecord
 from swift.ring.errors import RingValidationError
 from swift.ring.tiers import EPSILON, Key, Tier, build_tree, plan_replicanths
 
@@ -54,7 +54,7 @@ def row_lengths(parts: int, replicas: float) -> list[int]:
 
 
 def make_plan(
-    records: Sequence[Mapping[str, Any] | None],
+    records: Sequence[DeviceRecord | None],
     *,
     parts: int,
     replicas: float,

@@ -13,8 +13,8 @@ import random
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
+from swift.ring.device import DeviceRecord
 from swift.ring.dispersion import heads_of, levels_of, repeating
 from swift.ring.domains import Domain, Domains
 from swift.ring.errors import RingValidationError
@@ -39,7 +39,7 @@ class Reassignment:
     def __init__(
         self,
         plan: Plan,
-        records: Sequence[Mapping[str, Any] | None],
+        records: Sequence[DeviceRecord | None],
         rows: Sequence[array[int]],
         *,
         hole: int,

@@ -6,20 +6,17 @@ Nothing here prints. spec: ring.md §10.13, §10.14, §11
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TypedDict
 
 from swift.ring.builder import BALANCE_OF_WEIGHTLESS, RingBuilder
-from swift.ring.device import describe
+from swift.ring.device import DeviceRecord, describe, published
 from swift.ring.dispersion import most_replicas
 from swift.ring.errors import RingError
 from swift.ring.ringfile import load_table
 from swift.ring.table import RingTable
 from swift.ring.tiers import Key, build_tree, plan_replicanths
-
-_BUILDER_ONLY = ("parts", "parts_wanted")
 
 
 class RingState(Enum):
@@ -53,13 +50,11 @@ def same_ring(one: RingTable, other: RingTable) -> bool:
     )
 
 
-def _public(record: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if record is None:
-        return None
-    return {name: value for name, value in record.items() if name not in _BUILDER_ONLY}
+def _public(record: DeviceRecord | None) -> DeviceRecord | None:
+    return None if record is None else published(record)
 
 
-def balance_of(builder: RingBuilder, dev: Mapping[str, Any]) -> float:
+def balance_of(builder: RingBuilder, dev: DeviceRecord) -> float:
     """Percent by which a device is over (or under, negative) its share (spec: ring.md §10.13)."""
     desired = dev["weight"] * builder.weight_of_one_part
     if not desired:
@@ -67,17 +62,58 @@ def balance_of(builder: RingBuilder, dev: Mapping[str, Any]) -> float:
     return 100.0 * dev.get("parts", 0) / desired - 100.0
 
 
-def device_facts(builder: RingBuilder, dev: Mapping[str, Any]) -> dict[str, Any]:
+class DeviceFacts(DeviceRecord, total=False):
+    """What ``device_facts`` adds to a device."""
+
+    partitions: int
+    balance: float
+    removing: bool
+    name: str
+
+
+class RingFacts(TypedDict):
+    """The ring file of a builder."""
+
+    file: str
+    state: str
+    reason: str
+
+
+class Summary(TypedDict):
+    """Everything that a builder is asked for first."""
+
+    builder: str
+    version: int
+    id: str | None
+    partitions: int
+    part_power: int
+    next_part_power: int | None
+    replicas: float
+    regions: int
+    zones: int
+    device_count: int
+    dev_id_bytes: int
+    balance: float
+    dispersion: float | None
+    min_part_hours: float
+    min_part_seconds_left: int
+    overload: float
+    ring: RingFacts
+    devices: list[DeviceFacts]
+
+
+def device_facts(builder: RingBuilder, dev: DeviceRecord) -> DeviceFacts:
     """One device with its balance (percent) and whether it is marked for removal."""
-    facts = {name: value for name, value in dev.items() if name not in _BUILDER_ONLY}
-    facts["partitions"] = dev.get("parts", 0)
-    facts["balance"] = balance_of(builder, dev)
-    facts["removing"] = dev["id"] in builder.removed_ids
-    facts["name"] = describe(dev)
-    return facts
+    return {
+        **published(dev),
+        "partitions": dev.get("parts", 0),
+        "balance": balance_of(builder, dev),
+        "removing": dev["id"] in builder.removed_ids,
+        "name": describe(dev),
+    }
 
 
-def summary(builder: RingBuilder, builder_path: str, ring_path: str) -> dict[str, Any]:
+def summary(builder: RingBuilder, builder_path: str, ring_path: str) -> Summary:
     """Everything the default command shows."""
     state, reason = ring_state(builder, ring_path)
     devs = sorted(

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import eq
-from typing import Any
 
-from swift.ring.device import normalized
+from swift.ring.device import DeviceRecord, normalized
 from swift.ring.errors import DeviceError, RingFormatError
 
 TYPECODE_OF_WIDTH = {2: "H", 4: "I"}
@@ -40,7 +39,7 @@ class RingTable:
 
     part_shift: int
     rows: tuple[array[int], ...]
-    records: tuple[Mapping[str, Any] | None, ...]
+    records: tuple[DeviceRecord | None, ...]
     build_version: int | None = None
     next_part_power: int | None = None
     format_version: int = 1
@@ -70,28 +69,28 @@ class RingTable:
         return self.rows[0].itemsize if self.rows else id_width_for(len(self.records))
 
 
-def checked_part_shift(value: Any) -> int:
+def checked_part_shift(value: object) -> int:
     """A part_shift from a file, or RingFormatError."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= PART_POWER_MAX:
         raise RingFormatError(f"part_shift is {value!r}, not a number between 0 and {PART_POWER_MAX}")
     return value
 
 
-def checked_next_part_power(value: Any) -> int | None:
+def checked_next_part_power(value: object) -> int | None:
     """A next_part_power from a file, or RingFormatError."""
     if value is not None and (not isinstance(value, int) or not 0 <= value <= PART_POWER_MAX):
         raise RingFormatError(f"next_part_power is {value!r}, not a part power")
     return value
 
 
-def checked_build_version(value: Any) -> int | None:
+def checked_build_version(value: object) -> int | None:
     """A builder version from a file, or RingFormatError."""
     if value is not None and not isinstance(value, int):
         raise RingFormatError(f"version is {value!r}, not a whole number")
     return value
 
 
-def checked_records(devs: Any) -> tuple[Mapping[str, Any] | None, ...]:
+def checked_records(devs: object) -> tuple[DeviceRecord | None, ...]:
     """Device records from a file, holes kept, or RingFormatError."""
     if not isinstance(devs, list):
         raise RingFormatError("the device list is missing")

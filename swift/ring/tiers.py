@@ -9,16 +9,18 @@ Nothing here knows about partitions that are already assigned. spec: ring.md §1
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from swift.ring.device import DeviceRecord
 from swift.ring.errors import EmptyRing
 
 EPSILON = 1e-10
+#: Region, zone, ip and device id, as many as the tier is deep.
 Key = tuple[Any, ...]
 
 
-def tier_keys(record: Mapping[str, Any]) -> tuple[Key, Key, Key, Key]:
+def tier_keys(record: DeviceRecord) -> tuple[Key, Key, Key, Key]:
     """The region, zone, server and device tier that a device belongs to."""
     region, zone, ip, dev_id = record["region"], record["zone"], record["ip"], record["id"]
     return (region,), (region, zone), (region, zone, ip), (region, zone, ip, dev_id)
@@ -76,7 +78,7 @@ class Tier:
         return (tier for tier in self.walk() if len(tier.key) == 4)
 
 
-def build_tree(records: Iterable[Mapping[str, Any] | None]) -> Tier:
+def build_tree(records: Iterable[DeviceRecord | None]) -> Tier:
     """The tree of all devices that have weight. Raises EmptyRing when there are none."""
     root = Tier((), None)
     known: dict[Key, Tier] = {(): root}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Iterator
-from typing import Any
+from typing import TypeAlias
 
 from swift.base.memo import Memo
 from swift.ring.device import Device, Node, device_of
@@ -30,6 +30,12 @@ def _nodes(devices: tuple[Device | None, ...], **place: int) -> Memo[int, Node]:
         return Node.of(device, **place)
 
     return Memo(make, len(devices))
+
+
+_Row: TypeAlias = "array[int]"
+_Nodes = Memo[int, Node]
+#: Rows and nodes of a ring with three whole rows.
+_Three: TypeAlias = "tuple[_Row, _Row, _Row, _Nodes, _Nodes, _Nodes]"
 
 
 class RingView:
@@ -53,9 +59,11 @@ class RingView:
         self._full_rows = tuple(row for row in table.rows if len(row) == self.partition_count)
         self._short_row = next((row for row in table.rows if len(row) < self.partition_count), array("H"))
         self._nodes_at = tuple(_nodes(self.devices, index=place) for place in range(len(table.rows)))
-        self._three: Any = None
+        self._three: _Three | None = None
         if len(self._full_rows) == len(table.rows) == 3:
-            self._three = (*table.rows, *self._nodes_at)
+            row_0, row_1, row_2 = table.rows
+            nodes_0, nodes_1, nodes_2 = self._nodes_at
+            self._three = (row_0, row_1, row_2, nodes_0, nodes_1, nodes_2)
         self._assigned: _Assigned | None = None
 
     def __repr__(self) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from swift import __version__
 from swift.base.clock import Clock, SystemClock
@@ -40,7 +41,7 @@ Handler = Callable[[Request], Response]
 class _NoTransport:
     """Refuses to talk to anybody; the default of a context that needs no network."""
 
-    def request(self, *_args: Any, **_kwargs: Any) -> Any:
+    def request(self, *_args: object, **_kwargs: object) -> NoReturn:
         """Fail as an unreachable node would."""
         raise TransportError("this service has no transport")
 
@@ -101,7 +102,7 @@ class BackendApp:
         """Method name → handler."""
         return {}
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """The WSGI face, for third-party filters in front."""
         from swift.runtime.wsgi import serve_wsgi
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import ssl
 import time
+from socket import socket
 from typing import Any
 
 from swift.green import DeadlineExceeded, PlainSocket, wait_readable, wait_writable
@@ -43,7 +44,7 @@ class Connection:
         "framing_bytes",
     )
 
-    def __init__(self, sock: Any, peer: tuple[Any, ...], client_timeout_s: float):
+    def __init__(self, sock: socket, peer: tuple[Any, ...], client_timeout_s: float):
         self.sock = sock
         self.fd = sock.fileno()
         self.peer = peer
@@ -63,7 +64,7 @@ class Connection:
         """Whether an answered client keeps the connection for a request that has not begun."""
         return self.idle and self.sent_bytes > 0
 
-    def become_tls(self, sock: Any) -> None:
+    def become_tls(self, sock: socket) -> None:
         """Go on with an encrypted socket over the same descriptor."""
         self.sock, self.is_tls = sock, True
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import quote
 
 from swift.base.clock import Clock
@@ -27,7 +26,7 @@ class Journey:
     #: Unix time at which the pass over the share began, whichever process began it.
     begun_s: float
     #: What the pass noted last, as JSON has it; None at the beginning.
-    position: Any = None
+    position: object = None
     #: What was done so far, in all processes.
     units: int = 0
     bytes: int = 0
@@ -50,7 +49,7 @@ class Cursor:
         self.journey = self._read() or Journey(clock.time())
 
     @property
-    def position(self) -> Any:
+    def position(self) -> object:
         """Where to go on: what was noted last, None when the pass begins."""
         return self.journey.position
 
@@ -59,7 +58,7 @@ class Cursor:
         """Unix time at which the pass began, possibly before a restart."""
         return self.journey.begun_s
 
-    def note(self, position: Any) -> None:
+    def note(self, position: object) -> None:
         """Everything before ``position`` is done; ``position`` is what JSON can carry."""
         self.journey.position = position
         self._is_noted = True

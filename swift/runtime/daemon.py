@@ -89,7 +89,7 @@ class Pass(Protocol[U]):
     def do(self, unit: U) -> None:
         """Do one unit; called in a green thread of its own."""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """What is worth reporting so far, as JSON has it; asked during the pass as well."""
 
     def end(self) -> None:
@@ -118,10 +118,10 @@ class DaemonTask(Protocol):
     def begin(self, share: str, context: PassContext) -> Pass[Any]:
         """A fresh pass over one share."""
 
-    def report(self, passed: PassReport) -> dict[str, Any]:
+    def report(self, passed: PassReport) -> dict[str, object]:
         """What the recon file should say now."""
 
-    def progress(self, passed: PassReport) -> dict[str, Any]:
+    def progress(self, passed: PassReport) -> dict[str, object]:
         """What the recon file should say in the midst of a long pass, besides how far it is."""
 
 

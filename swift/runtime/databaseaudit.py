@@ -70,7 +70,7 @@ class DatabaseAuditor(DeviceTask):
         """A pass over the device ``share``."""
         return DevicePass(self, share, pass_context)
 
-    def report(self, passed: PassReport) -> dict[str, Any]:
+    def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass (middleware.md, ``/recon/auditor``)."""
         kind = self.kind.server_type
         counts = [result.counts for result in passed.results.values()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from swift.base.errors import DeviceUnavailable
 from swift.db import walk
@@ -38,7 +37,7 @@ class DeviceTask:
         self.rng.shuffle(names)
         return names
 
-    def progress(self, passed: PassReport) -> dict[str, Any]:
+    def progress(self, passed: PassReport) -> dict[str, object]:
         """Nothing beyond how far the pass is."""
         return {}
 
@@ -67,7 +66,7 @@ class DevicePassBase:
             self._log.warning(f"skipping {self._device} as it is not mounted")
             return None
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Nothing beyond the counts."""
         return {}
 

@@ -14,14 +14,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Unpack
 
+from swift.base.calls import Run as Run
+from swift.base.calls import T, Ts
+from swift.base.calls import run_inline as run_inline
 from swift.platform.runqueue import RunQueue
 from swift.platform.threads import ThreadPool
 from swift.platform.waiting import waited_s
-
-#: Runs a blocking call and returns its result: ``run(function, *args)``.
-Run = Callable[..., Any]
 
 #: Calls that take longer than this on average belong in threads, seconds.
 QUICK_S = 0.01
@@ -31,11 +31,6 @@ STALL_S = 0.25
 PENALTY_S = 10.0
 #: The average follows the last dozens of calls.
 _WEIGHT = 1 / 32
-
-
-def run_inline(function: Callable[..., Any], *args: Any) -> Any:
-    """The ``Run`` without threads, of tests and simulations."""
-    return function(*args)
 
 
 class QuickCalls:
@@ -58,7 +53,7 @@ class QuickCalls:
         self._slow_until = 0.0
         self._doubted_until = 0.0
 
-    def __call__(self, function: Callable[..., Any], *args: Any) -> Any:
+    def __call__(self, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
         """Run it; raises what it raises."""
         started = self._monotonic()
         if started < self._slow_until:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Callable
+from socket import socket
 from typing import Any
 
 from swift import green
@@ -72,7 +73,7 @@ class HttpServer:
 
     # accepting
 
-    def serve(self, listener: Any) -> None:
+    def serve(self, listener: socket) -> None:
         """Accept connections until ``stop``; returns then."""
         while not self._stopping:
             if not self._places.acquire(blocking=False) and not self._get_place(listener):
@@ -101,7 +102,7 @@ class HttpServer:
             # One a turn, so that the other workers get their share of a burst.
             green.sleep(0)
 
-    def _get_place(self, listener: Any) -> bool:
+    def _get_place(self, listener: socket) -> bool:
         """Wait a moment for a place while all are taken; a client that waits outside may displace another."""
         try:
             green.wait_readable(listener.fileno(), time.monotonic() + 1.0)
@@ -132,7 +133,7 @@ class HttpServer:
                 self._connections.discard(connection)
             green.sleep(0.05)
 
-    def _connected(self, sock: Any, peer: tuple[Any, ...]) -> None:
+    def _connected(self, sock: socket, peer: tuple[Any, ...]) -> None:
         connection = None
         self._arriving -= 1
         try:

@@ -76,7 +76,7 @@ class Pipeline:
         """Entry point names of the filters, outermost first."""
         return [context.entry_point_name or "" for context in self.filters]
 
-    def insert_required(self, global_conf: Mapping[str, Any]) -> list[str]:
+    def insert_required(self, global_conf: Mapping[str, object]) -> list[str]:
         """Add missing filters to a proxy pipeline; the names added."""
         added = []
         for name, after in REQUIRED_FILTERS:
@@ -106,7 +106,7 @@ class Pipeline:
                     f"{' '.join(_sorted(names))}"
                 )
 
-    def create(self) -> Any:
+    def create(self) -> object:
         """The outermost filter over everything."""
         app = self.app.create()
         for context in reversed(self.filters):
@@ -128,7 +128,7 @@ def _sorted(names: list[str]) -> list[str]:
     return ordered
 
 
-def read_pipeline(path: str, global_conf: Mapping[str, Any], name: str = "main") -> Pipeline:
+def read_pipeline(path: str, global_conf: Mapping[str, object], name: str = "main") -> Pipeline:
     """The pipeline (or bare app) ``name`` of a configuration; raises ``ConfigError``."""
     try:
         loader = _Loader(path)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from swift import green
 from swift.base.clock import Clock
+from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
 from swift.runtime.cursor import Cursor
 from swift.runtime.report import Progress, Tally
@@ -28,7 +29,7 @@ WATCH_S = 0.5
 class ShareResult:
     """What came of one share, or has come of it so far."""
 
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: JsonObject = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     units: int = 0
     seconds: float = 0.0
@@ -36,7 +37,7 @@ class ShareResult:
     #: Unix time at which the pass over the share began, possibly in another process.
     begun_s: float = 0.0
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """For the pipe between worker and parent; ``ShareResult(**value)`` reads it back."""
         return asdict(self)
 
@@ -47,10 +48,10 @@ class UnitsOfWork(Protocol):
     def plan(self) -> Any:
         """An iterator of units."""
 
-    def do(self, unit: Any) -> None:
+    def do(self, unit: object) -> None:
         """Do one."""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """What is worth reporting so far."""
 
     def end(self) -> None:
@@ -182,13 +183,13 @@ class ShareRun:
                     free.acquire()
         return not self._stop.requested
 
-    def _do_and_free(self, unit: Any, free: green.Semaphore) -> None:
+    def _do_and_free(self, unit: object, free: green.Semaphore) -> None:
         try:
             self._do(unit)
         finally:
             free.release()
 
-    def _do(self, unit: Any) -> None:
+    def _do(self, unit: object) -> None:
         try:
             self._turn.do(unit)
         except Exception as error:

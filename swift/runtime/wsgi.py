@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from swift.base.digits import is_digits
 from swift.base.errors import SwiftError
@@ -24,6 +25,7 @@ from swift.http.headers import from_pairs, lower_name, title_case
 from swift.http.request import Request, parse_query
 from swift.http.response import HTTPError, Response, error_response
 
+App = WSGIApplication
 Handle = Callable[[Request], Response]
 Authorise = Callable[[Request], Response | None]
 
@@ -32,7 +34,7 @@ class BadApplication(SwiftError):
     """A foreign WSGI application broke the rules of PEP 3333."""
 
 
-def native(app: Any) -> Handle:
+def native(app: App) -> Handle:
     """The ``handle`` of one of our apps, or one that calls a foreign WSGI app."""
     handle = getattr(app, "handle", None)
     return handle if handle is not None else lambda request: call_wsgi(app, request)
@@ -68,7 +70,7 @@ class _Answer:
         return Response(int(code), from_pairs(self.headers), reason=reason)
 
 
-def call_wsgi(app: Any, request: Request) -> Response:
+def call_wsgi(app: App, request: Request) -> Response:
     """Run a foreign WSGI app on our request and collect its answer as a ``Response``.
 
     What it changed in the environ is seen in the request afterwards. Raises ``BadApplication``.
@@ -86,7 +88,7 @@ def call_wsgi(app: Any, request: Request) -> Response:
     return response
 
 
-def _collect(chunks: Any, answer: _Answer) -> Response:
+def _collect(chunks: Iterable[bytes], answer: _Answer) -> Response:
     if isinstance(chunks, _Served) and answer.status and not answer.written:
         # Our own response, passed on: its body goes to the client as if nobody had stood between.
         return chunks.handed_over(answer.response())
@@ -116,11 +118,13 @@ def _collect(chunks: Any, answer: _Answer) -> Response:
 class _ForeignChunks(ResponseBody):
     """The rest of a foreign app's body, closed as PEP 3333 asks."""
 
-    def __init__(self, first: list[bytes], iterator: Iterator[bytes], chunks: Any, length: int | None):
+    def __init__(
+        self, first: list[bytes], iterator: Iterator[bytes], chunks: Iterable[bytes], length: int | None
+    ):
         self.length = length
         self._first = first
         self._iterator = iterator
-        self._chunks = chunks
+        self._chunks: Iterable[bytes] | None = chunks
 
     def __iter__(self) -> Iterator[bytes]:
         yield from self._first
@@ -164,7 +168,7 @@ class _Served:
         self._response.ended(self._sent, self._complete)
 
 
-def serve_wsgi(handle: Handle, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+def serve_wsgi(handle: Handle, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """The WSGI face of one of our apps."""
     _take_callback_home(environ)
     request = request_from_environ(environ)
@@ -175,10 +179,10 @@ def serve_wsgi(handle: Handle, environ: dict[str, Any], start_response: Any) -> 
     return as_application(response)(environ, start_response)
 
 
-def as_application(response: Response) -> Callable[[dict[str, Any], Any], Iterable[bytes]]:
+def as_application(response: Response) -> App:
     """A response as the WSGI application that gives it."""
 
-    def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         headers = response.headers
         if isinstance(response.body, bytes) and "content-length" not in headers:
             headers["content-length"] = str(len(response.body))
@@ -205,7 +209,7 @@ def answered(handle: Handle, request: Request) -> Response:
 class ForeignRequest:
     """A request as foreign callbacks know it: the environ, and the usual short names for what is in it."""
 
-    def __init__(self, environ: dict[str, Any]):
+    def __init__(self, environ: WSGIEnvironment):
         self.environ = environ
         self.headers = _EnvironHeaders(environ)
 
@@ -246,7 +250,7 @@ class ForeignRequest:
 
     def split_path(
         self, minsegs: int = 1, maxsegs: int | None = None, rest_with_last: bool = False
-    ) -> list[Any]:
+    ) -> list[object]:
         """The decoded segments of the path; raises ValueError."""
         request = request_from_environ(self.environ)
         return request.split_path(minsegs, maxsegs or minsegs, rest_with_last=rest_with_last)
@@ -258,7 +262,7 @@ class ForeignRequest:
 class _EnvironHeaders(MutableMapping[str, str]):
     """The headers in an environ, by names in any case."""
 
-    def __init__(self, environ: dict[str, Any]):
+    def __init__(self, environ: WSGIEnvironment):
         self._environ = environ
 
     def __getitem__(self, name: str) -> str:
@@ -297,7 +301,7 @@ class ForeignCallback:
     def __init__(self, callback: Callable[[Any], Any]):
         self.callback = callback
 
-    def __call__(self, request: Any) -> Any:
+    def __call__(self, request: object) -> object:
         """None when the request may go on, else the denial in the caller's kind."""
         if not isinstance(request, Request):
             return self.callback(request)
@@ -310,7 +314,7 @@ class ForeignCallback:
         return denial if denial is None or isinstance(denial, Response) else call_wsgi(denial, request)
 
 
-def _lend_callback(environ: dict[str, Any]) -> None:
+def _lend_callback(environ: WSGIEnvironment) -> None:
     callback = environ.get(fields.AUTHORIZE)
     if isinstance(callback, ForeignCallback):
         environ[fields.AUTHORIZE] = callback.callback
@@ -318,7 +322,7 @@ def _lend_callback(environ: dict[str, Any]) -> None:
         environ[fields.AUTHORIZE] = OurCallback(callback)
 
 
-def _take_callback_home(environ: dict[str, Any]) -> None:
+def _take_callback_home(environ: WSGIEnvironment) -> None:
     callback = environ.get(fields.AUTHORIZE)
     if isinstance(callback, OurCallback):
         environ[fields.AUTHORIZE] = callback.callback

@@ -6,12 +6,11 @@ only it knows whether a call of this kind waits for a disk, for another node or 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum
-from typing import Any, Protocol
 
-#: Runs a blocking call and returns its result: ``run(function, *args)``.
-Run = Callable[..., Any]
+from swift.base.calls import Protocol
+from swift.base.calls import Run as Run
+from swift.base.calls import run_inline as run_inline
 
 
 class Effort(Enum):
@@ -37,11 +36,6 @@ class Pools(Protocol):
 
     def threads(self, device: str, purpose: str = "") -> Run:
         """For long calls; those of a ``purpose`` have threads of their own."""
-
-
-def run_inline(function: Callable[..., Any], *args: Any) -> Any:
-    """The ``Run`` of what waits for nothing."""
-    return function(*args)
 
 
 class InlinePools:

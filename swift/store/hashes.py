@@ -105,10 +105,10 @@ def _read_file(disk: Disk, path: str) -> bytes | None:
         disk.close(fd)
 
 
-def read_hashes(disk: Disk, partition_path: str) -> dict[str, Any]:
+def read_hashes(disk: Disk, partition_path: str) -> dict[str, object]:
     """``hashes.pkl``; ``{"valid": False}`` when it is missing, unreadable or outdated. Raises OSError."""
     data = _read_file(disk, f"{partition_path}/{HASHES_FILE}")
-    invalid: dict[str, Any] = {"valid": False}
+    invalid: dict[str, object] = {"valid": False}
     if data is None:
         return invalid
     try:
@@ -125,7 +125,7 @@ def read_hashes(disk: Disk, partition_path: str) -> dict[str, Any]:
     return hashes if _is_of_this_boot(disk, f"{partition_path}/{HASHES_FILE}", hashes) else invalid
 
 
-def _is_of_this_boot(disk: Disk, path: str, hashes: dict[str, Any]) -> bool:
+def _is_of_this_boot(disk: Disk, path: str, hashes: dict[str, object]) -> bool:
     """Whether no change that should be in these hashes can have been lost by a crash of the machine."""
     boot = disk.boot()
     if not boot.id:
@@ -141,7 +141,7 @@ def _is_of_this_boot(disk: Disk, path: str, hashes: dict[str, Any]) -> bool:
     return mark == boot.id.encode()
 
 
-def write_hashes(disk: Disk, partition_path: str, hashes: dict[str, Any], now_s: float) -> None:
+def write_hashes(disk: Disk, partition_path: str, hashes: dict[str, object], now_s: float) -> None:
     """Replace ``hashes.pkl``; the caller holds ``.lock``. Raises OSError."""
     hashes["updated"] = now_s
     hashes.setdefault("valid", True)
@@ -150,7 +150,7 @@ def write_hashes(disk: Disk, partition_path: str, hashes: dict[str, Any], now_s:
     replace_file(disk, f"{partition_path}/{HASHES_FILE}", pickle.dumps(hashes, 2), attributes=attributes)
 
 
-def consolidate(disk: Disk, partition_path: str, now_s: float) -> dict[str, Any]:
+def consolidate(disk: Disk, partition_path: str, now_s: float) -> Hashes:
     """Fold the journal into the pickle; the hashes with dirty ones None. Raises OSError, ``LockTimeout``."""
     with file_lock(disk, f"{partition_path}/{LOCK_FILE}"):
         hashes = read_hashes(disk, partition_path)
@@ -167,6 +167,10 @@ def consolidate(disk: Disk, partition_path: str, now_s: float) -> dict[str, Any]
         finally:
             disk.close(fd)
         return hashes
+
+
+#: What ``hashes.pkl`` holds: suffix → hash or None for a dirty one, and a few names that are none.
+Hashes = dict[str, Any]
 
 
 class SuffixHasher:
@@ -194,9 +198,7 @@ class SuffixHasher:
                 final = seen if result is None else result
                 return {name: value for name, value in final.items() if name not in _RESERVED}
 
-    def _refresh(
-        self, hashes: dict[str, Any], wanted: list[str], list_suffixes: bool
-    ) -> dict[str, Any] | None:
+    def _refresh(self, hashes: Hashes, wanted: list[str], list_suffixes: bool) -> Hashes | None:
         """The hashes made current; None when nothing had to be done."""
         changed = not hashes.get("valid")
         if changed:
@@ -219,7 +221,7 @@ class SuffixHasher:
                 hashes[suffix] = None
         return hashes if changed else None
 
-    def _store(self, seen: dict[str, Any], hashes: dict[str, Any]) -> bool:
+    def _store(self, seen: dict[str, object], hashes: dict[str, object]) -> bool:
         """Write unless somebody else did meanwhile."""
         try:
             with file_lock(self._disk, f"{self._path}/{LOCK_FILE}"):

@@ -11,7 +11,6 @@ import os
 import pickle
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Any
 
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
@@ -30,9 +29,9 @@ DIRECTORY = "async_pending"
 _OPS = frozenset(("PUT", "DELETE"))
 
 
-def encode_update(update: AsyncUpdate, *, extra: dict[str, Any] | None = None) -> bytes:
+def encode_update(update: AsyncUpdate, *, extra: dict[str, object] | None = None) -> bytes:
     """The content of the file; ``extra`` holds what the updater adds (successes, redirect_history)."""
-    record: dict[str, Any] = {
+    record: dict[str, object] = {
         "op": update.op,
         "account": update.path.account,
         "container": update.path.container,
@@ -46,7 +45,7 @@ def encode_update(update: AsyncUpdate, *, extra: dict[str, Any] | None = None) -
     return pickle.dumps(record, 2)
 
 
-def decode_update(data: bytes) -> tuple[AsyncUpdate, dict[str, Any]]:
+def decode_update(data: bytes) -> tuple[AsyncUpdate, dict[str, object]]:
     """A file's update and what the updater added to it; raises ``PickleRefused``."""
     record = restricted_loads(data)
     try:
@@ -168,7 +167,7 @@ class FileUpdates:
 
     def rewrite(self, pending: PendingUpdate) -> None:
         """See ``PendingUpdates``: under the same name."""
-        extra: dict[str, Any] = {"successes": list(pending.successes)}
+        extra: dict[str, object] = {"successes": list(pending.successes)}
         if pending.redirects:
             extra["redirect_history"] = list(pending.redirects)
         device_path = self._devices.path(pending.ref.device)
@@ -199,6 +198,6 @@ def _is_container(path: object) -> bool:
     return isinstance(path, str) and path.count("/") == 1 and all(path.split("/"))
 
 
-def _items(extra: dict[str, Any], name: str) -> Iterator[Any]:
+def _items(extra: dict[str, object], name: str) -> Iterator[object]:
     value = extra.get(name)
     return iter(value if isinstance(value, (list, tuple)) else ())

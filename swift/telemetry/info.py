@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 
 class InfoRegistry:
     """Public and admin-only facts by feature name; one per process, handed to every filter."""
 
     def __init__(self) -> None:
-        self._public: dict[str, dict[str, Any]] = {}
-        self._admin: dict[str, dict[str, Any]] = {}
+        self._public: dict[str, dict[str, object]] = {}
+        self._admin: dict[str, dict[str, object]] = {}
 
-    def register(self, section: str, facts: dict[str, Any] | None = None, *, admin: bool = False) -> None:
+    def register(
+        self, section: str, facts: Mapping[str, object] | None = None, *, admin: bool = False
+    ) -> None:
         """Publish ``facts`` under ``section``; later facts of the same name win.
 
         Raises ValueError for names that the format reserves.
@@ -24,14 +25,14 @@ class InfoRegistry:
         target = self._admin if admin else self._public
         target.setdefault(section, {}).update(facts or {})
 
-    def public(self, disallowed: Iterable[str] = ()) -> dict[str, Any]:
+    def public(self, disallowed: Iterable[str] = ()) -> dict[str, object]:
         """All public facts without the ``disallowed`` dotted paths."""
-        facts = copy.deepcopy(self._public)
+        facts: dict[str, object] = {**copy.deepcopy(self._public)}
         for path in disallowed:
             _remove(facts, path.strip().split("."))
         return facts
 
-    def with_admin(self, disallowed: Iterable[str] = ()) -> dict[str, Any]:
+    def with_admin(self, disallowed: Iterable[str] = ()) -> dict[str, object]:
         """Public facts and the ``admin`` section."""
         disallowed = list(disallowed)
         facts = self.public(disallowed)
@@ -39,7 +40,7 @@ class InfoRegistry:
         return facts
 
 
-def _remove(facts: dict[str, Any], path: list[str]) -> None:
+def _remove(facts: dict[str, object], path: list[str]) -> None:
     *parents, last = path
     for name in parents:
         nested = facts.get(name)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
 
+from swift.base.documents import JsonObject
 from swift.base.errors import LockTimeout
 from swift.platform.disk import Disk
 from swift.platform.locks import lock_descriptor
@@ -19,10 +19,10 @@ from swift.telemetry.log import Log
 
 LOCK_TIMEOUT_S = 2.0
 
-Facts = Mapping[str, Any]
+Facts = Mapping[str, object]
 
 
-def merge(have: Facts, new: Facts) -> dict[str, Any]:
+def merge(have: Facts, new: Facts) -> dict[str, object]:
     """``have`` with ``new`` over it: ``{}`` deletes a key, a dictionary is merged one level deep. Pure."""
     merged = dict(have)
     for key, value in new.items():
@@ -35,7 +35,7 @@ def merge(have: Facts, new: Facts) -> dict[str, Any]:
     return merged
 
 
-def _merge_inner(have: Any, new: Facts) -> dict[str, Any]:
+def _merge_inner(have: object, new: Facts) -> dict[str, object]:
     inner = dict(have) if isinstance(have, Mapping) else {}
     for key, value in new.items():
         if isinstance(value, Mapping) and not value:
@@ -45,7 +45,7 @@ def _merge_inner(have: Any, new: Facts) -> dict[str, Any]:
     return inner
 
 
-def parse(text: str) -> dict[str, Any]:
+def parse(text: str) -> JsonObject:
     """The content of a recon file; whatever is not a JSON object counts as nothing."""
     try:
         value = json.loads(text)
@@ -63,7 +63,7 @@ class ReconFile:
         self._log = log
         self._disk = disk or Disk()
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> JsonObject:
         """What the file says; empty when there is none."""
         try:
             with open(self.path, encoding="utf-8") as file:

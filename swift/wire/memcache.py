@@ -6,7 +6,6 @@ import json
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from hashlib import md5
-from typing import Any
 
 FLAG_PICKLE = 1
 FLAG_JSON = 2
@@ -25,7 +24,7 @@ def expiry(ttl_s: float, now_s: float) -> int:
     return int(now_s + ttl_s) if ttl_s > RELATIVE_MAX_S else int(ttl_s)
 
 
-def set_command(hashed: str, value: Any, exptime: int, *, raw: bool = False) -> bytes:
+def set_command(hashed: str, value: object, exptime: int, *, raw: bool = False) -> bytes:
     """``set`` of a value, as ASCII JSON (flag 2) or, with ``raw``, as its text (flag 0)."""
     flags, data = (0, str(value).encode()) if raw else (FLAG_JSON, json.dumps(value).encode("ascii"))
     return b"set %s %d %d %d\r\n%s\r\n" % (hashed.encode(), flags, exptime, len(data), data)
@@ -36,7 +35,7 @@ def get_command(hashed: Sequence[str]) -> bytes:
     return b"get " + " ".join(hashed).encode() + b"\r\n"
 
 
-def value_of(flags: int, data: bytes) -> Any:
+def value_of(flags: int, data: bytes) -> object:
     """A stored value; None for one that must be read as a miss (pickles, broken or bottomless JSON)."""
     if flags & FLAG_PICKLE:
         return None

@@ -21,7 +21,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from swift.base.errors import ConfigError, SwiftError
 from swift.cli.aio.plan import Plan, Process
@@ -51,7 +50,7 @@ class RunLock:
 
     def __init__(self, plan: Plan):
         self._path = plan.run / "aio.pid"
-        self._file: Any = None
+        self._file: object = None
 
     def acquire(self) -> None:
         """Take the lock; raises ``AlreadyRunning``."""
@@ -275,7 +274,7 @@ def _signal_group(child: subprocess.Popen[bytes], sig: int) -> None:
             child.send_signal(sig)
 
 
-def processes_of(plan: Plan) -> list[dict[str, Any]]:
+def processes_of(plan: Plan) -> list[dict[str, object]]:
     """The recorded processes with their state: up, silent (has a port but does not answer) or dead."""
     path: Path = plan.run / "processes.json"
     if not path.exists():

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
+from swift.base.documents import JsonObject
 from swift.cli.scout import Host
 from swift.ring.view import RingView
 
@@ -80,12 +81,12 @@ class Heard:
     #: Host → names of devices that are there, and those that are no mount points.
     present: dict[Host, Collection[str]] = field(default_factory=dict)
     unmounted: dict[Host, Collection[str]] = field(default_factory=dict)
-    usage: dict[Host, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    usage: dict[Host, Sequence[Mapping[str, object]]] = field(default_factory=dict)
     #: (type, host) → what ``/recon/replication`` says.
-    replication: dict[tuple[str, Host], Mapping[str, Any]] = field(default_factory=dict)
-    reconstruction: dict[Host, Mapping[str, Any]] = field(default_factory=dict)
+    replication: dict[tuple[str, Host], Mapping[str, object]] = field(default_factory=dict)
+    reconstruction: dict[Host, Mapping[str, object]] = field(default_factory=dict)
     async_pending: dict[Host, int] = field(default_factory=dict)
-    quarantined: dict[Host, Mapping[str, Any]] = field(default_factory=dict)
+    quarantined: dict[Host, JsonObject] = field(default_factory=dict)
     drive_errors: dict[Host, int] = field(default_factory=dict)
     #: Host → names of ring files that differ from those here.
     other_rings: dict[Host, Sequence[str]] = field(default_factory=dict)
@@ -104,14 +105,14 @@ class Health:
     #: Unix seconds at which the replicators should have made up for it; None when nothing is to be healed or
     #: nobody can say.
     done_s: float | None
-    facts: Mapping[str, Any]
+    facts: JsonObject
 
     @property
     def level(self) -> Level:
         """The worst of all."""
         return max((problem.level for problem in self.problems), default=Level.OK)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Everything, for programs."""
         return {
             "status": self.level.name,

@@ -17,7 +17,6 @@ import sys  # noqa: E402
 import time  # noqa: E402
 from collections.abc import Iterator, Sequence  # noqa: E402
 from hashlib import md5  # noqa: E402
-from typing import Any  # noqa: E402
 
 from swift.base.errors import SwiftError  # noqa: E402
 from swift.cli.health.judge import (  # noqa: E402
@@ -120,7 +119,7 @@ def _hear_objects(scout: Scout, hosts: Sequence[Host], heard: Heard) -> None:
             heard.quarantined[word.host] = word.content
 
 
-def _count(content: Any, key: str) -> int:
+def _count(content: object, key: str) -> int:
     value = content.get(key) if isinstance(content, dict) else None
     return value if isinstance(value, int) else 0
 

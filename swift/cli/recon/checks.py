@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import md5
-from typing import Any
 
 from swift.cli.recon.report import Report, clock_text, size_text
 from swift.cli.scout import Host, Scout, Word
@@ -46,7 +45,7 @@ class Tour:
         return report.hear(self.scout.recon(self.hosts, check))
 
 
-def _number(value: Any) -> int | float | None:
+def _number(value: object) -> int | float | None:
     """A figure; None of what a server does not know."""
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
@@ -147,7 +146,7 @@ def _check_object_auditor(tour: Tour, report: Report) -> None:
             report.stats(f"{kind}_{key}_last_path", [_number(each.get(key)) for each in stats])
 
 
-def _summed(stats: Any) -> dict[str, Any]:
+def _summed(stats: object) -> dict[str, object]:
     """Auditors with several workers tell figures by device."""
     if not isinstance(stats, Mapping):
         return {}

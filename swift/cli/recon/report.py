@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from swift.base.documents import JsonObject
 from swift.cli.scout import Word
 
 RULE = "=" * 79
@@ -40,7 +40,7 @@ def size_text(count: float) -> str:
     return f"{int(count)} {_PREFIXES[step]}B" if step else f"{int(count)} B"
 
 
-def statistics(values: Sequence[Number | None]) -> dict[str, Any] | None:
+def statistics(values: Sequence[Number | None]) -> JsonObject | None:
     """The figures of a check; None when nobody gave any."""
     known = [value for value in values if value is not None]
     if not known:
@@ -61,7 +61,7 @@ class Report:
     """Prints as it is told, or keeps quiet and has everything in ``facts`` at the end."""
 
     def __init__(self, *, prints: bool, verbose: bool = False, suppress: bool = False):
-        self.facts: dict[str, Any] = {}
+        self.facts: JsonObject = {}
         self._prints = prints
         self._verbose = verbose
         self._suppress = suppress

@@ -7,7 +7,7 @@ spec: ring.md §11
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import cast
 
 from swift.cli.ring.select import (
     PORT_MAX,
@@ -22,7 +22,7 @@ from swift.cli.ring.select import (
 )
 from swift.cli.ring.session import EXIT_ERROR, EXIT_SUCCESS, Session, Stop, WrongUsage
 from swift.cli.ring.tables import search_table
-from swift.ring.device import describe
+from swift.ring.device import DeviceRecord, describe
 from swift.ring.errors import DeviceError, DuplicateDevice
 from swift.ring.report import device_facts, partition_matches
 
@@ -69,7 +69,7 @@ def add(session: Session, argv: Sequence[str]) -> int:
     return EXIT_SUCCESS
 
 
-def _devices_to_add(session: Session, arguments: Arguments) -> list[dict[str, Any]]:
+def _devices_to_add(session: Session, arguments: Arguments) -> list[DeviceRecord]:
     if arguments.wanted:
         if arguments.words:
             raise WrongUsage
@@ -87,15 +87,15 @@ def _devices_to_add(session: Session, arguments: Arguments) -> list[dict[str, An
     return new
 
 
-def _device_from_options(wanted: dict[str, Any]) -> dict[str, Any]:
+def _device_from_options(wanted: DeviceRecord) -> DeviceRecord:
     for short, name in _ADD_REQUIRED:
         if name not in wanted:
             raise BadValue(f"Required argument {short}/--{name} not specified.")
-    fields = dict(wanted)
+    fields: DeviceRecord = {**wanted}
     fields["device"] = parse_device_name(fields["device"])
-    for name in ("port", "replication_port"):
-        if not 0 <= fields.get(name, 0) <= PORT_MAX:
-            raise BadValue(f"Invalid port {fields[name]}")
+    for port in (fields.get("port", 0), fields.get("replication_port", 0)):
+        if not 0 <= port <= PORT_MAX:
+            raise BadValue(f"Invalid port {port}")
     return fields
 
 
@@ -142,7 +142,7 @@ def require_rows(session: Session) -> None:
         )
 
 
-def _set_each(session: Session, argv: Sequence[str], name: str, parse: Callable[[str], Any]) -> int:
+def _set_each(session: Session, argv: Sequence[str], name: str, parse: Callable[[str], float]) -> int:
     """set_weight, set_region and set_zone: (search value, new value) pairs."""
     arguments = Arguments(argv)
     try:
@@ -151,22 +151,22 @@ def _set_each(session: Session, argv: Sequence[str], name: str, parse: Callable[
             value = parse(text)
             _confirm_many(session, devs, name, yes=arguments.yes)
             for dev in devs:
-                session.loaded.change_device(dev["id"], **{name: value})
-                session.say(f"{describe(dev)} {name} set to {dev[name]}")
+                session.loaded.change_device(dev["id"], **cast(DeviceRecord, {name: value}))
+                session.say(f"{describe(dev)} {name} set to {dev.get(name)}")
     except (DeviceError, ValueError) as error:
         raise Stop(EXIT_ERROR, str(error))
     session.save()
     return EXIT_SUCCESS
 
 
-def _found_or_stop(session: Session, wanted: dict[str, Any]) -> list[dict[str, Any]]:
+def _found_or_stop(session: Session, wanted: DeviceRecord) -> list[DeviceRecord]:
     devs = matching(session.loaded, wanted)
     if not devs:
         raise Stop(EXIT_ERROR, f"Search value matched 0 devices.\n{UNCHANGED}")
     return devs
 
 
-def _confirm_many(session: Session, devs: list[dict[str, Any]], what: str, *, yes: bool) -> None:
+def _confirm_many(session: Session, devs: list[DeviceRecord], what: str, *, yes: bool) -> None:
     if len(devs) < 2:
         return
     for line in list_names(devs):
@@ -196,7 +196,7 @@ def set_zone(session: Session, argv: Sequence[str]) -> int:
 def set_info(session: Session, argv: Sequence[str]) -> int:
     """Change addresses, names and meta, which placement does not look at."""
     arguments = Arguments(argv)
-    changes: list[tuple[dict[str, Any], dict[str, Any]]]
+    changes: list[tuple[DeviceRecord, DeviceRecord]]
     if arguments.wanted:
         if arguments.words:
             raise WrongUsage

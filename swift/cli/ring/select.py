@@ -9,12 +9,12 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import NoReturn, cast
 
 from swift.cli.ring.session import EXIT_ERROR, Stop, WrongUsage
 from swift.ring.builder import RingBuilder
-from swift.ring.device import describe
+from swift.ring.device import DeviceRecord, describe
 
 _IP = r"\[[^\]]*\]|[0-9.]+"
 _WORD = r"\[[^\]]*\]|[^:/R\[\]]*"
@@ -81,13 +81,13 @@ def _parse_port(text: str | None) -> int:
     return int(text[1:])
 
 
-def parse_add_value(text: str) -> dict[str, Any]:
+def parse_add_value(text: str) -> DeviceRecord:
     """The device fields of an add value, without weight; ``region`` is missing when not given."""
     match = _ADD.fullmatch(text)
     if match is None:
         raise BadValue(f"Invalid add value: {text}")
     found = match.groupdict()
-    fields: dict[str, Any] = {
+    fields: DeviceRecord = {
         "zone": int(found["zone"]),
         "ip": parse_ip(found["ip"]),
         "port": _parse_port(found["port"]),
@@ -104,8 +104,8 @@ def parse_add_value(text: str) -> dict[str, Any]:
     return fields
 
 
-def _fields(match: re.Match[str]) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
+def _fields(match: re.Match[str]) -> DeviceRecord:
+    fields: dict[str, object] = {}
     for name, value in match.groupdict().items():
         if value is None:
             continue
@@ -115,10 +115,10 @@ def _fields(match: re.Match[str]) -> dict[str, Any]:
             fields[name] = parse_ip(value)
         else:
             fields[name] = value
-    return fields
+    return cast(DeviceRecord, fields)
 
 
-def parse_search_value(text: str) -> dict[str, Any]:
+def parse_search_value(text: str) -> DeviceRecord:
     """The fields that a device must have. Raises BadValue."""
     match = _SEARCH.fullmatch(text)
     if match is None or not text:
@@ -126,7 +126,7 @@ def parse_search_value(text: str) -> dict[str, Any]:
     return _fields(match)
 
 
-def parse_change_value(text: str) -> dict[str, Any]:
+def parse_change_value(text: str) -> DeviceRecord:
     """The fields that set_info changes. Raises BadValue."""
     match = _CHANGE.fullmatch(text)
     if match is None or not text:
@@ -134,19 +134,19 @@ def parse_change_value(text: str) -> dict[str, Any]:
     return _fields(match)
 
 
-def matching(builder: RingBuilder, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+def matching(builder: RingBuilder, wanted: DeviceRecord) -> list[DeviceRecord]:
     """Devices that have all the fields; meta may stand anywhere in theirs, the rest is exact."""
     return [
         dev
         for dev in builder.live_devs
         if all(
-            value in dev["meta"] if name == "meta" else dev.get(name) == value
+            str(value) in dev["meta"] if name == "meta" else dev.get(name) == value
             for name, value in wanted.items()
         )
     ]
 
 
-def matching_any(builder: RingBuilder, wanted: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def matching_any(builder: RingBuilder, wanted: Sequence[DeviceRecord]) -> list[DeviceRecord]:
     """Devices that match one of several, in id order, each once."""
     found = {dev["id"]: dev for fields in wanted for dev in matching(builder, fields)}
     return [found[dev_id] for dev_id in sorted(found)]
@@ -155,7 +155,7 @@ def matching_any(builder: RingBuilder, wanted: Sequence[Mapping[str, Any]]) -> l
 class _Parser(argparse.ArgumentParser):
     """Reports errors as one line instead of exiting."""
 
-    def error(self, message: str) -> Any:
+    def error(self, message: str) -> NoReturn:
         raise Stop(EXIT_ERROR, f"swift-ring-builder: error: {message}")
 
 
@@ -192,22 +192,27 @@ class Arguments:
         self.words: list[str] = options.pop("words")
         self.yes: bool = options.pop("yes")
         given = {name: value for name, value in options.items() if value is not None}
-        self.changes = {
-            name.removeprefix("change_"): value for name, value in given.items() if name.startswith("change_")
-        }
-        self.wanted = {name: value for name, value in given.items() if not name.startswith("change_")}
-        for fields in (self.wanted, self.changes):
+        changes, wanted = {}, {}
+        for name, value in given.items():
+            if name.startswith("change_"):
+                changes[name.removeprefix("change_")] = value
+            else:
+                wanted[name] = value
+        for fields in (wanted, changes):
             for name in ("ip", "replication_ip"):
                 if name in fields:
                     fields[name] = parse_address(fields[name])
+        # The parser has made what ``_OPTIONS`` says of each.
+        self.changes = cast(DeviceRecord, changes)
+        self.wanted = cast(DeviceRecord, wanted)
 
-    def searches(self, words: Sequence[str]) -> list[dict[str, Any]]:
+    def searches(self, words: Sequence[str]) -> list[DeviceRecord]:
         """What to look for: the options, or each of ``words``; WrongUsage for both or none."""
         if bool(self.wanted) == bool(words):
             raise WrongUsage
         return [self.wanted] if self.wanted else [parse_search_value(word) for word in words]
 
-    def value_pairs(self) -> list[tuple[dict[str, Any], str]]:
+    def value_pairs(self) -> list[tuple[DeviceRecord, str]]:
         """(what to look for, value) pairs of the set_ subcommands, in both forms."""
         if self.wanted:
             if len(self.words) != 1:
@@ -221,6 +226,6 @@ class Arguments:
         ]
 
 
-def list_names(devs: Sequence[Mapping[str, Any]]) -> list[str]:
+def list_names(devs: Sequence[DeviceRecord]) -> list[str]:
     """The lines that show which devices matched."""
     return ["Matched more than one device:", *(f"    {describe(dev)}" for dev in devs)]

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import TextIO
 
 from swift.ring.builder import RingBuilder
 
@@ -67,7 +67,7 @@ class Session:
         """Print a line on stderr."""
         print(text, file=self.err)
 
-    def report(self, facts: Any) -> None:
+    def report(self, facts: object) -> None:
         """Print the report as JSON when asked to."""
         if self.as_json:
             print(json.dumps(facts, indent=4, sort_keys=True), file=self.out)

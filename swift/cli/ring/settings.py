@@ -9,14 +9,13 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
 
 from swift.cli.ring.session import EXIT_ERROR, EXIT_SUCCESS, EXIT_WARNING, Session, Stop, WrongUsage
 from swift.cli.ring.tables import device_table
 from swift.ring import partpower
 from swift.ring.builder import RingBuilder
 from swift.ring.errors import DeviceError, PartPowerError
-from swift.ring.report import RingState, summary
+from swift.ring.report import RingFacts, RingState, summary
 
 _NEXT_REBALANCE = "The change will take effect after the next rebalance."
 _NEXT_WRITE = "The change will take effect after the next write_ring."
@@ -48,7 +47,7 @@ def show(session: Session, argv: Sequence[str]) -> int:
     return EXIT_SUCCESS
 
 
-def _ring_line(ring: dict[str, Any]) -> str:
+def _ring_line(ring: RingFacts) -> str:
     if ring["state"] == RingState.MISSING.value:
         return f"Ring file {ring['file']} not found, probably it hasn't been written yet"
     if ring["state"] == RingState.INVALID.value:

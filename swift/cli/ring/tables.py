@@ -5,10 +5,9 @@ Facts come in as data (``ring.report``), lines go out. spec: ring.md §11
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from swift.ring.report import DispersionReport
+from swift.ring.report import DeviceFacts, DispersionReport
 
 _IP_TITLE = "ip address"
 _REPLICATION_TITLE = "replication ip"
@@ -27,7 +26,7 @@ def _address_width(title: str, ips: Sequence[str]) -> int:
     return widest + 2 if any(":" in ip for ip in ips) else widest
 
 
-def device_table(devices: Sequence[Mapping[str, Any]]) -> list[str]:
+def device_table(devices: Sequence[DeviceFacts]) -> list[str]:
     """The table of the default command."""
     ip_width = _address_width(_IP_TITLE, [dev["ip"] for dev in devices])
     rip_width = _address_width(_REPLICATION_TITLE, [dev["replication_ip"] for dev in devices])
@@ -51,7 +50,7 @@ def device_table(devices: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def search_table(devices: Sequence[Mapping[str, Any]]) -> list[str]:
+def search_table(devices: Sequence[DeviceFacts]) -> list[str]:
     """The table of search: fixed columns."""
     lines = [
         f"Devices:{'id':>6}{'region':>8}{'zone':>6}{_IP_TITLE:>16}{'port':>6}{_REPLICATION_TITLE:>16}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from swift import green
 from swift.compose import cluster_of, process_of, telemetry_of
@@ -24,7 +23,7 @@ from swift.middleware.bulk.delete import DeleteLimits, Deletion
 from swift.middleware.bulk.extract import Extraction, Limits
 from swift.middleware.bulk.report import Report
 from swift.middleware.bulk.unpack import KINDS
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.telemetry.telemetry import Telemetry
 
 
@@ -46,7 +45,7 @@ class BulkSettings(Settings):
 class Bulk(Filter):
     """Extracts archives and deletes lists."""
 
-    def __init__(self, app: Any, settings: BulkSettings, name_bytes: int, telemetry: Telemetry):
+    def __init__(self, app: App, settings: BulkSettings, name_bytes: int, telemetry: Telemetry):
         super().__init__(app)
         self._settings = settings
         self._name_bytes = name_bytes
@@ -144,7 +143,7 @@ class _Work:
         self._task.kill()
 
 
-def make_bulk(app: Any, conf: Conf) -> Bulk:
+def make_bulk(app: App, conf: Conf) -> Bulk:
     """The filter of a configuration section; raises ``ConfigError``."""
     settings = parse_options(BulkSettings, conf, "bulk")
     info = process_of(conf).info

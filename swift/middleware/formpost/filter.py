@@ -7,7 +7,6 @@ own, as it arrives. What a form may do is bounded by ``tempurl.filter.within``, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
 from swift.base.clock import Clock, SystemClock
@@ -20,7 +19,7 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.status import reason_of
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.formpost.form import BadForm, FileBody, Form, parse_parameters
 from swift.middleware.tempurl.filter import digest_facts, within
 from swift.middleware.tempurl.signature import DIGESTS, Key, keys_of, parse_signature, signing_key
@@ -55,7 +54,7 @@ class FormPost(Filter):
 
     def __init__(
         self,
-        app: Any,
+        app: App,
         settings: FormPostSettings,
         telemetry: Telemetry | None = None,
         clock: Clock | None = None,
@@ -196,7 +195,7 @@ def _answer(status: int, message: str, redirect: str) -> Response:
     return Response(303, {"location": location}, page.encode("latin-1"))
 
 
-def make_formpost(app: Any, conf: Conf) -> FormPost:
+def make_formpost(app: App, conf: Conf) -> FormPost:
     """The filter of a configuration section; raises ``ConfigError``."""
     settings = parse_options(FormPostSettings, conf, "formpost")
     process_of(conf).info.register("formpost", digest_facts(settings.allowed_digests))

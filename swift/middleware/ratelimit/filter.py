@@ -17,7 +17,7 @@ from swift.gateway.info import account_info, container_info
 from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import HTML, Response
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.ratelimit.rates import Pace, SizedRates, TooFast
 from swift.telemetry.telemetry import Telemetry
 
@@ -44,7 +44,7 @@ class Ratelimit(Filter):
 
     def __init__(
         self,
-        app: Any,
+        app: App,
         settings: RatelimitSettings,
         containers: SizedRates,
         listings: SizedRates,
@@ -136,7 +136,7 @@ def _refusal(status: int, reason: str, body: bytes) -> Response:
     return Response(status, {"content-type": HTML}, body, reason=reason)
 
 
-def make_ratelimit(app: Any, conf: Conf) -> Ratelimit:
+def make_ratelimit(app: App, conf: Conf) -> Ratelimit:
     """The filter of a configuration section; raises ``ConfigError``."""
     settings = parse_options(RatelimitSettings, conf, "ratelimit")
     containers = SizedRates.parse(conf, "container_ratelimit_")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from swift.base.errors import ConfigError
+from swift.config.schema import Conf
 from swift.gateway.infocache import Cache
 
 
@@ -25,7 +25,7 @@ class SizedRates:
         self.points = sorted(rates.items())
 
     @classmethod
-    def parse(cls, conf: Mapping[str, Any], prefix: str) -> SizedRates:
+    def parse(cls, conf: Conf, prefix: str) -> SizedRates:
         """From options ``<prefix><size> = <rate>``; raises ``ConfigError`` naming one."""
         rates: dict[int, float] = {}
         for name, value in conf.items():

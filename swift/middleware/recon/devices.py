@@ -7,7 +7,7 @@ reported with its error instead of failing the others.
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Iterator
 
 from swift.base.digits import is_digits
 from swift.platform.mounts import is_mount
@@ -28,9 +28,11 @@ def names(root: str) -> list[str] | None:
         return None
 
 
-def unmounted(root: str) -> list[dict[str, Any]]:
+def unmounted(root: str) -> list[dict[str, object]]:
     """The devices that are no mount points. Raises OSError."""
-    found = ({"device": name, "mounted": _mounted(f"{root}/{name}")} for name in entries(root))
+    found: Iterator[dict[str, object]] = (
+        {"device": name, "mounted": _mounted(f"{root}/{name}")} for name in entries(root)
+    )
     return [device for device in found if device["mounted"] is not True]
 
 
@@ -43,12 +45,12 @@ def _mounted(path: str) -> bool | str:
     return is_mount(path)
 
 
-def usage(root: str) -> list[dict[str, Any]]:
+def usage(root: str) -> list[dict[str, object]]:
     """Sizes of the mounted devices in bytes; empty texts for the others. Raises OSError."""
     return [_usage(root, name) for name in entries(root)]
 
 
-def _usage(root: str, name: str) -> dict[str, Any]:
+def _usage(root: str, name: str) -> dict[str, object]:
     mounted = _mounted(f"{root}/{name}")
     if mounted is True:
         try:
@@ -62,9 +64,9 @@ def _usage(root: str, name: str) -> dict[str, Any]:
     return {"device": name, "mounted": mounted, "size": "", "used": "", "avail": ""}
 
 
-def quarantined(root: str) -> dict[str, Any]:
+def quarantined(root: str) -> dict[str, object]:
     """How many things of each kind were moved away, objects also by policy. Raises OSError."""
-    totals: dict[str, Any] = dict.fromkeys(_KINDS, 0)
+    totals: dict[str, int] = dict.fromkeys(_KINDS, 0)
     policies: dict[str, dict[str, int]] = {}
     for device in os.listdir(root):
         where = f"{root}/{device}/quarantined"

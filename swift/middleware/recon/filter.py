@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import md5
-from typing import Any
 
 from swift import __version__
 from swift.base.errors import SwiftError
@@ -21,7 +20,7 @@ from swift.compose import cluster_of
 from swift.config.schema import Settings, option
 from swift.http.request import Request
 from swift.http.response import TEXT, Response
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.recon import devices, machine
 from swift.platform.threads import ThreadPool
 from swift.telemetry.recon import parse
@@ -88,10 +87,10 @@ class Recon(Filter):
 
     def __init__(
         self,
-        app: Any,
+        app: App,
         settings: ReconSettings,
         ring_names: tuple[str, ...] = ("account", "container", "object"),
-        run: Callable[..., Any] | None = None,
+        run: Callable[..., object] | None = None,
     ):
         super().__init__(app)
         self._settings = settings
@@ -99,7 +98,7 @@ class Recon(Filter):
         self._run = run or ThreadPool(_THREADS, "recon").call
         self._digests: dict[str, tuple[tuple[int, int, int], str]] = {}
         root = settings.devices
-        self._checks: dict[str, Callable[[], Any]] = {
+        self._checks: dict[str, Callable[[], object]] = {
             "version": lambda: {"version": __version__},
             "time": time.time,
             "mem": lambda: machine.memory(_read(machine.MEMINFO)),
@@ -131,7 +130,7 @@ class Recon(Filter):
             return Response(500, {"content-type": TEXT}, b"Internal server error.")
         return Response(200, {"content-type": "application/json"}, json.dumps(value).encode())
 
-    def _find(self, raw_path: str) -> Callable[[], Any] | None:
+    def _find(self, raw_path: str) -> Callable[[], object] | None:
         """What a path asks for; None when it asks for nothing known."""
         name, _, kind = raw_path.removeprefix(PREFIX).partition("/")
         kind = kind.strip("/")
@@ -145,7 +144,7 @@ class Recon(Filter):
         file, keys = stored
         return lambda: self._stored(file, keys)
 
-    def _stored(self, file: str, keys: tuple[str, ...]) -> dict[str, Any]:
+    def _stored(self, file: str, keys: tuple[str, ...]) -> dict[str, object]:
         """Keys of a recon file, None for what nobody has written."""
         try:
             facts = parse(_read(f"{self._settings.recon_cache_path}/{file}.recon"))
@@ -187,7 +186,7 @@ def _read_if_there(path: str) -> str:
     return _read(path) if os.path.exists(path) else ""
 
 
-def _make(app: Any, conf: Conf) -> Recon:
+def _make(app: App, conf: Conf) -> Recon:
     settings = parse_options(ReconSettings, conf, "recon")
     try:
         policies = cluster_of(conf).policies

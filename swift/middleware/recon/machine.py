@@ -6,7 +6,6 @@ Every function takes the text of its file, so that a test needs no such machine.
 from __future__ import annotations
 
 import resource
-from typing import Any
 
 MEMINFO = "/proc/meminfo"
 LOADAVG = "/proc/loadavg"
@@ -21,7 +20,7 @@ def memory(text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, colon, value in pairs if colon}
 
 
-def load(text: str) -> dict[str, Any]:
+def load(text: str) -> dict[str, object]:
     """Load averages, running/existing tasks, and the newest process id."""
     one, five, fifteen, tasks, newest = text.split()[:5]
     return {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from swift.base.entity import Entity
 from swift.base.hashing import PathHasher
@@ -14,7 +13,7 @@ from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.http.rows import with_row_parameters
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.slo.download import Download
 from swift.middleware.slo.hidden import HiddenSegments
 from swift.middleware.slo.manifest import MIN_SEGMENT_BYTES
@@ -35,7 +34,7 @@ class Slo(Filter):
 
     def __init__(
         self,
-        app: Any,
+        app: App,
         settings: SloSettings,
         hasher: PathHasher,
         guesser: TypeGuesser,
@@ -87,7 +86,7 @@ def _shown(parameters: Mapping[str, str]) -> dict[str, str]:
     return {"slo_etag": f'"{parameters["slo_etag"]}"'}
 
 
-def make_slo(app: Any, conf: Conf) -> Slo:
+def make_slo(app: App, conf: Conf) -> Slo:
     """The filter of a configuration section."""
     settings = parse_options(SloSettings, conf, "slo")
     if settings.hidden_segments:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from hashlib import md5
 from typing import Any
 
+from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
 from swift.base.ranges import ByteRanges, Span
 
@@ -81,7 +82,7 @@ def parse_upload(text: bytes, own_path: EntityPath) -> list[Entry]:
     return entries
 
 
-def _entry(item: Any, own_path: EntityPath) -> Entry:
+def _entry(item: object, own_path: EntityPath) -> Entry:
     """One entry; raises ValueError with what is wrong."""
     if not isinstance(item, dict):
         raise ValueError("not a JSON object")
@@ -92,7 +93,9 @@ def _entry(item: Any, own_path: EntityPath) -> Entry:
     return _inline(item["data"]) if is_inline else _reference(item, own_path)
 
 
-def _inline(text: Any) -> Inline:
+def _inline(text: object) -> Inline:
+    if not isinstance(text, str):
+        raise ValueError("data must be valid base64")
     try:
         data = base64.b64decode(text, validate=True)
     except (TypeError, ValueError, binascii.Error):
@@ -102,7 +105,7 @@ def _inline(text: Any) -> Inline:
     return Inline(text, data)
 
 
-def _reference(item: dict[str, Any], own_path: EntityPath) -> Reference:
+def _reference(item: dict[str, object], own_path: EntityPath) -> Reference:
     name, etag = item.get("path"), item.get("etag")
     if not isinstance(name, str):
         raise ValueError('"path" must be a string')
@@ -139,7 +142,7 @@ def _size(value: Any) -> int | None:
     return size
 
 
-def _ranges(value: Any, size: int | None) -> ByteRanges | None:
+def _ranges(value: object, size: int | None) -> ByteRanges | None:
     if value is None or value == "":
         return None
     ranges = ByteRanges.parse(f"bytes={value}") if isinstance(value, str) else None
@@ -199,11 +202,11 @@ class Part:
         container, _, obj = self.name.lstrip("/").partition("/")
         return EntityPath(account, container, obj)
 
-    def stored(self) -> dict[str, Any]:
+    def stored(self) -> dict[str, object]:
         """Its entry in the stored manifest."""
         if not self.name:
             return {"data": self.text}
-        entry: dict[str, Any] = {
+        entry: dict[str, object] = {
             "name": self.name,
             "bytes": self.size,
             "hash": self.etag,
@@ -216,11 +219,11 @@ class Part:
             entry["sub_slo"] = True
         return entry
 
-    def raw(self) -> dict[str, Any]:
+    def raw(self) -> dict[str, object]:
         """Its entry in a manifest that can be uploaded again."""
         if not self.name:
             return {"data": self.text}
-        entry: dict[str, Any] = {"etag": self.etag, "path": self.name}
+        entry: dict[str, object] = {"etag": self.etag, "path": self.name}
         if not self.is_whole:
             entry["range"] = self._range
         return {**entry, "size_bytes": self.size}
@@ -249,7 +252,7 @@ def parse_stored(text: bytes) -> list[Part]:
         raise BadManifest(f"not a stored manifest: {error}")
 
 
-def _stored_part(item: dict[str, Any]) -> Part:
+def _stored_part(item: JsonObject) -> Part:
     if "data" in item:
         return inline_part(Inline(item["data"], base64.b64decode(item["data"], validate=True)))
     size = int(item["bytes"])

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote, urlsplit
 
+from swift.base.documents import JsonObject
 from swift.base.entity import quote_path, requoted_path
 from swift.base.truth import is_true
 from swift.compose import process_of
@@ -21,7 +21,7 @@ from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.staticweb.page import disabled_page, listing_page
 from swift.middleware.tempurl.filter import USER as TEMPURL_USER
 
@@ -71,7 +71,7 @@ class Site:
 class StaticWeb(Filter):
     """Serves containers as web sites."""
 
-    def __init__(self, app: Any, settings: StaticWebSettings):
+    def __init__(self, app: App, settings: StaticWebSettings):
         super().__init__(app)
         base = urlsplit(settings.url_base)
         self._scheme, self._host = base.scheme, base.netloc
@@ -231,15 +231,20 @@ def _query(folder: str, limit: int | None = None) -> str:
     return query if limit is None else f"{query}&limit={limit}"
 
 
-def _rows_of(response: Response) -> list[dict[str, Any]]:
+def _name_of(row: JsonObject) -> str:
+    name: str = row["name"] if "name" in row else row.get("subdir", "")
+    return name
+
+
+def _rows_of(response: Response) -> list[JsonObject]:
     """The rows of a listing that clients may see; the response is at its end then."""
     body = response.read_body()
     response.ended(len(body), True)
-    rows: list[dict[str, Any]] = json.loads(body) if body else []
-    return [row for row in rows if "\0" not in row.get("name", row.get("subdir", ""))]
+    rows: list[JsonObject] = json.loads(body) if body else []
+    return [row for row in rows if "\0" not in _name_of(row)]
 
 
-def make_staticweb(app: Any, conf: Conf) -> StaticWeb:
+def make_staticweb(app: App, conf: Conf) -> StaticWeb:
     """The filter of a configuration section; raises ``ConfigError``."""
     process_of(conf).info.register("staticweb")
     return StaticWeb(app, parse_options(StaticWebSettings, conf, "staticweb"))

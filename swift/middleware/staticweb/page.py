@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from html import escape
-from typing import Any
 from urllib.parse import quote
+
+from swift.base.documents import JsonObject
 
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _STYLE = """  <style type="text/css">
@@ -44,7 +45,7 @@ def style_link(css: str, depth: int) -> str:
     return f'  <link rel="stylesheet" type="text/css" href="{quote(css, safe=":/")}" />\n'
 
 
-def listing_page(rows: Iterable[Mapping[str, Any]], *, title: str, prefix: str, css: str) -> bytes:
+def listing_page(rows: Iterable[JsonObject], *, title: str, prefix: str, css: str) -> bytes:
     """The listing of a pseudo-directory from the JSON rows of a container listing."""
     rows = list(rows)
     shown = escape(title)

@@ -12,7 +12,6 @@ import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
 
 from swift.base.errors import ConfigError
 
@@ -91,7 +90,7 @@ def _issued_at(token: str) -> int:
     return int.from_bytes(base64.urlsafe_b64decode(sealed[:12])[1:9], "big")
 
 
-def fernet_tokens(conf: Mapping[str, Any], active_id: str, *, life_s: int) -> FernetTokens | None:
+def fernet_tokens(conf: Mapping[str, object], active_id: str, *, life_s: int) -> FernetTokens | None:
     """From ``fernet_key_<id>`` options; None when there are none. Raises ``ConfigError``."""
     keys = {
         name[len(_OPTION) :]: str(value).strip() for name, value in conf.items() if name.startswith(_OPTION)

@@ -25,7 +25,7 @@ from swift.http.acl import (
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.tempauth.fernet import fernet_tokens
 from swift.middleware.tempauth.users import (
     RESELLER_ADMIN,
@@ -53,7 +53,7 @@ class Tempauth(Filter):
 
     def __init__(
         self,
-        app: Any,
+        app: App,
         settings: TempauthSettings,
         users: dict[tuple[str, str], User],
         conf: Conf,
@@ -340,7 +340,7 @@ class Tempauth(Filter):
         return url.replace("$HOST", host)
 
 
-def _entry_of(value: Any) -> tuple[float, str] | None:
+def _entry_of(value: object) -> tuple[float, str] | None:
     """(Unix second of its end, groups) of a token as it is cached; None for any other shape."""
     if not isinstance(value, list) or len(value) != 2:
         return None
@@ -385,7 +385,7 @@ def unauthorised(request: Request, realm: str | None = None) -> Response:
     return error_response(401, headers={"www-authenticate": f'Swift realm="{realm}"'})
 
 
-def make_tempauth(app: Any, conf: Conf) -> Tempauth:
+def make_tempauth(app: App, conf: Conf) -> Tempauth:
     """The filter of a configuration section."""
     settings = parse_options(TempauthSettings, conf, "tempauth")
     process_of(conf).info.register("tempauth", {"account_acls": True})

@@ -6,7 +6,6 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from swift.base.errors import ConfigError
 from swift.config.kinds import integer
@@ -50,7 +49,7 @@ def normalise_prefixes(items: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys(prefixes))
 
 
-def parse_users(conf: Mapping[str, Any]) -> dict[tuple[str, str], User]:
+def parse_users(conf: Mapping[str, object]) -> dict[tuple[str, str], User]:
     """The ``user_…`` and ``user64_…`` options; raises ``ConfigError`` naming the option."""
     users: dict[tuple[str, str], User] = {}
     for name, value in conf.items():
@@ -81,7 +80,7 @@ def _parse_user(option_name: str, account: str, user: str, value: str) -> User:
     return User(account, user, key, tuple(groups), url)
 
 
-def required_groups(conf: Mapping[str, Any], prefixes: list[str]) -> dict[str, str]:
+def required_groups(conf: Mapping[str, object], prefixes: list[str]) -> dict[str, str]:
     """``require_group`` per prefix; ``<PREFIX>_require_group`` overrides the general one."""
     general = str(conf.get("require_group", "")).strip()
     groups = {}

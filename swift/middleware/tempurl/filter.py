@@ -11,7 +11,6 @@ import ipaddress
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import parse_qsl, quote, unquote_plus
 
 from swift.base.clock import Clock, SystemClock
@@ -23,7 +22,7 @@ from swift.http import fields
 from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.tempurl.signature import (
     DEPRECATED_DIGESTS,
     DIGESTS,
@@ -130,7 +129,7 @@ class TempURL(Filter):
 
     def __init__(
         self,
-        app: Any,
+        app: App,
         settings: TempURLSettings,
         telemetry: Telemetry | None = None,
         clock: Clock | None = None,
@@ -267,10 +266,10 @@ def _disposition(kind: str, name: str) -> str:
     return f"{kind}; filename=\"{quote(text, safe='/ ')}\"; filename*=UTF-8''{quote(text)}"
 
 
-def make_tempurl(app: Any, conf: Conf) -> TempURL:
+def make_tempurl(app: App, conf: Conf) -> TempURL:
     """The filter of a configuration section; raises ``ConfigError``."""
     settings = parse_options(TempURLSettings, conf, "tempurl")
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "methods": list(settings.methods),
         "incoming_remove_headers": list(settings.incoming_remove_headers),
         "incoming_allow_headers": list(settings.incoming_allow_headers),

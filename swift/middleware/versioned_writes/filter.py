@@ -9,7 +9,6 @@ In *stack* mode (X-Versions-Location) a deletion brings the former object back; 
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import unquote
 
 from swift.base.entity import RESERVED, Entity
@@ -23,7 +22,7 @@ from swift.http.headers import HeaderMap
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
-from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.versioned_writes.archive import Archive
 from swift.middleware.versioned_writes.containers import Containers
 from swift.middleware.versioned_writes.objects import Objects
@@ -39,7 +38,7 @@ class VersionedWrites(Filter):
 
     def __init__(
         self,
-        app: Any,
+        app: App,
         settings: VersionedWritesSettings,
         versioning: tuple[Cluster, TypeGuesser] | None = None,
     ):
@@ -182,7 +181,7 @@ def _denied(request: Request, info: ContainerInfo) -> Response | None:
     return authorise(request)  # type: ignore[no-any-return]
 
 
-def make_versioned_writes(app: Any, conf: Conf) -> VersionedWrites:
+def make_versioned_writes(app: App, conf: Conf) -> VersionedWrites:
     """The filter of a configuration section."""
     settings = parse_options(VersionedWritesSettings, conf, "versioned_writes")
     info = process_of(conf).info

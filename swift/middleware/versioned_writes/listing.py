@@ -7,15 +7,15 @@ version of an object is shown as that version; the hidden names never are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 from urllib.parse import quote
 
+from swift.base.documents import JsonObject
 from swift.base.entity import RESERVED
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.middleware.versioned_writes.archive import MARKER_TYPE
 from swift.middleware.versioned_writes.names import HIDDEN, NULL, Version, base_container, shown_url
 
-Row = dict[str, Any]
+Row = JsonObject
 #: Greater than all inverted times.
 _AFTER_TIMES = ":"
 #: What inverted times consist of: delimiters with these would cut them.

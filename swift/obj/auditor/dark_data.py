@@ -11,7 +11,6 @@ import json
 import random
 import time
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote
 
 from swift.base.entity import EntityPath
@@ -71,7 +70,7 @@ class Listings:
                     waiting += [(a, c) for a, slash, c in shards if slash and (a, c) not in waiting]
         return False
 
-    def _rows_of(self, where: tuple[str, str], obj: str, record_type: str) -> list[tuple[list[Any], bool]]:
+    def _rows_of(self, where: tuple[str, str], obj: str, record_type: str) -> list[tuple[list[object], bool]]:
         """What each primary lists at the object's place, and whether these are shards."""
         part, primaries = self._ring.nodes(self._hasher.digest(*where))
         nodes = list(primaries)
@@ -89,7 +88,7 @@ class Listings:
         return found
 
 
-def _json_of(reply: Reply) -> list[Any]:
+def _json_of(reply: Reply) -> list[object]:
     try:
         rows = json.loads(reply.body or b"[]")
     except (ValueError, RecursionError):
@@ -102,7 +101,7 @@ def _json_of(reply: Reply) -> list[Any]:
 class DarkData(Watcher):
     """Looks every object up; what is dark is logged, removed or quarantined, as ``action`` says."""
 
-    def __init__(self, conf: Mapping[str, Any], logger: Any, listings: Listings | None = None):
+    def __init__(self, conf: Mapping[str, object], logger: object, listings: Listings | None = None):
         super().__init__(conf, logger)
         self._settings = DarkDataSettings.parse(
             {name: str(value) for name, value in conf.items()},
@@ -114,7 +113,7 @@ class DarkData(Watcher):
         self._is_looking = False
         self._counts = dict.fromkeys(("ok", "dark", "unknown"), 0)
 
-    def _make_listings(self, conf: Mapping[str, Any]) -> Listings:
+    def _make_listings(self, conf: Mapping[str, object]) -> Listings:
         texts = {name: str(value) for name, value in conf.items()}
         context = daemon_context(texts, name="object-auditor")
 
@@ -131,12 +130,12 @@ class DarkData(Watcher):
         rings = Rings(ServerSettings.parse(texts).swift_dir, context.policies)
         return Listings(direct, rings.container, context.hasher, random.Random(), self._settings.shards_max)
 
-    def start(self, audit_type: str, **_more: Any) -> None:
+    def start(self, audit_type: str, **_more: object) -> None:
         """Only full passes are worth the questions."""
         self._is_looking = audit_type == "ALL"
         self._counts = dict.fromkeys(self._counts, 0)
 
-    def see_object(self, object_metadata: dict[str, str], data_file_path: str, **_more: Any) -> None:
+    def see_object(self, object_metadata: dict[str, str], data_file_path: str, **_more: object) -> None:
         """Look it up."""
         if not self._is_looking:
             return
@@ -165,7 +164,7 @@ class DarkData(Watcher):
             self.logger.info(f"dark_data: {metadata['name']}: {error}")
             return "unknown"
 
-    def end(self, **_more: Any) -> None:
+    def end(self, **_more: object) -> None:
         """Say what was found."""
         if self._is_looking:
             told = ", ".join(f"{count} {name}" for name, count in self._counts.items())

@@ -12,7 +12,6 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from swift.obj.auditor.position import AuditPosition
 from swift.obj.auditor.scrub import DAY_S, OBJECT_BYTES, Scrub
@@ -95,7 +94,7 @@ class ObjectAuditor(DeviceTask):
         """A pass over the device ``share``."""
         return AuditPass(self, share, pass_context)
 
-    def report(self, passed: PassReport) -> dict[str, Any]:
+    def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass; the histogram goes to the log."""
         sizes: dict[str, int] = {}
         for result in passed.results.values():
@@ -105,7 +104,7 @@ class ObjectAuditor(DeviceTask):
             self.context.telemetry.log.info(f"Object audit stats: {json.dumps(sizes)}")
         return self.progress(passed)
 
-    def progress(self, passed: PassReport) -> dict[str, Any]:
+    def progress(self, passed: PassReport) -> dict[str, object]:
         """The same in the midst of a pass."""
         results = passed.results.values()
         counted = {name: sum(r.counts.get(name, 0) for r in results) for name in ("errors", "quarantines")}
@@ -320,9 +319,9 @@ class AuditPass(DevicePassBase):
 
     # --- telling --------------------------------------------------------------------------------------
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """How many objects there are of which size, and how the promise stands."""
-        facts: dict[str, Any] = {"sizes": dict(self._sizes)}
+        facts: dict[str, object] = {"sizes": dict(self._sizes)}
         if self._scrub is not None:
             facts["scrub"] = self._scrub.promise().as_facts()
         return facts

@@ -31,20 +31,20 @@ class Watcher:
         self.conf = conf
         self.logger = logger
 
-    def start(self, audit_type: str, **_more: Any) -> None:
+    def start(self, audit_type: str, **_more: object) -> None:
         """A pass over a device begins; ``audit_type`` is ALL or ZBF."""
 
-    def see_object(self, object_metadata: dict[str, str], data_file_path: str, **_more: Any) -> None:
+    def see_object(self, object_metadata: dict[str, str], data_file_path: str, **_more: object) -> None:
         """One sound object; may raise ``QuarantineRequest`` or ``DeleteRequest``."""
 
-    def end(self, **_more: Any) -> None:
+    def end(self, **_more: object) -> None:
         """The pass is over."""
 
 
 class Watchers:
     """Those that one auditor has, by name."""
 
-    def __init__(self, watchers: Mapping[str, Any], log: Log):
+    def __init__(self, watchers: Mapping[str, object], log: Log):
         self._watchers = dict(watchers)
         self._log = log
 

@@ -10,10 +10,11 @@ A ring that changes ends the pass over its policy: who belongs where was decided
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from swift.base.documents import JsonObject
 from swift.base.errors import DeviceUnavailable, LockTimeout
 from swift.cluster.direct import DirectClient
 from swift.cluster.owndevices import OwnDevices
@@ -343,12 +344,12 @@ class ComparePass(DevicePassBase, Generic[T]):
         if status != NO_ANSWER:
             self._log.warning(f"{node.replication_key} answered {status} about {local}")
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """The nodes that failed, by address and device."""
         return {"failure_nodes": self.failed}
 
 
-def failure_nodes(facts: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+def failure_nodes(facts: Iterable[JsonObject]) -> dict[str, dict[str, int]]:
     """The same of all shares."""
     failed: dict[str, dict[str, int]] = {}
     for each in facts:

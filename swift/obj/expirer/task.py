@@ -8,7 +8,6 @@ object is known to be gone or to be another one; whatever goes wrong is met agai
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
@@ -65,12 +64,12 @@ class ObjectExpirer:
         """A pass over the queue."""
         return ExpirerPass(self, pass_context)
 
-    def report(self, passed: PassReport) -> dict[str, Any]:
+    def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass."""
         counts = [result.counts.get("objects", 0) for result in passed.results.values()]
         return {"object_expiration_pass": passed.seconds, "expired_last_pass": sum(counts)}
 
-    def progress(self, passed: PassReport) -> dict[str, Any]:
+    def progress(self, passed: PassReport) -> dict[str, object]:
         """Nothing beyond how far the pass is."""
         return {}
 
@@ -143,7 +142,7 @@ class ExpirerPass:
 
     # --- ending ---------------------------------------------------------------------------------------
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Nothing beyond the counts."""
         return {}
 

@@ -13,7 +13,6 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 from swift.base.errors import LockTimeout
 from swift.cluster.rings import Rings
@@ -90,9 +89,9 @@ class ObjectReconstructor(CompareTask[ObjectReconstructorSettings]):
             self.context.clock.time,
         )
 
-    def report(self, passed: PassReport) -> dict[str, Any]:
+    def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass; times are minutes."""
-        facts: dict[str, Any] = {
+        facts: dict[str, object] = {
             "object_reconstruction_time": passed.seconds / 60,
             "object_reconstruction_last": passed.ended_s,
         }

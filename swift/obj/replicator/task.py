@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
 
 from swift.obj.compare.partners import differing
 from swift.obj.compare.survey import Asked, Verdict
@@ -61,10 +60,10 @@ class ObjectReplicator(CompareTask[ObjectReplicatorSettings]):
         log = self.context.telemetry.log
         return delivery_of(self.settings, self.partners, self.sender(policy), log, rsyncable=rsyncable)
 
-    def report(self, passed: PassReport) -> dict[str, Any]:
+    def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass; times are minutes."""
         minutes = passed.seconds / 60
-        facts: dict[str, Any] = {
+        facts: dict[str, object] = {
             "replication_stats": _stats(passed.results.values(), passed.ended_s - passed.seconds),
             "replication_time": minutes,
             "replication_last": passed.ended_s,

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from swift import green
+from swift.base.calls import Run
 from swift.base.errors import LockTimeout, SwiftError
 from swift.http import fields
 from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, Pieces, RequestBody
@@ -73,7 +74,7 @@ class SsyncContext:
     settings: ObjectSettings
     store: ObjectStore
     #: Runs blocking calls beside the ones of ordinary requests.
-    run: Callable[..., Any]
+    run: Run
     #: Carries out a subrequest as the server would.
     execute: Callable[[Request], Response]
     places: SharedPlaces

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import Any
 
 from swift.base.timestamp import Timestamp
 
@@ -38,7 +37,7 @@ class OldestFailures:
         ordered = sorted(self._oldest.items(), key=lambda item: (item[1].raw, item[0]))
         return [[timestamp.normal, *key] for key, timestamp in ordered]
 
-    def stats(self, now_s: float, dump_count: int) -> dict[str, Any]:
+    def stats(self, now_s: float, dump_count: int) -> dict[str, object]:
         """``object_updater_stats`` of the recon file (spec: replication.md §6); times are Unix seconds."""
         entries = self.entries()
         oldest_s = float(entries[0][0]) if entries else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from swift.obj.updater.delivery import Deliverer
 from swift.obj.updater.failures import OldestFailures
@@ -49,7 +48,7 @@ class ObjectUpdater(DeviceTask):
         """A pass over the device ``share``."""
         return DevicePass(self, share, pass_context)
 
-    def report(self, passed: PassReport) -> dict[str, Any]:
+    def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass, for all devices together and for each."""
         dump = self.settings.async_tracker_dump_count
         per_device = {}
@@ -190,6 +189,6 @@ class DevicePass(DevicePassBase):
                 run(kept.rewrite, delivery.pending)
         self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Which containers wait longest."""
         return {"failures": self._failures.entries()}

@@ -49,7 +49,7 @@ class Footers(dict[str, str]):
         super().__init__()
         self.update(values or {})
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: object) -> None:
         super().__setitem__(lower_name(name), str(value))
 
     def __getitem__(self, name: str) -> str:
@@ -69,7 +69,7 @@ class Footers(dict[str, str]):
         """Take a footer out."""
         return super().pop(lower_name(name), *default)
 
-    def setdefault(self, name: str, default: Any = "") -> Any:
+    def setdefault(self, name: str, default: object = "") -> Any:
         """The value of a footer, set to ``default`` when there is none."""
         return super().setdefault(lower_name(name), str(default))
 

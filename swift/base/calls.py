@@ -1,0 +1,24 @@
+"""Who runs a call that may block: in place, or in a thread while others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar, TypeVarTuple, Unpack
+
+#: The result and the arguments of a call that somebody else makes.
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+#: A function and its arguments, to be called later.
+Call = tuple[Callable[..., object], tuple[object, ...]]
+
+
+class Run(Protocol):
+    """Runs a call and returns its result or raises its error: ``run(function, *args)``."""
+
+    def __call__(self, function: Callable[[Unpack[Ts]], T], /, *args: *Ts) -> T:
+        """The result of ``function(*args)``."""
+
+
+def run_inline(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+    """The ``Run`` of what waits for nothing."""
+    return function(*args)
