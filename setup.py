@@ -1,6 +1,7 @@
 """The distribution: package, entry points with the peer's names, console scripts."""
 
 import re
+import runpy
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -8,18 +9,7 @@ from setuptools import find_packages, setup
 HERE = Path(__file__).parent
 VERSION = re.search(r'^__version__ = "([^"]+)"', (HERE / "swift/__init__.py").read_text(), re.M)[1]
 
-DAEMONS = (
-    "object_auditor",
-    "object_expirer",
-    "object_updater",
-    "container_updater",
-    "container_auditor",
-    "account_auditor",
-    "account_reaper",
-    "account_replicator",
-    "container_replicator",
-)
-SERVERS = ("proxy", "account", "container", "object")
+COMMANDS = runpy.run_path(str(HERE / "swift/cli/commands.py"))["COMMANDS"]
 FILTERS = {
     "catch_errors": "catch_errors",
     "gatekeeper": "gatekeeper",
@@ -52,16 +42,6 @@ FILTERS = {
     "symlink": "symlink",
     "recon": "recon",
 }
-COMMANDS = {
-    "swift-aio": "swift.cli.aio:main",
-    "swift-ring-builder": "swift.cli.ring_builder:main",
-    "swift-ring-builder-safe": "swift.cli.ring_builder:main",
-    "swift-ring-builder-analyzer": "swift.cli.ring_builder_analyzer:main",
-    "swift-ring-composer": "swift.cli.ring_composer:main",
-    **{f"swift-{name}-server": f"swift.cli.{name}_server:main" for name in SERVERS},
-    **{f"swift-{name.replace('_', '-')}": f"swift.cli.{name}:main" for name in DAEMONS},
-}
-
 setup(
     name="swift",
     version=VERSION,

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from swift import __version__, green
 from swift.base.errors import SwiftError
-from swift.cli.serve import drop_privileges
+from swift.cli.serve import detach_streams, drop_privileges
 from swift.cluster.rings import Rings
 from swift.compose import CONSOLE_KEY, daemon_context
 from swift.config.common import LogSettings, PrioritySettings, ServerSettings, StorageSettings
@@ -23,7 +23,7 @@ from swift.config.files import parser_of
 from swift.config.schema import Settings
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import DaemonTask, Runner, Schedule, forever_together, once_together
-from swift.runtime.notify import notify_systemd
+from swift.runtime.notify import READY, STOPPING, notify_systemd
 from swift.runtime.priority import set_priority
 from swift.runtime.report import terminal_of
 from swift.runtime.selection import Selection
@@ -72,7 +72,8 @@ class Daemon:
     add_arguments: Callable[[argparse.ArgumentParser], object] = lambda _parser: None
 
 
-def _parser(daemon: Daemon) -> argparse.ArgumentParser:
+def make_parser(daemon: Daemon) -> argparse.ArgumentParser:
+    """The command line."""
     command = f"swift-{daemon.name}"
     parser = argparse.ArgumentParser(
         prog=command,
@@ -103,7 +104,7 @@ def _read(path: str, section: str) -> tuple[dict[str, str], frozenset[str]]:
 
 def run_daemon(daemon: Daemon, argv: Sequence[str] | None = None) -> int:
     """The console script of a daemon; the exit code."""
-    parser = _parser(daemon)
+    parser = make_parser(daemon)
     args = parser.parse_args(argv)
     if not args.config or not os.path.exists(args.config):
         parser.print_usage()
@@ -192,13 +193,15 @@ def _run(daemon: Daemon, args: argparse.Namespace) -> int:
     stop.on_signals()
     runners = prepared.runners(stop, terminal_of() if once or verbose else None)
     log.notice(f"Starting {os.getpid()}")
-    notify_systemd("READY=1")
+    notify_systemd(READY)
+    if not (once or verbose):
+        detach_streams()
     completed = True
     if once:
         completed = once_together(runners)
     else:
         forever_together(runners, stop)
-    notify_systemd("STOPPING=1")
+    notify_systemd(STOPPING)
     log.notice(f"Exited {os.getpid()}")
     return 0 if completed else 1
 

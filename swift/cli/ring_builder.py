@@ -7,6 +7,7 @@ spec: ring.md §11
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import sys
@@ -62,6 +63,20 @@ COMMANDS: dict[str, Callable[[Session, Sequence[str]], int]] = {
     "write_ring": assignment.write_ring,
 }
 assert set(COMMANDS) == set(USAGES), "every subcommand explains itself"
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command as the man page describes it; every subcommand reads its own words."""
+    parser = argparse.ArgumentParser(
+        prog="swift-ring-builder",
+        usage="swift-ring-builder <builder_file> [<subcommand> [<argument> ...]]",
+        description="Make and change rings. As swift-ring-builder-safe it holds a lock meanwhile.",
+        epilog=everything(),
+        add_help=False,
+    )
+    parser.add_argument("--dry-run", action="store_true", help="do everything, write nothing")
+    parser.add_argument("--format", choices=("text", "json"), help="how to report")
+    return parser
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -187,8 +187,8 @@ class _Parser(argparse.ArgumentParser):
         self.exit(1, f"{self.prog}: error: {message}\n")
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Check and play one scenario file; 0 when it could be played, else 1."""
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
     parser = _Parser(
         prog="swift-ring-builder-analyzer",
         description="Plays a scenario of device changes and rebalances and shows what moves.",
@@ -197,7 +197,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("scenario_path", help="the scenario, a JSON file")
     parser.add_argument("--check", "-c", action="store_true", help="only check the scenario")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
-    options = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Check and play one scenario file; 0 when it could be played, else 1."""
+    options = make_parser().parse_args(argv)
     path = options.scenario_path
     try:
         with open(path, encoding="utf-8") as file:

@@ -29,7 +29,8 @@ class _Parser(argparse.ArgumentParser):
         self.exit(_EXIT_ERROR, f"{self.prog}: error: {message}\n")
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
     parser = _Parser(
         prog="swift-ring-composer",
         description="Makes a composite ring out of builders with the same part power and disjoint regions.",
@@ -58,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run ``show`` or ``compose``; 0 or 2."""
-    options = _parser().parse_args(argv)
+    options = make_parser().parse_args(argv)
     print(_NOTE, file=sys.stderr)
     path = options.composite_builder_file
     composition = Composition()

@@ -15,7 +15,12 @@ from swift.account.auditor import AccountAuditorSettings
 from swift.account.reaper import AccountReaperSettings
 from swift.account.settings import AccountSettings
 from swift.cli.aio.make import PIPELINE
+from swift.cli.dispersion.conf import SECTION as DISPERSION_SECTION
+from swift.cli.dispersion.conf import DispersionSettings
+from swift.cli.drive_audit import NAME as DRIVE_AUDIT_SECTION
+from swift.cli.drive_audit import DriveAuditSettings
 from swift.cli.listeners import PortSettings
+from swift.cli.object_relinker import RelinkerSettings
 from swift.config.common import LogSettings, PrioritySettings, ServerSettings, StorageSettings
 from swift.config.render import Sample, Section, reference_text, sample_text
 from swift.config.schema import Settings
@@ -53,6 +58,8 @@ from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 from swift.middleware.xprofile import XprofileSettings
 from swift.obj.auditor.settings import DarkDataSettings, ObjectAuditorSettings
 from swift.obj.expirer.settings import ObjectExpirerSettings
+from swift.obj.reconstructor.settings import ObjectReconstructorSettings
+from swift.obj.replicator.settings import ObjectReplicatorSettings
 from swift.obj.settings import ObjectSettings
 from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.proxy.settings import ProxySettings
@@ -173,6 +180,8 @@ SAMPLES = (
     _storage(
         "object",
         ObjectSettings,
+        Section("object-replicator", (ObjectReplicatorSettings,)),
+        Section("object-reconstructor", (ObjectReconstructorSettings,)),
         Section("object-updater", (ObjectUpdaterSettings,)),
         Section("object-auditor", (ObjectAuditorSettings,)),
         Section(
@@ -180,8 +189,25 @@ SAMPLES = (
             (ObjectExpirerSettings,),
             ("# delay_reaping_<account>[/<container>] = <seconds>",),
         ),
+        Section("object-relinker", (RelinkerSettings,)),
         Section("object-auditor:watcher:dark_data", (DarkDataSettings,)),
         more=(PortSettings,),
+    ),
+    Sample(
+        "dispersion.conf",
+        "swift-dispersion-populate and swift-dispersion-report: who asks, and how much is covered.",
+        (Section(DISPERSION_SECTION, (DispersionSettings,)),),
+    ),
+    Sample(
+        "drive-audit.conf",
+        "swift-drive-audit: where the kernel logs errors of devices, and what is done about them.",
+        (
+            Section(
+                DRIVE_AUDIT_SECTION,
+                (DriveAuditSettings,),
+                ("# regex_pattern_<n> = <regular expression whose first group is the device>",),
+            ),
+        ),
     ),
 )
 

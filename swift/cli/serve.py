@@ -14,11 +14,12 @@ import signal
 import ssl
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from swift import __version__, green
 from swift.base.errors import ConfigError, SwiftError
+from swift.cli.handover import Handover
 from swift.cli.listeners import Listeners, OnePort, PortFinder, PortSettings, RingPorts
 from swift.compose import CONSOLE_KEY, PROCESS_KEY, Process, cluster_of, telemetry_of
 from swift.config.common import PrioritySettings, ServerSettings
@@ -26,14 +27,16 @@ from swift.config.files import read_section
 from swift.platform.signals import on_signals
 from swift.runtime.httpd import HttpServer
 from swift.runtime.metricspage import MetricsBoard
-from swift.runtime.notify import notify_systemd
+from swift.runtime.notify import READY, STOPPING, notify_systemd
 from swift.runtime.pipeline import load_app
 from swift.runtime.priority import set_priority
-from swift.runtime.workers import Master
+from swift.runtime.workers import Master, Succession
 from swift.runtime.wsgi import native
 from swift.telemetry.telemetry import Telemetry
 from swift.wire.http1 import HeadLimits
 
+#: Set in the environment of what ``swift-init`` leaves behind in the background.
+DETACH_KEY = "SWIFT_DETACH"
 #: Header lines a request may have, as a multiple of the configured header count.
 HEADER_LINES_FACTOR = 1.6
 #: Readers of the metrics page that the kernel may queue.
@@ -42,6 +45,9 @@ METRICS_BACKLOG = 16
 SWITCH_INTERVAL_S = 0.001
 #: Allocations that start a collection of each generation.
 COLLECTOR_THRESHOLDS = (20_000, 20, 50)
+#: A former worker ends connections on which nothing came for so long; who asks sooner is answered.
+PATIENCE_S = 5.0
+_WORKER_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
 
 
 def drop_privileges(user: str) -> None:
@@ -59,12 +65,22 @@ def drop_privileges(user: str) -> None:
     os.environ["HOME"] = entry.pw_dir
 
 
-def bind(settings: ServerSettings) -> Any:
+def detach_streams() -> None:
+    """Leave the pipes of whoever started this in the background (``swift-init`` says so): it ends now."""
+    if os.environ.pop(DETACH_KEY, None) is None:
+        return
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.close(null)
+
+
+def bind(settings: ServerSettings, listen: Callable[..., Any] = green.listen) -> Any:
     """The listening socket; tries until ``bind_timeout`` while the address is taken."""
     deadline = time.monotonic() + settings.bind_timeout
     while True:
         try:
-            return green.listen(
+            return listen(
                 settings.bind_ip, settings.bind_port, settings.backlog, keep_idle_s=settings.keep_idle
             )
         except OSError as error:
@@ -74,13 +90,15 @@ def bind(settings: ServerSettings) -> Any:
             time.sleep(0.1)
 
 
-def bind_metrics(settings: ServerSettings, telemetry: Telemetry) -> Any:
+def bind_metrics(
+    settings: ServerSettings, telemetry: Telemetry, listen: Callable[..., Any] = green.listen
+) -> Any:
     """The socket of the metrics page; None when there is no page, or none can be had, which stops nobody."""
     port = settings.metrics_port
     if not settings.metrics_path or not port:
         return None
     try:
-        return green.listen(settings.metrics_bind_ip, port, METRICS_BACKLOG)
+        return listen(settings.metrics_bind_ip, port, METRICS_BACKLOG)
     except OSError as error:
         address = f"{settings.metrics_bind_ip}:{port}"
         telemetry.log.warning(f"no metrics page: cannot listen on {address}: {error.strerror}")
@@ -121,11 +139,13 @@ class ServerProcess:
         self._extra: dict[str, Any] = {PROCESS_KEY: self.process}
         if verbose:
             self._extra[CONSOLE_KEY] = "true"
+        self._verbose = verbose
         self.telemetry: Telemetry = telemetry_of({**raw, **self._extra}, name=section)
         self._raw = raw
         self.app: Any = None
         self._board = MetricsBoard(1)
         self._metrics_listener: Any = None
+        self._handover = Handover()
 
     def load(self) -> None:
         """Build the pipeline once, before forking, so that errors show at the start."""
@@ -133,32 +153,50 @@ class ServerProcess:
 
     def serve(self) -> int:
         """Bind, fork and serve until told to stop; the exit code."""
+        handover, log = self._handover, self.telemetry.log
         listeners = self._listen()
         self._board = MetricsBoard(listeners.slots_max)
-        self._metrics_listener = bind_metrics(self.settings, self.telemetry)
+        self._metrics_listener = bind_metrics(self.settings, self.telemetry, handover.listen)
+        handover.close_rest()
         set_priority(PrioritySettings.parse(self._raw, source=f"{self.conf_path} [DEFAULT]"))
         drop_privileges(self.settings.user)
         os.umask(0o022)
-        self.telemetry.log.notice(f"Starting {os.getpid()}")
-        notify_systemd("READY=1")
+        log.notice(f"Starting {os.getpid()}")
         if self.settings.workers == 0 and not self._by_ports:
+            self._ready()
             self._work(listeners.take(0), 0)
             return 0
-        return Master(
-            listeners.slots, lambda slot: self._work(listeners.take(slot), slot), self.telemetry.log
+        code = Master(
+            listeners.slots,
+            lambda slot: self._work(listeners.take(slot), slot),
+            log,
+            succession=Succession(
+                lambda workers: handover.renew(workers, log, notify_systemd),
+                handover.workers,
+                self.settings.stale_worker_timeout,
+            ),
+            on_ready=self._ready,
+            on_hangup=handover.stop_listening,
         ).run()
+        notify_systemd(STOPPING)
+        return code
+
+    def _ready(self) -> None:
+        notify_systemd(READY)
+        if not self._verbose:
+            detach_streams()
 
     def _listen(self) -> Listeners:
         """Bind what can be bound while still privileged; raises ``ConfigError``."""
         settings, ports = self.settings, self._ports
         if not self._by_ports:
-            return OnePort(bind(settings), settings.workers)
+            return OnePort(bind(settings, self._handover.listen), settings.workers)
         finder = PortFinder(
             settings.swift_dir, cluster_of(self._raw).policies, ports.ring_ip or settings.bind_ip
         )
         listeners = RingPorts(
             finder,
-            lambda port: green.listen(
+            lambda port: self._handover.listen(
                 settings.bind_ip, port, settings.backlog, keep_idle_s=settings.keep_idle
             ),
             self.telemetry.log,
@@ -191,16 +229,27 @@ class ServerProcess:
             tls=_tls_context(settings),
         )
         stopped = green.Event()
-        on_signals((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), stopped.set)
+        patient: list[int] = []
+        on_signals(_WORKER_SIGNALS, lambda number: self._signalled(number, patient, stopped))
         green.spawn_detached(self._publish_metrics)
         if self._metrics_listener is not None:
             page = self._board.server(settings.metrics_path, self.telemetry.log)
             green.spawn_detached(page.serve, self._metrics_listener)
         green.spawn(server.serve, listener).on_exit(stopped.set)
         stopped.wait()
-        server.stop()
+        if patient:
+            server.stop(settings.stale_worker_timeout, idle_s=PATIENCE_S)
+        else:
+            server.stop()
         self._flush()
-        notify_systemd("STOPPING=1")
+
+    def _signalled(self, number: int, patient: list[int], stopped: green.Event) -> None:
+        if number == signal.SIGUSR1:
+            self.telemetry.log.warning("a server without workers (workers = 0) is not reloaded; restart it")
+            return
+        if number == signal.SIGHUP:
+            patient.append(number)
+        stopped.set()
 
     def _publish_metrics(self) -> None:
         while True:
@@ -215,7 +264,8 @@ class ServerProcess:
                 stream.flush()
 
 
-def _parser(section: str) -> argparse.ArgumentParser:
+def make_parser(section: str) -> argparse.ArgumentParser:
+    """The command line."""
     name = f"swift-{section}"
     parser = argparse.ArgumentParser(
         prog=name,
@@ -237,7 +287,7 @@ def _parser(section: str) -> argparse.ArgumentParser:
 
 def run_server(section: str, argv: Sequence[str] | None = None) -> int:
     """The console script of a server; ``section`` is its app's name, e.g. ``proxy-server``."""
-    parser = _parser(section)
+    parser = make_parser(section)
     args = parser.parse_args(argv)
     if not args.config:
         parser.print_usage()

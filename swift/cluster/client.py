@@ -330,6 +330,16 @@ class HttpExchange:
         self._final = self._stream(head)
         return self._final
 
+    def converse(self, timeout_s: float) -> StreamReply:
+        """See ``Exchange.converse``."""
+        head = self._read_head()
+        while 100 <= head.status < 200:
+            head = self._read_head()
+        assert self._link is not None
+        self.replayable = False
+        body = LinkBody(self._transport, self._link, head, timeout_s, keep=False)
+        return StreamReply(head.status, head.headers, body, head.reason)
+
     def abort(self) -> None:
         """Drop the connection."""
         link, self._link = self._link, None
@@ -392,13 +402,22 @@ class LinkBody(ResponseBody):
         "_ready",
     )
 
-    def __init__(self, transport: HttpTransport, link: _Link, head: ResponseHead, timeout_s: float):
+    def __init__(
+        self,
+        transport: HttpTransport,
+        link: _Link,
+        head: ResponseHead,
+        timeout_s: float,
+        *,
+        keep: bool = True,
+    ):
+        """Without ``keep`` the connection is closed at the end in any case."""
         self.length = head.length
         self._transport = transport
         self._link: _Link | None = link
         self._left = head.length
         self._decoder = ChunkDecoder() if head.chunked else None
-        self._keep = head.keep_alive
+        self._keep = keep and head.keep_alive
         self._timeout_s = timeout_s
         self._ready: list[bytes] = []
 

@@ -10,6 +10,7 @@ class OwnDevices:
     """The devices of this node, by its address and its replication port; asked again for every new ring."""
 
     def __init__(self, ring_ip: str, ring_port: int):
+        """Port 0 stands for any: a server may have a port for each device."""
         self._ip = ring_ip
         self._port = ring_port
         self._known: tuple[RingView, frozenset[int]] | None = None
@@ -24,7 +25,7 @@ class OwnDevices:
                 device.id
                 for device in view.devices
                 if device is not None
-                and device.replication_port == self._port
+                and (not self._port or device.replication_port == self._port)
                 and names_any_of(device.replication_ip, addresses)
             )
             self._known = view, ids

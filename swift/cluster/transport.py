@@ -77,6 +77,13 @@ class Exchange(Protocol):
     def reply(self) -> StreamReply:
         """The final answer."""
 
+    def converse(self, timeout_s: float) -> StreamReply:
+        """The answer's head, before the request's body has ended; both bodies go on side by side.
+
+        Every wait for more of the answer takes ``timeout_s`` at most. The connection serves nothing else
+        afterwards: ``abort`` ends it, and the body is not read any more then.
+        """
+
     def abort(self) -> None:
         """Drop the connection."""
 

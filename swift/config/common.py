@@ -29,6 +29,9 @@ class ServerSettings(Settings):
     keepalive_timeout: float = option(
         -1.0, "Seconds an idle connection is kept; client_timeout when negative.", sample="client_timeout"
     )
+    stale_worker_timeout: float = option(
+        86400.0, "Seconds after a seamless reload at which former workers are ended.", kind=SECONDS
+    )
     cert_file: str = option("", "TLS certificate, for testing only.")
     key_file: str = option("", "TLS key, for testing only.")
     metrics_path: str = option("/metrics", "Path of the Prometheus text page; empty turns it off.")

@@ -27,6 +27,12 @@ def all_syncs(connection: sqlite3.Connection, *, incoming: bool) -> list[dict[st
     return [{"remote_id": remote_id, "sync_point": point} for remote_id, point in rows]
 
 
+def described_syncs(connection: sqlite3.Connection, *, incoming: bool) -> list[tuple[int, str, str]]:
+    """Every entry with the time (Unix seconds) of its last change, for people."""
+    rows = connection.execute(f"SELECT sync_point, remote_id, updated_at FROM {_table(incoming=incoming)}")
+    return [(int(point), remote_id, str(updated or 0)) for point, remote_id, updated in rows]
+
+
 def set_sync(connection: sqlite3.Connection, remote_id: str, sync_point: int, *, incoming: bool) -> None:
     """Remember a point; an entry never goes back."""
     table = _table(incoming=incoming)

@@ -12,6 +12,8 @@ from swift import green
 from swift.base.errors import SwiftError
 from swift.ring.device import RECORD_FIELDS, Node
 
+#: What is kept of the words of one run.
+OUTPUT_BYTES_MAX = 1 << 20
 _POLL_FIRST_S, _POLL_MAX_S = 0.005, 0.1
 #: An rsync that says nothing is ended by its own timeout; this is for one that hangs.
 _GRACE_S = 30.0
@@ -58,8 +60,11 @@ def command(
     ]
 
 
-def run(args: list[str], timeout_s: float) -> None:
-    """Run rsync without holding up other green threads; raises ``RsyncFailed``."""
+def run(args: list[str], timeout_s: float) -> str:
+    """Run rsync without holding up other green threads; the beginning of what it said.
+
+    Raises ``RsyncFailed``.
+    """
     output = os.memfd_create("rsync", os.MFD_CLOEXEC)
     try:
         try:
@@ -72,6 +77,7 @@ def run(args: list[str], timeout_s: float) -> None:
         if code:
             words = os.pread(output, 4096, 0).decode("utf-8", "replace").split()
             raise RsyncFailed(f"rsync to {args[-1]} ended with {code}: {' '.join(words)}")
+        return os.pread(output, OUTPUT_BYTES_MAX, 0).decode("utf-8", "replace")
     finally:
         os.close(output)
 

@@ -323,6 +323,21 @@ BACKEND_ACCEPT_NO_COMMIT = _header(
 BACKEND_SSYNC_FRAG_INDEX = _header(
     "x-backend-ssync-frag-index", _NUMBER, _TO_NODE, "The fragment index that SSYNC compares."
 )
+BACKEND_SSYNC_NODE_INDEX = _header(
+    "x-backend-ssync-node-index", _NUMBER, _TO_NODE, "The same, for old receivers."
+)
+BACKEND_PARTITION_DIGESTS = _header(
+    "x-backend-partition-digests",
+    _FLAG,
+    _BOTH_WAYS,
+    "A REPLICATE names partitions in its body, and is answered with a digest of each.",
+)
+BACKEND_MAKE_DURABLE = _header(
+    "x-backend-make-durable",
+    _FLAG,
+    _BOTH_WAYS,
+    "The suffixes of a REPLICATE are to survive a power cut before they are reported; the answer says so.",
+)
 BACKEND_OBJ_CONTENT_LENGTH = _header(
     "x-backend-obj-content-length", _NUMBER, _TO_NODE, "Bytes of the object in a body of several documents."
 )

@@ -25,6 +25,7 @@ from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.obj import get
+from swift.obj.compare import digests
 from swift.obj.conditions import conditions_of
 from swift.obj.delete import DeletePlan, DeleteResult, parse_delete, store_delete
 from swift.obj.intake import SMALL_BYTES, DraftWriter, read_small, receive_all, settle
@@ -48,6 +49,7 @@ from swift.obj.updates import Update, UpdateMaker, Updater, without_swift_bytes
 from swift.platform.mounts import Devices
 from swift.platform.places import SharedPlaces
 from swift.platform.xattrs import AttributesTooLarge
+from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
 from swift.store.api import EXPIRED, LIVE, ObjectKey, ObjectState, Viewpoint
 from swift.store.calls import Effort, Run
@@ -91,6 +93,7 @@ class ObjectServer(BackendApp):
         self._stores = stores
         self._stored = settings.stored_headers
         self._updater = Updater(context, settings, stores.of)
+        self._digest_book = digests.DigestBook(context.clock.monotonic)
         self.ssync_places = SharedPlaces(settings.replication_concurrency)
 
     def verbs(self) -> Mapping[str, Handler]:
@@ -428,12 +431,37 @@ class ObjectServer(BackendApp):
         self.context.partitions.check(partition, policy.ring_name)
         store = self._stores.of(policy)
         run = store.run(device, Effort.HASHES)
+        headers: HeaderMap = {"content-type": HTML}
         answer: Any = None
         if suffixes:
-            run(store.invalidate, device, partition, policy, suffixes.split("-"))
+            names = suffixes.split("-")
+            run(store.invalidate, device, partition, policy, names)
+            if is_flagged(request.headers, fields.BACKEND_MAKE_DURABLE):
+                run(store.upkeep.settle, device, partition, policy, names)
+                headers[fields.BACKEND_MAKE_DURABLE] = "true"
+        elif is_flagged(request.headers, fields.BACKEND_PARTITION_DIGESTS):
+            return self._digests(request, device, policy)
         else:
             answer = run(store.hashes, device, partition, policy)
-        return Response(200, {"content-type": HTML}, pickle.dumps(answer, 2))
+        return Response(200, headers, pickle.dumps(answer, 2))
+
+    def _digests(self, request: Request, device: str, policy: Policy) -> Response:
+        """The digests of many partitions at once, for our own daemons."""
+        length = request.body.length
+        if length is None or length > digests.BODY_BYTES_MAX:
+            raise HTTPError(413 if length else 411, "a question is a short body", content_type=PLAIN)
+        try:
+            asked = digests.decode_question(request.body.read(-1))
+        except digests.BadQuestion as error:
+            raise HTTPError(400, str(error), content_type=PLAIN)
+        for part in asked:
+            self.context.partitions.check(str(part), policy.ring_name)
+        store = self._stores.of(policy)
+        run = store.run(device, Effort.HASHES)
+        told = digests.encode_answer(run(self._digest_book.answer, store, device, policy, asked))
+        return Response(
+            200, {"content-type": "application/json", fields.BACKEND_PARTITION_DIGESTS: "true"}, told
+        )
 
     def ssync(self, request: Request) -> Response:
         """SSYNC: a conversation in which another node pushes objects (§14)."""

@@ -14,10 +14,13 @@ from collections.abc import Callable, Iterable
 from swift import green
 
 
-def on_signals(signals: Iterable[int], callback: Callable[[], None]) -> None:
-    """Call back in the main thread as soon as one of ``signals`` comes; call it there, once a process."""
+def on_signals(signals: Iterable[int], callback: Callable[[int], None]) -> None:
+    """Call back with its number in the main thread as soon as one of ``signals`` comes.
+
+    Call it there, once a process.
+    """
     for number in signals:
-        signal.signal(number, lambda *_: callback())
+        signal.signal(number, lambda came, _frame: callback(came))
     reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     green.on_readable(reading, lambda: _drain(reading))

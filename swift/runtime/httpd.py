@@ -59,6 +59,8 @@ class HttpServer:
         self._places = green.Semaphore(max_clients)
         self._tls = tls
         self._connections: set[Connection] = set()
+        #: Connections that were accepted and whose green threads have not begun.
+        self._arriving = 0
         self._stopping = False
         metrics = telemetry.metrics
         self._open = metrics.gauge("swift_http_connections", "Client connections open now.")
@@ -75,6 +77,9 @@ class HttpServer:
         while not self._stopping:
             if not self._places.acquire(blocking=False) and not self._get_place(listener):
                 continue
+            if self._stopping:
+                self._places.release()
+                return
             try:
                 sock, peer = listener.accept()
             except BlockingIOError:
@@ -91,6 +96,7 @@ class HttpServer:
                 self._telemetry.log.error(f"cannot accept a connection: {error.strerror}")
                 green.sleep(0.1)
                 continue
+            self._arriving += 1
             green.spawn_detached(self._connected, sock, peer)
             # One a turn, so that the other workers get their share of a burst.
             green.sleep(0)
@@ -109,12 +115,17 @@ class HttpServer:
             connection.hang_up()
         return bool(self._places.acquire(timeout=PLACE_WAIT_S))
 
-    def stop(self, grace_s: float = 30.0) -> None:
-        """Accept no more, close idle connections, wait up to ``grace_s`` for busy ones."""
+    def stop(self, grace_s: float = 30.0, *, idle_s: float = 0.0) -> None:
+        """Accept no more, close idle connections, wait up to ``grace_s`` for busy ones.
+
+        A connection counts as idle when nothing came for ``idle_s``: who is about to ask is answered and
+        told that the connection ends.
+        """
         self._stopping = True
         deadline = time.monotonic() + grace_s
-        while self._connections and time.monotonic() < deadline:
-            for connection in [c for c in self._connections if c.idle]:
+        while (self._connections or self._arriving) and time.monotonic() < deadline:
+            quiet_since = time.monotonic() - idle_s
+            for connection in [c for c in self._connections if c.idle and c.head_since <= quiet_since]:
                 # Its green thread sees the end and closes it. Closing it here would leave that thread
                 # waiting for a descriptor that may soon be another connection's.
                 connection.hang_up()
@@ -123,6 +134,7 @@ class HttpServer:
 
     def _connected(self, sock: Any, peer: tuple[Any, ...]) -> None:
         connection = None
+        self._arriving -= 1
         try:
             sock.setblocking(False)
             sock.setsockopt(6, 1, 1)  # IPPROTO_TCP, TCP_NODELAY

@@ -1,21 +1,32 @@
-"""Telling systemd how a service is doing (sd_notify(3); spec: cli-and-config.md §8)."""
+"""Telling systemd, and whoever reloads a service, how it is doing (sd_notify(3); spec: cli-and-config.md §8).
+
+Besides ``NOTIFY_SOCKET`` every message goes to an abstract socket that is named by the pid: there
+``swift-reload`` listens for a moment, and usually nobody.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 
+READY = "READY=1"
+RELOADING = "RELOADING=1"
+STOPPING = "STOPPING=1"
+
+
+def reload_address(pid: int) -> str:
+    """Where those who reload the service of a process listen."""
+    return f"\0swift-notifications\0{pid}"
+
 
 def notify_systemd(message: str) -> None:
-    """Send e.g. ``READY=1`` to ``NOTIFY_SOCKET``; without one, nothing happens."""
-    address = os.environ.get("NOTIFY_SOCKET", "")
-    if not address:
-        return
-    if address.startswith("@"):
-        address = "\0" + address[1:]
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
-            sock.sendto(message.encode(), address)
-    except OSError:
+    """Send e.g. ``READY=1`` to those who listen; without any, nothing happens."""
+    addresses = [reload_address(os.getpid())]
+    if address := os.environ.get("NOTIFY_SOCKET", ""):
+        addresses.append("\0" + address[1:] if address.startswith("@") else address)
+    for each in addresses:
         # A missing supervisor is no reason not to serve.
-        return
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+            sock.setblocking(False)
+            sock.sendto(message.encode(), each)

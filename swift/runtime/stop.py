@@ -60,7 +60,7 @@ class Stop:
         """SIGTERM and SIGINT end work at the next unit boundary; SIGHUP does nothing."""
         ends = (signal.SIGTERM, signal.SIGINT)
         if self._sleep is None:
-            on_signals(ends, self.request)
+            on_signals(ends, lambda _number: self.request())
         else:
             for sig in ends:
                 signal.signal(sig, lambda *_: self.request())

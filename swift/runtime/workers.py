@@ -4,6 +4,10 @@ SIGTERM and SIGINT end everything: workers stop accepting, finish what they serv
 grace. SIGHUP does the same without the kill. A worker that dies is replaced, slowly when it dies young.
 Workers sit in numbered slots; a slot that is not wanted any more has its worker told to end. When the master
 is killed the kernel tells the workers, so none is ever left behind.
+
+SIGUSR1 has the master become a new image of itself (``renew``), which keeps its sockets and its pid.
+The new image starts workers of its own and then tells the former ones, with SIGHUP, to accept no more and
+to end when their last request is answered: nothing is refused or broken off meanwhile.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from swift.telemetry.log import Log
 
@@ -22,10 +27,24 @@ GRACE_S = 30.0
 #: A worker that lives shorter than this is restarted only after a pause.
 YOUNG_S = 1.0
 _PR_SET_PDEATHSIG = 1
-_SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD))
+_SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGCHLD))
+#: A worker of a former image that still serves a request after so long is ended.
+STALE_S = 86400.0
 
 #: Runs in a worker process: gets the worker's index and a "please stop" subscription.
 WorkerMain = Callable[[int], None]
+#: Told the pids of all workers: replaces this image of the master by another, or returns when that cannot be.
+Renew = Callable[[Sequence[int]], None]
+
+
+@dataclass(frozen=True)
+class Succession:
+    """How a master is renewed, and what it took over from the image before it."""
+
+    renew: Renew = lambda _pids: None
+    #: Workers of former images, which are to end when the new ones have begun.
+    former: Sequence[int] = ()
+    stale_s: float = STALE_S
 
 
 def die_with_parent(sig: int = signal.SIGTERM) -> None:
@@ -38,12 +57,27 @@ class Master:
     """Keeps a worker in every slot that ``slots`` tells, until a signal says otherwise."""
 
     def __init__(
-        self, slots: Callable[[], Sequence[int]], main: WorkerMain, log: Log, *, grace_s: float = GRACE_S
+        self,
+        slots: Callable[[], Sequence[int]],
+        main: WorkerMain,
+        log: Log,
+        *,
+        grace_s: float = GRACE_S,
+        succession: Succession | None = None,
+        on_ready: Callable[[], None] = lambda: None,
+        on_hangup: Callable[[], None] = lambda: None,
     ):
+        """``on_ready`` is called when the first workers run, ``on_hangup`` when SIGHUP ends this server."""
         self._slots = slots
         self._main = main
         self._log = log
         self._grace_s = grace_s
+        self._succession = succession or Succession()
+        self._former = set(self._succession.former)
+        self._stale_at = time.monotonic() + self._succession.stale_s
+        self._on_ready = on_ready
+        self._on_hangup = on_hangup
+        self._is_to_renew = False
         self._workers: dict[int, tuple[int, float]] = {}
         self._dismissed: set[int] = set()
         self._stop_signal = 0
@@ -53,22 +87,50 @@ class Master:
     def run(self) -> int:
         """Fork the workers and wait; returns the exit code."""
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+        self._fill()
+        self._tell_former(signal.SIGHUP)
+        self._on_ready()
         while not self._stop_signal:
             self._fill()
             self._wait(1.0)
+            if self._former and time.monotonic() >= self._stale_at:
+                self._tell_former(signal.SIGKILL)
+            if self._is_to_renew and not self._stop_signal:
+                self._become_new()
         self._tell_workers(signal.SIGTERM)
+        if self._stop_signal == signal.SIGHUP:
+            self._on_hangup()
         deadline = time.monotonic() + self._grace_s
-        while self._workers and (self._stop_signal == signal.SIGHUP or time.monotonic() < deadline):
+        while self._has_workers and (self._stop_signal == signal.SIGHUP or time.monotonic() < deadline):
             self._wait(0.1)
         self._tell_workers(signal.SIGKILL)
-        while self._workers:
+        while self._has_workers:
             self._wait(0.1)
         return 0
+
+    @property
+    def _has_workers(self) -> bool:
+        return bool(self._workers or self._former)
+
+    def _become_new(self) -> None:
+        """Become a new image; on return there is none, and everything goes on as it was."""
+        self._is_to_renew = False
+        # A second request meanwhile must not end the image that is not ready for it.
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+        try:
+            self._succession.renew([*self._workers, *self._former])
+        finally:
+            signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+            signal.signal(signal.SIGUSR1, signal.SIG_DFL)
 
     def _wait(self, seconds: float) -> None:
         """Sleep until a signal comes; take note of it, and of children that ended."""
         info = signal.sigtimedwait(_SIGNALS, seconds)
-        if info is not None and info.si_signo != signal.SIGCHLD:
+        if info is not None and info.si_signo == signal.SIGUSR1:
+            self._is_to_renew = True
+        elif info is not None and info.si_signo != signal.SIGCHLD:
             self._stop_signal = info.si_signo
         while self._reap():
             continue
@@ -114,9 +176,11 @@ class Master:
             pid, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
             self._workers.clear()
+            self._former.clear()
             return False
         if not pid:
             return False
+        self._former.discard(pid)
         index, born = self._workers.pop(pid, (-1, 0.0))
         if pid in self._dismissed:
             self._dismissed.discard(pid)
@@ -128,5 +192,11 @@ class Master:
 
     def _tell_workers(self, sig: int) -> None:
         for pid in list(self._workers):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, sig)
+        self._tell_former(sig)
+
+    def _tell_former(self, sig: int) -> None:
+        for pid in self._former:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, sig)

@@ -367,6 +367,21 @@ class Upkeep(Protocol):
     def purge(self, location: Location, handed: HandedOver) -> bool:
         """Forget exactly what was handed over; whether nothing is left at the location."""
 
+    def mark(self, device: str, partition: str, policy: Policy) -> str:
+        """Another text whenever ``ObjectStore.hashes`` may be others; empty when nobody can say.
+
+        It costs a stat. Suffixes that others brought without ``invalidate`` are told by a listing only.
+        """
+
+    def settle(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
+        """Return when all that these suffixes hold survives a power cut, whoever wrote it there."""
+
+    def prepare(self, device: str, policy: Policy, before_s: float) -> list[str]:
+        """Make a device ready for objects of a policy that others bring; names of what has no place there.
+
+        What was left half-written before ``before_s`` (Unix seconds) is removed.
+        """
+
     def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
         """Remove a partition that holds no objects; whether it is gone."""
 

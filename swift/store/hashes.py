@@ -36,6 +36,8 @@ JOURNAL_FILE = "hashes.invalid"
 LOCK_FILE = ".lock"
 #: On ``hashes.pkl``: the run of the kernel in which it was written.
 BOOT_ATTRIBUTE = "user.swift.boot"
+#: For so long after a change, another one may not show in the time of the file.
+FRESH_NS = 1_000_000_000
 _RESERVED = frozenset(("valid", "updated"))
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
@@ -73,6 +75,20 @@ def _append(disk: Disk, partition_path: str, lines: bytes) -> None:
             disk.close(fd)
     finally:
         disk.close(lock)
+
+
+def journal_mark(disk: Disk, partition_path: str, now_ns: int) -> str:
+    """What changes with every line of the journal; empty while there are lines, or too fresh to be sure.
+
+    ``now_ns`` is Unix time by the kernel's clock, which stamps files. Raises OSError.
+    """
+    try:
+        found = disk.stat(f"{partition_path}/{JOURNAL_FILE}")
+    except FileNotFoundError:
+        return ""
+    if found.st_size or found.st_mtime_ns + FRESH_NS > now_ns:
+        return ""
+    return f"{found.st_ino:x}-{found.st_mtime_ns:x}"
 
 
 def _read_file(disk: Disk, path: str) -> bytes | None:
@@ -182,11 +198,11 @@ class SuffixHasher:
         self, hashes: dict[str, Any], wanted: list[str], list_suffixes: bool
     ) -> dict[str, Any] | None:
         """The hashes made current; None when nothing had to be done."""
-        changed = list_suffixes
-        if not hashes.get("valid"):
-            hashes = {"valid": True}
-            changed = True
+        changed = not hashes.get("valid")
         if changed:
+            hashes = {"valid": True}
+        if changed or list_suffixes:
+            # What is new is dirty. A listing that finds nothing new changes nothing and is not written.
             for name in self._disk.listdir(self._path):
                 if is_suffix(name):
                     hashes.setdefault(name, None)

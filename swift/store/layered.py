@@ -247,6 +247,18 @@ class ForwardingUpkeep:
         """See ``Upkeep``."""
         return self.inner.purge(location, handed)
 
+    def mark(self, device: str, partition: str, policy: Policy) -> str:
+        """See ``Upkeep``."""
+        return self.inner.mark(device, partition, policy)
+
+    def settle(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
+        """See ``Upkeep``."""
+        self.inner.settle(device, partition, policy, suffixes)
+
+    def prepare(self, device: str, policy: Policy, before_s: float) -> list[str]:
+        """See ``Upkeep``."""
+        return self.inner.prepare(device, policy, before_s)
+
     def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
         """See ``Upkeep``."""
         return self.inner.remove_partition(device, partition, policy)

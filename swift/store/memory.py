@@ -546,6 +546,20 @@ class MemoryUpkeep:
                 self._store._directories.pop(self._where(location), None)
             return not directory
 
+    def mark(self, device: str, partition: str, policy: Policy) -> str:
+        """See ``Upkeep``; hashing costs nothing here, so nobody is to rely on what it was."""
+        self._store.check_device(device)
+        return ""
+
+    def settle(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
+        """See ``Upkeep``; there is no power here that could be cut."""
+        self._store.check_device(device)
+
+    def prepare(self, device: str, policy: Policy, before_s: float) -> list[str]:
+        """See ``Upkeep``."""
+        self._store.check_device(device)
+        return []
+
     def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
         """See ``Upkeep``; an empty partition is none."""
         return not any(self._store.inventory(device, partition, policy))

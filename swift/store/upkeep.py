@@ -10,11 +10,15 @@ forgotten (spec: object-disk.md §7, §8, §12, replication.md §5.2, §7).
 from __future__ import annotations
 
 import errno
+import os
+import time
 from collections.abc import Iterable
 from hashlib import md5
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
+from swift.platform.disk import Disk
+from swift.platform.durable import make_directories
 from swift.platform.locks import file_lock, lock_directory
 from swift.platform.syncing import sync_directory
 from swift.platform.xattrs import AttributesTooLarge, write_attribute
@@ -42,8 +46,8 @@ from swift.store.filenames import (
     tombstone_name,
 )
 from swift.store.fragmentwalk import FragmentWalk, archive_walk
-from swift.store.hashes import HASHES_FILE, JOURNAL_FILE, LOCK_FILE, mark_dirty
-from swift.store.layout import is_suffix, partition_dir, suffix_of
+from swift.store.hashes import HASHES_FILE, JOURNAL_FILE, LOCK_FILE, journal_mark, mark_dirty
+from swift.store.layout import is_suffix, objects_dir, partition_dir, suffix_of, temporary_dir
 from swift.store.metadata import CHECKSUM_ATTRIBUTE, read_metadata_blob
 from swift.store.partitionlock import REPLICATION_LOCK_FILE
 from swift.store.place import Place
@@ -51,6 +55,8 @@ from swift.store.reader import ANY_NAME, Loaded, names_in
 from swift.store.reclaim import remove_if_empty
 
 READ_BYTES = 1 << 20
+#: Beginning of the names of files in which auditors keep their place.
+AUDITOR_STATUS = "auditor_status_"
 _UNREADABLE = frozenset((errno.EIO, errno.ENODATA, errno.EUCLEAN))
 
 
@@ -60,6 +66,34 @@ def _is_meta_until(name: str, timestamp: Timestamp) -> bool:
         return name.endswith(META) and parse_name(name).timestamp <= timestamp
     except UnexpectedName:
         return False
+
+
+def _names_below(disk: Disk, directory: str) -> list[str]:
+    try:
+        return disk.listdir(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _sync_object(disk: Disk, directory: str) -> None:
+    """Make the files of a hash directory durable, and their names. What vanishes meanwhile is superseded."""
+    for name in _names_below(disk, directory):
+        try:
+            fd = disk.open(f"{directory}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            disk.fsync(fd)
+        finally:
+            disk.close(fd)
+    _sync_if_there(disk, directory)
+
+
+def _sync_if_there(disk: Disk, directory: str) -> None:
+    try:
+        sync_directory(disk, directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return
 
 
 class FileUpkeep:
@@ -267,6 +301,40 @@ class FileUpkeep:
         return written_s < self._core.clock.time() - window_s
 
     # --- partitions ----------------------------------------------------------------------------------
+
+    def mark(self, device: str, partition: str, policy: Policy) -> str:
+        """See ``Upkeep``."""
+        path = partition_dir(self._core.devices.path(device), policy, partition)
+        return journal_mark(self._core.disk, path, time.time_ns())
+
+    def settle(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
+        """See ``Upkeep``: every file first, then the names that lead to it."""
+        disk, device_path = self._core.disk, self._core.devices.path(device)
+        path = partition_dir(device_path, policy, partition)
+        for suffix in filter(is_suffix, suffixes):
+            for name in _names_below(disk, f"{path}/{suffix}"):
+                _sync_object(disk, f"{path}/{suffix}/{name}")
+            _sync_if_there(disk, f"{path}/{suffix}")
+        for directory in (path, objects_dir(device_path, policy), device_path):
+            _sync_if_there(disk, directory)
+
+    def prepare(self, device: str, policy: Policy, before_s: float) -> list[str]:
+        """See ``Upkeep``."""
+        disk, device_path = self._core.disk, self._core.devices.path(device)
+        temporary, objects = temporary_dir(device_path, policy), objects_dir(device_path, policy)
+        for name in _names_below(disk, temporary):
+            try:
+                if disk.stat(f"{temporary}/{name}").st_mtime < before_s:
+                    disk.unlink(f"{temporary}/{name}")
+            except (FileNotFoundError, IsADirectoryError):
+                continue
+        for parent in make_directories(disk, objects, below=device_path):
+            sync_directory(disk, parent)
+        return [
+            name
+            for name in disk.listdir(objects)
+            if not (name.isascii() and name.isdigit()) and not name.startswith(AUDITOR_STATUS)
+        ]
 
     def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
         """See ``Upkeep``."""

@@ -266,3 +266,27 @@ def test_nothing_can_be_put_out_of_sight_twice(store, upkeep):
         upkeep.quarantine(at(key_of()), "nobody lists it")
     put(store, key_of(), ts(20))
     assert upkeep.find(at(key_of()), NOW).state.kind == LIVE
+
+
+# --- marks, settling, preparing ---------------------------------------------------------------------
+
+
+def test_a_mark_says_that_nothing_changed_or_says_nothing(bench, store, upkeep):
+    put(store, key_of(), ts(NOW_S))
+    store.hashes("sda", "7", GOLD)
+    assert upkeep.mark("sda", "7", GOLD) == "", "changes of this moment may not show"
+    assert upkeep.mark("sda", "8", GOLD) == ""
+
+
+def test_what_was_brought_is_made_durable_whatever_is_there(bench, store, upkeep):
+    put(store, key_of(), ts(NOW_S))
+    upkeep.settle("sda", "7", GOLD, [key_of().hash[-3:], "abc", "../x"])
+    upkeep.settle("sda", "8", GOLD, ["abc"])
+    assert read(store, key_of()) == b"body"
+
+
+def test_a_device_is_made_ready_and_says_what_does_not_belong_there(bench, store, upkeep):
+    put(store, key_of(), ts(NOW_S))
+    assert upkeep.prepare("sda", GOLD, NOW_S) == []
+    assert upkeep.prepare("sda", EC, NOW_S) == []
+    assert read(store, key_of()) == b"body"

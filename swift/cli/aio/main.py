@@ -41,7 +41,8 @@ EXAMPLES = """examples:
 """
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
     parser = argparse.ArgumentParser(
         prog="swift-aio",
         description="Run a replicated object store cluster on this machine.",
@@ -81,7 +82,7 @@ def _port(text: str) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script; 0 for success, 1 for an error, 3 when status finds nothing running."""
-    args = _parser().parse_args(argv)
+    args = make_parser().parse_args(argv)
     args.data = args.data.expanduser().absolute()
     try:
         return {"start": _start, "status": _status, "stop": _stop, "clean": _clean}[args.command](args)

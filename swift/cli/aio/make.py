@@ -228,6 +228,9 @@ memcache_servers = {plan.ip}:{plan.cache_port}
 
 def _daemon_section(plan: Plan, name: str) -> str:
     options: dict[str, object] = {**daemon_options(name)}
+    if name == "object-replicator":
+        # It needs no daemon beside the servers.
+        options["sync_method"] = "ssync"
     if name == "object-expirer":
         options["dequeue_from_legacy"] = "true"
         options["internal_client_conf_path"] = plan.etc / "internal-client.conf"

@@ -34,6 +34,8 @@ DAEMONS = {
     "object-updater": "object",
     "object-auditor": "object",
     "object-expirer": "object",
+    "object-replicator": "object",
+    "object-reconstructor": "object",
     "container-updater": "container",
     "container-replicator": "container",
     "account-replicator": "account",

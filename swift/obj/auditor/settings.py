@@ -46,6 +46,15 @@ class ObjectAuditorSettings(Settings):
     bytes_per_second: float = option(
         10_000_000.0, "Bytes read per second and process; 0: any.", kind=number(0)
     )
+    scrub_days: float = option(
+        0.0,
+        "Days within which every object of this node is read. The auditor sets its own pace and says when it "
+        "cannot keep that; files_per_second and bytes_per_second do not count then. 0: nothing is promised.",
+        kind=number(0),
+    )
+    scrub_bytes_per_second: float = option(
+        0.0, "Bytes per second and process that a promise may cost at most; 0: any.", kind=number(0)
+    )
     zero_byte_files_per_second: float = option(
         50.0, "Objects per second of the pass that reads no bodies; 0: there is no such pass.", kind=number(0)
     )
@@ -65,13 +74,14 @@ class ObjectAuditorSettings(Settings):
 
     @property
     def schedule(self) -> Schedule:
-        """Of the pass that reads everything."""
+        """Of the pass that reads everything; with a promise it has a pace of its own (``scrub``)."""
+        promised = self.scrub_days > 0
         return Schedule(
             self.interval,
-            self.files_per_second,
+            0.0 if promised else self.files_per_second,
             workers=self.concurrency,
             report_interval_s=self.log_time,
-            bytes_per_second=self.bytes_per_second,
+            bytes_per_second=self.scrub_bytes_per_second if promised else self.bytes_per_second,
         )
 
     def zero_byte_schedule(self, per_second: float) -> Schedule:

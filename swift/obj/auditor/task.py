@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any
 
 from swift.obj.auditor.position import AuditPosition
+from swift.obj.auditor.scrub import DAY_S, OBJECT_BYTES, Scrub
 from swift.obj.auditor.settings import ObjectAuditorSettings
 from swift.obj.auditor.watchers import DeleteRequest, Watchers
 from swift.platform.disk import Disk
@@ -79,6 +80,17 @@ class ObjectAuditor(DeviceTask):
         self.watchers = watchers
         self.temporary_age_s = temporary_age_s
 
+    def promised_s(self) -> float:
+        """Seconds that a pass over one device may take; 0: as many as it does.
+
+        Devices are read one after another, ``concurrency`` of them at the same time.
+        """
+        if not self.kind.full or self.selection:
+            return 0.0
+        devices = max(1, len(self.context.devices.names()))
+        beside = min(devices, self.settings.concurrency)
+        return self.settings.scrub_days * DAY_S * beside / devices
+
     def begin(self, share: str, pass_context: PassContext) -> AuditPass:
         """A pass over the device ``share``."""
         return AuditPass(self, share, pass_context)
@@ -98,7 +110,13 @@ class ObjectAuditor(DeviceTask):
         results = passed.results.values()
         counted = {name: sum(r.counts.get(name, 0) for r in results) for name in ("errors", "quarantines")}
         units = sum(result.units for result in results)
+        promises = {
+            device: result.facts["scrub"]
+            for device, result in passed.results.items()
+            if result.facts.get("scrub")
+        }
         return {
+            **({"object_auditor_scrub": promises} if promises else {}),
             f"object_auditor_stats_{self.kind.name}": {
                 "errors": counted["errors"],
                 "passes": max(0, units - sum(counted.values())),
@@ -106,7 +124,7 @@ class ObjectAuditor(DeviceTask):
                 "bytes_processed": sum(result.bytes for result in results),
                 "start_time": min((r.begun_s for r in results), default=passed.ended_s - passed.seconds),
                 "audit_time": sum(result.seconds for result in results),
-            }
+            },
         }
 
 
@@ -122,6 +140,8 @@ class AuditPass(DevicePassBase):
         #: Of the policies that were gone through to their end.
         self._complete: list[tuple[Policy, AuditPosition]] = []
         self._policies = 0
+        self._scrub: Scrub | None = None
+        self._was_kept = True
 
     # --- planning -------------------------------------------------------------------------------------
 
@@ -133,6 +153,7 @@ class AuditPass(DevicePassBase):
         policies = self._task.selection.of_policies(tuple(self._task.context.policies))
         self._policies = len(policies)
         self._task.watchers.start(self._task.kind.name)
+        self._scrub = self._promised_pace(device_path)
         walks = [self._partitions(device_path, policy) for policy in policies]
         while walks:
             for walk in list(walks):
@@ -145,6 +166,49 @@ class AuditPass(DevicePassBase):
                         return
                     yield location
 
+    def _promised_pace(self, device_path: str) -> Scrub | None:
+        """The pace that keeps the promise, if there is one; it goes on where it was before a restart."""
+        task, context = self._task, self._pass_context
+        promised_s = task.promised_s()
+        if not promised_s:
+            return None
+        room = self._run(task.disk.statvfs, device_path)
+        progress = context.progress
+        noted = context.cursor.position
+        return Scrub(
+            promised_s,
+            begun_s=context.cursor.begun_s,
+            used_bytes=(room.f_blocks - room.f_bfree) * room.f_frsize,
+            work_done=progress.bytes + progress.units * OBJECT_BYTES,
+            partitions=noted if isinstance(noted, int) else 0,
+            clock=context.clock,
+            wait=context.stop.wait,
+            alive=self._live,
+        )
+
+    def _live(self) -> None:
+        self._tally.moves += 1
+
+    def _expect(self, policy: Policy, left: int) -> None:
+        """So many partitions are left: say so, and how the promise stands."""
+        scrub = self._scrub
+        if scrub is None:
+            return
+        scrub.expect(policy.index, left)
+        self._pass_context.cursor.note(scrub.partitions)
+        promise = scrub.promise()
+        metrics, device = self._task.context.telemetry.metrics, self._device
+        metrics.gauge(
+            "swift_auditor_scrub_days_expected", "Days that an audit of the device takes.", device=device
+        ).set(promise.days_expected)
+        metrics.gauge(
+            "swift_auditor_scrub_kept", "Whether that is within what was promised.", device=device
+        ).set(promise.is_kept)
+        if promise.is_kept != self._was_kept:
+            self._was_kept = promise.is_kept
+            log = self._log.info if promise.is_kept else self._log.warning
+            log(f"{device} {promise}")
+
     def _partitions(self, device_path: str, policy: Policy) -> Iterator[Iterator[Location]]:
         """The objects of one partition after the other; what is left is remembered before each."""
         store = self._task.stores.of(policy)
@@ -152,16 +216,19 @@ class AuditPass(DevicePassBase):
         position = AuditPosition(
             self._task.disk, objects_dir(device_path, policy), self._task.kind.name, self._pass_context.clock
         )
-        left = run(position.load)
+        # A part of the work neither goes on where the whole was nor says where that is.
+        left = None if self._task.selection else run(position.load)
         if left is None:
             left = run(store.partitions, self._device, policy)
             self._task.rng.shuffle(left)
         while left:
             self._remember(policy, position, left)
+            self._expect(policy, len(left))
             if self._task.selection.has_partition(left[0]):
                 yield self._of_partition(policy, left[0])
             left.pop(0)
         self._remember(policy, position, left)
+        self._expect(policy, 0)
         self._complete.append((policy, position))
 
     def _remember(self, policy: Policy, position: AuditPosition, left: list[str]) -> None:
@@ -193,6 +260,8 @@ class AuditPass(DevicePassBase):
         task = self._task
         store = task.stores.of(unit.policy)
         run = store.run(self._device, Effort.AUDIT)
+        if self._scrub is not None:
+            self._scrub.turn(0, 1)
         started_s = self._pass_context.clock.monotonic()
         try:
             report: AuditReport = run(self._audit, unit)
@@ -211,9 +280,15 @@ class AuditPass(DevicePassBase):
         return upkeep.audit(
             unit,
             full=self._task.kind.full,
-            pace=self._pass_context.pace,
+            pace=self._pace,
             temporary_age_s=self._task.temporary_age_s,
         )
+
+    def _pace(self, count: int) -> None:
+        """So many bytes were just read; called by a disk thread."""
+        self._pass_context.pace(count)
+        if self._scrub is not None:
+            self._scrub.turn(count)
 
     def _count_size(self, size: int) -> None:
         if self._bounds:
@@ -246,8 +321,11 @@ class AuditPass(DevicePassBase):
     # --- telling --------------------------------------------------------------------------------------
 
     def facts(self) -> dict[str, Any]:
-        """How many objects there are of which size."""
-        return {"sizes": dict(self._sizes)}
+        """How many objects there are of which size, and how the promise stands."""
+        facts: dict[str, Any] = {"sizes": dict(self._sizes)}
+        if self._scrub is not None:
+            facts["scrub"] = self._scrub.promise().as_facts()
+        return facts
 
     def end(self) -> None:
         """Forget where the pass was, if it came to its end."""

@@ -30,6 +30,8 @@ def run(module, *args):
 DAEMONS = {
     name: f"swift-{name.replace('_', '-')}"
     for name in (
+        "object_replicator",
+        "object_reconstructor",
         "object_updater",
         "container_updater",
         "container_auditor",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pickle
+import time
 
 import pytest
 
@@ -12,7 +13,15 @@ from swift.base.clock import ManualClock
 from swift.platform.boot import Boot
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy
-from swift.store.hashes import SuffixHasher, consolidate, mark_dirty, read_hashes, write_hashes
+from swift.store.hashes import (
+    FRESH_NS,
+    SuffixHasher,
+    consolidate,
+    journal_mark,
+    mark_dirty,
+    read_hashes,
+    write_hashes,
+)
 from swift.store.reclaim import ReclaimRules
 
 NOW_S = 5_000_000_000.0
@@ -252,3 +261,20 @@ def test_reading_and_folding_leave_no_descriptor_open(part):
     read_hashes(Disk(), str(part))
     consolidate(Disk(), str(part), 6.0)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_journal_s_mark_is_told_once_it_is_empty_and_not_fresh(tmp_path):
+    disk, path = Disk(), str(tmp_path)
+    journal = tmp_path / "hashes.invalid"
+    assert journal_mark(disk, path, time.time_ns()) == ""
+    journal.write_bytes(b"")
+    fresh = journal.stat().st_mtime_ns
+    assert journal_mark(disk, path, fresh + 1000) == ""
+    mark = journal_mark(disk, path, fresh + FRESH_NS)
+    assert mark
+    assert journal_mark(disk, path, fresh + 2 * FRESH_NS) == mark
+    journal.write_bytes(b"abc\n")
+    assert journal_mark(disk, path, fresh + 9 * FRESH_NS) == ""
+    journal.write_bytes(b"")
+    os.utime(journal, ns=(fresh, fresh + 1))
+    assert journal_mark(disk, path, fresh + 9 * FRESH_NS) not in ("", mark)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 
 import pytest
 
 from swift.platform.disk import Disk
 from swift.store.api import ABSENT, HandedOver, Location
 from swift.store.metadata import CHECKSUM_ATTRIBUTE
-from test.contract.test_store import NOW, NOW_S, FileBench, delete, key_of, post, put, ts
+from test.contract.test_store import GOLD, NOW, NOW_S, FileBench, delete, key_of, post, put, ts
 
 KEY = key_of()
 AT = Location(KEY.device, KEY.partition, KEY.policy, KEY.hash)
@@ -144,3 +145,16 @@ def test_purging_marks_the_suffix_and_empties_its_directory(bench, directory):
     assert bench.store.upkeep.purge(AT, HandedOver(ts(10)))
     assert not directory.parent.exists()
     assert (bench.root / "sda/objects/7/hashes.invalid").read_text() == f"{KEY.hash[-3:]}\n"
+
+
+def test_a_device_is_prepared_old_temporary_files_go_and_strangers_are_named(bench):
+    device = bench.root / "sda"
+    (device / "tmp").mkdir()
+    for name, age_s in (("old", 5000), ("new", 0)):
+        (device / "tmp" / name).touch()
+        os.utime(device / "tmp" / name, (time.time() - age_s,) * 2)
+    for name in ("7", "auditor_status_ALL.json", "stranger"):
+        (device / "objects" / name).mkdir(parents=True)
+    upkeep = bench.store.upkeep
+    assert upkeep.prepare("sda", GOLD, time.time() - 1000) == ["stranger"]
+    assert [path.name for path in (device / "tmp").iterdir()] == ["new"]

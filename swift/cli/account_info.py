@@ -1,0 +1,65 @@
+"""swift-account-info: tell what the database of an account says, and where it belongs.
+
+spec: cli-and-config.md §9
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from swift.account.broker import open_found
+from swift.base.entity import EntityPath
+from swift.cli import database_info
+from swift.cli.database_info import Facts, NoDatabase, moment, sync_points
+from swift.compose import Cluster
+from swift.db.broker import Engine
+from swift.db.files import Place
+
+KIND = "account"
+
+
+def _ask(place: Place, engine: Engine, cluster: Cluster, args: argparse.Namespace) -> Facts:
+    broker = open_found(place, engine)
+    if broker is None:
+        raise NoDatabase("DB file doesn't exist")
+    try:
+        info = broker.info()
+        rows = [
+            ("Created at", moment(info.created_at)),
+            ("Put Timestamp", moment(info.put_timestamp)),
+            ("Delete Timestamp", moment(info.delete_timestamp)),
+            ("Status Timestamp", moment(info.status_changed_at)),
+            ("Container Count", str(info.container_count)),
+        ]
+        stats = broker.policy_stats()
+        if len(stats) > 1:
+            for each in stats:
+                policy = cluster.policies.get(each.index)
+                name = policy.name if policy else str(each.index)
+                rows.append((f"{name} Container Count", str(each.container_count)))
+        rows += [("Object Count", str(info.object_count)), ("Bytes Used", str(info.bytes_used))]
+        rows += [("Chexor", info.hash), ("UUID", info.id)]
+        return Facts(
+            EntityPath(info.account),
+            info.is_deleted,
+            rows,
+            info.metadata,
+            syncs=sync_points(broker) if args.sync else {},
+        )
+    finally:
+        broker.close()
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    return database_info.make_parser(KIND)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script; the exit code."""
+    return database_info.run(KIND, _ask, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,148 @@
+"""swift-container-deleter: have the expirer delete the objects of a container, or a part of them.
+
+Each object gets a task in the expirer's queue, written to the container servers directly; until the expirer
+comes to it, the object stays. spec: cli-and-config.md §12, doc/formats/expirer-queue.md
+"""
+
+from __future__ import annotations
+
+from swift import green
+
+green.patch()
+
+import argparse  # noqa: E402
+import json  # noqa: E402
+import sys  # noqa: E402
+import time  # noqa: E402
+from collections.abc import Callable, Iterable, Iterator, Sequence  # noqa: E402
+from functools import partial  # noqa: E402
+from itertools import islice  # noqa: E402
+
+from swift.base.entity import EntityPath  # noqa: E402
+from swift.base.errors import SwiftError  # noqa: E402
+from swift.base.hashing import PathHasher  # noqa: E402
+from swift.base.timestamp import InvalidTimestamp, Timestamp  # noqa: E402
+from swift.cluster.expiry import (  # noqa: E402
+    ASYNC_DELETE_TYPE,
+    EXPIRING_ACCOUNT,
+    deletion_task,
+    queue_container,
+)
+from swift.compose import cluster_of, internal_client  # noqa: E402
+from swift.config.files import read_section  # noqa: E402
+from swift.container.rows import ObjectRow  # noqa: E402
+from swift.gateway.internal_client import InternalClient, UnexpectedAnswer  # noqa: E402
+from swift.http import fields  # noqa: E402
+
+AGENT = "Swift Container Deleter"
+CONFIG = "/etc/swift/internal-client.conf"
+TELL_EVERY_S = 10.0
+#: Objects that are enqueued at a time.
+BATCH = 1000
+MD5_OF_NOTHING = "d41d8cd98f00b204e9800998ecf8427e"
+
+
+def mark(
+    client: InternalClient, hasher: PathHasher, names: Iterable[str], parent: EntityPath, stamp: Timestamp
+) -> Iterator[tuple[int, str]]:
+    """Enqueue objects, some at a time; how many are done, the last one. Raises ``UnexpectedAnswer``."""
+    count, source = 0, iter(names)
+    while batch := list(islice(source, BATCH)):
+        queues: dict[str, list[EntityPath]] = {}
+        for name in batch:
+            path = EntityPath(parent.account, parent.container, name)
+            queues.setdefault(queue_container(hasher, path, int(stamp.seconds)), []).append(path)
+        green.gather([partial(_enqueue, client, queue, paths, stamp) for queue, paths in queues.items()])
+        count += len(batch)
+        yield count, batch[-1]
+
+
+def _enqueue(client: InternalClient, queue: str, paths: Sequence[EntityPath], stamp: Timestamp) -> None:
+    container = EntityPath(EXPIRING_ACCOUNT, queue)
+    rows = [
+        ObjectRow(deletion_task(path, stamp), stamp.internal, 0, ASYNC_DELETE_TYPE, MD5_OF_NOTHING).as_dict(0)
+        for path in paths
+    ]
+    headers = {fields.BACKEND_STORAGE_POLICY_INDEX: "0", fields.BACKEND_ALLOW_PRIVATE_METHODS: "True"}
+    body = json.dumps(rows).encode()
+    with client.ask("UPDATE", container, headers, body, accept=(2, 404)) as response:
+        is_there = response.is_success
+    if not is_there:
+        client.create(container)
+        with client.ask("UPDATE", container, headers, body):
+            return
+
+
+def delete(
+    client: InternalClient,
+    hasher: PathHasher,
+    parent: EntityPath,
+    stamp: Timestamp,
+    *,
+    say: Callable[[str], None],
+    **limits: str,
+) -> int:
+    """Enqueue what a listing with these limits has; how many. Raises ``UnexpectedAnswer``."""
+    rows = client.objects(parent.account, parent.container or "", **limits)
+    count, last, told_s = 0, "", time.monotonic()
+    try:
+        for count, last in mark(client, hasher, (row["name"] for row in rows), parent, stamp):
+            if time.monotonic() - told_s >= TELL_EVERY_S:
+                say(f"Marked {count} objects for deletion, through {last!r}")
+                told_s = time.monotonic()
+    except UnexpectedAnswer:
+        if count:
+            say(f"Marked {count} objects for deletion, through {last!r}")
+        raise
+    return count
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="swift-container-deleter",
+        description="Have the expirer delete the objects of a container, or a part of them. "
+        "Until it comes to an object, that stays in listings. After a failure, go on with --marker.",
+        epilog="example: swift-container-deleter --prefix 2019/ AUTH_test logs",
+    )
+    parser.add_argument("account", help="the account of the container")
+    parser.add_argument("container", help="the container")
+    parser.add_argument(
+        "--config", default=CONFIG, help="configuration of the internal client (default: %(default)s)"
+    )
+    parser.add_argument("--request-tries", type=int, default=3, help="default: %(default)s")
+    parser.add_argument("--prefix", default="", help="only objects with this prefix")
+    parser.add_argument("--marker", default="", help="only objects after this name")
+    parser.add_argument("--end-marker", default="", help="only objects before this name")
+    parser.add_argument(
+        "--timestamp", default="", help="only what is not newer than this time (default: now)"
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script; the exit code."""
+    args = make_parser().parse_args(argv)
+    green.use_hub()
+
+    def say(text: str) -> None:
+        print(text, flush=True)
+
+    try:
+        stamp = Timestamp(args.timestamp) if args.timestamp else Timestamp.now()
+        hasher = cluster_of(read_section(args.config, "DEFAULT")).config.hasher
+        client = internal_client(args.config, AGENT, tries=max(1, args.request_tries))
+        limits = {name: getattr(args, name) for name in ("prefix", "marker", "end_marker")}
+        count = delete(client, hasher, EntityPath(args.account, args.container), stamp, say=say, **limits)
+    except InvalidTimestamp:
+        print(f"swift-container-deleter: {args.timestamp!r} is no timestamp", file=sys.stderr)
+        return 1
+    except (SwiftError, OSError) as error:
+        print(f"swift-container-deleter: {error}", file=sys.stderr)
+        return 1
+    say(f"Finished. Marked {count} objects for deletion.")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,108 @@
+"""swift-container-info: tell what the database of a container says, and where it belongs.
+
+spec: cli-and-config.md §9
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from swift.base.entity import EntityPath
+from swift.base.shardrange import ShardRange
+from swift.cli import database_info
+from swift.cli.database_info import Facts, moment, sync_points
+from swift.compose import Cluster
+from swift.container.broker import ContainerBroker
+from swift.container.replication import replica_at
+from swift.container.shardtable import ShardQuery
+from swift.db.broker import Engine
+from swift.db.files import Place
+
+KIND = "container"
+
+
+def _sharding(broker: ContainerBroker, state: str, *, verbose: bool) -> Iterator[str]:
+    is_root = broker.read(broker.is_root)
+    yield "Sharding Metadata:"
+    yield f"  Type: {'root' if is_root else 'shard'}"
+    yield f"  State: {state}"
+    ranges = broker.shard_ranges(ShardQuery())
+    if not ranges:
+        return
+    yield f"Shard Ranges ({len(ranges)}):"
+    yield "  States:"
+    counts = Counter(each.state for each in ranges)
+    for each_state in sorted(counts):
+        yield f"{each_state.name.lower():>13}: {counts[each_state]}"
+    if not verbose:
+        yield "(Use -v/--verbose to show more Shard Ranges details)"
+        return
+    for each in ranges:
+        yield from _range_lines(each)
+
+
+def _range_lines(each: ShardRange) -> Iterator[str]:
+    yield f"  Name: {each.name}"
+    yield f"    lower: {each.lower!r}, upper: {each.upper!r}"
+    yield (
+        f"    Object Count: {each.object_count}, Bytes Used: {each.bytes_used}, "
+        f"State: {each.state.name.lower()} ({int(each.state)})"
+    )
+    yield f"    Created at: {moment(each.timestamp)}"
+    yield f"    Meta Timestamp: {moment(each.meta_timestamp)}"
+
+
+def _ask(place: Place, engine: Engine, cluster: Cluster, args: argparse.Namespace) -> Facts:
+    replica = replica_at(place, engine)
+    broker = replica.broker
+    assert isinstance(broker, ContainerBroker), "a container's replica has a container's broker"
+    broker.refresh()
+    try:
+        names = broker.read(replica.names)
+        broker.account, broker.container = names
+        broker.own_name = "/".join(names)
+        info = broker.info()
+        policy = cluster.policies.get(info.storage_policy_index)
+        rows = [
+            ("Created at", moment(info.created_at)),
+            ("Put Timestamp", moment(info.put_timestamp)),
+            ("Delete Timestamp", moment(info.delete_timestamp)),
+            ("Status Timestamp", moment(info.status_changed_at)),
+            ("Object Count", str(info.object_count)),
+            ("Bytes Used", str(info.bytes_used)),
+            ("Storage Policy", f"{policy.name if policy else 'Unknown'} ({info.storage_policy_index})"),
+            ("Reported Put Timestamp", moment(info.reported_put_timestamp)),
+            ("Reported Delete Timestamp", moment(info.reported_delete_timestamp)),
+            ("Reported Object Count", str(info.reported_object_count)),
+            ("Reported Bytes Used", str(info.reported_bytes_used)),
+            ("Chexor", info.hash),
+            ("UUID", info.id),
+            ("X-Container-Sync-Point1", str(info.x_container_sync_point1)),
+            ("X-Container-Sync-Point2", str(info.x_container_sync_point2)),
+        ]
+        return Facts(
+            EntityPath(info.account, info.container),
+            info.is_deleted,
+            rows,
+            info.metadata,
+            tuple(_sharding(broker, info.db_state, verbose=args.verbose)),
+            sync_points(broker) if args.sync else {},
+        )
+    finally:
+        broker.close()
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    return database_info.make_parser(KIND)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script; the exit code."""
+    return database_info.run(KIND, _ask, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,219 @@
+"""What swift-account-info and swift-container-info share: finding a database file and telling about it.
+
+A file that does not lie in the place of a database, a copy for example, is looked at in a place made for it.
+spec: cli-and-config.md §9
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import md5
+from typing import Any
+
+from swift.base.entity import EntityPath
+from swift.base.errors import LockTimeout, SwiftError
+from swift.base.timestamp import Timestamp
+from swift.cli.locations import Located, locate
+from swift.cli.object_info import metadata_lines
+from swift.cli.services import SWIFT_DIR
+from swift.compose import Cluster, cluster_of
+from swift.db import stat
+from swift.db.broker import Broker, Engine
+from swift.db.connection import DatabaseBroken
+from swift.db.files import Place
+from swift.db.metadata import Metadata
+from swift.db.syncpoints import described_syncs
+from swift.ring.ringfile import load_table
+from swift.ring.view import RingView
+
+EXIT_STALE = 2
+
+
+class NoDatabase(Exception):
+    """The file is no database of the kind; the text says so."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a tool tells about a database, in the order of printing."""
+
+    path: EntityPath
+    is_deleted: bool
+    rows: Sequence[tuple[str, str]]
+    metadata: Metadata
+    more: Sequence[str] = ()
+    #: Incoming and outgoing sync points, when they were asked for.
+    syncs: Mapping[str, Sequence[tuple[Any, ...]]] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """``account`` or ``container``."""
+        return self.path.kind
+
+
+#: Opens the broker of a place and asks it; ``verbose`` as on the command line.
+Ask = Callable[[Place, Engine, Cluster, argparse.Namespace], Facts]
+
+
+def moment(value: object) -> str:
+    """A timestamp column as it is printed."""
+    timestamp = stat.as_timestamp(value)
+    return f"{timestamp.isoformat} ({timestamp.internal if timestamp else 0})"
+
+
+def sync_points(broker: Broker) -> dict[str, Sequence[tuple[Any, ...]]]:
+    """The tables of both directions."""
+    return {
+        "Incoming": broker.read(lambda connection: described_syncs(connection, incoming=True)),
+        "Outgoing": broker.read(lambda connection: described_syncs(connection, incoming=False)),
+    }
+
+
+@contextmanager
+def place_of(file: str, kind: str) -> Iterator[Place]:
+    """The place of a database file. Raises ``NoDatabase`` when there is none."""
+    path = os.path.abspath(file)
+    if not path.endswith(".db") or not os.path.isfile(path):
+        raise NoDatabase("DB file doesn't exist")
+    parts = path.split("/")
+    if len(parts) > 6 and parts[-5] == f"{kind}s" and os.path.basename(path)[:32] == parts[-2]:
+        yield Place.of_file(path)
+        return
+    with tempfile.TemporaryDirectory(prefix="swift-info-") as folder:
+        name_hash = md5(path.encode(), usedforsecurity=False).hexdigest()
+        place = Place(f"{folder}/copy", f"{kind}s", "0", name_hash)
+        os.makedirs(place.directory)
+        shutil.copyfile(path, place.file())
+        yield place
+
+
+def _metadata_of(facts: Facts, prefix: str) -> dict[str, str]:
+    found = {name: value for name, (value, _time) in facts.metadata.items() if value}
+    return {name: value for name, value in found.items() if name.lower().startswith(prefix)}
+
+
+def lines(facts: Facts, hash_hex: str, *, drop_prefixes: bool) -> Iterator[str]:
+    """Everything that is told."""
+    path, kind = facts.path, facts.kind
+    title = kind.title()
+    yield f"Path: {path}"
+    yield f"  Account: {path.account}"
+    if path.container is not None:
+        yield f"  Container: {path.container}"
+    yield f"  Deleted: {facts.is_deleted}"
+    yield f"  {title} Hash: {hash_hex}"
+    yield "Metadata:"
+    yield from (f"  {name}: {value}" for name, value in facts.rows)
+    user = _metadata_of(facts, f"x-{kind}-meta-")
+    system = _metadata_of(facts, f"x-{kind}-sysmeta-")
+    for name, (value, _time) in sorted(facts.metadata.items()):
+        if value and name not in user and name not in system:
+            yield f"  {name}: {value}"
+    for words, values, prefix in (
+        ("system", system, f"X-{title}-Sysmeta-"),
+        ("user", user, f"X-{title}-Meta-"),
+    ):
+        if values:
+            yield from metadata_lines(
+                f"{words.title()} Metadata", values, prefix, drop=drop_prefixes, indent="  "
+            )
+        else:
+            yield f"No {words} metadata found in db file"
+    yield from facts.more
+    for direction, rows in facts.syncs.items():
+        yield f"{direction} Syncs:"
+        yield "  Sync Point\tRemote ID\tUpdated At"
+        for point, remote, updated in rows:
+            shown = f"{Timestamp(updated or 0).isoformat} ({updated})"
+            yield f"  {point}\t{remote}\t{shown}"
+
+
+def as_json(facts: Facts, hash_hex: str, located: Located | None) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "path": str(facts.path),
+        "hash": hash_hex,
+        "deleted": facts.is_deleted,
+        **{name.lower().replace(" ", "_").replace("-", "_"): value for name, value in facts.rows},
+        "metadata": {name: value for name, (value, _time) in facts.metadata.items() if value},
+        "syncs": {name.lower(): [list(row) for row in rows] for name, rows in facts.syncs.items()},
+        "location": None if located is None else located.as_json(),
+    }
+
+
+def make_parser(kind: str) -> argparse.ArgumentParser:
+    """The command line of the tool for a kind of database."""
+    parser = argparse.ArgumentParser(
+        prog=f"swift-{kind}-info",
+        description=f"Tell what the database of {'an' if kind == 'account' else 'a'} {kind} says, "
+        "and where it belongs.",
+        epilog=f"example: swift-{kind}-info /srv/node/sdb1/{kind}s/2/88f/2d6d…488f/2d6d…488f.db",
+    )
+    parser.add_argument("file", nargs="?", help="the database file")
+    parser.add_argument("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
+    parser.add_argument("--drop-prefixes", action="store_true", help="leave out the prefix of each section")
+    parser.add_argument("-s", "--sync", action="store_true", help="show how far replication came with whom")
+    if kind == "container":
+        parser.add_argument("-v", "--verbose", action="store_true", help="show all shard ranges")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to show it")
+    return parser
+
+
+def run(kind: str, ask: Ask, argv: Sequence[str] | None) -> int:
+    """``main`` of both tools; 0 told, 1 not possible, 2 told from a database that is locked."""
+    parser = make_parser(kind)
+    args = parser.parse_args(argv)
+    if not args.file:
+        parser.print_help()
+        return 1
+    try:
+        with place_of(args.file, kind) as place:
+            cluster = cluster_of({"swift_dir": args.swift_dir})
+            code = 0
+            try:
+                facts = ask(place, Engine(), cluster, args)
+            except LockTimeout:
+                print("WARNING: Possibly Stale Data")
+                code = EXIT_STALE
+                with _unlocked(place) as copy:
+                    facts = ask(copy, Engine(), cluster, args)
+            except (DatabaseBroken, sqlite3.Error, SwiftError):
+                raise NoDatabase(f'Does not appear to be a DB of type "{kind}": {args.file}')
+    except NoDatabase as error:
+        print(error)
+        return 1
+    except (SwiftError, OSError) as error:
+        print(f"swift-{kind}-info: {error}", file=sys.stderr)
+        return 1
+    digest = cluster.config.hasher.digest(*facts.path)
+    ring = os.path.join(args.swift_dir, f"{kind}.ring.gz")
+    located = None
+    if os.path.exists(ring):
+        located = locate(RingView(load_table(ring, thorough=False)), digest, facts.path)
+    if args.format == "json":
+        print(json.dumps(as_json(facts, digest.hex(), located), indent=2))
+        return code
+    out = list(lines(facts, digest.hex(), drop_prefixes=args.drop_prefixes))
+    print("\n".join([*out, *(located.lines() if located else ())]))
+    return code
+
+
+@contextmanager
+def _unlocked(place: Place) -> Iterator[Place]:
+    """The database files of a place whose lock others hold, copied."""
+    with tempfile.TemporaryDirectory(prefix="swift-info-") as folder:
+        copy = Place(f"{folder}/copy", place.kind, place.partition, place.name_hash)
+        os.makedirs(copy.directory)
+        for name in os.listdir(place.directory):
+            if name.endswith(".db"):
+                shutil.copyfile(f"{place.directory}/{name}", f"{copy.directory}/{name}")
+        yield copy

@@ -1,0 +1,161 @@
+"""swift-get-nodes: tell where an account, container, object or partition lies.
+
+spec: cli-and-config.md §9
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from swift.base.entity import EntityPath, quote_path
+from swift.base.errors import SwiftError
+from swift.cli.locations import Located, locate, places_of
+from swift.cli.services import SWIFT_DIR
+from swift.compose import Cluster, cluster_of
+from swift.policy.policy import Policy, with_policy_suffix
+from swift.ring.ringfile import load_table
+from swift.ring.view import RingView
+
+_RING = re.compile(r"(account|container|object)(?:-(\d+))?\Z")
+
+
+class WrongUsage(Exception):
+    """The arguments do not say what is looked for; the text is the reason."""
+
+
+class Target(NamedTuple):
+    """What is looked for, and in which ring."""
+
+    ring: str
+    policy: Policy | None
+    path: EntityPath | None
+    part: int | None
+
+
+def parse_target(args: argparse.Namespace, cluster: Cluster) -> Target:
+    """What the arguments ask for. Raises ``WrongUsage``."""
+    words = list(args.words)
+    policy, ring = None, ""
+    if args.policy_name:
+        policy = cluster.policies.named(args.policy_name)
+        if policy is None:
+            raise WrongUsage(f"No policy named {args.policy_name!r}")
+    if words and words[0].endswith("ring.gz"):
+        if not os.path.exists(words[0]):
+            raise WrongUsage("Ring file does not exist")
+        ring = words.pop(0)
+    if policy is None and not ring:
+        raise WrongUsage("Need to specify policy_name or <ring.gz>")
+    if policy is not None and ring:
+        raise WrongUsage("Invalid arguments")
+    path = None
+    if args.partition is None:
+        path = _path_of(words, quoted=args.quoted)
+    if policy is not None:
+        name = policy.ring_name if path is None or path.kind == "object" else path.kind
+        ring = os.path.join(args.swift_dir, f"{name}.ring.gz")
+        if path is not None and path.kind != "object":
+            policy = None
+    return Target(ring, policy, path, args.partition)
+
+
+def _path_of(words: Sequence[str], *, quoted: bool) -> EntityPath:
+    if not words:
+        raise WrongUsage("No target specified")
+    parts: list[str] = words[0].lstrip("/").split("/", 2) if len(words) == 1 else list(words)
+    if len(parts) > 3 or not all(parts):
+        raise WrongUsage("Invalid arguments")
+    if quoted:
+        parts = [unquote(part, errors="surrogateescape") for part in parts]
+    return EntityPath(*parts)
+
+
+def _head(path: EntityPath) -> Iterator[str]:
+    names = ("Account  ", "Container", "Object   ")
+    yield ""
+    for name, value in zip(names, path, strict=True):
+        if value is not None:
+            yield f"{name}\t{quote_path(value)}"
+    if path.kind == "object":
+        yield from ("", "")
+
+
+def find(target: Target, cluster: Cluster, *, all_handoffs: bool) -> tuple[Located, str]:
+    """Where it is, and a warning when the ring is none for it."""
+    view = RingView(load_table(target.ring, thorough=False))
+    name = os.path.basename(target.ring).removesuffix(".ring.gz")
+    match = _RING.match(name)
+    kind, index = (match[1], int(match[2] or 0)) if match else ("", 0)
+    if target.path is None:
+        part = target.part or 0
+        directory = f"{kind}s" if kind in ("account", "container") else with_policy_suffix("objects", index)
+        places = places_of(view, part, all_handoffs=all_handoffs)
+        policy = None if target.policy is None else target.policy.index
+        return Located(directory, part, None, None, places, policy), ""
+    digest = cluster.config.hasher.digest(*target.path)
+    found = locate(view, digest, target.path, policy=target.policy, all_handoffs=all_handoffs)
+    wanted = target.path.kind
+    if target.policy is None and wanted == "object" and index:
+        directory = with_policy_suffix("objects", index)
+        found = replace(found, directory=directory, policy_index=index)
+    if wanted not in ("object", kind):
+        what = "account" if wanted == "account" else "account/container"
+        return found, f'WARNING: {what} specified but ring not named "{wanted}"'
+    return found, ""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="swift-get-nodes",
+        usage="swift-get-nodes [options] (<ring> | -P <policy>) (<account> [<container> [<object>]] | -p N)",
+        description="Tell where an account, container, object or partition lies.",
+        epilog="example: swift-get-nodes -P gold AUTH_test/photos/cat.jpg",
+    )
+    parser.add_argument(
+        "words", nargs="*", metavar="name", help="the ring, unless -P is given, and the names"
+    )
+    parser.add_argument("-a", "--all", action="store_true", help="show all handoff nodes")
+    parser.add_argument("-p", "--partition", type=int, help="show the nodes of a partition")
+    parser.add_argument("-P", "--policy-name", default="", help="the policy of an object")
+    parser.add_argument("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
+    parser.add_argument("-Q", "--quoted", action="store_true", help="the names are percent-quoted")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to show it")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script; the exit code."""
+    parser = make_parser()
+    args = parser.parse_intermixed_args(argv)
+    try:
+        cluster = cluster_of({"swift_dir": args.swift_dir})
+        target = parse_target(args, cluster)
+        found, warning = find(target, cluster, all_handoffs=args.all)
+    except WrongUsage as error:
+        parser.print_help()
+        print(f"ERROR: {error}", file=sys.stderr)
+        return 1
+    except (SwiftError, OSError) as error:
+        print(f"swift-get-nodes: {error}", file=sys.stderr)
+        return 1
+    if args.format == "json":
+        print(json.dumps(found.as_json(), indent=2))
+        return 0
+    if warning:
+        print(warning)
+    head = [] if target.path is None else list(_head(target.path))
+    print("\n".join([*head, *found.lines()]))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

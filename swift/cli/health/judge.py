@@ -1,0 +1,376 @@
+"""What the state of a cluster means: pure, from rings and what servers said.
+
+A device is *away* when its server does not answer, or says that it is not mounted. From the rings follows
+which partitions have how many copies left. Nothing is asked here and nothing printed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from swift.cli.scout import Host
+from swift.ring.view import RingView
+
+WARN_FULL_PERCENT = 85.0
+CRITICAL_FULL_PERCENT = 95.0
+#: A replicator that has completed nothing for so long is not at work.
+STALE_S = 6 * 3600.0
+CLOCK_S = 5.0
+MINUTE_S = 60.0
+
+
+class Level(IntEnum):
+    """How bad something is; the numbers are the exit codes that monitoring knows."""
+
+    OK = 0
+    WARNING = 1
+    CRITICAL = 2
+    UNKNOWN = 3
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is not as it should be, and what heals it."""
+
+    level: Level
+    text: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class RingState:
+    """A ring: its partitions by the number of copies that are away."""
+
+    name: str
+    noun: str
+    replicas: float
+    partitions: int
+    #: Copies that suffice to read: 1, or the data fragments.
+    needed: int
+    #: Copies away → partitions.
+    away: Mapping[int, int]
+    #: Partitions that have just what is needed, as many as are worth telling.
+    at_last: Sequence[int]
+    lost: Sequence[int]
+    last_count: int = 0
+    lost_count: int = 0
+
+    @property
+    def degraded(self) -> int:
+        """Partitions of which any copy is away."""
+        return sum(count for copies, count in self.away.items() if copies)
+
+    @property
+    def missing_copies(self) -> int:
+        """Copies away in all."""
+        return sum(copies * count for copies, count in self.away.items())
+
+
+@dataclass
+class Heard:
+    """What servers said, by type and host; who is in no mapping did not answer."""
+
+    #: Type → hosts that did not answer.
+    silent: dict[str, list[Host]] = field(default_factory=dict)
+    #: Host → names of devices that are there, and those that are no mount points.
+    present: dict[Host, Collection[str]] = field(default_factory=dict)
+    unmounted: dict[Host, Collection[str]] = field(default_factory=dict)
+    usage: dict[Host, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    #: (type, host) → what ``/recon/replication`` says.
+    replication: dict[tuple[str, Host], Mapping[str, Any]] = field(default_factory=dict)
+    reconstruction: dict[Host, Mapping[str, Any]] = field(default_factory=dict)
+    async_pending: dict[Host, int] = field(default_factory=dict)
+    quarantined: dict[Host, Mapping[str, Any]] = field(default_factory=dict)
+    drive_errors: dict[Host, int] = field(default_factory=dict)
+    #: Host → names of ring files that differ from those here.
+    other_rings: dict[Host, Sequence[str]] = field(default_factory=dict)
+    #: Host → seconds by which its clock differs.
+    clocks: dict[Host, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Health:
+    """The verdict."""
+
+    problems: Sequence[Problem]
+    rings: Sequence[RingState]
+    devices: int
+    away: Sequence[str]
+    #: Unix seconds at which the replicators should have made up for it; None when nothing is to be healed or
+    #: nobody can say.
+    done_s: float | None
+    facts: Mapping[str, Any]
+
+    @property
+    def level(self) -> Level:
+        """The worst of all."""
+        return max((problem.level for problem in self.problems), default=Level.OK)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, for programs."""
+        return {
+            "status": self.level.name,
+            "problems": [{"level": p.level.name, "text": p.text, "remedy": p.remedy} for p in self.problems],
+            "devices": self.devices,
+            "devices_away": list(self.away),
+            "healed_at": self.done_s,
+            "rings": [
+                {
+                    "ring": ring.name,
+                    "replicas": ring.replicas,
+                    "partitions": ring.partitions,
+                    "degraded": ring.degraded,
+                    "missing_copies": ring.missing_copies,
+                    "at_last_copy": ring.last_count,
+                    "at_last_copy_partitions": list(ring.at_last),
+                    "without_enough_copies": ring.lost_count,
+                    "without_enough_copies_partitions": list(ring.lost),
+                }
+                for ring in self.rings
+            ],
+            **self.facts,
+        }
+
+
+#: Says of a host and a device whether it is away.
+IsAway = Callable[[Host, str], bool]
+
+
+def is_away_by(heard: Heard, server_type: str, *, check_mounts: bool) -> IsAway:
+    """How to tell of a device of one type of server."""
+    silent = set(heard.silent.get(server_type, ()))
+
+    def is_away(host: Host, device: str) -> bool:
+        if host in silent:
+            return True
+        if device not in heard.present.get(host, (device,)):
+            return True
+        return check_mounts and device in heard.unmounted.get(host, ())
+
+    return is_away
+
+
+def uses_mounts(heard: Heard) -> bool:
+    """Whether devices are mount points in this cluster: where none is, they are plain directories."""
+    return any(
+        device not in heard.unmounted.get(host, ())
+        for host, devices in heard.present.items()
+        for device in devices
+    )
+
+
+def ring_state(
+    view: RingView, name: str, noun: str, is_away: IsAway, *, needed: int = 1, shown_max: int = 10
+) -> RingState:
+    """Count the copies of all partitions."""
+    gone = [
+        device is not None and is_away(Host(device.ip, device.port), device.device) for device in view.devices
+    ]
+    away: Counter[int] = Counter()
+    at_last: list[int] = []
+    lost: list[int] = []
+    for part in range(view.partition_count):
+        ids = view.primary_ids(part)
+        missing = sum(gone[dev_id] for dev_id in ids)
+        away[missing] += 1
+        left = len(ids) - missing
+        if missing and left == needed:
+            at_last.append(part)
+        elif left < needed:
+            lost.append(part)
+    return RingState(
+        name,
+        noun,
+        view.replica_count,
+        view.partition_count,
+        needed,
+        dict(away),
+        at_last[:shown_max],
+        lost[:shown_max],
+        len(at_last),
+        len(lost),
+    )
+
+
+def judge(
+    rings: Sequence[RingState], devices: Mapping[str, bool], heard: Heard, now_s: float | None = None
+) -> Health:
+    """The verdict; ``devices`` says of every device (``host/name``) whether it is away."""
+    now_s = time.time() if now_s is None else now_s
+    away = sorted(name for name, gone in devices.items() if gone)
+    problems = [
+        *_silent(heard),
+        *_away(away),
+        *_copies(rings),
+        *_stale(heard, now_s),
+        *_full(heard),
+        *_rest(heard),
+    ]
+    problems.sort(key=lambda problem: -problem.level)
+    degraded = any(ring.degraded for ring in rings)
+    facts = {
+        "async_pending": sum(heard.async_pending.values()),
+        "quarantined": {
+            kind: sum(int(each.get(kind) or 0) for each in heard.quarantined.values())
+            for kind in ("objects", "containers", "accounts")
+        },
+    }
+    return Health(problems, rings, len(devices), away, _done(heard, now_s) if degraded else None, facts)
+
+
+def _silent(heard: Heard) -> list[Problem]:
+    return [
+        Problem(
+            Level.CRITICAL,
+            f"{_counted(len(hosts), f'{kind} server')} silent: {_some(list(map(str, hosts)))}",
+            f"start them (swift-init {kind}-server start) or bring their hosts back",
+        )
+        for kind, hosts in heard.silent.items()
+        if hosts
+    ]
+
+
+def _away(away: Sequence[str]) -> list[Problem]:
+    if not away:
+        return []
+    return [
+        Problem(
+            Level.WARNING,
+            f"{_counted(len(away), 'device')} away: {_some(away)}",
+            "mount or replace them, or remove them from the rings (swift-ring-builder remove, rebalance)",
+        )
+    ]
+
+
+def _copies(rings: Sequence[RingState]) -> list[Problem]:
+    found = []
+    for ring in rings:
+        copies = "fragments" if ring.needed > 1 else "copies"
+        if ring.lost_count:
+            found.append(
+                Problem(
+                    Level.CRITICAL,
+                    f"{ring.name}: {ring.lost_count} partitions have too few {copies} within reach",
+                    "bring a device of each back: nothing else can make these readable",
+                )
+            )
+        if ring.last_count:
+            text = f"{ring.name}: {ring.last_count} partitions are at their last {copies}"
+            if ring.needed == 1:
+                text = f"{ring.name}: {ring.last_count} partitions are at one copy"
+            found.append(
+                Problem(
+                    Level.CRITICAL, text, "bring devices back first; replicators copy to handoffs meanwhile"
+                )
+            )
+        elif ring.degraded and not ring.lost_count:
+            found.append(
+                Problem(
+                    Level.WARNING,
+                    f"{ring.name}: {ring.degraded} partitions lack {ring.missing_copies} {copies}",
+                    "replicators and reconstructors make them anew on handoffs and give them back later",
+                )
+            )
+    return found
+
+
+def _stale(heard: Heard, now_s: float) -> list[Problem]:
+    stale: dict[str, list[str]] = {}
+    for (kind, host), said in heard.replication.items():
+        last = said.get("replication_last") or said.get("object_replication_last")
+        if kind == "object" and last is None:
+            last = heard.reconstruction.get(host, {}).get("object_reconstruction_last")
+        if not isinstance(last, (int, float)) or now_s - last > STALE_S:
+            stale.setdefault(kind, []).append(str(host))
+    return [
+        Problem(
+            Level.WARNING,
+            f"no {kind} replication completed within {STALE_S / 3600:g} hours on {_some(hosts)}",
+            f"start it (swift-init {kind}-replicator start); its log says what holds it up",
+        )
+        for kind, hosts in stale.items()
+    ]
+
+
+def _full(heard: Heard) -> list[Problem]:
+    found = []
+    for limit, level in ((CRITICAL_FULL_PERCENT, Level.CRITICAL), (WARN_FULL_PERCENT, Level.WARNING)):
+        upper = 101.0 if level is Level.CRITICAL else CRITICAL_FULL_PERCENT
+        names = [
+            f"{host}/{entry['device']}"
+            for host, entries in heard.usage.items()
+            for entry in entries
+            if entry.get("mounted") is True and limit <= _percent(entry) < upper
+        ]
+        if names:
+            found.append(
+                Problem(
+                    level,
+                    f"{_counted(len(names), 'device')} over {limit:g} % full: {_some(names)}",
+                    "add devices and rebalance; delete what may go",
+                )
+            )
+    return found
+
+
+def _percent(entry: Mapping[str, Any]) -> float:
+    size = entry.get("size") or 0
+    return 100.0 * entry["used"] / size if size else 0.0
+
+
+def _rest(heard: Heard) -> list[Problem]:
+    found = []
+    if heard.other_rings:
+        found.append(
+            Problem(
+                Level.WARNING,
+                f"rings differ on {_some(list(map(str, heard.other_rings)))}",
+                "copy the ring files of this machine there, or take theirs; swift-recon --md5 says which",
+            )
+        )
+    wrong = [str(host) for host, seconds in heard.clocks.items() if abs(seconds) > CLOCK_S]
+    if wrong:
+        found.append(
+            Problem(
+                Level.CRITICAL,
+                f"clocks differ by more than {CLOCK_S:g} s on {_some(wrong)}",
+                "set them right (NTP): the newest write wins by its time",
+            )
+        )
+    bad = [f"{host} ({count})" for host, count in heard.drive_errors.items() if count]
+    if bad:
+        found.append(
+            Problem(Level.WARNING, f"the kernel saw drive errors on {_some(bad)}", "look at these drives")
+        )
+    return found
+
+
+def _done(heard: Heard, now_s: float) -> float | None:
+    """When every replicator will have completed another pass, should each take as long as its last."""
+    ends = []
+    for said in heard.replication.values():
+        minutes, last = said.get("object_replication_time"), said.get("object_replication_last")
+        if not isinstance(minutes, (int, float)):
+            seconds, last = said.get("replication_time"), said.get("replication_last")
+        else:
+            seconds = minutes * MINUTE_S
+        if isinstance(seconds, (int, float)) and isinstance(last, (int, float)):
+            # What is under way may have passed the partition already: the one after it counts.
+            ends.append(max(now_s, last + seconds) + seconds)
+    return max(ends, default=None)
+
+
+def _counted(count: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _some(names: Sequence[str], shown_max: int = 4) -> str:
+    """A few of them."""
+    rest = len(names) - shown_max
+    return ", ".join(names[:shown_max]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,254 @@
+"""swift-health: one screen for a cluster: what is degraded, what heals it, when it will be done.
+
+It reads the rings of this machine and asks the servers for their recon facts; nothing is changed. The exit
+status is for monitoring: 0 all is well, 1 something is degraded, 2 something is in danger, 3 nobody can say.
+"""
+
+from __future__ import annotations
+
+from swift import green
+
+green.patch()
+
+import argparse  # noqa: E402
+import json  # noqa: E402
+import os  # noqa: E402
+import sys  # noqa: E402
+import time  # noqa: E402
+from collections.abc import Iterator, Sequence  # noqa: E402
+from hashlib import md5  # noqa: E402
+from typing import Any  # noqa: E402
+
+from swift.base.errors import SwiftError  # noqa: E402
+from swift.cli.health.judge import (  # noqa: E402
+    Health,
+    Heard,
+    Level,
+    Problem,
+    RingState,
+    is_away_by,
+    judge,
+    ring_state,
+    uses_mounts,
+)
+from swift.cli.recon.report import age_text  # noqa: E402
+from swift.cli.scout import Host, Scout, hosts_of  # noqa: E402
+from swift.cli.services import SWIFT_DIR  # noqa: E402
+from swift.compose import cluster_of  # noqa: E402
+from swift.policy.policies import Policies  # noqa: E402
+from swift.ring.ringfile import load_table  # noqa: E402
+from swift.ring.view import RingView  # noqa: E402
+
+CLEAR = "\x1b[H\x1b[2J"
+
+
+class Ring:
+    """A ring to be looked at."""
+
+    def __init__(self, swift_dir: str, name: str, noun: str, needed: int = 1):
+        self.name, self.noun, self.needed = name, noun, needed
+        self.view = RingView(load_table(f"{swift_dir}/{name}.ring.gz", thorough=False))
+
+    @property
+    def server_type(self) -> str:
+        """Which servers it is about."""
+        return self.name.partition("-")[0]
+
+
+def rings_of(swift_dir: str, policies: Policies) -> list[Ring]:
+    """The rings that are there. Raises ``RingError`` and OSError."""
+    found = [Ring(swift_dir, kind, kind) for kind in ("account", "container")]
+    for policy in policies:
+        if os.path.exists(f"{swift_dir}/{policy.ring_name}.ring.gz"):
+            needed = policy.ec.data if policy.ec else 1
+            found.append(Ring(swift_dir, policy.ring_name, f"object ({policy.name})", needed))
+    return found
+
+
+def listen(rings: Sequence[Ring], scout: Scout, swift_dir: str) -> Heard:
+    """Ask all servers."""
+    heard = Heard()
+    for kind in ("account", "container", "object"):
+        hosts = sorted(
+            {host for ring in rings if ring.server_type == kind for host in hosts_of(ring.view.devices)}
+        )
+        heard.silent[kind] = []
+        begin_s = time.time()
+        for word in scout.recon(hosts, "time"):
+            if word.error:
+                heard.silent[kind].append(word.host)
+            elif isinstance(word.content, (int, float)):
+                heard.clocks[word.host] = _beyond(word.content, begin_s, time.time())
+        alive = [host for host in hosts if host not in heard.silent[kind]]
+        _hear_devices(scout, alive, heard)
+        for word in scout.recon(alive, f"replication/{kind}"):
+            if isinstance(word.content, dict):
+                heard.replication[kind, word.host] = word.content
+        if kind == "object":
+            _hear_objects(scout, alive, heard)
+        _hear_rings(scout, alive, heard, rings, swift_dir)
+    return heard
+
+
+def _beyond(value: float, low: float, high: float) -> float:
+    """By how much a clock is outside of the time of the question."""
+    return value - high if value > high else min(0.0, value - low)
+
+
+def _hear_devices(scout: Scout, hosts: Sequence[Host], heard: Heard) -> None:
+    for word in scout.recon(hosts, "devices"):
+        if isinstance(word.content, dict):
+            heard.present[word.host] = [name for names in word.content.values() for name in names or ()]
+    for word in scout.recon(hosts, "unmounted"):
+        if isinstance(word.content, list):
+            heard.unmounted[word.host] = [entry.get("device", "") for entry in word.content]
+    for word in scout.recon(hosts, "diskusage"):
+        if isinstance(word.content, list):
+            heard.usage[word.host] = word.content
+
+
+def _hear_objects(scout: Scout, hosts: Sequence[Host], heard: Heard) -> None:
+    for word in scout.recon(hosts, "reconstruction/object"):
+        if isinstance(word.content, dict):
+            heard.reconstruction[word.host] = word.content
+    for word in scout.recon(hosts, "async"):
+        heard.async_pending[word.host] = _count(word.content, "async_pending")
+    for word in scout.recon(hosts, "driveaudit"):
+        heard.drive_errors[word.host] = _count(word.content, "drive_audit_errors")
+    for word in scout.recon(hosts, "quarantined"):
+        if isinstance(word.content, dict):
+            heard.quarantined[word.host] = word.content
+
+
+def _count(content: Any, key: str) -> int:
+    value = content.get(key) if isinstance(content, dict) else None
+    return value if isinstance(value, int) else 0
+
+
+def _hear_rings(
+    scout: Scout, hosts: Sequence[Host], heard: Heard, rings: Sequence[Ring], swift_dir: str
+) -> None:
+    own = {}
+    for ring in rings:
+        with open(f"{swift_dir}/{ring.name}.ring.gz", "rb") as file:
+            own[f"{ring.name}.ring.gz"] = md5(file.read(), usedforsecurity=False).hexdigest()
+    for word in scout.recon(hosts, "ringmd5"):
+        if isinstance(word.content, dict):
+            theirs = {os.path.basename(path): digest for path, digest in word.content.items()}
+            wrong = [name for name, digest in own.items() if theirs.get(name, digest) != digest]
+            if wrong:
+                heard.other_rings[word.host] = wrong
+
+
+def look(swift_dir: str, timeout_s: float) -> Health:
+    """The health of the cluster now. Raises ``SwiftError`` and OSError."""
+    policies = cluster_of({"swift_dir": swift_dir}).policies
+    rings = rings_of(swift_dir, policies)
+    heard = listen(rings, Scout(timeout_s, agent="swift-health"), swift_dir)
+    check_mounts = uses_mounts(heard)
+    states: list[RingState] = []
+    devices: dict[str, bool] = {}
+    for ring in rings:
+        is_away = is_away_by(heard, ring.server_type, check_mounts=check_mounts)
+        states.append(ring_state(ring.view, ring.name, ring.noun, is_away, needed=ring.needed))
+        for device in ring.view.devices:
+            if device is not None:
+                name = f"{device.ip}/{device.device}"
+                devices[name] = devices.get(name, False) or is_away(
+                    Host(device.ip, device.port), device.device
+                )
+    return judge(states, devices, heard)
+
+
+def screen(health: Health, now_s: float) -> Iterator[str]:
+    """The screen."""
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(now_s))
+    yield f"{health.level.name:<9} {stamp} UTC   {health.devices} devices, {len(health.away)} away"
+    yield ""
+    heads = (("partitions", 11), ("degraded", 10), ("missing", 9), ("at last copy", 14), ("out of reach", 14))
+    yield f"{'ring':<14}" + "".join(f"{word:>{width}}" for word, width in heads)
+    for ring in health.rings:
+        yield (
+            f"{ring.name:<14}{ring.partitions:>11}{ring.degraded:>10}{ring.missing_copies:>9}"
+            f"{ring.last_count:>14}{ring.lost_count:>14}"
+        )
+    yield ""
+    quarantined = health.facts["quarantined"]
+    yield (
+        f"waiting updates {health.facts['async_pending']}, quarantined: {quarantined['objects']} objects, "
+        f"{quarantined['containers']} containers, {quarantined['accounts']} accounts"
+    )
+    for problem in health.problems:
+        yield ""
+        yield f"{problem.level.name}: {problem.text}"
+        yield f"  to heal it: {problem.remedy}"
+    if health.done_s is not None:
+        left_s = max(0.0, health.done_s - now_s)
+        span = age_text(left_s).removesuffix(" ago")
+        yield ""
+        yield f"copies on handoffs are complete in about {span}, if passes take as long as the last ones did"
+    elif any(ring.degraded for ring in health.rings):
+        yield ""
+        yield "nobody can say when copies on handoffs are complete: no replicator has completed a pass"
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="swift-health",
+        description="Show on one screen what is degraded in a cluster, what heals it, and when. "
+        "The exit status is 0 when all is well, 1 when something is degraded, 2 when something is in danger, "
+        "and 3 when nobody can say.",
+        epilog="examples:\n  swift-health --watch\n  swift-health --format json",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
+    parser.add_argument(
+        "-w",
+        "--watch",
+        nargs="?",
+        type=float,
+        const=10.0,
+        metavar="SECONDS",
+        help="again and again (every 10 s)",
+    )
+    parser.add_argument(
+        "-t", "--timeout", type=float, default=5.0, help="seconds to wait for a server (%(default)g)"
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to show it")
+    return parser
+
+
+def _unknown(error: Exception) -> Health:
+    problem = Problem(Level.UNKNOWN, str(error), "run this where swift.conf and the rings are")
+    nothing = {"async_pending": 0, "quarantined": {"objects": 0, "containers": 0, "accounts": 0}}
+    return Health([problem], [], 0, [], None, nothing)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script; the exit code is the level."""
+    args = make_parser().parse_args(argv)
+    green.use_hub()
+    while True:
+        try:
+            health = look(args.swift_dir, args.timeout)
+        except (SwiftError, OSError) as error:
+            if args.format == "text" and args.watch is None:
+                print(f"swift-health: {error}", file=sys.stderr)
+                return Level.UNKNOWN
+            health = _unknown(error)
+        text = (
+            json.dumps(health.as_json()) if args.format == "json" else "\n".join(screen(health, time.time()))
+        )
+        if args.watch is None:
+            print(text)
+            return health.level
+        print(f"{CLEAR if sys.stdout.isatty() and args.format == 'text' else ''}{text}", flush=True)
+        try:
+            green.sleep(args.watch)
+        except KeyboardInterrupt:
+            return health.level
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,329 @@
+"""swift-init: start, stop and watch the servers and daemons of this machine.
+
+A service runs once for each of its configuration files; a pid file says which process that is. A start is
+over when the process says that it is ready (sd_notify), or ends.
+spec: cli-and-config.md §8.1
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+
+from swift.base.errors import SwiftError
+from swift.cli.launch import Launched, Launcher, raise_limits
+from swift.cli.pidfiles import Running, Signaller, running_of
+from swift.cli.services import (
+    RUN_DIR,
+    SWIFT_DIR,
+    Service,
+    configs_of,
+    is_group,
+    pid_file,
+    services_of,
+)
+
+EXAMPLES = """commands:
+  start            start what is not running
+  stop             end what runs (SIGTERM)
+  shutdown         end servers when they have answered what they were asked (SIGHUP)
+  restart          stop, then start
+  reload           shutdown, then start (also force-reload); daemons are restarted
+  reload-seamless  have servers load their configuration anew without refusing anybody (SIGUSR1)
+  status           tell what runs; the exit status says whether all of it does
+  kill             stop; that nothing runs is no error
+  once             have daemons make one pass, and wait for its end
+  no-daemon        run in the foreground, with the log on the terminal
+  no-wait          start and return at once
+
+A server is a name such as proxy-server or proxy, object.1 for /etc/swift/object-server/1.conf, a pattern such
+as 'object-*', or one of the groups all, main (the four servers) and rest (the daemons).
+
+examples:
+  swift-init main start
+  swift-init object-server.1 object-auditor.1 restart
+  swift-init rest status --format json
+"""
+
+
+class Manager:
+    """What the commands do; each returns how many services were not as they should be."""
+
+    def __init__(self, services: Sequence[Service], args: argparse.Namespace, say: Callable[[str], None]):
+        self._services = services
+        self._args = args
+        self._say = say
+        self._launcher = Launcher(args.run_dir, args.swift_dir, say)
+        self._signaller = Signaller(
+            say, wait_s=args.kill_wait, kills=args.kill_after_timeout, verbose=args.verbose
+        )
+
+    # --- starting
+
+    def start(self, *, once: bool = False) -> int:
+        """Start what is not running."""
+        once = once or self._args.once
+        started, missing = self._launch(once=once, in_foreground=self._args.no_daemon)
+        if self._args.no_daemon:
+            return missing + sum(process.wait() != 0 for process in started)
+        if self._args.no_wait:
+            for process in started:
+                process.leave()
+            return missing
+        return missing + sum(not process.await_ready() for process in started)
+
+    def once(self) -> int:
+        """One pass of each daemon; its output is passed on."""
+        started, missing = self._launch(once=True, in_foreground=False)
+        return missing + sum(process.wait() != 0 for process in started)
+
+    def no_daemon(self) -> int:
+        """Run in the foreground."""
+        self._args.no_daemon = True
+        return self.start()
+
+    def no_wait(self) -> int:
+        """Start without waiting."""
+        self._args.no_wait = True
+        return self.start()
+
+    def _launch(self, *, once: bool, in_foreground: bool) -> tuple[list[Launched], int]:
+        raise_limits(self._say)
+        started: list[Launched] = []
+        missing = 0
+        for service in self._services:
+            if not service.is_known:
+                self._say(f"Unknown server {service}")
+                missing += 1
+                continue
+            running = self._running(service)
+            for each in running:
+                self._say(f"{service} running ({each.pid} - {each.config})")
+            configs = self._configs(service)
+            if not configs:
+                missing += self._args.strict
+                continue
+            free = [config for config in configs if config not in {each.config for each in running}]
+            if not free:
+                self._say(f"{service} already started...")
+                missing += 1
+            for config in free:
+                launched = self._launcher.launch(service, config, once=once, in_foreground=in_foreground)
+                if launched is None:
+                    missing += self._args.strict
+                else:
+                    started.append(launched)
+        return started, missing
+
+    def _configs(self, service: Service) -> list[str]:
+        number = self._args.config_num
+        configs = configs_of(service, self._args.swift_dir, number)
+        if not configs:
+            which = f" number {number}" if number else ""
+            self._say(f"Unable to locate config{which} for {service}")
+        return configs
+
+    # --- ending
+
+    def _running(self, service: Service) -> list[Running]:
+        found = running_of(
+            service, self._args.run_dir, self._args.swift_dir, self._say if self._args.verbose else None
+        )
+        if not self._args.config_num:
+            return found
+        wanted = {
+            pid_file(service, config, self._args.run_dir, self._args.swift_dir)
+            for config in configs_of(service, self._args.swift_dir, self._args.config_num)
+        }
+        return [each for each in found if each.pid_file in wanted]
+
+    def _end(self, *, graceful: bool) -> int:
+        failed = 0
+        told: list[Running] = []
+        for service in self._services:
+            running = self._running(service)
+            if not running:
+                self._say(f"No {service} running")
+                failed += 1
+            told += self._signaller.end(running, graceful=graceful)
+        # A service that is not there is told of; what counts is whether there was anything to end.
+        if told:
+            failed = 0
+        return failed + self._signaller.await_ends(told)
+
+    def stop(self) -> int:
+        """End what runs."""
+        return self._end(graceful=self._args.graceful)
+
+    def shutdown(self) -> int:
+        """End servers when they have answered."""
+        return self._end(graceful=True)
+
+    def kill(self) -> int:
+        """End what runs, if anything does."""
+        if not any(self._running(service) for service in self._services):
+            for service in self._services:
+                self._say(f"No {service} running")
+            return 0
+        return self.stop()
+
+    def restart(self) -> int:
+        """Stop, then start."""
+        self.stop()
+        return self.start()
+
+    def reload(self) -> int:
+        """End servers gracefully, which frees their ports at once, and start them again."""
+        told: list[Running] = []
+        for service in self._services:
+            told += self._signaller.end(self._running(service), graceful=True)
+        self._signaller.await_ends([each for each in told if not each.service.is_server])
+        for each in told:
+            each.forget()
+        return self.start()
+
+    def reload_seamless(self) -> int:
+        """SIGUSR1 to servers; what has no workers to hand over to is restarted."""
+        failed = 0
+        others: list[Service] = []
+        for service in self._services:
+            running = self._running(service)
+            if not running:
+                self._say(f"No {service} running")
+                failed += 1
+            elif service.is_server:
+                failed += self._signaller.renew(running, wait=not self._args.no_wait)
+            else:
+                others.append(service)
+        if others:
+            failed += Manager(others, self._args, self._say).restart()
+        return failed
+
+    # --- looking
+
+    def status(self) -> int:
+        """Tell what runs."""
+        missing = 0
+        rows = []
+        for service in self._services:
+            running = self._running(service)
+            missing += not running
+            rows += [
+                {"server": str(service), "pid": each.pid, "config": each.config} for each in running
+            ] or [{"server": str(service), "pid": None, "config": None}]
+        if self._args.format == "json":
+            self._say(json.dumps(rows, indent=2))
+            return missing
+        for row in rows:
+            if row["pid"] is None:
+                self._say(f"No {row['server']} running")
+            else:
+                self._say(f"{row['server']} running ({row['pid']} - {row['config']})")
+        return missing
+
+
+COMMANDS: dict[str, Callable[[Manager], int]] = {
+    "start": Manager.start,
+    "stop": Manager.stop,
+    "shutdown": Manager.shutdown,
+    "restart": Manager.restart,
+    "reload": Manager.reload,
+    "force-reload": Manager.reload,
+    "reload-seamless": Manager.reload_seamless,
+    "status": Manager.status,
+    "kill": Manager.kill,
+    "once": Manager.once,
+    "no-daemon": Manager.no_daemon,
+    "no-wait": Manager.no_wait,
+}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="swift-init",
+        usage="swift-init <server>[.<config>] [<server>[.<config>] ...] <command> [options]",
+        description="Start, stop and watch the servers and daemons of this machine.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("words", nargs="*", metavar="server", help="servers, and the command")
+    parser.add_argument("-v", "--verbose", action="store_true", help="display verbose output")
+    parser.add_argument("-w", "--no-wait", action="store_true", help="do not wait until a server is ready")
+    parser.add_argument("-o", "--once", action="store_true", help="only run one pass of a daemon")
+    parser.add_argument("-n", "--no-daemon", action="store_true", help="run in the foreground")
+    parser.add_argument("-g", "--graceful", action="store_true", help="send SIGHUP to servers")
+    parser.add_argument(
+        "-c", "--config-num", type=int, default=0, metavar="N", help="only the Nth configuration of a server"
+    )
+    parser.add_argument(
+        "-k",
+        "--kill-wait",
+        type=float,
+        default=15,
+        metavar="N",
+        help="wait N seconds for processes to end (default: %(default)s)",
+    )
+    parser.add_argument(
+        "-r", "--run-dir", default=RUN_DIR, help="directory of the pid files (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--swift-dir", default=SWIFT_DIR, help="directory of the configuration (default: %(default)s)"
+    )
+    strict = parser.add_mutually_exclusive_group()
+    strict.add_argument(
+        "--strict",
+        action="store_true",
+        default=None,
+        help="a missing configuration is an error; the default when all servers are named",
+    )
+    strict.add_argument(
+        "--non-strict",
+        action="store_false",
+        dest="strict",
+        default=None,
+        help="a missing configuration is no error; the default for groups and patterns",
+    )
+    parser.add_argument(
+        "--kill-after-timeout", action="store_true", help="SIGKILL for what has not ended after --kill-wait"
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how status is told")
+    return parser
+
+
+def _parsed(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> tuple[argparse.Namespace, str]:
+    """The options with only servers left in ``words``, and the command; the error of wrong usage is last."""
+    args = parser.parse_intermixed_args(argv)
+    if len(args.words) < 2:
+        return args, ""
+    # Both orders were in use once: the command first, as init scripts have it, or last.
+    if args.words[-1] in COMMANDS or args.words[0] not in COMMANDS:
+        command = args.words.pop()
+    else:
+        command = args.words.pop(0)
+    return args, command
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script; 0 when all is as wanted, else 1."""
+    parser = make_parser()
+    args, command = _parsed(parser, argv)
+    if command not in COMMANDS:
+        parser.print_help()
+        print("ERROR: " + (f"unknown command, {command}" if command else "specify server(s) and command"))
+        return 1
+    if args.strict is None:
+        args.strict = not any(is_group(word) for word in args.words)
+    try:
+        services = services_of(args.words)
+        manager = Manager(services, args, lambda text: print(text, flush=True))
+        return 1 if COMMANDS[command](manager) else 0
+    except (SwiftError, OSError) as error:
+        print(f"swift-init: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

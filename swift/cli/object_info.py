@@ -1,0 +1,244 @@
+"""swift-object-info: tell what a file of an object says, and where the object belongs.
+
+spec: cli-and-config.md §9
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from swift.base.entity import BadPath, EntityPath, quote_path, split_path
+from swift.base.errors import SwiftError
+from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.cli.locations import Located, locate
+from swift.cli.services import SWIFT_DIR
+from swift.compose import Cluster, cluster_of
+from swift.http import fields
+from swift.platform.disk import Disk
+from swift.policy.policy import Policy
+from swift.ring.ringfile import load_table
+from swift.ring.view import RingView
+from swift.store.metadata import BadMetadata, Metadata, read_metadata
+
+_POLICY = re.compile(r"/objects(?:-(\d+))?/")
+_BLOCK = 1 << 20
+GROUPS = (
+    ("System Metadata", fields.OBJECT_SYSMETA.title()),
+    ("Transient System Metadata", fields.OBJECT_TRANSIENT_SYSMETA.title()),
+    ("User Metadata", "X-Object-Meta-"),
+)
+#: What is told apart from the other metadata.
+OWN = frozenset(("name", "Content-Type", "X-Timestamp", "ETag", "Content-Length"))
+NOT_FOUND = "Not found in metadata"
+CRYPTO = (
+    ("Data crypto details", f"{GROUPS[0][1]}Crypto-Body-Meta"),
+    ("Metadata crypto details", f"{GROUPS[1][1]}Crypto-Meta"),
+)
+
+
+class NoObjectFile(Exception):
+    """The file is none of an object's; the text says why."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was found in a file."""
+
+    metadata: Metadata
+    path: EntityPath
+    size: int
+    #: MD5 of the content; empty when it was not computed.
+    digest: str
+
+    @property
+    def etag(self) -> str:
+        """The verdict on the checksum."""
+        have = self.metadata.get("ETag")
+        if have is None:
+            return NOT_FOUND
+        if not self.digest:
+            return f"{have} (not checked)"
+        if have == self.digest:
+            return f"{have} (valid)"
+        return f"{have} doesn't match file hash of {self.digest}!"
+
+    @property
+    def length(self) -> str:
+        """The verdict on the length."""
+        have = self.metadata.get("Content-Length")
+        if have is None:
+            return NOT_FOUND
+        return (
+            f"{have} (valid)"
+            if have == str(self.size)
+            else (f"{have} doesn't match file length of {self.size}")
+        )
+
+
+def look_at(file: str, *, check_etag: bool, disk: Disk | None = None) -> Seen:
+    """Read a file. Raises ``NoObjectFile`` and OSError."""
+    disk = disk or Disk()
+    try:
+        fd = disk.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise NoObjectFile("Data file doesn't exist")
+    try:
+        try:
+            metadata = read_metadata(disk, fd)
+        except BadMetadata:
+            raise NoObjectFile("Invalid metadata")
+        try:
+            account, container, obj = split_path(quote_path(metadata["name"]), 3, 3, rest_with_last=True)
+        except (KeyError, BadPath):
+            raise NoObjectFile(f"Path is invalid for object {metadata.get('name')!r}")
+        digest = _digest(fd) if check_etag and "ETag" in metadata else ""
+        return Seen(metadata, EntityPath(str(account), container, obj), disk.fstat(fd).st_size, digest)
+    finally:
+        disk.close(fd)
+
+
+def _digest(fd: int) -> str:
+    digest, offset = hashlib.md5(usedforsecurity=False), 0
+    while block := os.pread(fd, _BLOCK, offset):
+        digest.update(block)
+        offset += len(block)
+    return digest.hexdigest()
+
+
+def metadata_lines(
+    title: str, values: dict[str, str], prefix: str, *, drop: bool, indent: str = ""
+) -> Iterator[str]:
+    """A group of metadata as it is printed."""
+    yield f"{indent}{title}:"
+    if not values:
+        yield f"{indent}  No metadata found"
+    for name in sorted(values):
+        yield f"{indent}  {name[len(prefix) :] if drop else name}: {values[name]}"
+
+
+def _text(value: str) -> str:
+    """Values are kept as Latin-1 views of what came over the wire."""
+    try:
+        return value.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return value
+
+
+def lines(seen: Seen, hash_hex: str, *, drop_prefixes: bool) -> Iterator[str]:
+    """Everything about the file."""
+    metadata, path = seen.metadata, seen.path
+    yield f"Path: {path}"
+    yield from (f"  Account: {path.account}", f"  Container: {path.container}", f"  Object: {path.obj}")
+    yield f"  Object hash: {hash_hex}"
+    yield f"Content-Type: {metadata.get('Content-Type', NOT_FOUND)}"
+    yield f"Timestamp: {_moment(metadata.get('X-Timestamp'))}"
+    shown = set(OWN)
+    for title, prefix in GROUPS:
+        values = {name: _text(value) for name, value in metadata.items() if name.startswith(prefix)}
+        shown.update(values)
+        yield from metadata_lines(title, values, prefix, drop=drop_prefixes)
+    other = {name: _text(value) for name, value in metadata.items() if name not in shown}
+    yield from metadata_lines("Other Metadata", other, "", drop=False)
+    for title, name in CRYPTO:
+        if name in metadata:
+            yield f"{title}: {metadata[name]}"
+    yield f"ETag: {seen.etag}"
+    yield f"Content-Length: {seen.length}"
+
+
+def _moment(text: str | None) -> str:
+    if text is None:
+        return NOT_FOUND
+    try:
+        timestamp = Timestamp(text)
+    except InvalidTimestamp:
+        return text
+    return f"{timestamp.isoformat} ({timestamp.internal})"
+
+
+def as_json(seen: Seen, hash_hex: str, located: Located | None) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "path": str(seen.path),
+        "hash": hash_hex,
+        "metadata": {name: _text(value) for name, value in seen.metadata.items()},
+        "file_length": seen.size,
+        "file_md5": seen.digest or None,
+        "etag_is_valid": seen.etag.endswith("(valid)") if seen.digest else None,
+        "length_is_valid": seen.length.endswith("(valid)"),
+        "location": None if located is None else located.as_json(),
+    }
+
+
+def _policy_of(file: str, cluster: Cluster, name: str) -> tuple[Policy | None, list[str]]:
+    """The policy of a file by its path, else by name; and warnings."""
+    match = _POLICY.search(os.path.abspath(file))
+    found = cluster.policies.get(int(match[1] or 0)) if match else None
+    if not name:
+        return found or (None if match else cluster.policies.get(0)), []
+    named = cluster.policies.named(name)
+    if named is None:
+        return found, [f"No policy named {name!r}"]
+    if found is not None and found is not named:
+        return found, ["WARNING: Ring does not match policy!", "Double check your policy name!"]
+    return named, []
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="swift-object-info",
+        description="Tell what a file of an object says, and where the object belongs.",
+        epilog="example: swift-object-info /srv/node/sdb1/objects/11/788/b6c6…2788/1795228430.52472.data",
+    )
+    parser.add_argument("file", nargs="?", help="a .data, .meta or .ts file")
+    parser.add_argument("-n", "--no-check-etag", action="store_true", help="do not read the content")
+    parser.add_argument("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
+    parser.add_argument("--drop-prefixes", action="store_true", help="leave out the prefix of each section")
+    parser.add_argument("-P", "--policy-name", default="", help="the policy of the object")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to show it")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script; the exit code."""
+    parser = make_parser()
+    args = parser.parse_args(argv)
+    if not args.file:
+        parser.print_help()
+        return 1
+    try:
+        cluster = cluster_of({"swift_dir": args.swift_dir})
+        seen = look_at(args.file, check_etag=not args.no_check_etag)
+        digest = cluster.config.hasher.digest(*seen.path)
+        policy, warnings = _policy_of(args.file, cluster, args.policy_name)
+        located = None
+        if policy is not None:
+            path = os.path.join(args.swift_dir, f"{policy.ring_name}.ring.gz")
+            if os.path.exists(path):
+                view = RingView(load_table(path, thorough=False))
+                located = locate(view, digest, seen.path, policy=policy)
+    except NoObjectFile as error:
+        print(error)
+        return 1
+    except (SwiftError, OSError) as error:
+        print(f"swift-object-info: {error}", file=sys.stderr)
+        return 1
+    if args.format == "json":
+        print(json.dumps(as_json(seen, digest.hex(), located), indent=2))
+        return 0
+    out = [*warnings, *lines(seen, digest.hex(), drop_prefixes=args.drop_prefixes)]
+    print("\n".join([*out, *(located.lines() if located else ())]))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,431 @@
+"""swift-object-relinker: split the partitions of devices while the part power of a ring is increased.
+
+``relink`` before the increase gives every object a second place, ``cleanup`` after it takes the first one
+away. Devices are worked on by processes of their own; how far each is, is kept on the device.
+spec: object-disk.md §16, cli-and-config.md §9
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from swift.base.clock import SystemClock
+from swift.base.errors import ConfigError, LockTimeout, SwiftError
+from swift.cli.serve import drop_privileges
+from swift.cli.services import SWIFT_DIR
+from swift.compose import CONSOLE_KEY, Cluster, cluster_of
+from swift.config.common import LogSettings
+from swift.config.files import parser_of
+from swift.config.kinds import SECONDS, Kind
+from swift.config.schema import Settings, option
+from swift.platform.disk import Disk
+from swift.platform.durable import replace_file
+from swift.platform.mounts import Devices
+from swift.policy.policy import Policy, with_policy_suffix
+from swift.ring.partpower import Phase, phase
+from swift.ring.ringfile import load_table
+from swift.store.api import Location
+from swift.store.registry import EngineParts, file_store, load_factory
+from swift.store.relink import Split, Splitter
+from swift.telemetry.log import Log, make_log
+from swift.telemetry.recon import ReconFile
+
+NAME = "object-relinker"
+RELINK, CLEANUP = "relink", "cleanup"
+EXIT_ERRORS, EXIT_NOTHING = 1, 2
+RECLAIM_AGE_S = 604800.0
+
+
+def _parse_workers(text: str) -> int:
+    if text.strip().lower() == "auto":
+        return 0
+    if not (text.strip().isdigit()):
+        raise ValueError(f"must be auto or a whole number, not {text!r}")
+    return int(text)
+
+
+@dataclass(frozen=True)
+class RelinkerSettings(Settings):
+    """``[object-relinker]``."""
+
+    swift_dir: str = option(SWIFT_DIR, "Directory of swift.conf and the ring files.")
+    devices: str = option("/srv/node", "Directory whose subdirectories are the devices.")
+    mount_check: bool = option(True, "Leave devices alone that are not mounted.")
+    user: str = option("", "User to work as when started as root.", sample="")
+    workers: int = option(
+        "auto",
+        "Processes among which devices are shared; auto: one for each.",
+        kind=Kind("auto or count", _parse_workers),
+    )
+    files_per_second: float = option(0.0, "Files that a device is slowed down to; 0: no limit.", kind=SECONDS)
+    stats_interval: float = option(300.0, "Seconds between what is told to recon.", kind=SECONDS)
+    clobber_hardlink_collisions: bool = option(
+        False, "Quarantine (relink) or keep (cleanup) another file in the next place instead of an error."
+    )
+    recon_cache_path: str = option("/var/cache/swift", "Directory of the recon files.")
+    reclaim_age: float = option(RECLAIM_AGE_S, "Age at which tombstones are removed, seconds.", kind=SECONDS)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One policy that is to be split."""
+
+    policy: Policy
+    action: str
+    part_power: int
+    next_part_power: int
+
+
+@dataclass
+class Progress:
+    """How far a device is, as ``relink.<datadir>.json`` says."""
+
+    path: str
+    part_power: int
+    next_part_power: int
+    prev_part_power: int | None = None
+    state: dict[str, bool] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, device_path: str, job: Job, found: Iterable[str]) -> Progress:
+        """What is to be done; a file of other powers counts for nothing but the power before."""
+        path = f"{device_path}/relink.{with_policy_suffix('objects', job.policy.index)}.json"
+        fresh = cls(path, job.part_power, job.next_part_power)
+        try:
+            with open(path) as file:
+                kept = json.load(file)
+            if kept["next_part_power"] == job.next_part_power:
+                if kept["part_power"] == job.part_power:
+                    fresh.state = {str(part): bool(done) for part, done in kept["state"].items()}
+                    fresh.prev_part_power = kept.get("prev_part_power")
+                else:
+                    fresh.prev_part_power = kept["part_power"]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            fresh.state = {}
+        is_begun, limit = bool(fresh.state), fresh.limit(job)
+        for part in found:
+            # What came later was written by servers that link by themselves; clean it up all the same.
+            if limit is None or int(part) < limit:
+                fresh.state.setdefault(part, is_begun and job.action == RELINK)
+        return fresh
+
+    def limit(self, job: Job) -> int | None:
+        """Partitions from here on hold nothing that belongs elsewhere; None when that is not known."""
+        if job.action == RELINK:
+            return 1 << job.part_power
+        return None if self.prev_part_power is None else 1 << self.prev_part_power
+
+    def save(self) -> None:
+        """Keep it. Raises OSError."""
+        content = {
+            "part_power": self.part_power,
+            "next_part_power": self.next_part_power,
+            "state": self.state,
+        }
+        if self.prev_part_power is not None:
+            content["prev_part_power"] = self.prev_part_power
+        replace_file(Disk(), self.path, json.dumps(content).encode(), mode=0o644)
+
+
+class Pace:
+    """Not more than so many files a second."""
+
+    def __init__(self, per_second: float):
+        self._per_second = per_second
+        self._next_s = time.monotonic()
+
+    def take(self, files: int) -> None:
+        """Wait until ``files`` more may be done."""
+        if self._per_second <= 0:
+            return
+        now_s = time.monotonic()
+        self._next_s = max(self._next_s, now_s - 1.0) + files / self._per_second
+        if self._next_s > now_s:
+            time.sleep(self._next_s - now_s)
+
+
+class DeviceRelinker:
+    """Splits what one device has."""
+
+    def __init__(
+        self, settings: RelinkerSettings, cluster: Cluster, recon: ReconFile, log: Log, parts: Sequence[str]
+    ):
+        self._settings = settings
+        self._recon = recon
+        self._log = log
+        self._parts = frozenset(parts)
+        self.devices = Devices(settings.devices, mount_check=settings.mount_check)
+        self._store = file_store(
+            EngineParts(
+                devices=self.devices,
+                hasher=cluster.config.hasher,
+                clock=SystemClock(),
+                reclaim_age_s=settings.reclaim_age,
+                notice=log.warning,
+            )
+        )
+
+    def run(self, device: str, job: Job) -> Split:
+        """Do all partitions of a policy; the sum. Raises OSError and ``DeviceUnavailable``."""
+        path = self.devices.path(device)
+        datadir = with_policy_suffix("objects", job.policy.index)
+        total, begin_s, told_s = Split(), time.time(), time.monotonic()
+        with _held(f"{path}/.relink.{datadir}.lock"):
+            found = [part for part in self._store.partitions(device, job.policy) if part.isdigit()]
+            progress = Progress.load(path, job, found)
+            todo = self._todo(progress)
+            for number, part in enumerate(todo):
+                done = self._partition(device, part, job)
+                total.add(done)
+                if not done.errors:
+                    progress.state[part] = True
+                    progress.save()
+                if time.monotonic() - told_s >= self._settings.stats_interval:
+                    told_s = time.monotonic()
+                    self._tell(device, job, number + 1, len(todo), total, begin_s)
+            self._tell(device, job, len(todo), len(todo), total, begin_s)
+        return total
+
+    def _todo(self, progress: Progress) -> list[str]:
+        """The partitions to be done, the highest first."""
+        waiting = [part for part, done in progress.state.items() if not done]
+        if self._parts:
+            waiting = [part for part in waiting if part in self._parts]
+        return sorted(waiting, key=int, reverse=True)
+
+    def _partition(self, device: str, part: str, job: Job) -> Split:
+        store, total = self._store, Split()
+        splitter = Splitter(
+            store.core, job.next_part_power, clobber=self._settings.clobber_hardlink_collisions
+        )
+        pace, changed = Pace(self._settings.files_per_second), set()
+        for name_hash in store.inventory(device, part, job.policy):
+            location = Location(device, part, job.policy, name_hash)
+            if splitter.is_in_place(location):
+                continue
+            try:
+                act = splitter.relink if job.action == RELINK else splitter.remove_old
+                done = act(location)
+            except (OSError, SwiftError) as error:
+                self._log.error(f"cannot {job.action} {device}/{part}/{name_hash}: {error}")
+                done = Split(hash_dirs=1, errors=1)
+            pace.take(done.files)
+            total.add(done)
+            changed.add(name_hash[-3:])
+        if job.action == CLEANUP and changed and not total.errors:
+            self._finish(device, part, job, changed)
+        return total
+
+    def _finish(self, device: str, part: str, job: Job, suffixes: Iterable[str]) -> None:
+        """Rehash what changed; remove the partition when nothing is left in it."""
+        store = self._store
+        if store.hashes(device, part, job.policy, recalculate=sorted(suffixes)):
+            return
+        try:
+            with store.replication_lock(device, part, job.policy, 15.0):
+                store.upkeep.remove_partition(device, part, job.policy)
+        except LockTimeout:
+            self._log.warning(f"{device}/{part} is busy; its empty directory stays")
+
+    def _tell(self, device: str, job: Job, done: int, of: int, total: Split, begin_s: float) -> None:
+        stats = {name: getattr(total, name) for name in ("hash_dirs", "files", "linked", "removed", "errors")}
+        policy = {
+            "step": job.action,
+            "part_power": job.part_power,
+            "next_part_power": job.next_part_power,
+            "start_time": begin_s,
+            "timestamp": time.time(),
+            "parts_done": done,
+            "total_parts": of,
+            "total_time": time.time() - begin_s,
+            "stats": stats,
+        }
+        have = self._recon.read().get("devices", {}).get(device, {})
+        policies = {**have.get("policies", {}), str(job.policy.index): policy}
+        each = policies.values()
+        facts = {
+            "parts_done": sum(p["parts_done"] for p in each),
+            "total_parts": sum(p["total_parts"] for p in each),
+            "total_time": sum(p["total_time"] for p in each),
+            "stats": {name: sum(p["stats"][name] for p in each) for name in stats},
+            "policies": policies,
+        }
+        self._recon.dump({"devices": {device: facts}})
+
+
+@contextmanager
+def _held(path: str) -> Iterator[None]:
+    """Nobody else splits the device meanwhile. Raises ``ConfigError`` when somebody does."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(f"another relinker is at work ({path})")
+        yield
+    finally:
+        os.close(fd)
+
+
+def jobs_of(action: str, cluster: Cluster, names: Sequence[str], swift_dir: str, log: Log) -> list[Job]:
+    """The policies to which an action applies now. Raises ``ConfigError``, ``RingError`` and OSError."""
+    policies = []
+    for name in names:
+        found = cluster.policies.named(name) or (cluster.policies.get(int(name)) if name.isdigit() else None)
+        if found is None:
+            raise ConfigError(f"there is no storage policy {name!r}")
+        policies.append(found)
+    jobs = []
+    for policy in policies or cluster.policies:
+        path = os.path.join(swift_dir, f"{policy.ring_name}.ring.gz")
+        if not names and not os.path.exists(path):
+            log.warning(f"policy {policy.name} is left out: there is no {path}")
+            continue
+        table = load_table(path, thorough=False)
+        wanted = Phase.RELINK if action == RELINK else Phase.CLEANUP
+        if phase(table.part_power, table.next_part_power) is not wanted or table.next_part_power is None:
+            continue
+        if load_factory(policy.diskfile_module) is not file_store:
+            log.warning(f"policy {policy.name} has an engine of its own, which splits no partitions here")
+            continue
+        jobs.append(Job(policy, action, table.part_power, table.next_part_power))
+    return jobs
+
+
+def work(relinker: DeviceRelinker, devices: Sequence[str], jobs: Sequence[Job], log: Log) -> int:
+    """Split some devices, one after the other; the exit code."""
+    failed = False
+    for device in devices:
+        for job in jobs:
+            try:
+                done = relinker.run(device, job)
+            except (SwiftError, OSError) as error:
+                log.error(f"{device}: {error}")
+                failed = True
+                continue
+            failed = failed or bool(done.errors)
+            log.info(
+                f"{device} {job.policy.name}: {job.action}: {done.hash_dirs} hash dirs, {done.files} files, "
+                f"{done.linked} linked, {done.removed} removed, {done.errors} errors"
+            )
+    return EXIT_ERRORS if failed else 0
+
+
+def share_out(
+    relinker: DeviceRelinker, devices: Sequence[str], jobs: Sequence[Job], workers: int, log: Log
+) -> int:
+    """The same in processes that share the devices; the worst exit code."""
+    count = min(workers or len(devices), len(devices))
+    if count <= 1:
+        return work(relinker, devices, jobs, log)
+    pids = []
+    for number in range(count):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
+            status = EXIT_ERRORS
+            try:
+                status = work(relinker, devices[number::count], jobs, log)
+            finally:
+                os._exit(status)
+        pids.append(pid)
+    statuses = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+    return EXIT_ERRORS if any(statuses) else 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="swift-object-relinker",
+        description="Split the partitions of devices while the part power of a ring is increased.",
+        epilog="examples:\n  swift-object-relinker relink /etc/swift/object-server.conf\n"
+        "  swift-object-relinker cleanup --policy gold --device sdb1",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("action", choices=(RELINK, CLEANUP), help="before the increase, or after it")
+    add("conf_file", nargs="?", help="configuration with [object-relinker]")
+    add("--swift-dir", help="directory of swift.conf and the rings")
+    add("--policy", action="append", default=[], help="only this policy; may be given again")
+    add("--devices", help="directory of the devices")
+    add("--user", help="work as this user")
+    add("--device", action="append", default=[], help="only this device; may be given again")
+    add("--partition", "-p", action="append", default=[], help="only this partition; may be given again")
+    add("--skip-mount-check", action="store_true", help="also do devices that are not mounted")
+    add("--files-per-second", type=float, help="slow a device down to so many files")
+    add("--stats-interval", type=float, help="seconds between what is told to recon")
+    add("--workers", type=_parse_workers, help="processes that share the devices; auto: one for each")
+    add("--logfile", help="write the log to this file, when there is no configuration file")
+    add("--debug", action="store_true", help="log more")
+    add(
+        "--clobber-hardlink-collisions",
+        action="store_true",
+        help="another file in the next place is no error",
+    )
+    return parser
+
+
+def _settings(args: argparse.Namespace) -> tuple[RelinkerSettings, dict[str, str]]:
+    """The file's options, those of the command line over them. Raises ``ConfigError``."""
+    conf: dict[str, str] = {}
+    if args.conf_file:
+        parser = parser_of(args.conf_file)
+        conf = dict(parser.items(NAME)) if parser.has_section(NAME) else dict(parser.defaults())
+    settings = RelinkerSettings.parse(conf, source=f"{args.conf_file or 'command line'} [{NAME}]")
+    names = ("swift_dir", "devices", "user", "files_per_second", "stats_interval", "workers")
+    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    if args.skip_mount_check:
+        given["mount_check"] = False
+    if args.clobber_hardlink_collisions:
+        given["clobber_hardlink_collisions"] = True
+    return replace(settings, **given), conf
+
+
+def _log(args: argparse.Namespace, conf: dict[str, str]) -> Log:
+    if args.debug:
+        conf["log_level"] = "DEBUG"
+    if not args.conf_file and args.logfile:
+        file = os.open(args.logfile, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.dup2(file, 2)
+    is_console = not args.conf_file or args.debug or CONSOLE_KEY in conf
+    return make_log(LogSettings.parse(conf), console=is_console, name=conf.get("log_name", NAME))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script; 0 done, 1 errors, 2 no policy to which the action applies."""
+    args = make_parser().parse_intermixed_args(argv)
+    try:
+        settings, conf = _settings(args)
+        log = _log(args, conf)
+        if settings.user:
+            drop_privileges(settings.user)
+        cluster = cluster_of({"swift_dir": settings.swift_dir})
+        jobs = jobs_of(args.action, cluster, args.policy, settings.swift_dir, log)
+        if not jobs:
+            log.warning("No policy found to increase the partition power.")
+            return EXIT_NOTHING
+        recon = ReconFile(settings.recon_cache_path, "relinker", log)
+        recon.dump({"devices": {}, "workers": {}})
+        relinker = DeviceRelinker(settings, cluster, recon, log, args.partition)
+        devices = [name for name in relinker.devices.names() if not args.device or name in args.device]
+        usable = [name for name in devices if relinker.devices.is_usable(name)]
+        for name in sorted(set(devices) - set(usable)):
+            log.warning(f"{name} is not mounted; it is left out")
+        code = share_out(relinker, usable, jobs, settings.workers, log)
+        return code if len(usable) == len(devices) else EXIT_ERRORS
+    except (SwiftError, OSError) as error:
+        print(f"swift-object-relinker: {error}", file=sys.stderr)
+        return EXIT_ERRORS
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

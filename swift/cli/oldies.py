@@ -1,0 +1,83 @@
+"""swift-oldies: list processes of this software that have been running for long.
+
+spec: cli-and-config.md §8.4
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+from swift.cli.processes import RunningProcess, processes, program_of
+
+HOUR_S = 3600
+WIDTH = 80
+
+
+def swift_processes(age_hours: int) -> Iterator[RunningProcess]:
+    """Processes of commands of this software, but this one, at least so old."""
+    for running in processes():
+        is_other = running.pid not in (os.getpid(), os.getppid())
+        if is_other and program_of(running).startswith("swift-") and running.age_s >= age_hours * HOUR_S:
+            yield running
+
+
+def listing(found: Iterable[RunningProcess], *, width: int | None = WIDTH) -> Iterator[str]:
+    """A table of processes; lines are cut at ``width``."""
+    yield "Hours   PID Command"
+    for running in found:
+        program = program_of(running)
+        rest = running.words[_place_of(running) + 1 :]
+        command = " ".join((program.removeprefix("swift-"), *rest))
+        yield f"{int(running.age_s / HOUR_S):5} {running.pid:5} {command}"[:width]
+
+
+def as_json(found: Iterable[RunningProcess]) -> str:
+    """The same for programs."""
+    rows = [
+        {"pid": each.pid, "hours": round(each.age_s / HOUR_S, 2), "command": each.command} for each in found
+    ]
+    return json.dumps(rows, indent=2)
+
+
+def _place_of(running: RunningProcess) -> int:
+    """Where in the words the program is named."""
+    for place, word in enumerate(running.words):
+        if os.path.basename(word).startswith("swift-") or word.startswith("swift.cli."):
+            return place
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="swift-oldies",
+        description="List processes of this software that have been running for long.",
+        epilog="example: swift-oldies -a 48 -p | xargs -r kill",
+    )
+    parser.add_argument(
+        "-a", "--age", type=int, default=720, metavar="HOURS", help="at least so old (default: %(default)s)"
+    )
+    parser.add_argument("-p", "--pids", action="store_true", help="print only the pids")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to list them")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script; the exit code."""
+    args = make_parser().parse_args(argv)
+    found = list(swift_processes(args.age))
+    if args.format == "json":
+        print(as_json(found))
+    elif args.pids:
+        for running in found:
+            print(running.pid)
+    elif found:
+        print("\n".join(listing(found)))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

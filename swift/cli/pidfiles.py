@@ -1,0 +1,172 @@
+"""Which process a pid file means, and telling those processes to end.
+
+A pid file whose process is gone, or is another program's by now, is removed when it is seen.
+spec: cli-and-config.md §8.1
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from swift.cli.processes import process, program_of, wait_for_end
+from swift.cli.services import Service, configs_of, pid_file, pid_files
+from swift.runtime.notify import READY, reload_address
+
+#: A server says within this time that it was reloaded, or refuses silently.
+RELOAD_TIMEOUT_S = 60.0
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Running:
+    """A process of a service."""
+
+    service: Service
+    pid: int
+    config: str
+    pid_file: str
+
+    def forget(self) -> None:
+        """Remove the pid file."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.pid_file)
+
+    def __str__(self) -> str:
+        return f"{self.service} ({self.pid})"
+
+
+def running_of(service: Service, run_dir: str, swift_dir: str, say: Say | None = None) -> list[Running]:
+    """The processes of a service; ``say`` is told about pid files that were left behind."""
+    configs = {pid_file(service, path, run_dir, swift_dir): path for path in configs_of(service, swift_dir)}
+    found = []
+    for path in pid_files(service, run_dir):
+        try:
+            pid = int(Path(path).read_text())
+        except (OSError, ValueError):
+            _remove(path)
+            print(f"Removing pid file {path} with invalid pid")
+            continue
+        if not is_of(service, pid):
+            if say is not None:
+                gone = process(pid) is None
+                say(
+                    f"Removing stale pid file {path}"
+                    if gone
+                    else f"Removing pid file {path} with wrong pid {pid}"
+                )
+            _remove(path)
+            continue
+        found.append(Running(service, pid, configs.get(path, path), path))
+    return found
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+def is_of(service: Service, pid: int) -> bool:
+    """Whether a pid is that of a process of the service."""
+    if pid <= 1:
+        return False
+    running = process(pid)
+    return running is not None and (
+        program_of(running) == service.program or service.program in running.command
+    )
+
+
+class Signaller:
+    """Sends signals to running services and waits for what they do."""
+
+    def __init__(self, say: Say, *, wait_s: float, kills: bool, verbose: bool):
+        self._say = say
+        self._wait_s = wait_s
+        self._kills = kills
+        self._verbose = verbose
+
+    def _signal(self, each: Running, number: int) -> bool:
+        self._say(f"Signal {each.service}  pid: {each.pid}  signal: {number}")
+        try:
+            os.kill(each.pid, number)
+        except ProcessLookupError:
+            self._say(f"No {each.service} running")
+            return False
+        except PermissionError:
+            self._say(f"No permission to signal PID {each.pid}")
+            return False
+        return True
+
+    def end(self, running: Sequence[Running], *, graceful: bool) -> list[Running]:
+        """Tell processes to end: servers by SIGHUP when ``graceful``, all others by SIGTERM; those told."""
+        return [
+            each
+            for each in running
+            if self._signal(each, signal.SIGHUP if graceful and each.service.is_server else signal.SIGTERM)
+        ]
+
+    def await_ends(self, told: Sequence[Running]) -> int:
+        """Wait until processes have ended, for ``wait_s`` in all; how many have not."""
+        left = 0
+        deadline_s = self._wait_s
+        for each in told:
+            if wait_for_end(each.pid, deadline_s):
+                each.forget()
+                self._say(f"{each} appears to have stopped")
+                continue
+            deadline_s = 0.0
+            if self._kills:
+                self._say(f"Waited {self._wait_s:g} seconds for {each} to die; killing")
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(each.pid, signal.SIGKILL)
+                if wait_for_end(each.pid, 5.0):
+                    each.forget()
+                    continue
+            else:
+                self._say(f"Waited {self._wait_s:g} seconds for {each.service} to die; giving up")
+            left += 1
+        return left
+
+    def renew(self, running: Sequence[Running], *, wait: bool) -> int:
+        """Reload servers seamlessly; how many did not say in time that they are ready again."""
+        failed = 0
+        for each in running:
+            with ReadyWord(each.pid) as word:
+                if not self._signal(each, signal.SIGUSR1):
+                    failed += 1
+                elif wait and not word.wait(RELOAD_TIMEOUT_S):
+                    self._say(f"{each} did not reload within {RELOAD_TIMEOUT_S:g} seconds; see its log")
+                    failed += 1
+        return failed
+
+
+class ReadyWord:
+    """Listens for a process that says it is ready, as systemd does."""
+
+    def __init__(self, pid: int):
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(reload_address(pid))
+
+    def __enter__(self) -> ReadyWord:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._socket.close()
+
+    def wait(self, timeout_s: float | None, tell: Say = lambda _text: None) -> bool:
+        """Whether it said so in time; ``tell`` gets every message."""
+        self._socket.settimeout(timeout_s)
+        while True:
+            try:
+                message = self._socket.recv(4096).decode("utf-8", "replace")
+            except TimeoutError:
+                return False
+            tell(message)
+            if READY in message.split("\n"):
+                return True

@@ -1,0 +1,1 @@
+"""swift-recon: what the servers of a cluster tell about themselves."""

@@ -1,0 +1,96 @@
+"""swift-recon-cron: count the container updates that wait, for recon to tell.
+
+spec: cli-and-config.md §9
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from swift.base.errors import ConfigError, DeviceUnavailable, LockTimeout, SwiftError
+from swift.compose import daemon_context
+from swift.config.common import StorageSettings
+from swift.config.files import parser_of, read_section
+from swift.obj.settings import ObjectSettings
+from swift.obj.stores import make_stores
+from swift.platform.disk import Disk
+from swift.platform.locks import file_lock
+from swift.runtime.backendapp import BackendContext
+from swift.store.registry import StoreRegistry
+from swift.telemetry.recon import ReconFile
+
+NAME = "recon-cron"
+LOCK_DIRECTORY = "swift-recon-object-cron"
+LOCK_TIMEOUT_S = 1.0
+
+
+def count_pending(context: BackendContext, stores: StoreRegistry) -> int:
+    """The updates that wait on all devices that can be looked at."""
+    count = 0
+    for policy in context.policies:
+        updates = stores.of(policy).updates
+        for device in context.devices.names():
+            if not context.devices.is_usable(device):
+                continue
+            try:
+                for group in updates.groups(device, policy):
+                    objects, _others = updates.objects(device, policy, group)
+                    count += sum(map(len, objects))
+            except (DeviceUnavailable, OSError) as error:
+                context.telemetry.log.error(f"cannot count the updates of {device}: {error}")
+    return count
+
+
+def run(path: str) -> None:
+    """Count and tell. Raises ``ConfigError`` and OSError; another run at the same moment ends this one."""
+    if not parser_of(path).has_section("filter:recon"):
+        raise ConfigError(f"{path} has no [filter:recon]")
+    recon = read_section(path, "filter:recon")
+    conf = read_section(path, "app:object-server")
+    conf.setdefault("log_name", NAME)
+    context = daemon_context(conf, name=NAME)
+    stores = make_stores(context, ObjectSettings.parse(conf), StorageSettings.parse(conf))
+    lock = os.path.join(recon.get("recon_lock_path", "/var/lock"), LOCK_DIRECTORY)
+    os.makedirs(lock, exist_ok=True)
+    with file_lock(Disk(), os.path.join(lock, ".lock"), LOCK_TIMEOUT_S):
+        count = count_pending(context, stores)
+        where = recon.get("recon_cache_path", "/var/cache/swift")
+        ReconFile(where, "object", context.telemetry.log).dump(
+            {"async_pending": count, "async_pending_last": time.time()}
+        )
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="swift-recon-cron",
+        description="Count the container updates that wait, for recon to tell; run it every few minutes.",
+        epilog="example: swift-recon-cron /etc/swift/object-server.conf",
+    )
+    parser.add_argument("config", nargs="?", help="configuration of the object server")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script; the exit code."""
+    args = make_parser().parse_args(argv)
+    if not args.config:
+        print("Usage: swift-recon-cron CONF_FILE\nex: swift-recon-cron /etc/swift/object-server.conf")
+        return 1
+    try:
+        run(args.config)
+    except LockTimeout:
+        print("swift-recon-cron: another one is at work", file=sys.stderr)
+        return 1
+    except (SwiftError, OSError) as error:
+        print(f"swift-recon-cron: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

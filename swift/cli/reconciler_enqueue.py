@@ -1,0 +1,125 @@
+"""swift-reconciler-enqueue: have the container reconciler look at an object that lies in a wrong policy.
+
+The entry is written to the container servers of the queue directly. spec: cli-and-config.md §12,
+account-container.md §18
+"""
+
+from __future__ import annotations
+
+from swift import green
+
+green.patch()
+
+import argparse  # noqa: E402
+import sys  # noqa: E402
+from collections.abc import Sequence  # noqa: E402
+
+from swift.base.entity import BadPath, EntityPath, quote_path, split_path  # noqa: E402
+from swift.base.errors import SwiftError  # noqa: E402
+from swift.base.timestamp import InvalidTimestamp, Timestamp  # noqa: E402
+from swift.cli.services import SWIFT_DIR  # noqa: E402
+from swift.cluster.client import make_transport  # noqa: E402
+from swift.cluster.direct import DirectClient  # noqa: E402
+from swift.cluster.rings import Rings  # noqa: E402
+from swift.compose import Cluster, cluster_of  # noqa: E402
+from swift.container.misplaced import QUEUE_ACCOUNT, entry  # noqa: E402
+from swift.container.rows import ObjectRow  # noqa: E402
+from swift.http import fields  # noqa: E402
+from swift.telemetry.metrics import Registry  # noqa: E402
+
+CONN_TIMEOUT_S = 5.0
+NODE_TIMEOUT_S = 15.0
+
+
+class CannotEnqueue(Exception):
+    """The entry could not be made; the text says why."""
+
+
+def enqueue(
+    cluster: Cluster, rings: Rings, client: DirectClient, row: ObjectRow, path: EntityPath, *, force: bool
+) -> str:
+    """Write the entry of a misplaced row to a majority of its nodes; the queue's container.
+
+    Raises ``CannotEnqueue``, ``RingError`` and OSError.
+    """
+    container, queued = entry(row, f"{path.account}/{path.container}")
+    target = EntityPath(QUEUE_ACCOUNT, container, queued.name)
+    part, nodes = rings.container.nodes(cluster.config.hasher.digest(QUEUE_ACCOUNT, container))
+    stamp = Timestamp.now() if force else Timestamp(queued.created_at)
+    headers = {
+        "x-timestamp": stamp.internal,
+        "x-size": "0",
+        "x-etag": queued.etag,
+        "x-content-type": queued.content_type,
+        fields.BACKEND_STORAGE_POLICY_INDEX: "0",
+    }
+    answers = client.ask_all(nodes, part, "PUT", target, headers)
+    if not answers.has_majority():
+        raise CannotEnqueue("unable to enqueue!")
+    return container
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="swift-reconciler-enqueue",
+        description="Have the container reconciler look at an object that lies in a wrong policy.",
+        epilog="example: swift-reconciler-enqueue 1 /AUTH_test/photos/cat.jpg 1795228430.52472",
+    )
+    parser.add_argument("policy_index", nargs="?", help="the policy in which the object is stored")
+    parser.add_argument("path", nargs="?", help="/account/container/object")
+    parser.add_argument("timestamp", nargs="?", help="of its data file or tombstone")
+    parser.add_argument(
+        "-X", "--op", choices=("PUT", "DELETE"), default="PUT", help="what was done (%(default)s)"
+    )
+    parser.add_argument("-f", "--force", action="store_true", help="enqueue again what was enqueued before")
+    parser.add_argument("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
+    return parser
+
+
+def _row(args: argparse.Namespace, cluster: Cluster) -> tuple[ObjectRow, EntityPath]:
+    index = int(args.policy_index) if args.policy_index.isascii() and args.policy_index.isdigit() else -1
+    if cluster.policies.get(index) is None:
+        raise CannotEnqueue(f"invalid storage policy index: {args.policy_index}")
+    try:
+        account, container, obj = split_path(quote_path(args.path), 3, 3, rest_with_last=True)
+    except BadPath as error:
+        raise CannotEnqueue(str(error))
+    try:
+        stamp = Timestamp(args.timestamp).internal
+    except InvalidTimestamp:
+        raise CannotEnqueue(f"invalid timestamp: {args.timestamp}")
+    row = ObjectRow(str(obj), stamp, 0, "", "", deleted=int(args.op == "DELETE"), storage_policy_index=index)
+    return row, EntityPath(str(account), container, obj)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script; the exit code."""
+    parser = make_parser()
+    args = parser.parse_args(argv)
+    if args.timestamp is None:
+        parser.print_help()
+        return 0
+    green.use_hub()
+    try:
+        cluster = cluster_of({"swift_dir": args.swift_dir})
+        row, path = _row(args, cluster)
+        rings = Rings(args.swift_dir, cluster.policies)
+        client = DirectClient(
+            make_transport(Registry()),
+            "reconciler-enqueue",
+            conn_timeout_s=CONN_TIMEOUT_S,
+            node_timeout_s=NODE_TIMEOUT_S,
+        )
+        print(enqueue(cluster, rings, client, row, path, force=args.force))
+    except CannotEnqueue as error:
+        print(f"ERROR: {error}", file=sys.stderr)
+        return 1
+    except (SwiftError, OSError) as error:
+        print(f"swift-reconciler-enqueue: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,112 @@
+"""swift-reload: have a server load its configuration anew without refusing anybody.
+
+It looks whether the process is the master of a server and whether its configuration is good, sends SIGUSR1,
+and waits until the new workers are ready.
+spec: cli-and-config.md §8.2
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from swift.cli.pidfiles import ReadyWord
+from swift.cli.processes import RunningProcess, process, program_of
+from swift.cli.services import MAIN
+
+EXIT_CHECK = 1
+EXIT_BAD_PID = 2
+EXIT_TIMEOUT = 128 + errno.ETIMEDOUT
+
+SERVERS = frozenset(f"swift-{name}" for name in MAIN)
+
+
+class BadPid(Exception):
+    """The process is none that can be reloaded; the text says why."""
+
+
+def manager(pid: int) -> RunningProcess:
+    """The master of a server. Raises ``BadPid``."""
+    running = process(pid)
+    if running is None:
+        raise BadPid(f"Failed to get process information for {pid}")
+    program = program_of(running)
+    if not program.startswith("swift-"):
+        raise BadPid(f"Non-swift process: {running.command!r}")
+    if program not in SERVERS:
+        raise BadPid(f"Process does not support config checks: {program}")
+    parent = process(running.parent)
+    if parent is not None and program_of(parent) == program:
+        raise BadPid(
+            f"Process appears to be a {program} worker, not a manager. Did you mean {running.parent}?"
+        )
+    return running
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="swift-reload",
+        description="Have a server load its configuration anew without refusing anybody.",
+        epilog="example: swift-reload $(cat /var/run/swift/proxy-server.pid)",
+    )
+    parser.add_argument("pid", type=int, help="pid of the server's master process")
+    waiting = parser.add_mutually_exclusive_group()
+    waiting.add_argument(
+        "-t",
+        "--timeout",
+        type=float,
+        default=300.0,
+        help="seconds to wait for the reload (default: %(default)g)",
+    )
+    waiting.add_argument("-w", "--no-wait", action="store_true", help="do not wait for the reload")
+    parser.add_argument("-v", "--verbose", action="store_true", help="tell what happens")
+    return parser
+
+
+def _check(running: RunningProcess) -> int:
+    """Have the command of the server try its configuration; the exit status."""
+    command = [*running.words, "--test-config"]
+    return subprocess.run(command, check=False, cwd=f"/proc/{running.pid}/cwd").returncode
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script; 0 reloaded, 1 configuration no good, 2 wrong process, 238 not in time."""
+    args = make_parser().parse_args(argv)
+    try:
+        running = manager(args.pid)
+        program = program_of(running)
+        if args.verbose:
+            print(f"Checking config for {program}")
+        if _check(running):
+            print(f"The configuration of {program} is no good; nothing was done", file=sys.stderr)
+            return EXIT_CHECK
+        with ReadyWord(args.pid) as word:
+            if args.verbose:
+                print(f"Sending USR1 signal to {args.pid}")
+            os.kill(args.pid, signal.SIGUSR1)
+            if args.no_wait:
+                return 0
+            tell = (
+                (lambda text: print(f"{program} ({args.pid}): {text}")) if args.verbose else (lambda _: None)
+            )
+            if not word.wait(args.timeout, tell):
+                print(f"Timed out reloading {program}", file=sys.stderr)
+                return EXIT_TIMEOUT
+    except BadPid as error:
+        print(error, file=sys.stderr)
+        return EXIT_BAD_PID
+    except OSError as error:
+        print(f"swift-reload: {error}", file=sys.stderr)
+        return EXIT_CHECK
+    print(f"Reloaded {program}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,103 @@
+"""Asking many servers for their recon facts at the same time.
+
+A server is an address of the ring; what it does not answer in time, or not as JSON, is its error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from swift import green
+from swift.cluster.client import make_transport
+from swift.cluster.transport import Reply, Transport, TransportError
+from swift.ring.device import Device, address
+from swift.telemetry.metrics import Registry
+
+AT_ONCE = 30
+
+
+class Host(NamedTuple):
+    """The address of a server."""
+
+    ip: str
+    port: int
+
+    def __str__(self) -> str:
+        return address(self.ip, self.port)
+
+
+@dataclass(frozen=True)
+class Word:
+    """What a server said, or why it said nothing."""
+
+    host: Host
+    url: str
+    #: None when there is an error.
+    content: Any = None
+    error: str = ""
+    headers: dict[str, str] | None = None
+
+
+def hosts_of(
+    devices: Iterable[Device | None], *, region: int | None = None, zone: int | None = None
+) -> list[Host]:
+    """The servers of a ring's devices, each once, in order."""
+    found = {
+        Host(device.ip, device.port)
+        for device in devices
+        if device is not None
+        and (region is None or device.region == region)
+        and (zone is None or device.zone == zone)
+    }
+    return sorted(found)
+
+
+class Scout:
+    """Asks servers."""
+
+    def __init__(self, timeout_s: float, *, transport: Transport | None = None, agent: str = "swift-recon"):
+        self._timeout_s = timeout_s
+        self._transport = transport or make_transport(Registry())
+        self._headers = {"user-agent": agent}
+        self._places = green.Semaphore(AT_ONCE)
+
+    def ask_all(self, hosts: Sequence[Host], path: str, method: str = "GET") -> list[Word]:
+        """What each host says to a path below ``/``, in their order."""
+        return green.gather([partial(self._ask, host, path, method) for host in hosts])
+
+    def recon(self, hosts: Sequence[Host], check: str) -> list[Word]:
+        """What each host says to ``/recon/<check>``."""
+        return self.ask_all(hosts, f"recon/{check}")
+
+    def _ask(self, host: Host, path: str, method: str) -> Word:
+        url = f"http://{host}/{path}"
+        with self._places:
+            try:
+                reply = self._transport.request(
+                    host.ip,
+                    host.port,
+                    method,
+                    f"/{path}",
+                    dict(self._headers),
+                    connect_timeout_s=self._timeout_s,
+                    timeout_s=self._timeout_s,
+                )
+            except TransportError as error:
+                return Word(host, url, error=str(error))
+        return _word(host, url, method, reply)
+
+
+def _word(host: Host, url: str, method: str, reply: Reply) -> Word:
+    headers = dict(reply.headers)
+    if method != "GET":
+        return Word(host, url, reply.status, headers=headers)
+    if not reply.is_success:
+        return Word(host, url, error=f"HTTP Error {reply.status}: {reply.reason}", headers=headers)
+    try:
+        return Word(host, url, json.loads(reply.body), headers=headers)
+    except ValueError:
+        return Word(host, url, error="the answer is not JSON", headers=headers)

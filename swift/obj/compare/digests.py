@@ -1,0 +1,175 @@
+"""Digests of whole partitions: how nodes find out with few messages that nothing is left to do.
+
+A digest stands for all suffix hashes of a partition; of an erasure coded one for what archives of one index
+and everything without an index say, so that each node tells the digest of its own index and both are equal
+when nothing lacks. A question names many partitions of a device and is a REPLICATE with a header of ours
+(``BACKEND_PARTITION_DIGESTS``) and a body; a server that does not know it answers with the hashes of the one
+partition in the path. An answer leaves out what is not known at the moment, so that nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import md5
+
+from swift.base.errors import InvalidValue
+from swift.policy.policy import Policy
+from swift.store.api import ObjectStore
+
+#: Partitions of one question.
+PARTITIONS_MAX = 2000
+#: Bytes of a question or an answer: what so many partitions take at most.
+BODY_BYTES_MAX = 128 << 10
+#: For so long a server computes digests for one question, seconds.
+ANSWER_S = 5.0
+#: Partitions that a book remembers; it forgets all of them rather than grow beyond.
+REMEMBERED_MAX = 1_000_000
+#: The digest of a partition in which nothing is.
+NOTHING = ""
+
+#: Partition → the index whose archives count (None: replicated).
+Question = Mapping[int, int | None]
+
+
+class BadQuestion(InvalidValue):
+    """This is no question, or no answer to one."""
+
+
+def encode_question(question: Question) -> bytes:
+    """The body of a question."""
+    return json.dumps({str(part): index for part, index in question.items()}, separators=(",", ":")).encode()
+
+
+def decode_question(body: bytes) -> dict[int, int | None]:
+    """What a body asks for; raises ``BadQuestion``."""
+    asked: dict[int, int | None] = {}
+    for part, index in _object_of(body):
+        if index is not None and (type(index) is not int or index < 0):
+            raise BadQuestion(f"{index!r:.40} is no fragment index")
+        asked[part] = index
+    return asked
+
+
+def encode_answer(answer: Mapping[int, str]) -> bytes:
+    """The body of an answer."""
+    return json.dumps({str(part): text for part, text in answer.items()}, separators=(",", ":")).encode()
+
+
+def decode_answer(body: bytes) -> dict[int, str]:
+    """The digests in a body; raises ``BadQuestion``."""
+    answer: dict[int, str] = {}
+    for part, text in _object_of(body):
+        if not isinstance(text, str):
+            raise BadQuestion(f"{text!r:.40} is no digest")
+        answer[part] = text
+    return answer
+
+
+def _object_of(body: bytes) -> list[tuple[int, object]]:
+    if len(body) > BODY_BYTES_MAX:
+        raise BadQuestion(f"{len(body)} bytes are more than {BODY_BYTES_MAX}")
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        raise BadQuestion("the body is not JSON")
+    if not isinstance(found, dict) or len(found) > PARTITIONS_MAX:
+        raise BadQuestion(f"the body is no object of at most {PARTITIONS_MAX} partitions")
+    for name in found:
+        if not (name.isascii() and name.isdigit() and len(name) <= 10) or str(int(name)) != name:
+            raise BadQuestion(f"{name!r:.40} is no partition")
+    return [(int(name), value) for name, value in found.items()]
+
+
+def digest_of(hashes: Mapping[str, object], index: int | None) -> str | None:
+    """The digest of suffix hashes; None while one of them is not known."""
+    texts = []
+    for suffix in sorted(hashes):
+        value = hashes[suffix]
+        if value is None:
+            return None
+        if isinstance(value, Mapping):
+            shared, own = value.get(None), value.get(index) if index is not None else None
+            if shared is None and own is None:
+                continue
+            value = f"{shared}{own}"
+        texts.append(f"{suffix}{value}")
+    return md5(" ".join(texts).encode(), usedforsecurity=False).hexdigest() if texts else NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is known of one partition."""
+
+    #: None while a suffix cannot be hashed.
+    digest: str | None
+    #: Erasure coding: the indexes of which it has archives; None among them stands for what has no index.
+    indexes: frozenset[int | None] = frozenset()
+
+
+@dataclass(slots=True)
+class _Known:
+    mark: str
+    index: int | None
+    entry: Entry
+    #: When the suffixes were listed last, monotonic seconds.
+    listed_s: float
+
+
+class DigestBook:
+    """Digests of the partitions of this node. What has not changed since costs a stat."""
+
+    def __init__(self, monotonic: Callable[[], float], recheck_s: float | None = None):
+        """With ``recheck_s`` suffixes are listed when that is longer ago; without, it is left to others."""
+        self._monotonic = monotonic
+        self._recheck_s = recheck_s
+        self._known: dict[tuple[str, int, int], _Known] = {}
+
+    def entry(
+        self, store: ObjectStore, device: str, part: int, policy: Policy, index: int | None = None
+    ) -> Entry:
+        """Blocking; raises what ``store.hashes`` raises."""
+        place = device, policy.index, part
+        name = str(part)
+        mark = store.upkeep.mark(device, name, policy)
+        known, now_s = self._known.get(place), self._monotonic()
+        is_old = known is None or (self._recheck_s is not None and now_s - known.listed_s >= self._recheck_s)
+        if known is not None and not is_old and mark and (known.mark, known.index) == (mark, index):
+            return known.entry
+        lists = self._recheck_s is not None and is_old
+        hashes = store.hashes(device, name, policy, list_suffixes=lists)
+        entry = Entry(digest_of(hashes, index), _indexes(hashes))
+        if mark and entry.digest is not None and store.upkeep.mark(device, name, policy) == mark:
+            if len(self._known) >= REMEMBERED_MAX:
+                self._known.clear()
+            listed_s = now_s if lists or known is None else known.listed_s
+            self._known[place] = _Known(mark, index, entry, listed_s)
+        else:
+            self._known.pop(place, None)
+        return entry
+
+    def answer(
+        self, store: ObjectStore, device: str, policy: Policy, asked: Question, seconds: float = ANSWER_S
+    ) -> dict[int, str]:
+        """Blocking: the digests of some partitions, as many as take so many seconds, at least one."""
+        deadline_s = self._monotonic() + seconds
+        told: dict[int, str] = {}
+        for part, index in asked.items():
+            digest = self.entry(store, device, part, policy, index).digest
+            if digest is not None:
+                told[part] = digest
+            if self._monotonic() >= deadline_s:
+                break
+        return told
+
+    def __repr__(self) -> str:
+        return f"<DigestBook of {len(self._known)} partitions>"
+
+
+def _indexes(hashes: Mapping[str, object]) -> frozenset[int | None]:
+    found: set[int | None] = set()
+    for value in hashes.values():
+        if isinstance(value, Mapping):
+            found.update(value)
+    return frozenset(found)

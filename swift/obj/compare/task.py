@@ -1,0 +1,359 @@
+"""The passes of object replicator and reconstructor over the partitions of a device, most in need first.
+
+A pass looks at every partition of a device (a stat, when nothing has happened to it), asks each partner once
+about all that is shared with it (``survey``), and makes units of what is not settled. Partitions that do not
+belong here are units in any case. What a unit is worked on with is the daemon's.
+
+A ring that changes ends the pass over its policy: who belongs where was decided by the old one.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from swift.base.errors import DeviceUnavailable, LockTimeout
+from swift.cluster.direct import DirectClient
+from swift.cluster.owndevices import OwnDevices
+from swift.cluster.rings import Rings
+from swift.obj.compare.digests import DigestBook, Entry
+from swift.obj.compare.partners import NO_ANSWER, UNMOUNTED, Partners
+from swift.obj.compare.settings import CompareSettings
+from swift.obj.compare.survey import Asked, Standing, survey
+from swift.obj.ssync.sender import Sender, SenderTimes
+from swift.platform.disk import Disk
+from swift.policy.policy import Policy
+from swift.ring.device import Node
+from swift.ring.errors import RingError
+from swift.ring.view import RingView
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.daemon import PassContext
+from swift.runtime.devicetask import DevicePassBase, DeviceTask
+from swift.runtime.selection import Selection
+from swift.store.api import ObjectStore
+from swift.store.calls import Effort, Run
+from swift.store.registry import StoreRegistry
+
+#: Partitions that are looked at before work begins: those with fewest copies of them go first.
+SURVEYED = 16384
+#: Partitions that are hashed in one call of a disk thread.
+_LOOKED_AT = 50
+#: Files that were left half-written are removed after so long, whatever the reclaim age, seconds.
+_TEMPORARY_S = 86400.0
+
+S = TypeVar("S", bound=CompareSettings)
+
+
+@dataclass(frozen=True)
+class Local:
+    """A partition of this device, by the ring of its policy."""
+
+    policy: Policy
+    view: RingView
+    part: int
+    primaries: tuple[Node, ...]
+    #: This device among the primaries; None when the partition does not belong here.
+    own: Node | None
+    entry: Entry
+
+    @property
+    def others(self) -> list[Node]:
+        """The primaries that are other devices."""
+        return [node for node in self.primaries if self.own is None or node.id != self.own.id]
+
+    def __str__(self) -> str:
+        return f"partition {self.part} of policy {self.policy.index}"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A partition to work on."""
+
+    local: Local
+    standing: Standing
+
+    def __str__(self) -> str:
+        return str(self.local)
+
+
+class CompareTask(DeviceTask, Generic[S]):
+    """The half of a daemon's task that knows rings and partners; every device of this node is a share."""
+
+    name = ""
+    #: How the daemon names itself to other nodes.
+    agent = ""
+
+    def __init__(
+        self,
+        context: BackendContext,
+        rings: Rings,
+        settings: S,
+        stores: StoreRegistry,
+        *,
+        disk: Disk | None = None,
+        rng: random.Random | None = None,
+        selection: Selection | None = None,
+    ):
+        super().__init__(context, disk=disk, rng=rng, selection=selection)
+        self.rings = rings
+        self.settings = settings
+        self.stores = stores
+        self.own = OwnDevices(context.ring_ip, context.ring_port)
+        log = context.telemetry.log
+        self.direct = DirectClient(
+            context.transport,
+            self.agent,
+            conn_timeout_s=settings.conn_timeout,
+            node_timeout_s=settings.node_timeout,
+        )
+        more_s = max(0.0, settings.http_timeout - settings.node_timeout)
+        self.partners = Partners(self.direct, answer_s=more_s, monotonic=context.clock.monotonic, log=log)
+        self.book = DigestBook(context.clock.monotonic, settings.recheck_interval)
+
+    def policies(self) -> list[Policy]:
+        """The selected policies of the daemon's kind."""
+        mine = [policy for policy in self.context.policies if self.takes(policy)]
+        return self.selection.of_policies(mine)
+
+    def takes(self, policy: Policy) -> bool:
+        """Whether the daemon is for policies like this one."""
+        raise AssertionError("every daemon says so")
+
+    def shares(self) -> list[str]:
+        """The selected devices of this node that any of the rings has, in random order."""
+        names: set[str] = set()
+        for policy in self.policies():
+            try:
+                names.update(self.own.names(self.rings.object(policy).view()))
+            except (RingError, OSError) as error:
+                self.context.telemetry.log.error(f"ERROR no ring of policy {policy.index}: {error}")
+        if not names and self.policies():
+            self.context.telemetry.log.error("Can't find itself in any ring; nothing is compared")
+        chosen = self.selection.of_devices(sorted(names))
+        self.rng.shuffle(chosen)
+        return chosen
+
+    @property
+    def times(self) -> SenderTimes:
+        """How long other nodes are waited for."""
+        settings = self.settings
+        return SenderTimes(settings.conn_timeout, settings.node_timeout, settings.http_timeout)
+
+    def sender(self, policy: Policy) -> Sender:
+        """Who pushes objects of a policy."""
+        return Sender(
+            self.context.transport,
+            self.stores.of(policy),
+            self.times,
+            agent=self.direct.agent,
+            now_s=self.context.clock.time,
+            log=self.context.telemetry.log,
+        )
+
+
+T = TypeVar("T", bound=CompareTask[Any])
+
+
+class ComparePass(DevicePassBase, Generic[T]):
+    """The half of a pass over one device that finds out what is to be done."""
+
+    unavailable_event = "failures"
+
+    def __init__(self, task: T, device: str, pass_context: PassContext):
+        super().__init__(task, device, pass_context)
+        self._task = task
+        self._stop = pass_context.stop
+        #: Failures by address and device of the node.
+        self.failed: dict[str, dict[str, int]] = {}
+        #: Devices whose nodes have said in this pass that they are not there.
+        self.unmounted: set[int] = set()
+
+    # --- what a daemon says --------------------------------------------------------------------------
+
+    def questions(self, local: Local) -> Iterable[tuple[Node, Asked]]:
+        """With whom a partition is compared, and what has to be equal."""
+        raise AssertionError("every daemon says so")
+
+    def index_of(self, own: Node | None, policy: Policy) -> int | None:
+        """Erasure coding: the index of the archives that belong on this device."""
+        return None
+
+    def ordered(self, units: list[Unit]) -> Iterator[Unit]:
+        """The units in the order in which to take them; it may wait between them."""
+        yield from units
+
+    def needs_work(self, unit: Unit) -> bool:
+        """Whether a partition is a unit; what is not is settled."""
+        return unit.local.own is None or not unit.standing.is_settled
+
+    def settled(self, units: Sequence[Unit]) -> None:
+        """Everybody has the same of these partitions."""
+
+    def is_left_out(self, own: Node | None) -> bool:
+        """Whether a partition, of which this device is the primary ``own``, is not to be looked at."""
+        return False
+
+    # --- planning ------------------------------------------------------------------------------------
+
+    def plan(self) -> Iterator[Unit]:
+        """Units of all policies, most in need first within some thousand partitions."""
+        if self._device_path() is None:
+            return
+        self._task.partners.begin()
+        for policy in self._task.policies():
+            try:
+                view = self._task.rings.object(policy).view()
+            except (RingError, OSError) as error:
+                self._log.error(f"ERROR no ring of policy {policy.index}: {error}")
+                continue
+            if view.next_part_power is not None:
+                self._log.warning(f"policy {policy.index} is left out: its partitions are being split")
+                continue
+            yield from self._of_policy(policy, view)
+
+    def _of_policy(self, policy: Policy, view: RingView) -> Iterator[Unit]:
+        store = self._task.stores.of(policy)
+        run = store.run(self._device, Effort.HASHES)
+        before_s = self._task.context.clock.time() - max(_TEMPORARY_S, self._task.settings.reclaim_age)
+        try:
+            for name in run(store.upkeep.prepare, self._device, policy, before_s):
+                self._tally.add("failures")
+                self._log.warning(f"{name!r} is no partition, and is in the way on {self._device}")
+            names = run(store.partitions, self._device, policy)
+        except (DeviceUnavailable, OSError) as error:
+            self._tally.add("failures")
+            self._log.error(f"ERROR cannot list {self._device}: {error}")
+            return
+        parts = [int(name) for name in names if self._is_wanted(name, view)]
+        self._task.rng.shuffle(parts)
+        for start in range(0, len(parts), SURVEYED):
+            locals_ = self._look(policy, view, parts[start : start + SURVEYED], store, run)
+            for unit in self.ordered(self._survey(policy, locals_)):
+                if self._is_over(policy, view):
+                    return
+                yield unit
+
+    def _is_wanted(self, name: str, view: RingView) -> bool:
+        if not self._task.selection.has_partition(name):
+            return False
+        if str(int(name)) != name or int(name) >= view.partition_count:
+            self._tally.add("failures")
+            self._log.warning(f"partition {name} of {self._device} is none of its ring")
+            return False
+        return True
+
+    def _is_over(self, policy: Policy, view: RingView) -> bool:
+        """Whether the work is to end, or was planned by a ring that is not any more."""
+        if self._stop.requested:
+            return True
+        try:
+            if self._task.rings.object(policy).view() is view:
+                return False
+        except (RingError, OSError):
+            return False
+        self._log.info(f"the ring of policy {policy.index} has changed; the next pass goes by the new one")
+        return True
+
+    def _look(
+        self, policy: Policy, view: RingView, parts: Sequence[int], store: ObjectStore, run: Run
+    ) -> list[Local]:
+        """What this device has of the partitions."""
+        ids = {
+            device.id
+            for device in view.devices
+            if device is not None and device.device == self._device and device.id in self._task.own.ids(view)
+        }
+        chosen: list[tuple[int, tuple[Node, ...], Node | None]] = []
+        for part in parts:
+            primaries = view.primaries(part)
+            own = next((node for node in primaries if node.id in ids), None)
+            if not self.is_left_out(own):
+                chosen.append((part, primaries, own))
+        found: list[Local] = []
+        for start in range(0, len(chosen), _LOOKED_AT):
+            if self._stop.requested:
+                return found
+            some = chosen[start : start + _LOOKED_AT]
+            entries = run(self._entries, policy, store, some)
+            found += [
+                Local(policy, view, part, primaries, own, entry)
+                for (part, primaries, own), entry in zip(some, entries, strict=True)
+                if entry is not None
+            ]
+        return found
+
+    def _entries(
+        self,
+        policy: Policy,
+        store: ObjectStore,
+        some: Sequence[tuple[int, tuple[Node, ...], Node | None]],
+    ) -> list[Entry | None]:
+        """Blocking."""
+        entries: list[Entry | None] = []
+        for part, _primaries, own in some:
+            try:
+                index = self.index_of(own, policy)
+                entries.append(self._task.book.entry(store, self._device, part, policy, index))
+            except (OSError, LockTimeout) as error:
+                self._log.error(f"ERROR cannot hash partition {part} of {self._device}: {error}")
+                self._tally.add("failures")
+                entries.append(None)
+            # A long first look is no standstill.
+            self._tally.moves += 1
+        return entries
+
+    def _survey(self, policy: Policy, locals_: Sequence[Local]) -> list[Unit]:
+        """Those that need work, fewest copies first."""
+        questions: dict[int, tuple[Node, list[Asked]]] = {}
+        for local in locals_:
+            for node, asked in self.questions(local):
+                questions.setdefault(node.id, (node, []))[1].append(asked)
+        standings = survey(self._task.partners, policy, questions, self._noticed)
+        nobody = Standing({})
+        units = [Unit(local, standings.get(local.part, nobody)) for local in locals_]
+        left = [unit for unit in units if self.needs_work(unit)]
+        self.settled([unit for unit in units if not self.needs_work(unit)])
+        return sorted(left, key=lambda unit: unit.standing.copies)
+
+    def _noticed(self, node: Node, status: int) -> None:
+        """A partner gave no digests; what is shared with it is asked for partition by partition."""
+        if status == UNMOUNTED:
+            self.unmounted.add(node.id)
+        self._log.debug(f"{node.replication_key} answered {status} to a question for digests")
+
+    # --- doing and telling ---------------------------------------------------------------------------
+
+    def may_do(self, unit: Unit) -> bool:
+        """Whether a planned unit is still to be done: not by an old ring, and not after the end."""
+        return not self._is_over(unit.local.policy, unit.local.view)
+
+    def fail(self, node: Node) -> None:
+        """Something could not be done with a node."""
+        self._tally.add("failures")
+        devices = self.failed.setdefault(node.replication_ip, {})
+        devices[node.device] = devices.get(node.device, 0) + 1
+
+    def refused(self, node: Node, status: int, local: Local) -> None:
+        """A node did not tell its hashes of a partition; one that is silent was complained of already."""
+        self.fail(node)
+        if status == UNMOUNTED:
+            self.unmounted.add(node.id)
+        if status != NO_ANSWER:
+            self._log.warning(f"{node.replication_key} answered {status} about {local}")
+
+    def facts(self) -> dict[str, Any]:
+        """The nodes that failed, by address and device."""
+        return {"failure_nodes": self.failed}
+
+
+def failure_nodes(facts: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """The same of all shares."""
+    failed: dict[str, dict[str, int]] = {}
+    for each in facts:
+        for ip, devices in each.get("failure_nodes", {}).items():
+            counts = failed.setdefault(ip, {})
+            for device, amount in devices.items():
+                counts[device] = counts.get(device, 0) + amount
+    return failed

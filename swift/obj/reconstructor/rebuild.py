@@ -1,0 +1,308 @@
+"""Making a lost archive from others of the same object, and not letting it go before it was verified.
+
+The sources are this device's archive and those of other primaries, all of one upload: of the same timestamp
+and the same ETag of the object. Segment by segment the lost fragment is made from k others; the bytes of the
+object are made as well, and only when their MD5 is the object's does the last piece leave, without which the
+receiver stores nothing. spec: replication.md §5.3
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import md5
+from itertools import islice
+
+from swift import green
+from swift.base.entity import quote_path
+from swift.cluster.direct import node_path
+from swift.cluster.fragmentsets import Holding
+from swift.cluster.transport import StreamReply, Transport, TransportError
+from swift.ec.archive import geometry_of
+from swift.ec.codec import Codec, CodecError
+from swift.http import fields
+from swift.http.body import BodyError
+from swift.http.headers import title_case
+from swift.obj.reconstructor.solitary import SolitaryRule
+from swift.obj.ssync.sender import CannotRebuild, SenderTimes
+from swift.policy.policy import Policy
+from swift.ring.device import Node
+from swift.store.api import Found, Location, ObjectKey, ObjectStore, StoredObject, Viewpoint
+from swift.store.calls import Effort, Run
+from swift.store.errors import CorruptBody
+from swift.store.metadata import Metadata
+
+#: As they are stored.
+_FRAG_INDEX = title_case(fields.SYSMETA_EC_FRAG_INDEX)
+_SEGMENT_SIZE = title_case(fields.SYSMETA_EC_SEGMENT_SIZE)
+_ETAG = title_case(fields.SYSMETA_EC_ETAG)
+_NEEDED = ("Content-Length", _FRAG_INDEX, _ETAG)
+_NOT_FOUND = 404
+
+
+@dataclass(frozen=True)
+class Source:
+    """One archive that is read piece by piece."""
+
+    index: int
+    read: Callable[[int], bytes]
+    close: Callable[[], None]
+
+
+@dataclass
+class Survey:
+    """What other nodes said about one object."""
+
+    #: Of the upload that is to be rebuilt, by index.
+    sources: dict[int, Source] = field(default_factory=dict)
+    #: Of which there is an archive somewhere, useful or not.
+    indexes: set[int] = field(default_factory=set)
+    #: How many failed, or have something of another upload: nobody knows what they could give.
+    doubtful: int = 0
+
+    def close(self) -> None:
+        """Let go of all sources."""
+        for source in self.sources.values():
+            source.close()
+
+
+class Archives:
+    """Reads archives of objects of one policy from nodes."""
+
+    def __init__(self, transport: Transport, policy: Policy, times: SenderTimes, agent: str):
+        self._transport = transport
+        self._policy = policy
+        self._times = times
+        self._agent = agent
+
+    def ask(self, nodes: Sequence[Node], part: int, found: Found, survey: Survey) -> None:
+        """Ask nodes at the same time, and add what they have."""
+        for reply in green.gather([partial(self._open, node, part, found) for node in nodes]):
+            if reply is None:
+                survey.doubtful += 1
+            elif reply.status == _NOT_FOUND:
+                reply.body.close()
+            else:
+                self._take(reply, found, survey)
+
+    def _open(self, node: Node, part: int, found: Found) -> StreamReply | None:
+        assert found.key is not None
+        target = node_path(node.device, part, quote_path(str(found.key.path)))
+        preferences = [{"timestamp": found.state.data_timestamp.internal, "exclude": []}]
+        headers = {
+            "user-agent": self._agent,
+            fields.BACKEND_REPLICATION: "True",
+            fields.BACKEND_STORAGE_POLICY_INDEX: str(self._policy.index),
+            fields.BACKEND_FRAGMENT_PREFERENCES: json.dumps(preferences),
+        }
+        try:
+            exchange = self._transport.open(
+                node.replication_ip,
+                node.replication_port,
+                "GET",
+                target,
+                headers,
+                connect_timeout_s=self._times.connect_s,
+                timeout_s=self._times.node_s,
+            )
+            return exchange.reply()
+        except (TransportError, BodyError):
+            return None
+
+    def _take(self, reply: StreamReply, found: Found, survey: Survey) -> None:
+        state = found.state
+        holding = Holding.of(reply.headers, reply) if reply.status == 200 else None
+        written = state.written or {}
+        fits = (
+            holding is not None
+            and holding.timestamp == state.data_timestamp
+            and holding.etag == written[_ETAG]
+            and reply.headers.get("content-length") == written["Content-Length"]
+        )
+        if holding is None or not fits:
+            survey.doubtful += 1
+            reply.body.close()
+            return
+        survey.indexes.add(holding.index)
+        if holding.index not in survey.sources:
+            survey.sources[holding.index] = Source(
+                holding.index, partial(_read_exactly, reply.body.read), reply.body.close
+            )
+        else:
+            reply.body.close()
+
+
+def _read_exactly(read: Callable[[int], bytes], size: int) -> bytes:
+    """So many bytes, fewer at the end."""
+    pieces, left = [], size
+    while left and (piece := read(left)):
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)
+
+
+@dataclass(frozen=True)
+class Around:
+    """Where a partition's archives are looked for."""
+
+    part: int
+    #: Primaries that are other devices.
+    primaries: Sequence[Node]
+    handoffs: Callable[[], Iterator[Node]]
+
+
+class Rebuilder:
+    """Makes archives of one partition of this device."""
+
+    def __init__(
+        self,
+        archives: Archives,
+        codec: Codec,
+        store: ObjectStore,
+        around: Around,
+        rule: SolitaryRule,
+        now_s: Callable[[], float],
+    ):
+        self._archives = archives
+        self._codec = codec
+        self._store = store
+        self._around = around
+        self._rule = rule
+        self._now_s = now_s
+
+    def __call__(self, found: Found, index: int) -> tuple[Metadata, Generator[bytes, None, None]]:
+        """See ``ssync.sender.Rebuild``; raises ``CannotRebuild``."""
+        key, written = found.key, found.state.written
+        if key is None or written is None:
+            raise CannotRebuild("it is gone")
+        missing = [name for name in _NEEDED if name not in written]
+        if missing:
+            self._quarantine(key, f"metadata lacks {missing[0]}")
+        own = int(written[_FRAG_INDEX])
+        metadata = {name: value for name, value in written.items() if name != "ETag"}
+        metadata[_FRAG_INDEX] = str(index)
+        if metadata["Content-Length"] == "0":
+            return metadata, _nothing()
+        survey = self._survey(found, key, own, index)
+        try:
+            local = self._local(found, key, own)
+        except BaseException:
+            survey.close()
+            raise
+        chosen = [local, *list(survey.sources.values())[: self._codec.data - 1]]
+        for source in survey.sources.values():
+            if source not in chosen:
+                source.close()
+        pieces = _verified(self._codec, chosen, index, self._fragment_bytes(key, written), written)
+        # It is started, so that closing it lets go of the sources.
+        next(pieces)
+        return metadata, pieces
+
+    def _fragment_bytes(self, key: ObjectKey, written: Metadata) -> int:
+        assert key.policy.ec is not None
+        text = written.get(_SEGMENT_SIZE, "")
+        size = int(text) if text.isascii() and text.isdigit() else 0
+        return geometry_of(self._codec, size or key.policy.ec.segment_size).fragment_size
+
+    def _quarantine(self, key: ObjectKey, reason: str) -> None:
+        """Move it out of the way; always raises ``CannotRebuild``."""
+        run = self._store.run(key.device, Effort.SSYNC)
+        location = Location(key.device, key.partition, key.policy, key.hash)
+        run(self._store.upkeep.quarantine, location, reason)
+        raise CannotRebuild(f"it was quarantined: {reason}")
+
+    def _survey(self, found: Found, key: ObjectKey, own: int, index: int) -> Survey:
+        """Ask as few nodes as may do, then the others; raises ``CannotRebuild``."""
+        needed = self._codec.data - 1
+        survey = Survey(indexes={own})
+        for wave in self._waves(found, own, index):
+            self._archives.ask(wave, self._around.part, found, survey)
+            for place in (own, index):
+                superfluous = survey.sources.pop(place, None)
+                if superfluous is not None:
+                    superfluous.close()
+            if len(survey.sources) >= needed:
+                return survey
+        survey.close()
+        old = self._rule.may_apply(found.state.data_timestamp.seconds, self._now_s())
+        archives = len(survey.indexes)
+        if old and self._rule.condemns(archives=archives, needed=needed + 1, doubtful=survey.doubtful):
+            self._quarantine(key, f"solitary: of {needed + 1} archives that it takes, {archives} are left")
+        raise CannotRebuild(f"{archives} of {needed + 1} archives were found")
+
+    def _waves(self, found: Found, own: int, index: int) -> Iterator[list[Node]]:
+        """Whom to ask, as long as it was not enough: a few, all primaries, handoffs before it is given up."""
+        nodes = self._around.primaries
+        first: list[Node] = []
+        seen = {own, index}
+        for node in nodes:
+            expected = (node.index or 0) % self._codec.fragments
+            if expected not in seen and len(first) < self._codec.data - 1:
+                seen.add(expected)
+                first.append(node)
+        yield first
+        yield [node for node in nodes if node not in first]
+        if self._rule.may_apply(found.state.data_timestamp.seconds, self._now_s()):
+            yield list(islice(self._around.handoffs(), max(0, self._rule.nodes - len(nodes) - 1)))
+
+    def _local(self, found: Found, key: ObjectKey, index: int) -> Source:
+        """This device's own archive."""
+        run = self._store.run(key.device, Effort.SSYNC)
+        stored: StoredObject = run(
+            self._store.open, key, Viewpoint(found.state.timestamp.seconds, True, None, index)
+        )
+        if stored.state.data_timestamp != found.state.data_timestamp or stored.state.written is None:
+            run(stored.close)
+            raise CannotRebuild("it was replaced")
+        blocks = _Blocks(stored.blocks(0, stored.state.size), run)
+        return Source(index, partial(_read_exactly, blocks.read), stored.close)
+
+
+class _Blocks:
+    """Blocks of a stored body, read in other pieces."""
+
+    def __init__(self, blocks: Iterator[bytes], run: Run):
+        self._blocks = blocks
+        self._run = run
+        self._rest = b""
+
+    def read(self, size: int) -> bytes:
+        """Up to ``size`` bytes, empty at the end."""
+        if not self._rest:
+            self._rest = bytes(self._run(next, self._blocks, b""))
+        data, self._rest = self._rest[:size], self._rest[size:]
+        return data
+
+
+def _nothing() -> Generator[bytes, None, None]:
+    yield from ()
+
+
+def _verified(
+    codec: Codec, sources: Sequence[Source], index: int, fragment_bytes: int, written: Metadata
+) -> Generator[bytes, None, None]:
+    """An empty piece, then the archive; the last piece comes after the whole object was verified."""
+    digest = md5(usedforsecurity=False)
+    held = b""
+    try:
+        yield b""
+        while True:
+            fragments = green.gather([partial(source.read, fragment_bytes) for source in sources])
+            if not any(fragments):
+                break
+            if held:
+                yield held
+            digest.update(codec.decode(fragments))
+            held = codec.reconstruct(fragments, index)
+        etag = written[_ETAG]
+        if digest.hexdigest() != etag:
+            raise CannotRebuild(f"the archives give an object with MD5 {digest.hexdigest()}, not {etag}")
+        if held:
+            yield held
+    except (CodecError, TransportError, BodyError, CorruptBody, OSError) as error:
+        raise CannotRebuild(str(error))
+    finally:
+        for source in sources:
+            source.close()

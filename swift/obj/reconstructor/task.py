@@ -1,0 +1,320 @@
+"""The reconstructor: what erasure coded primaries lack is rebuilt by neighbours, strays are brought home.
+
+A primary compares the archives of its own index with those of three neighbours and rebuilds for them what
+they lack (``_sync``). Archives of other indexes, and everything on a handoff, are pushed to the primaries of
+their index, and purged here object by object when all of those have them (``_bring_home``). Archives that
+nobody ever committed go along as such; where they are too old for a commit they are reclaimed by the engine.
+spec: replication.md §5
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from swift.base.errors import LockTimeout
+from swift.cluster.rings import Rings
+from swift.ec.codec import Codec
+from swift.obj.compare.partners import differing_archives
+from swift.obj.compare.survey import Asked, Verdict
+from swift.obj.compare.task import ComparePass, CompareTask, Local, Unit
+from swift.obj.reconstructor import jobs
+from swift.obj.reconstructor.rebuild import Archives, Around, Rebuilder
+from swift.obj.reconstructor.settings import ObjectReconstructorSettings
+from swift.obj.reconstructor.solitary import SolitaryRule
+from swift.obj.ssync.sender import Push, Pushed, PushFailed, Sender
+from swift.platform.disk import Disk
+from swift.policy.policy import ErasureCode, Policy
+from swift.ring.device import Node
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.selection import Selection
+from swift.store.api import DELETED, HandedOver, Location, Viewpoint
+from swift.store.calls import Effort
+from swift.store.registry import StoreRegistry
+from swift.wire.ssync import Offer
+
+NAME = "object-reconstructor"
+#: How long another one who replicates into a partition is waited for, seconds.
+LOCK_S = 0.2
+#: Objects that are purged in one call of a disk thread.
+_BATCH = 100
+
+
+class ObjectReconstructor(CompareTask[ObjectReconstructorSettings]):
+    """The task."""
+
+    name = NAME
+    agent = "obj-reconstructor"
+
+    def __init__(
+        self,
+        context: BackendContext,
+        rings: Rings,
+        settings: ObjectReconstructorSettings,
+        stores: StoreRegistry,
+        *,
+        disk: Disk | None = None,
+        rng: random.Random | None = None,
+        selection: Selection | None = None,
+    ):
+        super().__init__(context, rings, settings, stores, disk=disk, rng=rng, selection=selection)
+        self._codecs: dict[int, Codec] = {}
+
+    def takes(self, policy: Policy) -> bool:
+        """Erasure coded ones."""
+        return policy.is_ec
+
+    def begin(self, share: str, pass_context: PassContext) -> ReconstructorPass:
+        """A pass over the device ``share``."""
+        return ReconstructorPass(self, share, pass_context)
+
+    def rebuilder(self, local: Local) -> Rebuilder:
+        """What makes archives of a partition; raises ``CodecError``."""
+        policy, settings = local.policy, self.settings
+        ec = _ec(policy)
+        if policy.index not in self._codecs:
+            self._codecs[policy.index] = Codec(ec.ec_type, ec.data, ec.parity)
+        rule = SolitaryRule(
+            settings.quarantine_threshold, settings.quarantine_age_s, settings.nodes_asked(ec.replicas)
+        )
+        return Rebuilder(
+            Archives(self.context.transport, policy, self.times, self.direct.agent),
+            self._codecs[policy.index],
+            self.stores.of(policy),
+            Around(local.part, local.others, partial(local.view.handoffs, local.part)),
+            rule,
+            self.context.clock.time,
+        )
+
+    def report(self, passed: PassReport) -> dict[str, Any]:
+        """The recon facts of the pass; times are minutes."""
+        facts: dict[str, Any] = {
+            "object_reconstruction_time": passed.seconds / 60,
+            "object_reconstruction_last": passed.ended_s,
+        }
+        if self.settings.reconstructor_workers:
+            facts["object_reconstruction_per_disk"] = {
+                device: {
+                    "object_reconstruction_time": result.seconds / 60,
+                    "object_reconstruction_last": result.begun_s + result.seconds,
+                }
+                for device, result in passed.results.items()
+            }
+        return facts
+
+
+def _ec(policy: Policy) -> ErasureCode:
+    assert policy.ec is not None
+    return policy.ec
+
+
+class ReconstructorPass(ComparePass[ObjectReconstructor]):
+    """One pass over the partitions of a device."""
+
+    def __init__(self, task: ObjectReconstructor, device: str, pass_context: PassContext):
+        super().__init__(task, device, pass_context)
+        self._settings = task.settings
+        self._senders: dict[int, Sender] = {}
+
+    # --- planning ------------------------------------------------------------------------------------
+
+    def index_of(self, own: Node | None, policy: Policy) -> int | None:
+        """See ``ComparePass``."""
+        return None if own is None else jobs.fragment_of(own, _ec(policy))
+
+    def questions(self, local: Local) -> Iterable[tuple[Node, Asked]]:
+        """Neighbours are to have the same, each of its own index."""
+        if local.own is None:
+            return []
+        ec = _ec(local.policy)
+        return [
+            (node, Asked(local.part, local.entry.digest, jobs.fragment_of(node, ec)))
+            for node in jobs.sync_partners(local.own, local.primaries)
+        ]
+
+    def is_left_out(self, own: Node | None) -> bool:
+        """See ``ComparePass``."""
+        return self._settings.handoffs_only and own is not None
+
+    def needs_work(self, unit: Unit) -> bool:
+        """See ``ComparePass``; what does not belong here is work as well."""
+        local = unit.local
+        own = self.index_of(local.own, local.policy)
+        return super().needs_work(unit) or bool(local.entry.indexes - {own, None})
+
+    def settled(self, units: Sequence[Unit]) -> None:
+        """See ``ComparePass``."""
+        if units:
+            self._tally.add("attempts", len(units))
+            self._tally.add("hashmatches", sum(len(unit.standing.verdicts) for unit in units))
+
+    # --- doing ---------------------------------------------------------------------------------------
+
+    def do(self, unit: Unit) -> None:
+        """Work on one partition."""
+        if not self.may_do(unit):
+            return
+        local = unit.local
+        name = str(local.part)
+        self._tally.add("attempts")
+        store = self._task.stores.of(local.policy)
+        run = store.run(self._device, Effort.HASHES)
+        hashes: Mapping[str, object] = run(store.hashes, self._device, name, local.policy)
+        if local.own is not None:
+            with self._timed("update"):
+                self._sync(unit, local.own, hashes)
+        reverts = jobs.reverts_of(hashes, local.own, local.primaries, _ec(local.policy), self._task.rng)
+        for revert in reverts:
+            with self._timed("delete"):
+                self._bring_home(local, revert)
+        if local.own is None and run(store.upkeep.remove_partition, self._device, name, local.policy):
+            self._tally.add("removes")
+
+    @contextmanager
+    def _timed(self, kind: str) -> Iterator[None]:
+        clock = self._pass_context.clock
+        started_s = clock.monotonic()
+        self._tally.add(f"partition.{kind}.count.{self._device}")
+        yield
+        self._tally.timing(f"partition.{kind}.timing", clock.monotonic() - started_s)
+
+    def _push(self, job: Push, rebuild: Rebuilder | None = None) -> Pushed | None:
+        """What a node has afterwards; None, counted and logged, when that is not known."""
+        policy = job.policy
+        if policy.index not in self._senders:
+            self._senders[policy.index] = self._task.sender(policy)
+        try:
+            pushed = self._senders[policy.index].push(job, rebuild)
+        except PushFailed as error:
+            self._log.error(f"ERROR partition {job.partition} of policy {policy.index}: {error}")
+            self.fail(job.node)
+            return None
+        self._tally.add("suffix.syncs", len(job.suffixes))
+        if pushed.failed:
+            self.fail(job.node)
+        else:
+            self._tally.add("successes")
+        return pushed
+
+    # --- what neighbours lack ------------------------------------------------------------------------
+
+    def _sync(self, unit: Unit, own: Node, hashes: Mapping[str, object]) -> None:
+        """Rebuild for three neighbours what they lack; handoffs stand in for devices that are not there."""
+        local = unit.local
+        rebuild = self._task.rebuilder(local)
+        for node in jobs.sync_partners(own, local.primaries):
+            if self._stop.requested:
+                return
+            if unit.standing.says(node) is Verdict.EQUAL:
+                self._tally.add("hashmatches")
+                continue
+            for place in self._stand_ins(local, node):
+                if self._sync_with(local, own, place, jobs.fragment_of(node, _ec(local.policy)), rebuild):
+                    break
+
+    def _stand_ins(self, local: Local, node: Node) -> Iterator[Node]:
+        """The partner, then the handoffs that may have its archives while its device is not there."""
+        if node.id not in self.unmounted:
+            yield node
+        else:
+            self.fail(node)
+        if node.id not in self.unmounted:
+            return
+        index, fragments = jobs.fragment_of(node, _ec(local.policy)), _ec(local.policy).fragments
+        left = self._settings.rebuild_handoff_node_count
+        for handoff in local.view.handoffs(local.part):
+            if left == 0:
+                return
+            if (handoff.handoff_index or 0) % fragments == index:
+                left -= 1
+                yield handoff
+
+    def _sync_with(self, local: Local, own: Node, node: Node, index: int, rebuild: Rebuilder) -> bool:
+        """Bring one node the archives of ``index`` that it lacks; whether it is there at all."""
+        status, theirs = self._task.partners.hashes(node, local.policy, local.part)
+        if status != 200:
+            self.refused(node, status, local)
+            return False
+        mine = jobs.fragment_of(own, _ec(local.policy))
+        suffixes = self._differing(local, mine, theirs, index)
+        if suffixes:
+            job = Push(
+                self._device, str(local.part), local.policy, node, suffixes, fragment=mine, target=index
+            )
+            self._push(job, rebuild)
+        else:
+            self._tally.add("hashmatches")
+        return True
+
+    def _differing(self, local: Local, mine: int, theirs: Mapping[str, object], index: int) -> list[str]:
+        """What a node lacks, looked at once more: it may be we who are not up to date."""
+        store = self._task.stores.of(local.policy)
+        run = store.run(self._device, Effort.HASHES)
+        name = str(local.part)
+        here = run(store.hashes, self._device, name, local.policy)
+        suspects = differing_archives(here, mine, theirs, index)
+        if not suspects:
+            return []
+        self._tally.add("suffix.hashes", len(suspects))
+        again = partial(store.hashes, self._device, name, local.policy, recalculate=suspects)
+        return differing_archives(run(again), mine, theirs, index)
+
+    # --- what does not belong here -------------------------------------------------------------------
+
+    def _bring_home(self, local: Local, revert: jobs.Revert) -> None:
+        """Push archives to where they belong; what all of those nodes have goes from here."""
+        store = self._task.stores.of(local.policy)
+        run = store.run(self._device, Effort.SSYNC)
+        lock = store.replication_lock(self._device, str(local.part), local.policy, LOCK_S)
+        try:
+            run(lock.__enter__)
+        except LockTimeout:
+            self._tally.add("partition.lock-failure.count")
+            return
+        try:
+            offers = self._handed_over(local, revert)
+            names = list(offers)
+            for start in range(0, len(names), _BATCH):
+                some = {name: offers[name] for name in names[start : start + _BATCH]}
+                run(self._purge, local, revert, some)
+        finally:
+            run(lock.__exit__, None, None, None)
+
+    def _handed_over(self, local: Local, revert: jobs.Revert) -> dict[str, Offer]:
+        """What every node that should have it is known to have."""
+        common: dict[str, Offer] | None = None
+        for node in revert.nodes:
+            job = Push(
+                self._device,
+                str(local.part),
+                local.policy,
+                node,
+                revert.suffixes,
+                fragment=revert.index,
+                target=revert.index,
+                uncommitted=True,
+                objects_max=self._settings.max_objects_per_revert,
+            )
+            pushed = self._push(job)
+            if pushed is None:
+                return {}
+            if common is None:
+                common = pushed.in_sync
+            else:
+                common = {name: offer for name, offer in common.items() if pushed.in_sync.get(name) == offer}
+        return common or {}
+
+    def _purge(self, local: Local, revert: jobs.Revert, offers: Mapping[str, Offer]) -> None:
+        """Blocking: forget exactly what was handed over. A primary keeps its tombstones and metadata."""
+        upkeep = self._task.stores.of(local.policy).upkeep
+        view = Viewpoint(self._task.context.clock.time(), True, [], revert.index)
+        for name, offer in offers.items():
+            location = Location(self._device, str(local.part), local.policy, name)
+            if local.own is not None and upkeep.find(location, view).state.kind == DELETED:
+                continue
+            meta = offer.meta if local.own is None else None
+            upkeep.purge(location, HandedOver(offer.data, revert.index, offer.durable, meta))

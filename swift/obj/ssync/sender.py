@@ -1,0 +1,420 @@
+"""The sending end of SSYNC: what a device has of a partition is offered to a node, which takes what it lacks.
+
+One call of ``Sender.push`` is one conversation (spec: replication.md §3), or several when a body breaks off
+in the midst: the receiver then has nothing of that object, and everything but that object is offered again.
+What the outcome calls in sync is there durably: the receiver had it already, or has said that it stored it.
+What was offered but could not be sent is not in sync.
+
+It refuses to know why something is pushed, and how a lost fragment archive is made: that is ``Rebuild``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from swift.base.errors import SwiftError
+from swift.base.truth import is_true
+from swift.cluster.direct import node_path
+from swift.cluster.transport import Exchange, StreamReply, Transport
+from swift.http import fields
+from swift.http.body import BodyError
+from swift.http.headers import HeaderMap
+from swift.obj.ssync.decide import have_of
+from swift.policy.policy import Policy
+from swift.ring.device import Node
+from swift.store.api import (
+    ABSENT,
+    DELETED,
+    EXPIRED,
+    LIVE,
+    Found,
+    Location,
+    ObjectKey,
+    ObjectStore,
+    StoredObject,
+    Viewpoint,
+)
+from swift.store.calls import Effort, Run
+from swift.store.errors import CorruptBody
+from swift.store.metadata import Metadata
+from swift.telemetry.log import Log
+from swift.wire import ssync
+from swift.wire.ssync import Lines, Offer, SsyncError, Subrequest, UpdatesReader, Want, WantsReader
+
+#: Objects that are looked at in one call of a disk thread.
+BATCH = 100
+READ_BYTES = 65536
+#: Lines and small bodies are gathered until there are so many bytes.
+FLUSH_BYTES = 65536
+#: Objects whose bodies may break off before a partition is left for the next pass.
+BROKEN_MAX = 5
+
+#: Makes archive ``index`` of a found object: metadata and body. The body is right once its last piece came.
+Rebuild = Callable[[Found, int], tuple[Metadata, Generator[bytes, None, None]]]
+
+
+class PushFailed(SwiftError):
+    """The conversation did not come to its end; what was stored before that stays stored."""
+
+
+class CannotRebuild(SwiftError):
+    """An archive cannot be made at the moment, or was not what it should be."""
+
+
+class _BodyBroke(SwiftError):
+    """An object cannot be sent to its end, and the receiver waits for more."""
+
+    def __init__(self, object_hash: str, reason: str):
+        super().__init__(reason)
+        self.hash = object_hash
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """What is offered to whom."""
+
+    device: str
+    partition: str
+    policy: Policy
+    node: Node
+    suffixes: Sequence[str]
+    #: Erasure coding: the index of the archives that are offered; None offers tombstones only.
+    fragment: int | None = None
+    #: Erasure coding: the index of those that the node should have.
+    target: int | None = None
+    #: Whether archives that nobody committed are offered as well.
+    uncommitted: bool = False
+    #: Objects that are offered at most; 0: all.
+    objects_max: int = 0
+    #: Offer only these, and send nothing: does the node have them?
+    confirms: Collection[str] | None = None
+
+
+@dataclass(slots=True)
+class Pushed:
+    """What a node is known to have, and how much of that was sent."""
+
+    in_sync: dict[str, Offer] = field(default_factory=dict)
+    sent: int = 0
+    #: Offered, wanted and not sent: vanished, damaged, or not to be rebuilt at the moment.
+    failed: int = 0
+    #: Whether ``objects_max`` left some out.
+    is_partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SenderTimes:
+    """How long a sender waits, seconds."""
+
+    connect_s: float = 0.5
+    node_s: float = 10.0
+    #: For an answer that takes work: a missing check, or the end of the updates.
+    answer_s: float = 60.0
+
+
+class Sender:
+    """Pushes objects of one engine."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        store: ObjectStore,
+        times: SenderTimes,
+        *,
+        agent: str,
+        now_s: Callable[[], float],
+        log: Log,
+    ):
+        self.transport = transport
+        self.store = store
+        self.times = times
+        self.agent = agent
+        self.now_s = now_s
+        self.log = log
+
+    def push(self, job: Push, rebuild: Rebuild | None = None) -> Pushed:
+        """Bring a node what it lacks; raises ``PushFailed``."""
+        left_out: set[str] = set()
+        while True:
+            try:
+                pushed = _Conversation(self, job, rebuild, left_out).hold()
+                pushed.failed += len(left_out)
+                return pushed
+            except _BodyBroke as error:
+                self.log.error(f"ERROR {job.partition} of {job.device}: {error.hash} broke off: {error}")
+                left_out.add(error.hash)
+                if len(left_out) > BROKEN_MAX:
+                    raise PushFailed(f"{len(left_out)} objects cannot be read")
+            except (SwiftError, BodyError, OSError) as error:
+                raise PushFailed(f"SSYNC to {job.node.replication_key}: {error}")
+
+    def __repr__(self) -> str:
+        return f"<Sender {self.agent}>"
+
+
+class _Conversation:
+    """One exchange with a receiver."""
+
+    def __init__(self, sender: Sender, job: Push, rebuild: Rebuild | None, left_out: Collection[str]):
+        self._sender = sender
+        self._job = job
+        self._rebuild = rebuild
+        self._left_out = left_out
+        self._run: Run = sender.store.run(job.device, Effort.SSYNC)
+        self._uncommitted = False
+        self._offered: dict[str, Offer] = {}
+        self._gathered: list[bytes] = []
+        self._gathered_bytes = 0
+        self._exchange: Exchange
+        self.pushed = Pushed()
+
+    def hold(self) -> Pushed:
+        """Everything from the request to the receiver's last word."""
+        job, times = self._job, self._sender.times
+        target = node_path(job.node.device, job.partition, "")
+        self._exchange = self._sender.transport.open(
+            job.node.replication_ip,
+            job.node.replication_port,
+            "SSYNC",
+            target,
+            self._head(),
+            connect_timeout_s=times.connect_s,
+            timeout_s=times.node_s,
+        )
+        try:
+            self._talk(self._exchange.converse(times.answer_s))
+        finally:
+            self._exchange.abort()
+        return self.pushed
+
+    def _head(self) -> HeaderMap:
+        job = self._job
+        headers = {
+            "transfer-encoding": "chunked",
+            "user-agent": self._sender.agent,
+            fields.BACKEND_STORAGE_POLICY_INDEX: str(job.policy.index),
+        }
+        if job.target is not None:
+            headers[fields.BACKEND_SSYNC_FRAG_INDEX] = str(job.target)
+            headers[fields.BACKEND_SSYNC_NODE_INDEX] = str(job.target)
+        return headers
+
+    def _talk(self, reply: StreamReply) -> None:
+        if reply.status != 200:
+            raise SsyncError(f"was answered {reply.status}")
+        # Whoever cannot store an archive uncommitted would make it durable.
+        accepts = is_true(reply.headers.get(fields.BACKEND_ACCEPT_NO_COMMIT, ""))
+        self._uncommitted = self._job.uncommitted and accepts
+        lines = Lines(lambda: reply.body.read(READ_BYTES))
+        self._offer()
+        wants = WantsReader()
+        _hear(lines, wants)
+        unknown = wants.wants.keys() - self._offered.keys()
+        if unknown:
+            raise SsyncError(f"{min(unknown)!r} was never offered")
+        in_sync = dict(self._offered)
+        self._say(ssync.line(ssync.UPDATES_START))
+        for want in [wants.wants[name] for name in self._offered if name in wants.wants]:
+            if self._job.confirms is not None or not self._update(want):
+                del in_sync[want.hash]
+        self._say(ssync.line(ssync.UPDATES_END))
+        self._flush()
+        _hear(lines, UpdatesReader())
+        self._exchange.finish()
+        self.pushed.in_sync = in_sync
+
+    # --- saying --------------------------------------------------------------------------------------
+
+    def _say(self, data: bytes) -> None:
+        self._gathered.append(data)
+        self._gathered_bytes += len(data)
+        if self._gathered_bytes >= FLUSH_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        data, self._gathered, self._gathered_bytes = b"".join(self._gathered), [], 0
+        if data:
+            self._exchange.send(data)
+
+    # --- the missing check ---------------------------------------------------------------------------
+
+    def _offer(self) -> None:
+        self._say(ssync.line(ssync.MISSING_START))
+        names = self._names()
+        while some := self._run(_take, names):
+            for offer in self._run(self._offers_of, some):
+                if self._job.objects_max and len(self._offered) >= self._job.objects_max:
+                    self.pushed.is_partial = True
+                    break
+                self._offered[offer.hash] = offer
+                self._say(ssync.line(offer.encode()))
+            if self.pushed.is_partial:
+                break
+        self._say(ssync.line(ssync.MISSING_END))
+        self._flush()
+
+    def _names(self) -> Iterator[str]:
+        job = self._job
+        if job.confirms is not None:
+            return iter(sorted(job.confirms))
+        return self._sender.store.inventory(job.device, job.partition, job.policy, job.suffixes)
+
+    def _offers_of(self, names: Sequence[str]) -> list[Offer]:
+        """Blocking: those of them that are worth telling."""
+        offers = []
+        for name in names:
+            if name in self._left_out:
+                continue
+            state = self._find(name).state
+            have = have_of(state)
+            if have is not None:
+                durable = state.kind == DELETED or state.durable
+                offers.append(Offer.of(name, have.data, have.meta, have.ctype, durable=durable))
+        return offers
+
+    def _views(self) -> list[Viewpoint]:
+        """How objects are looked at: the newest archive of the index, then the newest that is durable.
+
+        The second one is for an object whose newest upload left archives of other indexes only.
+        """
+        job = self._job
+        # An index that no archive has lets only tombstones through.
+        fragment = (-1 if job.fragment is None else job.fragment) if job.policy.is_ec else None
+        durable = Viewpoint(self._sender.now_s(), True, None, fragment)
+        return [durable._replace(preferences=[]), durable] if self._uncommitted else [durable]
+
+    def _find(self, name: str) -> Found:
+        """Blocking."""
+        job = self._job
+        location = Location(job.device, job.partition, job.policy, name)
+        for view in self._views():
+            found = self._sender.store.upkeep.find(location, view)
+            if found.state.kind != ABSENT:
+                break
+        return found
+
+    def _open(self, key: ObjectKey) -> StoredObject:
+        """Blocking: what ``_find`` found."""
+        *others, last = self._views()
+        for view in others:
+            stored = self._sender.store.open(key, view)
+            if stored.state.kind != ABSENT:
+                return stored
+            stored.close()
+        return self._sender.store.open(key, last)
+
+    # --- the updates ---------------------------------------------------------------------------------
+
+    def _update(self, want: Want) -> bool:
+        """Send what is wanted of one object; whether that could be done."""
+        found: Found = self._run(self._find, want.hash)
+        key, state = found.key, found.state
+        done = key is not None and state.kind in (LIVE, EXPIRED, DELETED)
+        if done and key is not None:
+            if state.kind == DELETED:
+                self._say(ssync.delete_of(key.path.quoted, state.timestamp).encode())
+            else:
+                done = self._send_object(key, found, want)
+        if done:
+            self.pushed.sent += 1
+        else:
+            self.pushed.failed += 1
+        return done
+
+    def _send_object(self, key: ObjectKey, found: Found, want: Want) -> bool:
+        if want.data and not self._put(key, found):
+            return False
+        posted = _posted(found) if want.meta else None
+        if posted is None:
+            return True
+        head = _encoded(ssync.post_of(key.path.quoted, posted))
+        if head is not None:
+            self._say(head)
+        return head is not None
+
+    def _put(self, key: ObjectKey, found: Found) -> bool:
+        job = self._job
+        if job.target is not None and job.target != job.fragment:
+            return self._put_rebuilt(key, found, job.target)
+        stored: StoredObject = self._run(self._open, key)
+        try:
+            state = stored.state
+            if state.kind not in (LIVE, EXPIRED) or state.written is None:
+                return False
+            head = ssync.put_of(key.path.quoted, state.written, durable=state.durable)
+            return self._body(key.hash, head, self._blocks(stored), state.size)
+        finally:
+            self._run(stored.close)
+
+    def _blocks(self, stored: StoredObject) -> Generator[bytes, None, None]:
+        stored.keep_cache = False
+        blocks = stored.blocks(0, stored.state.size)
+        while piece := self._run(next, blocks, b""):
+            yield piece
+
+    def _put_rebuilt(self, key: ObjectKey, found: Found, index: int) -> bool:
+        if self._rebuild is None:
+            return False
+        try:
+            metadata, pieces = self._rebuild(found, index)
+        except CannotRebuild as error:
+            self._sender.log.warning(f"cannot rebuild archive {index} of {key.path}: {error}")
+            return False
+        head = ssync.put_of(key.path.quoted, metadata)
+        return self._body(key.hash, head, pieces, int(metadata["Content-Length"]))
+
+    def _body(self, name: str, head: Subrequest, pieces: Generator[bytes, None, None], size: int) -> bool:
+        """Send head and body, unless no line can say the head; raises ``_BodyBroke`` when it ends early."""
+        left = size
+        try:
+            encoded = _encoded(head)
+            if encoded is None:
+                return False
+            self._say(encoded)
+            for piece in pieces:
+                left -= len(piece)
+                if left < 0:
+                    break
+                self._say(piece)
+        except (CorruptBody, CannotRebuild) as error:
+            raise _BodyBroke(name, str(error))
+        finally:
+            pieces.close()
+        if left:
+            raise _BodyBroke(name, f"the body has {size - left} bytes, not {size}")
+        return True
+
+
+def _posted(found: Found) -> Metadata | None:
+    """What a receiver needs to know of POSTs: also of a newer content type that has a file of its own."""
+    state = found.state
+    if state.posted is None:
+        return None
+    posted = dict(state.posted)
+    newer = state.metadata.get("Content-Type-Timestamp")
+    if newer is not None and state.ctype_timestamp > state.data_timestamp:
+        posted["Content-Type"] = state.metadata.get("Content-Type", "")
+        posted["Content-Type-Timestamp"] = newer
+    return posted
+
+
+def _encoded(head: Subrequest) -> bytes | None:
+    """None when its metadata would break the line: it is damage that the auditor has not met yet."""
+    try:
+        return head.encode()
+    except (SsyncError, UnicodeEncodeError):
+        return None
+
+
+def _hear(lines: Lines, reader: WantsReader | UpdatesReader) -> None:
+    while not reader.finished:
+        text = lines.next_line()
+        if text is None:
+            raise SsyncError("the receiver hung up")
+        reader.feed(text)
+
+
+def _take(names: Iterator[str]) -> list[str]:
+    return list(islice(names, BATCH))

@@ -1,0 +1,173 @@
+"""Splitting partitions: objects also get, and later only have, their place under the next part power.
+
+``relink`` gives every file that counts a second name in the partition of the next power; ``clean_up`` takes
+the first one away, once the second is durably there. Both hold the old hash directory, so that no request
+changes it meanwhile. Nothing is removed of which the new place has not the same or something newer.
+spec: object-disk.md §16
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from swift.platform.disk import Disk
+from swift.platform.durable import make_directories
+from swift.platform.locks import lock_directory
+from swift.platform.syncing import sync_directory
+from swift.policy.policy import ErasureCode
+from swift.store.api import Location
+from swift.store.chooser import choose
+from swift.store.core import EngineCore
+from swift.store.hashes import mark_dirty
+from swift.store.layout import partition_dir, suffix_of
+from swift.store.quarantine import quarantine_object
+from swift.store.reader import names_in
+from swift.store.reclaim import clean_up, remove_if_empty
+
+
+@dataclass
+class Split:
+    """What was done, by the peer's names of these counts."""
+
+    hash_dirs: int = 0
+    files: int = 0
+    linked: int = 0
+    removed: int = 0
+    errors: int = 0
+    #: Whether what was in the way was moved to the quarantine or left in place.
+    collisions: int = 0
+
+    def add(self, other: Split) -> None:
+        """Add up."""
+        for name in ("hash_dirs", "files", "linked", "removed", "errors", "collisions"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+def target_partition(name_hash: str, part_power: int) -> str:
+    """The partition of an object under a part power."""
+    return str(int(name_hash[:8], 16) >> (32 - part_power))
+
+
+def required(old: list[str], new: list[str], ec: ErasureCode | None) -> list[str]:
+    """The names in ``old`` that count when both places are taken together. Pure."""
+    choice = choose(sorted({*old, *new}), ec)
+    gone = {file.name for file in choice.obsolete}
+    strange = set(choice.unexpected)
+    return [name for name in sorted(old) if name not in gone and name not in strange]
+
+
+class Splitter:
+    """Moves objects of a device to their partitions under ``next_part_power``."""
+
+    def __init__(self, core: EngineCore, next_part_power: int, *, clobber: bool = False):
+        self._core = core
+        self._power = next_part_power
+        self._clobber = clobber
+
+    def is_in_place(self, location: Location) -> bool:
+        """Whether an object lies where it belongs already."""
+        return location.partition == target_partition(location.hash, self._power)
+
+    def relink(self, location: Location) -> Split:
+        """Make an object known in its next place as well. Raises OSError and ``LockTimeout``."""
+        with self._both(location) as (old, new, old_names):
+            return self._link(location, old, new, old_names)
+
+    def remove_old(self, location: Location) -> Split:
+        """Let an object be in its next place only. Raises OSError and ``LockTimeout``."""
+        core = self._core
+        with self._both(location) as (old, new, old_names):
+            done = self._link(location, old, new, old_names, keeps_new=self._clobber)
+            if done.errors or not old_names:
+                return done
+            device = core.devices.path(location.device)
+            ours = [name for name in old_names if not self._is_strange(name, location.policy.ec)]
+            partition = partition_dir(device, location.policy, location.partition)
+            mark_dirty(core.disk, partition, (suffix_of(location.hash),), device_path=device)
+            for name in ours:
+                core.disk.unlink(f"{old}/{name}")
+                done.removed += 1
+            sync_directory(core.disk, old)
+        if remove_if_empty(core.disk, old):
+            remove_if_empty(core.disk, old.rpartition("/")[0])
+        return done
+
+    @staticmethod
+    def _is_strange(name: str, ec: ErasureCode | None) -> bool:
+        return bool(choose([name], ec).unexpected)
+
+    @contextmanager
+    def _both(self, location: Location) -> Iterator[tuple[str, str, list[str]]]:
+        """The directories of both places, the old one held, and what is in that after cleaning up."""
+        core, policy = self._core, location.policy
+        device = core.devices.path(location.device)
+        below = f"{suffix_of(location.hash)}/{location.hash}"
+        old = f"{partition_dir(device, policy, location.partition)}/{below}"
+        new = f"{partition_dir(device, policy, target_partition(location.hash, self._power))}/{below}"
+        with ExitStack() as held:
+            try:
+                fd = lock_directory(core.disk, old)
+            except (FileNotFoundError, NotADirectoryError):
+                yield old, new, []
+                return
+            held.callback(core.disk.close, fd)
+            self._tidy(new, policy.ec)
+            yield old, new, self._tidy(old, policy.ec)
+
+    def _tidy(self, directory: str, ec: ErasureCode | None) -> list[str]:
+        core = self._core
+        names = names_in(core.disk, directory)
+        if not names:
+            return []
+        return clean_up(
+            core.disk, directory, list(names), choose(names, ec), core.rules.reclaim, core.clock.time()
+        )
+
+    def _link(
+        self, location: Location, old: str, new: str, old_names: list[str], *, keeps_new: bool = False
+    ) -> Split:
+        core, done = self._core, Split(hash_dirs=1 if old_names else 0)
+        disk, device = core.disk, core.devices.path(location.device)
+        wanted = required(old_names, names_in(disk, new), location.policy.ec)
+        done.files = len(wanted)
+        touched: list[str] = []
+        linked = 0
+        for name in wanted:
+            source, target = f"{old}/{name}", f"{new}/{name}"
+            if _is_same(disk, source, target):
+                continue
+            if not linked:
+                # Before the name is visible, so that a crash leaves a dirty suffix at worst.
+                touched = make_directories(disk, new, below=device)
+                mark_dirty(disk, new.rsplit("/", 2)[0], (suffix_of(location.hash),), device_path=device)
+            try:
+                disk.link(source, target)
+                linked += 1
+            except FileExistsError:
+                done.collisions += 1
+                if keeps_new:
+                    continue
+                if not self._clobber:
+                    core.notice(f"{target} is another file than {source}")
+                    done.errors += 1
+                    continue
+                quarantine_object(disk, device, location.policy, new)
+                core.notice(f"Quarantined {new}: {name} is another file than in {old}")
+                again = self._link(location, old, new, old_names)
+                again.collisions += done.collisions
+                return again
+        if linked:
+            for directory in dict.fromkeys((new, *touched)):
+                sync_directory(disk, directory)
+            self._tidy(new, location.policy.ec)
+        done.linked = linked
+        return done
+
+
+def _is_same(disk: Disk, one: str, other: str) -> bool:
+    try:
+        return disk.stat(one).st_ino == disk.stat(other).st_ino
+    except FileNotFoundError:
+        return False

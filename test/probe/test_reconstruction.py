@@ -1,0 +1,68 @@
+"""Reconstructors among real processes: a wiped device is rebuilt, a rotten archive is made anew."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from test.support.cluster import LiveCluster
+
+AWAIT_S = 90
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    live = LiveCluster(tmp_path_factory.mktemp("rebuilding"), ec="2+1")
+    live.start()
+    yield live
+    live.stop()
+
+
+def archives(cluster):
+    """(node, name of the object's directory, index) → bytes of every archive."""
+    found = {}
+    for number in cluster.plan.node_numbers():
+        for path in cluster.device_path(number).glob("objects-1/*/*/*/*.data"):
+            found[number, path.parent.name, path.name.split("#")[1]] = path.read_bytes()
+    return found
+
+
+def test_a_wiped_device_has_the_same_archives_again(cluster):
+    assert cluster.request("PUT", "coded", {"X-Storage-Policy": "ec"}).status == 201
+    bodies = {f"coded/o{number}": os.urandom(700 * number) for number in range(25)}
+    for name, body in bodies.items():
+        assert cluster.request("PUT", name, body=body).status == 201
+    before = archives(cluster)
+    assert len(before) == 3 * len(bodies)
+    victim = max(cluster.plan.node_numbers(), key=lambda n: sum(key[0] == n for key in before))
+    cluster.kill(f"object-{victim}")
+    shutil.rmtree(cluster.device_path(victim) / "objects-1")
+    cluster.restart(f"object-{victim}")
+    cluster.await_true(lambda: archives(cluster) == before, "all archives are as they were", AWAIT_S)
+    for name, body in bodies.items():
+        assert cluster.request("GET", name).body == body
+    assert "Traceback" not in cluster.log_text()
+
+
+def test_a_rotten_archive_is_found_by_the_auditor_and_rebuilt(cluster):
+    body = os.urandom(300_000)
+    assert cluster.request("PUT", "coded/rot", body=body).status == 201
+    paths = [path for path in cluster.files("objects-1/*/*/*/*.data") if path.stat().st_size > 100_000]
+    victim = Path(paths[0])
+    sound = victim.read_bytes()
+    with open(victim, "r+b") as file:
+        file.seek(100_000)
+        file.write(b"rotten")
+    number = next(
+        n for n in cluster.plan.node_numbers() if str(victim).startswith(f"{cluster.device_path(n)}/")
+    )
+    conf = cluster.plan.etc / "object-server" / f"{number}.conf"
+    command = [sys.executable, "-m", "swift.cli.object_auditor", str(conf), "-o", "-p", victim.parts[-4]]
+    subprocess.run(command, check=True, timeout=60, capture_output=True)
+    cluster.await_true(
+        lambda: victim.exists() and victim.read_bytes() == sound, "the archive is whole again", AWAIT_S
+    )
+    assert cluster.request("GET", "coded/rot").body == body

@@ -1,0 +1,218 @@
+"""A part power increase: every object is readable at every step, and the peer's relinker does the same."""
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+
+import pytest
+
+from swift.base.hashing import PathHasher
+from swift.ring.builder import RingBuilder
+from swift.ring.partpower import finish_increase, increase, prepare_increase
+from test.support.nodes import run
+from test.support.peer import can_hide_etc, environment, needs_peer, peer_command
+from test.support.server import LoneServer
+
+POWER = 3
+COUNT = 24
+HASHER = PathHasher(b"", b"s")
+
+
+def part_of(name, power):
+    return int(HASHER.hexdigest("a", "c", name)[:8], 16) >> (32 - power)
+
+
+class Growing:
+    """One object server and its ring, whose part power is increased."""
+
+    def __init__(self, root):
+        self.root = root
+        self.server = LoneServer(root, "object")
+        self.builder = RingBuilder(POWER, 1, 0)
+        self.builder.add_device(
+            ip="127.0.0.1", port=self.server.port, device="sda", weight=1, region=1, zone=1, meta=""
+        )
+        self.builder.rebalance(seed=1)
+        self.write_ring()
+
+    def write_ring(self):
+        self.builder.write_ring(f"{self.root}/object.ring.gz")
+
+    def put(self, name, body, power):
+        headers = {"Content-Type": "text/plain"}
+        return self.server.ask("PUT", f"/sda/{part_of(name, power)}/a/c/{name}", headers, body).status
+
+    def get(self, name, power):
+        return self.server.ask("GET", f"/sda/{part_of(name, power)}/a/c/{name}").body
+
+    def words(self, action, root=None):
+        root = root or self.root
+        return [action, "--swift-dir", str(self.root), "--devices", f"{root}/dev", "--skip-mount-check"]
+
+    def relinker(self, action, *more):
+        conf = self.root / "relinker.conf"
+        conf.write_text(
+            f"[object-relinker]\nrecon_cache_path = {self.root}\nlog_address = {self.root}/none\n"
+        )
+        done = run("swift-object-relinker", *self.words(action), str(conf), *more)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+
+def tree(root):
+    """Files below the devices by path and inode, without what is nobody's data."""
+    found = {}
+    for path in sorted((root / "dev").rglob("objects/*/*/*/*")):
+        found[str(path.relative_to(root))] = path.stat().st_ino
+    return found
+
+
+def places(found):
+    return set(found)
+
+
+def shapes(found):
+    """Which names are names of the same file."""
+    by_inode = {}
+    for name, inode in found.items():
+        by_inode.setdefault(inode, set()).add(name)
+    return {frozenset(names) for names in by_inode.values()}
+
+
+@pytest.fixture()
+def growing(tmp_path):
+    made = Growing(tmp_path)
+    made.server.start()
+    yield made
+    made.server.kill()
+
+
+def fill(growing):
+    for number in range(COUNT):
+        assert growing.put(f"o{number}", b"%d" % number, POWER) == 201
+        if number % 3 == 0:
+            path = f"/sda/{part_of(f'o{number}', POWER)}/a/c/o{number}"
+            assert growing.server.ask("POST", path, {"X-Object-Meta-A": "b"}).status == 202
+        if number % 4 == 3:
+            path = f"/sda/{part_of(f'o{number}', POWER)}/a/c/o{number}"
+            assert growing.server.ask("DELETE", path).status == 204
+
+
+def test_objects_are_readable_at_every_step(growing):
+    fill(growing)
+    live = [f"o{number}" for number in range(COUNT) if number % 4 != 3]
+    assert growing.relinker("relink").returncode == 2, "no policy is being increased"
+    prepare_increase(growing.builder)
+    growing.write_ring()
+    before = places(tree(growing.root))
+    assert growing.relinker("relink").returncode == 0
+    linked = tree(growing.root)
+    assert places(linked) > before, "nothing went away"
+    assert growing.relinker("relink").returncode == 0
+    assert tree(growing.root) == linked, "again changes nothing"
+    for name in live:
+        assert growing.get(name, POWER) == growing.get(name, POWER + 1) == name[1:].encode()
+    assert growing.relinker("cleanup").returncode == 2
+
+    increase(growing.builder)
+    growing.write_ring()
+    assert growing.relinker("cleanup").returncode == 0
+    left = tree(growing.root)
+    assert len(set(left.values())) == len(left), "every file has one name again"
+    for path in left:
+        _dev, _sda, _objects, part, _suffix, name_hash, _file = path.split("/")
+        assert int(part) == int(name_hash[:8], 16) >> (32 - POWER - 1)
+    for name in live:
+        assert growing.get(name, POWER + 1) == name[1:].encode()
+    facts = json.loads((growing.root / "relinker.recon").read_text())["devices"]["sda"]
+    assert (facts["stats"]["errors"], facts["policies"]["0"]["step"]) == (0, "cleanup")
+    assert facts["parts_done"] == facts["total_parts"] > 0
+    finish_increase(growing.builder)
+    growing.write_ring()
+    assert growing.relinker("cleanup").returncode == 2
+
+
+def test_what_is_written_meanwhile_is_there_afterwards(growing):
+    """Writers never stop while the power is increased; a proxy would turn to the new ring as they do."""
+    fill(growing)
+    growing.server.kill()
+    growing.server.start()
+    power, stop, written, failed = [POWER], threading.Event(), {}, []
+
+    def write():
+        number = 0
+        while not stop.is_set():
+            number += 1
+            name, body = f"w{number % 40}", b"%d" % number
+            status = growing.put(name, body, power[0])
+            if status == 201:
+                written[name] = body
+            else:
+                failed.append(status)
+
+    prepare_increase(growing.builder)
+    growing.write_ring()
+    # Servers look at their rings every so often; the guide says to wait for that before relinking.
+    growing.server.kill()
+    growing.server.start()
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert growing.relinker("relink").returncode == 0
+        increase(growing.builder)
+        growing.write_ring()
+        power[0] = POWER + 1
+        assert growing.relinker("cleanup").returncode == 0
+    finally:
+        stop.set()
+        writer.join(60)
+    assert growing.relinker("cleanup").returncode == 0
+    assert (set(failed), len(written) > 5) == (set(), True)
+    assert {name: growing.get(name, POWER + 1) for name in written} == written
+
+
+def test_another_file_in_the_next_place_is_an_error_unless_clobbered(growing):
+    assert growing.put("o1", b"old", POWER) == 201
+    prepare_increase(growing.builder)
+    growing.write_ring()
+    (source,) = tree(growing.root)
+    target = growing.root / source.replace(f"/{part_of('o1', POWER)}/", f"/{part_of('o1', POWER + 1)}/", 1)
+    if str(target.relative_to(growing.root)) == source:
+        pytest.fail("the object must move for this test")
+    target.parent.mkdir(parents=True)
+    target.write_bytes(b"other")
+    assert growing.relinker("relink").returncode == 1
+    assert target.read_bytes() == b"other"
+    assert growing.relinker("relink", "--clobber-hardlink-collisions").returncode == 0
+    assert target.read_bytes() == b"old"
+    assert list((growing.root / "dev/sda/quarantined/objects").iterdir())
+
+
+@pytest.mark.peer
+@needs_peer
+@pytest.mark.skipif(not can_hide_etc(), reason="needs root and unshare(1) for an /etc of its own")
+def test_the_peers_relinker_does_the_same(growing, tmp_path):
+    fill(growing)
+    growing.server.kill()
+    copy = tmp_path / "copy"
+    subprocess.run(["cp", "-a", f"{growing.root}/dev", f"{copy}-dev"], check=True)
+    (copy).mkdir()
+    shutil.move(f"{copy}-dev", copy / "dev")
+    for step, action in ((prepare_increase, "relink"), (increase, "cleanup")):
+        step(growing.builder)
+        growing.write_ring()
+        assert growing.relinker(action).returncode == 0
+        shutil.rmtree(growing.root / "hidden-etc" / "swift", ignore_errors=True)
+        command = peer_command("swift-object-relinker", *growing.words(action, copy), swift_dir=growing.root)
+        done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
+        assert done.returncode == 0, done.stderr
+        ours, theirs = tree(growing.root), tree(copy)
+        assert shapes(ours) == shapes(theirs), action
+        state = [
+            json.loads((root / "dev/sda/relink.objects.json").read_text()) for root in (growing.root, copy)
+        ]
+        assert state[0] == state[1]
+        dirs = [sorted(os.listdir(root / "dev/sda/objects")) for root in (growing.root, copy)]
+        assert dirs[0] == dirs[1], "the same partitions are left"

@@ -1,0 +1,208 @@
+"""SIGUSR1 to a server under load: new workers take over, the former ones finish, no request is lost."""
+
+import http.client
+import os
+import signal
+import socket
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from swift.runtime.notify import READY, reload_address
+from test.support.cluster import LiveCluster
+from test.support.server import LoneServer
+
+RELOADS = 4
+CLIENTS = 4
+
+
+@pytest.fixture()
+def server(tmp_path):
+    made = LoneServer(tmp_path, "object")
+    made.start()
+    LiveCluster.await_true(lambda: len(workers_of(made.process.pid)) == 2, "both workers run")
+    yield made
+    made.kill()
+
+
+def workers_of(pid):
+    """The children of a process."""
+    return set(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+
+class Ready:
+    """Listens where a server tells those who reload it that it is ready."""
+
+    def __init__(self, pid):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.sock.bind(reload_address(pid))
+        self.sock.settimeout(60)
+
+    def wait(self):
+        while self.sock.recv(256) != READY.encode():
+            continue
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        self.sock.close()
+
+
+def reload(server):
+    with Ready(server.process.pid) as ready:
+        os.kill(server.process.pid, signal.SIGUSR1)
+        ready.wait()
+
+
+class Client(threading.Thread):
+    """Writes and reads one object after the other, on one connection or each on its own."""
+
+    def __init__(self, server, number, stop, *, keeps):
+        super().__init__()
+        self.server, self.number, self.stop_event, self.keeps = server, number, stop, keeps
+        self.seen = Counter()
+
+    def run(self):
+        connection = None
+        turn = 0
+        while not self.stop_event.is_set():
+            turn += 1
+            path = f"/sda/1/a/c/{self.number}-{turn % 50}"
+            if connection is None or not self.keeps:
+                connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)
+            try:
+                headers = {"X-Timestamp": f"{time.time():.5f}", "Content-Type": "text/plain"}
+                connection.request("PUT", path, b"x" * 2000, headers)
+                self.seen[self._status(connection)] += 1
+                connection.request("GET", path)
+                self.seen[self._status(connection)] += 1
+            except (OSError, http.client.HTTPException) as error:
+                self.seen[repr(error)] += 1
+                connection = None
+
+    @staticmethod
+    def _status(connection):
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+
+
+def test_no_request_is_lost_under_load(server):
+    stop = threading.Event()
+    clients = [Client(server, number, stop, keeps=number % 2 == 0) for number in range(CLIENTS)]
+    before = workers_of(server.process.pid)
+    for client in clients:
+        client.start()
+    try:
+        for _ in range(RELOADS):
+            done = sum(client.seen.total() for client in clients)
+            reload(server)
+            LiveCluster.await_true(
+                lambda done=done: sum(client.seen.total() for client in clients) > done + 50,
+                "the new workers answer",
+                60,
+            )
+    finally:
+        stop.set()
+        for client in clients:
+            client.join(60)
+    seen = sum((client.seen for client in clients), Counter())
+    assert set(seen) == {200, 201}, seen
+    assert server.process.poll() is None, "the master keeps its pid"
+    LiveCluster.await_true(
+        lambda: len(workers_of(server.process.pid)) == 2, "the former workers are gone", 30
+    )
+    assert not workers_of(server.process.pid) & before
+    assert "Traceback" not in (server.root / "log").read_text()
+
+
+def test_a_slow_upload_ends_in_the_worker_in_which_it_began(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.putrequest("PUT", "/sda/1/a/c/slow")
+    for name, value in (
+        ("X-Timestamp", f"{time.time():.5f}"),
+        ("Content-Type", "text/plain"),
+        ("Content-Length", "8"),
+    ):
+        connection.putheader(name, value)
+    connection.endheaders(b"half")
+    before = workers_of(server.process.pid)
+    reload(server)
+    assert server.ask("PUT", "/sda/1/a/c/other", {"Content-Type": "text/plain"}, b"x").status == 201
+    connection.send(b"half")
+    answer = connection.getresponse()
+    assert answer.status == 201
+    assert answer.getheader("Connection") == "close"
+    answer.read()
+    LiveCluster.await_true(
+        lambda: not workers_of(server.process.pid) & before, "the former workers are gone", 30
+    )
+    assert server.ask("GET", "/sda/1/a/c/slow").body == b"halfhalf"
+
+
+def test_a_configuration_that_is_no_good_changes_nothing(server):
+    before = workers_of(server.process.pid)
+    text = server.conf.read_text()
+    server.conf.write_text(text.replace("pipeline = object-server", "pipeline = nosuch object-server"))
+    os.kill(server.process.pid, signal.SIGUSR1)
+    LiveCluster.await_true(
+        lambda: "no reload" in (server.root / "log").read_text(), "the reload is refused", 60
+    )
+    assert server.ask("PUT", "/sda/1/a/c/o", {"Content-Type": "text/plain"}, b"x").status == 201
+    assert workers_of(server.process.pid) == before
+    server.conf.write_text(text)
+    reload(server)
+    assert server.ask("GET", "/sda/1/a/c/o").status == 200
+
+
+def test_a_hangup_frees_the_port_at_once_and_ends_when_all_is_answered(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.putrequest("PUT", "/sda/1/a/c/slow")
+    connection.putheader("X-Timestamp", f"{time.time():.5f}")
+    connection.putheader("Content-Type", "text/plain")
+    connection.putheader("Content-Length", "8")
+    connection.endheaders(b"half")
+    LiveCluster.await_true(lambda: list(server.device.glob("tmp*")) or time.sleep(0.2) is None, "it began")
+    os.kill(server.process.pid, signal.SIGHUP)
+    LiveCluster.await_true(lambda: not _can_connect(server.port), "nobody listens")
+    connection.send(b"half")
+    assert connection.getresponse().status == 201
+    server.process.wait(30)
+
+
+def _can_connect(port):
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_proxy_reloads_without_losing_a_request(own_cluster):
+    pid, stop, seen = own_cluster.pid("proxy"), threading.Event(), Counter()
+    assert own_cluster.request("PUT", "c").status == 201
+
+    def work(number):
+        turn = 0
+        while not stop.is_set():
+            turn += 1
+            seen[own_cluster.request("PUT", f"c/{number}-{turn % 20}", body=b"x" * 3000).status] += 1
+            seen[own_cluster.request("GET", f"c/{number}-{turn % 20}").status] += 1
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for worker in workers:
+        worker.start()
+    try:
+        for _ in range(2):
+            with Ready(pid) as ready:
+                os.kill(pid, signal.SIGUSR1)
+                ready.wait()
+            done = seen.total()
+            own_cluster.await_true(lambda done=done: seen.total() > done + 20, "the new workers answer", 60)
+    finally:
+        stop.set()
+        for worker in workers:
+            worker.join(60)
+    assert set(seen) == {200, 201}, seen
+    assert own_cluster.pid("proxy") == pid

@@ -1,0 +1,139 @@
+"""Tools against a live cluster: dispersion, audits, health, queues."""
+
+import json
+
+import pytest
+
+from swift.cli.aio.plan import Plan
+from test.support.cluster import LiveCluster
+from test.support.nodes import run
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory):
+    made = LiveCluster(tmp_path_factory.mktemp("tools") / "data")
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture()
+def conf(live, tmp_path):
+    path = tmp_path / "dispersion.conf"
+    path.write_text(
+        f"[dispersion]\nauth_url = {live.plan.auth_url}\nauth_user = test:tester\nauth_key = testing\n"
+        f"swift_dir = {live.plan.etc}\ndispersion_coverage = 20\nretries = 1\n"
+    )
+    return path
+
+
+def lines(name, *words, code=0):
+    done = run(name, *words)
+    assert (done.returncode, done.stderr if code else "") == (code, done.stderr if code else ""), done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout.splitlines()
+
+
+def test_dispersion_finds_what_is_missing(live, conf):
+    said = lines("swift-dispersion-populate", conf)
+    assert said[0] == "Using storage policy: gold "
+    assert [line.split(", ")[0] for line in said[1:]] == [
+        "Created 12 containers for dispersion reporting",
+        "Created 12 objects for dispersion reporting",
+    ]
+    report = lines("swift-dispersion-report", conf)
+    assert "100.00% of container copies found (36 of 36)" in report
+    assert "100.00% of object copies found (36 of 36)" in report
+    assert "Sample represents 18.75% of the object partition space" in report
+    for path in live.files("objects/*/*/*/*.data")[:2]:
+        path.unlink()
+    facts = json.loads("".join(lines("swift-dispersion-report", conf, "-j", "--object-only")))
+    assert set(facts) == {"object"}
+    assert (facts["object"]["copies_found"], facts["object"]["copies_expected"]) == (34, 36)
+    lines("swift-dispersion-populate", conf, "--no-overlap", "--container-only")
+    report = lines("swift-dispersion-report", conf, "--container-only")
+    assert "Sample represents 37.50% of the container partition space" in report
+    assert "There were" not in "".join(report), "nothing overlaps"
+    assert lines("swift-dispersion-report", conf, "-P", "nosuch", code=1) == []
+
+
+def test_an_audit_of_an_account_tells_what_differs(live, tmp_path):
+    assert live.request("PUT", "audited").status == 201
+    for number in range(3):
+        assert live.request("PUT", f"audited/o{number}", body=b"hello").status == 201
+    good = lines("swift-account-audit", "-r", live.plan.etc, "AUTH_test/audited", "-d")
+    assert good[:2] == ['Auditing container "audited"', 'Auditing account "AUTH_test"']
+    assert "   Objects checked: 3" in good
+    assert "  Missing Replicas: 1" not in good
+    victim = next(path for path in live.files("objects/*/*/*/*.data") if path.read_bytes() == b"hello")
+    victim.unlink()
+    errors = tmp_path / "errors"
+    bad = lines("swift-account-audit", "-r", live.plan.etc, "AUTH_test/audited", "-e", errors)
+    assert any(line.startswith("  Bad status 404 HEADing object") for line in bad)
+    assert "  Missing Replicas: 1" in bad
+    assert errors.read_text().startswith("/AUTH_test/audited/o")
+    again = run("swift-account-audit", "-r", live.plan.etc, "--format", "json", input=errors.read_text())
+    assert json.loads(again.stdout)["objects"] == {"checked": 1, "missing": 1}
+    assert run("swift-account-audit", "-r", live.plan.etc, input="").returncode == 2
+
+
+def test_deletions_of_a_container_are_left_to_the_expirer(live):
+    assert live.request("PUT", "doomed").status == 201
+    for name in ("a1", "b1", "b2", "c1"):
+        assert live.request("PUT", f"doomed/{name}", body=b"x").status == 201
+    conf = live.plan.etc / "internal-client.conf"
+    said = lines("swift-container-deleter", "--config", conf, "--prefix", "b", "AUTH_test", "doomed")
+    assert said == ["Finished. Marked 2 objects for deletion."]
+    live.await_true(lambda: live.request("GET", "doomed").body == b"a1\nc1\n", "the expirer came by", 60)
+    assert lines("swift-container-deleter", "--config", "/nosuch", "AUTH_test", "doomed", code=1) == []
+
+
+def test_the_reconcilers_queue_gets_entries_of_the_peers_form(live):
+    said = lines("swift-reconciler-enqueue", "0", "/AUTH_test/c/o", "1402436408.91203", "-d", live.plan.etc)
+    assert said == ["1402434000"]
+    for words in (("9", "/a/c/o", "1"), ("0", "/a/c", "1"), ("0", "/a/c/o", "x")):
+        assert run("swift-reconciler-enqueue", *words, "-d", live.plan.etc).stderr.startswith("ERROR: ")
+
+
+def test_health_tells_what_a_lost_device_costs(live: LiveCluster):
+    plan: Plan = live.plan
+    facts = json.loads(run("swift-health", "-d", plan.etc, "--format", "json").stdout)
+    assert facts["devices_away"] == []
+    assert all(ring["degraded"] == 0 for ring in facts["rings"])
+    live.lose_device(1)
+    try:
+        done = run("swift-health", "-d", plan.etc, "--format", "json")
+        facts = json.loads(done.stdout)
+        assert done.returncode in (1, 2)
+        assert facts["devices_away"] == [f"{plan.ip}/{plan.device(1)}"]
+        assert all(0 < ring["degraded"] == ring["missing_copies"] for ring in facts["rings"])
+        assert all(ring["without_enough_copies"] == 0 for ring in facts["rings"])
+    finally:
+        live.return_device(1)
+    live.kill("object-2")
+    try:
+        done = run("swift-health", "-d", plan.etc)
+        assert done.returncode == 2
+        assert "1 object server silent" in done.stdout
+        assert "to heal it: start them (swift-init object-server start)" in done.stdout
+    finally:
+        live.restart("object-2")
+    assert run("swift-health", "-d", "/nosuch").returncode == 3
+
+
+def test_waiting_updates_are_counted_for_recon(live, tmp_path):
+    conf = live.plan.etc / "object-server" / "1.conf"
+    waiting = live.device_path(1) / "async_pending" / "abc"
+    waiting.mkdir(parents=True, exist_ok=True)
+    name = "0" * 29 + "abc-1795228430.52472"
+    (waiting / name).write_bytes(b"x")
+    copy = tmp_path / "object-server.conf"
+    where = f"recon_cache_path = {tmp_path}\nrecon_lock_path = {tmp_path}\n"
+    copy.write_text(f"{conf.read_text()}\n[filter:recon]\nuse = egg:swift#recon\n{where}")
+    try:
+        assert lines("swift-recon-cron", copy) == []
+    finally:
+        (waiting / name).unlink(missing_ok=True)
+    assert json.loads((tmp_path / "object.recon").read_text())["async_pending"] >= 1
+    assert lines("swift-recon-cron", code=1)[0] == "Usage: swift-recon-cron CONF_FILE"
+    assert lines("swift-recon-cron", "/nosuch", code=1) == []

@@ -1,0 +1,173 @@
+"""Digests say that two nodes have the same, cost a stat when nothing happened, and are bounded."""
+
+import json
+import os
+
+import pytest
+
+from swift.base.clock import ManualClock
+from swift.obj.compare.digests import (
+    BODY_BYTES_MAX,
+    NOTHING,
+    PARTITIONS_MAX,
+    BadQuestion,
+    DigestBook,
+    decode_answer,
+    decode_question,
+    digest_of,
+    encode_answer,
+    encode_question,
+)
+from test.support.objectnodes import GOLD, ObjectNodes
+
+ASK = {"x_backend_partition_digests": "true", "x_backend_storage_policy_index": "0"}
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    made = ObjectNodes(tmp_path, 2, replicas=2)
+    yield made
+    made.stop()
+
+
+def test_a_digest_is_of_all_suffixes_in_any_order():
+    assert digest_of({"abc": "1", "def": "2"}, None) == digest_of({"def": "2", "abc": "1"}, None)
+    assert digest_of({"abc": "1"}, None) != digest_of({"abc": "2"}, None)
+    assert digest_of({"abc": "1"}, None) != digest_of({"abd": "1"}, None)
+    assert digest_of({}, None) == NOTHING
+
+
+def test_while_a_suffix_is_dirty_there_is_no_digest():
+    assert digest_of({"abc": "1", "def": None}, None) is None
+
+
+def test_each_node_tells_of_its_own_archives_and_they_are_equal():
+    mine = {"abc": {None: "d", 0: "x", 5: "strange"}, "def": {0: "y"}}
+    theirs = {"abc": {None: "d", 1: "x"}, "def": {1: "y"}}
+    assert digest_of(mine, 0) == digest_of(theirs, 1)
+    assert digest_of(mine, 0) != digest_of(theirs, 0)
+    assert digest_of({"abc": {5: "strange"}}, 0) == NOTHING
+
+
+def test_questions_and_answers_are_read_as_they_were_written():
+    question = {0: None, 7: 3, 4294967295: 0}
+    assert decode_question(encode_question(question)) == question
+    answer = {0: "", 7: "ab"}
+    assert decode_answer(encode_answer(answer)) == answer
+
+
+def test_the_largest_question_fits_into_its_bound():
+    most = {4294967295 - n: 31 for n in range(PARTITIONS_MAX)}
+    assert len(encode_question(most)) <= BODY_BYTES_MAX
+    assert len(encode_answer(dict.fromkeys(most, "f" * 32))) <= BODY_BYTES_MAX
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"[" * 100_000,
+        b'{"01": null}',
+        b'{"x": null}',
+        b'{"-1": null}',
+        '{"٣": null}'.encode(),
+        b'{"1": -1}',
+        b'{"1": true}',
+        b'{"1": "2"}',
+        b" " * (BODY_BYTES_MAX + 1),
+        json.dumps(dict.fromkeys(map(str, range(PARTITIONS_MAX + 1)))).encode(),
+    ],
+)
+def test_what_is_no_question_is_refused(body):
+    with pytest.raises(BadQuestion):
+        decode_question(body)
+
+
+def test_what_has_not_changed_is_not_hashed_again(nodes):
+    node = nodes[0]
+    node.ask("PUT", "/3/a/c/o", nodes.clock.time(), b"x")
+    store = node.stores.of(GOLD)
+    asked = []
+
+    class Counting:
+        upkeep = store.upkeep
+
+        def hashes(self, *args, **more):
+            asked.append(args)
+            return store.hashes(*args, **more)
+
+    book = DigestBook(ManualClock().monotonic, 100.0)
+    first = book.entry(Counting(), "d0", 3, GOLD)
+    journal = node.path / "objects/3/hashes.invalid"
+    os.utime(journal, (1, 1))
+    for _ in range(3):
+        assert book.entry(Counting(), "d0", 3, GOLD) == first
+    assert len(asked) == 2
+    node.ask("PUT", "/3/a/c/p", nodes.clock.time(), b"x")
+    assert book.entry(Counting(), "d0", 3, GOLD) != first
+
+
+def test_what_nobody_told_of_is_found_by_a_listing_after_a_while(nodes):
+    node = nodes[0]
+    node.ask("PUT", "/3/a/c/o", nodes.clock.time(), b"x")
+    clock, store = ManualClock(), node.stores.of(GOLD)
+    book = DigestBook(clock.monotonic, 100.0)
+    book.entry(store, "d0", 3, GOLD)
+    os.utime(node.path / "objects/3/hashes.invalid", (1, 1))
+    first = book.entry(store, "d0", 3, GOLD)
+    place = node.path / "objects/3/abc" / ("0" * 29 + "abc")
+    place.mkdir(parents=True)
+    (place / f"{nodes.clock.time():.5f}.ts").touch()
+    assert book.entry(store, "d0", 3, GOLD) == first
+    clock.advance(101)
+    assert book.entry(store, "d0", 3, GOLD) != first
+
+
+# --- the server -------------------------------------------------------------------------------------
+
+
+def replicate(node, body, path="/3", **headers):
+    named = {"content_length": str(len(body)), **ASK, **headers}
+    return node.ask("REPLICATE", path, None, body, **named)
+
+
+def test_a_server_answers_for_many_partitions_at_once(nodes):
+    node = nodes[0]
+    node.ask("PUT", "/3/a/c/o", nodes.clock.time(), b"x")
+    answer = replicate(node, encode_question({3: None, 4: None}))
+    assert answer.headers["x-backend-partition-digests"] == "true"
+    assert decode_answer(answer.content) == {3: digest_of(node.hashes(3), None), 4: NOTHING}
+
+
+def test_a_server_refuses_what_it_cannot_bound(nodes):
+    node = nodes[0]
+    assert replicate(node, b"{").status == 400
+    assert replicate(node, b" " * (BODY_BYTES_MAX + 1)).status == 413
+    assert replicate(node, encode_question({3: None}), x_backend_storage_policy_index="9").status == 503
+    node.path.rename(node.root / "away")
+    assert replicate(node, encode_question({3: None})).status == 507
+
+
+def test_an_answer_that_takes_too_long_tells_what_it_has(nodes):
+    node, clock = nodes[0], ManualClock()
+    book = DigestBook(lambda: clock.now_s)
+
+    class Slow:
+        upkeep = node.stores.of(GOLD).upkeep
+
+        def hashes(self, *args, **more):
+            clock.advance(3)
+            return {}
+
+    assert list(book.answer(Slow(), "d0", GOLD, dict.fromkeys(range(9)), 5.0)) == [0, 1]
+
+
+def test_a_server_makes_durable_what_it_is_asked_to_and_says_so(nodes):
+    node = nodes[0]
+    node.ask("PUT", "/3/a/c/o", nodes.clock.time(), b"x")
+    suffix = next(iter(node.hashes(3)))
+    plain = node.ask("REPLICATE", f"/3/{suffix}", None)
+    durable = node.ask("REPLICATE", f"/3/{suffix}-abc", None, x_backend_make_durable="true")
+    assert "x-backend-make-durable" not in plain.headers
+    assert durable.headers["x-backend-make-durable"] == "true"
