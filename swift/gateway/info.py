@@ -60,6 +60,7 @@ class ContainerInfo:
     read_acl: str | None = None
     write_acl: str | None = None
     sync_key: str | None = None
+    sync_to: str | None = None
     object_count: int = 0
     bytes: int = 0
     versions: str | None = None
@@ -207,6 +208,7 @@ def _container_from_record(record: dict[str, Any]) -> ContainerInfo:
         read_acl=record.get("read_acl"),
         write_acl=record.get("write_acl"),
         sync_key=record.get("sync_key"),
+        sync_to=record.get("sync_to"),
         object_count=_count(record.get("object_count")),
         bytes=_count(record.get("bytes")),
         versions=record.get("versions"),
@@ -239,7 +241,7 @@ def _is_sound(record: Any) -> bool:
     return True
 
 
-_TEXTS = ("read_acl", "write_acl", "sync_key", "versions", "sharding_state")
+_TEXTS = ("read_acl", "write_acl", "sync_key", "sync_to", "versions", "sharding_state")
 
 
 # --- looking up -------------------------------------------------------------------------------------

@@ -155,6 +155,15 @@ SYSMETA_VERSIONS_LOCATION = _header(
 SYSMETA_VERSIONS_MODE = _header(
     "x-container-sysmeta-versions-mode", _TEXT, _STORED, "stack or history: what a deletion does."
 )
+SYSMETA_VERSIONS_ENABLED = _header(
+    "x-container-sysmeta-versions-enabled", _FLAG, _STORED, "Whether new versions of objects are kept."
+)
+SYSMETA_VERSIONS_CONTAINER = _header(
+    "x-container-sysmeta-versions-container",
+    _TEXT,
+    _STORED,
+    "The hidden container of the versions, percent-quoted.",
+)
 SYSMETA_EC = _header(
     "x-object-sysmeta-ec-", _TEXT, _STORED, "Prefix of what an erasure coded object says of itself."
 )
@@ -180,6 +189,15 @@ SYSMETA_SLO_ETAG = _header(
     "x-object-sysmeta-slo-etag", _TEXT, _STORED, "The ETag of the whole static large object."
 )
 SYSMETA_SLO_SIZE = _header("x-object-sysmeta-slo-size", _NUMBER, _STORED, "Its size, bytes.")
+SYSMETA_SLO_UPLOAD = _header(
+    "x-object-sysmeta-slo-upload", _TEXT, _STORED, "The upload whose hidden parts a manifest owns (ours)."
+)
+SYSMETA_SEGMENTS_CONTAINER = _header(
+    "x-container-sysmeta-segments-container",
+    _TEXT,
+    _STORED,
+    "The hidden container of the parts of a container's objects, percent-quoted (ours).",
+)
 SYSMETA_SYMLINK = _header("x-object-sysmeta-symlink-", _TEXT, _STORED, "Prefix of where a link leads.")
 SYSMETA_SYMLINK_TARGET = _header(
     "x-object-sysmeta-symlink-target", _TEXT, _STORED, "Container and object, percent-quoted."
@@ -204,6 +222,12 @@ SYSMETA_ALLOW_RESERVED_NAMES = _header(
     _FLAG,
     _STORED,
     "The link may lead to a reserved name.",
+)
+SYSMETA_VERSIONS_SYMLINK = _header(
+    "x-object-sysmeta-versions-symlink",
+    _FLAG,
+    _STORED,
+    "The link leads to the current version of the object.",
 )
 SYSMETA_UPDATE_OVERRIDE_ETAG = _header(
     "x-object-sysmeta-container-update-override-etag",

@@ -76,6 +76,28 @@ def choose_format(request: Request) -> ListingFormat:
     return chosen
 
 
+def choose_json(request: Request) -> ListingFormat:
+    """JSON, for listings that have no other form; raises ``HTTPError`` 406 when the client wants none.
+
+    And 400 as ``choose_format``.
+    """
+    try:
+        asked = request.param_utf8("format")
+    except NotUTF8 as error:
+        raise HTTPError(400, str(error), content_type=TEXT)
+    accept = f"application/{asked.lower()}" if asked else request.headers.get("accept")
+    try:
+        takes = any(
+            quality > 0 and kind in ("*", "application") and name in ("*", "json")
+            for kind, name, quality in _media_ranges(accept or "*/*")
+        )
+    except _BadAccept:
+        raise HTTPError(406 if asked else 400, None if asked else "Invalid Accept header")
+    if not takes:
+        raise HTTPError(406)
+    return ListingFormat.JSON
+
+
 def accepted_format(accept: str | None) -> ListingFormat | None:
     """The format of a report that an Accept header asks for: text without one.
 

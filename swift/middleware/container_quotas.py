@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from swift.compose import process_of
-from swift.gateway.info import container_info
+from swift.gateway.info import ContainerInfo, container_info
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.filter import Conf, Filter, factory_of
 from swift.middleware.quota import exceeds, is_quota, quota_of, too_large
+from swift.middleware.versioned_writes.names import name_of_stored
 
 _WORDS = ("bytes", "count")
 
@@ -38,11 +39,19 @@ class ContainerQuotas(Filter):
             info = container_info(request, self.forward, account, container)
             size = request.body.length or 0
             if info.exists and (
-                exceeds(quota_of(info.meta.get("quota-bytes")), info.bytes, size)
+                exceeds(quota_of(info.meta.get("quota-bytes")), self._used(request, account, info), size)
                 or exceeds(quota_of(info.meta.get("quota-count")), info.object_count, 1)
             ):
                 return too_large(request, info, "Upload exceeds quota.")
         return self.forward(request)
+
+    def _used(self, request: Request, account: str, info: ContainerInfo) -> int:
+        """Bytes in a container, all versions of its objects counted, and all their hidden parts."""
+        if "quota-bytes" not in info.meta:
+            return info.bytes
+        stored = (info.sysmeta.get(name) for name in ("versions-container", "segments-container"))
+        hidden = (name_of_stored(name) for name in stored if name)
+        return info.bytes + sum(container_info(request, self.forward, account, name).bytes for name in hidden)
 
 
 def make_container_quotas(app: Any, conf: Conf) -> ContainerQuotas:

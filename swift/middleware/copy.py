@@ -52,6 +52,7 @@ _MADE_ANEW = (
     fields.SYSMETA_EC,
     fields.SYSMETA_SLO_ETAG,
     fields.SYSMETA_SLO_SIZE,
+    fields.SYSMETA_SLO_UPLOAD,
     fields.SYSMETA_UPDATE_OVERRIDE,
 )
 _USER_METADATA = "x-object-meta-"

@@ -26,7 +26,7 @@ from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.http.segments import SegmentedBody
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
-from swift.middleware.segments import Pace, Segment, SegmentSource, home_of, segment_request
+from swift.middleware.segments import Pace, Segment, SegmentSource, home_of, segment_request, version_query
 from swift.telemetry.log import Log
 
 SOURCE = "DLO"
@@ -83,7 +83,9 @@ class Dlo(Filter):
         drained(response)
         if response.status in (412, 416) or response.headers.get("content-type", "").startswith(_PARTS):
             # Conditions and ranges are for the whole: the manifest's own 412, 416 or parts hide what it is.
-            again = segment_request(request, entity.version, "HEAD", entity.path, "", SOURCE)
+            again = segment_request(
+                request, entity.version, "HEAD", entity.path, version_query(request), SOURCE
+            )
             plain = drained(self.forward(again))
             response = plain if "x-object-manifest" in plain.headers else response
         container, prefix = (utf8_value(unquote(part, "latin-1")) for part in value.partition("/")[::2])

@@ -14,7 +14,7 @@ from swift.base.entity import API_VERSIONS, EntityPath
 from swift.base.truth import is_true
 from swift.http import fields
 from swift.http.listing import render_account, render_container
-from swift.http.negotiate import ListingFormat, add_vary, choose_format
+from swift.http.negotiate import ListingFormat, add_vary, choose_format, choose_json
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.filter import Filter, factory_of
@@ -33,7 +33,10 @@ class ListingFormats(Filter):
         entity = request.entity
         if entity is None or entity.path.obj is not None or entity.version not in API_VERSIONS:
             return self.forward(request)
-        shape = choose_format(request)
+        lists_versions = (
+            request.method == "GET" and entity.path.container is not None and "versions" in request.params
+        )
+        shape = choose_json(request) if lists_versions else choose_format(request)
         params = [p for p in request.query.split("&") if p and not p.startswith("format=")]
         asked = request.query
         request.set_query("&".join([*params, "format=json"]))
@@ -42,6 +45,8 @@ class ListingFormats(Filter):
         response = self.forward(request)
         request.env.pop(fields.LISTING_TEXT, None)
         request.set_query(asked)
+        if lists_versions:
+            return response
         return self._convert(request, response, shape, entity.path)
 
     def _convert(

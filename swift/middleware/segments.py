@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from swift import green
-from swift.base.entity import BadPath, Entity, EntityPath, NotUTF8
+from swift.base.entity import RESERVED, BadPath, Entity, EntityPath, NotUTF8
 from swift.base.etag import unquote_etag
 from swift.base.ranges import Span
-from swift.gateway.subrequest import make_subrequest
+from swift.gateway.subrequest import make_subrequest, preauthorise
 from swift.http import fields
 from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
@@ -74,11 +75,16 @@ class SegmentSource:
         self._log = log
         self._ends = time.monotonic() + pace.time_s
         self._opened = 0
+        #: Objects whose own hidden parts may be read for this download.
+        self.homes: set[EntityPath] = set()
         self._next_at = 0.0
 
     def subrequest(self, method: str, path: EntityPath, query: str = "") -> Request:
         """A sub-request with the client's rights."""
-        return segment_request(self._request, self._version, method, path, query, self._source)
+        sub = segment_request(self._request, self._version, method, path, query, self._source)
+        if any(is_part_of(path, home) for home in self.homes):
+            allow_hidden(sub)
+        return sub
 
     def open(self, segment: Segment) -> Response:
         """The response of one segment; raises ``SegmentBroken``."""
@@ -130,13 +136,42 @@ def _mismatch(segment: Segment, response: Response) -> str | None:
     return None
 
 
+def parts_container(container: str) -> str:
+    """Where the hidden parts of a container's objects are."""
+    return f"{RESERVED}segments{RESERVED}{container}"
+
+
+def is_part_of(path: EntityPath, owner: EntityPath) -> bool:
+    """Whether an object is a hidden part of another one."""
+    return (
+        path.account == owner.account
+        and path.container == parts_container(owner.container or "")
+        and (path.obj or "").rpartition(RESERVED)[0].rpartition(RESERVED)[0] == f"{RESERVED}{owner.obj}"
+    )
+
+
+def allow_hidden(sub: Request) -> None:
+    """Let a sub-request do what its caller may not: only for parts of what the caller was asked about."""
+    sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
+    preauthorise(sub)
+
+
+def version_query(request: Request, query: str = "") -> str:
+    """A query for the same version of the object that a request is for."""
+    wanted = request.params.get("version-id")
+    if not wanted:
+        return query
+    part = f"version-id={quote(wanted.encode('latin-1'), safe='')}"
+    return f"{query}&{part}" if query else part
+
+
 def home_of(headers: HeaderMap, path: EntityPath) -> EntityPath:
     """Where what an answer is of really is: a link to another account leads to segments of that account."""
     location = headers.get("content-location")
     if location is None:
         return path
     try:
-        return Entity.parse(location).path
+        return Entity.parse(location.partition("?")[0]).path
     except (BadPath, NotUTF8):
         return path
 

@@ -18,7 +18,7 @@ from swift.base.truth import is_true
 from swift.compose import process_of
 from swift.config.kinds import integer
 from swift.config.schema import Settings, option
-from swift.gateway.subrequest import asked, drained, make_subrequest
+from swift.gateway.subrequest import asked, drained, make_subrequest, preauthorise
 from swift.http import fields
 from swift.http.body import BytesBody
 from swift.http.headers import HeaderMap
@@ -26,6 +26,7 @@ from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.rows import with_parameters, with_row_parameters
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
+from swift.middleware.versioned_writes.names import shown_path
 
 SOURCE = "SYM"
 TYPE = "application/symlink"
@@ -42,6 +43,7 @@ _STORED = {
 #: Parameters of the row of a link.
 _ROW = ("symlink_target", "symlink_target_account", "symlink_target_etag", "symlink_target_bytes")
 _FORM_ERROR = "X-Symlink-Target header must be of the form <container name>/<object name>"
+_UNLIKE = "X-Symlink-Target-Etag headers do not match"
 _POSTED = (
     "The requested POST was applied to a symlink. POST directly to the target to apply requested metadata."
 )
@@ -124,7 +126,11 @@ class Symlink(Filter):
         wanted = None
         while True:
             link = Link.of(response.headers, path)
-            if wanted is not None and _was_found(response):
+            if wanted is not None and link is not None and link.etag not in (None, wanted):
+                drained(response)
+                where = {"content-location": Entity(entity.version, path).raw_path}
+                return error_response(409, _UNLIKE, where, content_type=TEXT)
+            if wanted is not None and link is None and _was_found(response):
                 etag = unquote_etag(response.headers.get("etag", ""))
                 if etag != wanted:
                     drained(response)
@@ -140,8 +146,9 @@ class Symlink(Filter):
             if hops > hops_max:
                 text = f"Too many levels of symbolic links, maximum allowed is {self._hops_max}"
                 return error_response(409, text, content_type=TEXT)
+            hop = self._hop(request, Entity(entity.version, link.target), link, path)
             path, wanted = link.target, link.etag
-            response = self._read(self._hop(request, Entity(entity.version, path), link))
+            response = self._read(hop)
 
     def _read(self, request: Request) -> Response:
         """The answer of one object; a range is for what a link leads to, not for the link."""
@@ -156,8 +163,8 @@ class Symlink(Filter):
             headers[fields.BACKEND_IGNORE_RANGE] = before
         return response
 
-    def _hop(self, request: Request, target: Entity, link: Link) -> Request:
-        """The same request for what a link leads to."""
+    def _hop(self, request: Request, target: Entity, link: Link, path: EntityPath) -> Request:
+        """The same request for what the link at ``path`` leads to."""
         sub = make_subrequest(
             request,
             request.method,
@@ -170,6 +177,10 @@ class Symlink(Filter):
         sub.headers.pop(fields.BACKEND_STORAGE_POLICY_INDEX, None)
         if link.may_be_reserved:
             sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
+            shown = shown_path(link.target)
+            if shown is not None and shown[0] == path:
+                # Who may read the object may read the version that it is; a copy of the link gives no rights.
+                preauthorise(sub)
         return sub
 
     # making
@@ -219,9 +230,13 @@ class Symlink(Filter):
             denied = {n: v for n, v in headers.items() if n == "www-authenticate"}
             raise HTTPError(status, headers=denied)
         found = unquote_etag(headers.get("etag", ""))
+        size = headers.get(fields.SYSMETA_SLO_SIZE) or headers.get("content-length", "0")
+        if fields.SYSMETA_VERSIONS_SYMLINK in headers:
+            # What clients see there is the version.
+            found = headers.get(fields.SYSMETA_SYMLINK_TARGET_ETAG, "")
+            size = headers.get(fields.SYSMETA_SYMLINK_TARGET_BYTES, "0")
         if found != etag:
             raise HTTPError.of(_mismatch(found, etag, target))
-        size = headers.get(fields.SYSMETA_SLO_SIZE) or headers.get("content-length", "0")
         return {"bytes": size, "type": headers.get("content-type", "")}
 
     # metadata

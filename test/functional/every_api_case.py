@@ -10,11 +10,13 @@ from test.functional import (
     api_cases_signed,
     api_cases_small,
     api_cases_tables,
+    api_cases_versioning,
     api_cases_web,
 )
 from test.functional.api_cases import send_all
 from test.functional.api_cases_front import send_front
 from test.functional.every_large_case import send_large
+from test.support.answers import Asker, NumberingAsker
 
 
 def send_everything(both):
@@ -40,6 +42,7 @@ class Cases:
     send: Callable
     places: dict[str, str] = field(default_factory=dict)
     options: str = ""
+    asker: type[Asker] = Asker
 
 
 #: Name of the recording in ``test/golden/data`` → its cases.
@@ -49,5 +52,8 @@ SETS = {
     "large-answers": Cases(send_large),
     "small-filter-answers": Cases(
         api_cases_small.send_small, api_cases_small.PLACES, api_cases_small.OPTIONS
+    ),
+    "versioning-answers": Cases(
+        api_cases_versioning.send_versioning, options=api_cases_versioning.OPTIONS, asker=NumberingAsker
     ),
 }

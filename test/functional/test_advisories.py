@@ -2,7 +2,7 @@
 
 Each test names the advisory. The texts of CVE-2026-49017, 2026-50221, 2026-71190, 2026-71191 and 2026-71192
 are not known here; tests of the kinds of fault that these filters invite are called ``unknown``. The tests of
-advisories about other filters (2015-1856, 2022-47950) are with those.
+advisory about another filter (2022-47950) are with that.
 """
 
 import ast
@@ -123,6 +123,54 @@ def test_2015_5223_an_upload_link_makes_no_pointer_to_other_data(keyed, header, 
     answer = keyed.raw(method, link(method, path), {header: "adv/secret", "Content-Length": "0"})
     assert answer.status == 400
     assert keyed.request("HEAD", "adv/pointer").status == 404
+
+
+@pytest.mark.parametrize("mode", ["X-Versions-Location", "X-History-Location", "X-Versions-Enabled"])
+def test_2015_1856_who_may_only_read_deletes_no_versions(keyed, mode):
+    """Versions are moved with rights of their own: the caller's are looked at first."""
+    other = {"X-Container-Read": "test2:tester2"}
+    home, container = f"home-{mode}", f"read-{mode}"
+    keyed.request("PUT", home, other)
+    keyed.request("PUT", container, {**other, mode: home if "Location" in mode else "true"})
+    first = keyed.request("PUT", f"{container}/o", body=b"1").headers.get("x-object-version-id")
+    latest = keyed.request("PUT", f"{container}/o", body=b"2").headers.get("x-object-version-id")
+    versions = (f"?version-id={first}", f"?version-id={latest}") if first else ()
+    for query in ("", "?version-id=null", *versions):
+        for user in ("test2:tester2", "test:tester3"):
+            answer = keyed.request("DELETE", f"{container}/o{query}", user=user)
+            assert answer.status == 403, (query, answer)
+        answer = keyed.raw("DELETE", f"/v1/AUTH_test/{container}/o{query}")
+        assert answer.status == 401
+        assert keyed.request("PUT", f"{container}/o{query}", body=b"", user="test2:tester2").status in (
+            400,
+            403,
+        )
+    assert keyed.request("GET", f"{container}/o").body == b"2"
+    kept = keyed.request("GET", container if first else home, {"Accept": "application/json"})
+    assert len(kept.json()) == 1
+    if first:
+        assert keyed.request("GET", f"{container}/o?version-id={first}").body == b"1"
+
+
+def test_unknown_a_signed_link_leads_to_no_other_version(keyed):
+    keyed.request("PUT", "adv-versions", {"X-Versions-Enabled": "true"})
+    first = keyed.request("PUT", "adv-versions/o", body=b"1").headers["x-object-version-id"]
+    keyed.request("PUT", "adv-versions/o", body=b"2")
+    path = "/v1/AUTH_test/adv-versions/o"
+    assert keyed.raw("GET", link("GET", path)).body == b"2"
+    assert keyed.raw("GET", f"{link('GET', path)}&version-id={first}").status == 401
+    assert keyed.raw("DELETE", f"{link('DELETE', path)}&version-id={first}").status == 401
+    assert keyed.request("GET", f"adv-versions/o?version-id={first}").body == b"1"
+
+
+def test_unknown_a_copy_of_the_link_to_a_version_gives_no_rights(keyed):
+    keyed.request("PUT", "adv-lent", {"X-Versions-Enabled": "true", "X-Container-Read": "test2:tester2"})
+    keyed.request("PUT", "adv-lent/o", body=b"secret once")
+    keyed.request("PUT", "adv-kept", {"X-Container-Read": "test2:tester2"})
+    keyed.request("COPY", "adv-lent/o?symlink=get", {"Destination": "adv-kept/o"})
+    keyed.request("POST", "adv-lent", {"X-Container-Read": ""})
+    for path in ("adv-kept/o", "adv-lent/o"):
+        assert keyed.request("GET", path, user="test2:tester2").status in (403, 404)
 
 
 def connections(cluster):

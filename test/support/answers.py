@@ -1,7 +1,9 @@
 """Recording and comparing the answers of a proxy, with what legitimately varies taken out."""
 
+import json
 import re
 import socket
+from typing import NamedTuple
 
 VOLATILE = {"date", "x-trans-id", "x-openstack-request-id", "last-modified", "x-timestamp", "x-put-timestamp"}
 UNORDERED = {
@@ -16,6 +18,14 @@ _BODY_RULES = (
     (re.compile(rb'(class="coldate">)\d[^<]*<'), rb"\1*<"),
     (re.compile(rb"Policy-0|gold"), b"POLICY"),
 )
+
+
+class Told(NamedTuple):
+    """An answer as it came, for cases that go on from it; header names are lower-case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
 
 
 class Asker:
@@ -36,6 +46,7 @@ class Asker:
         if token:
             sent["X-Auth-Token"] = token
         status, reason, pairs, data = self._converse(method, path, sent, body)
+        told = Told(status, {name.lower(): value for name, value in pairs}, data)
         shown = sorted((_shown(name), _shown(value)) for name, value in (headers or {}).items())
         self.answers.append(
             {
@@ -45,6 +56,7 @@ class Asker:
                 **normalised(pairs, data, self._host),
             }
         )
+        return told
 
     def _converse(self, method, path, headers, body):
         names = {name.lower() for name in headers}
@@ -62,6 +74,65 @@ class Asker:
             connection.sendall(b"\r\n".join([*lines, b"", b""]) + (body or b""))
             with connection.makefile("rb") as stream:
                 return read_answer(stream, method)
+
+
+class NumberingAsker(Asker):
+    """One for answers that tell times: each time gets a number, the same wherever it is told."""
+
+    _TIME = re.compile(r"(?:(?<=\\u0000)|(?<=%00)|(?<![\d.]))\d{10}\.\d{5}(?!\d)")
+
+    #: In reports.
+    _MODIFIED = re.compile(r"(Last[- ]Modified:) .*")
+
+    def __init__(self, host, token_of):
+        super().__init__(host, token_of)
+        self._numbers = {}
+        #: ETags of manifests, in which there are times.
+        self._manifests = {}
+
+    def __call__(self, *words, **options):
+        """As ``Asker``; the times in request and answer are kept as numbers."""
+        told = super().__call__(*words, **options)
+        answer = self.answers[-1]
+        answer["headers"].pop("x-copied-from-last-modified", None)
+        answer["body"] = self._MODIFIED.sub(r"\1 *", answer["body"])
+        etag = answer["headers"].get("x-manifest-etag")
+        if etag:
+            self._manifests.setdefault(etag, f"<manifest {len(self._manifests)}>")
+        answer["request"] = self._numbered(answer["request"])
+        headers = answer["headers"]
+        for name in sorted(headers):
+            headers[name] = self._numbered(headers[name])
+        answer["body"] = self._numbered(answer["body"])
+        return told
+
+    def _numbered(self, text):
+        for etag, name in self._manifests.items():
+            text = text.replace(etag, name)
+        return self._TIME.sub(lambda m: f"<time {self._numbers.setdefault(m[0], len(self._numbers))}>", text)
+
+
+class Renaming:
+    """Which numbers of one recording stand for which of another."""
+
+    _NUMBER = re.compile(r"<(?:time|manifest) \d+>")
+
+    def __init__(self):
+        self._there = {}
+        self._here = {}
+
+    def same(self, ours, theirs):
+        """Whether two answers say the same; what they number for the first time is the same from then on."""
+        ours, theirs = (json.dumps(answer, sort_keys=True) for answer in (ours, theirs))
+        if self._NUMBER.split(ours) != self._NUMBER.split(theirs):
+            return False
+        pairs = list(zip(self._NUMBER.findall(ours), self._NUMBER.findall(theirs), strict=True))
+        there, here = dict(self._there), dict(self._here)
+        for our, their in pairs:
+            if there.setdefault(our, their) != their or here.setdefault(their, our) != our:
+                return False
+        self._there, self._here = there, here
+        return True
 
 
 def read_answer(stream, method):

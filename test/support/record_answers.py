@@ -15,7 +15,6 @@ from swift.bench.contestants import Contestant
 from swift.cli.aio.make import make_cluster
 from swift.cli.aio.plan import PORTS_PER_NODE, new_plan
 from test.functional.every_api_case import SETS
-from test.support.answers import Asker
 from test.support.cluster import login
 from test.support.peer import peer_command
 from test.support.pipelines import with_filters
@@ -45,7 +44,7 @@ def main(name="api-answers", out=None):
         peer = Contestant("peer", plan, program)
         try:
             peer.start()
-            asker = Asker(peer.host, cache(partial(login, peer.host)))
+            asker = cases.asker(peer.host, cache(partial(login, peer.host)))
             cases.send(asker)
         finally:
             peer.stop()

@@ -28,7 +28,7 @@ PIPELINE = (
 
 
 #: What is off unless somebody says so.
-_SWITCHES = {"versioned_writes": "allow_versioned_writes = true\n"}
+_SWITCHES = {"versioned_writes": "allow_versioned_writes = true\nallow_object_versioning = true\n"}
 
 
 def create_cluster(plan: Plan) -> None:

@@ -31,6 +31,7 @@ from swift.middleware.segments import (
     SegmentSource,
     home_of,
     segment_request,
+    version_query,
 )
 from swift.middleware.slo.manifest import (
     BadManifest,
@@ -91,7 +92,9 @@ class Download:
                 headers, parts = response.headers, _parts_of(response)
             else:
                 drained(response)
-                sub = segment_request(request, version, "GET", path, _GET_MANIFEST, SOURCE)
+                sub = segment_request(
+                    request, version, "GET", path, version_query(request, _GET_MANIFEST), SOURCE
+                )
                 headers, parts = self.ask_manifest(sub)
         except (BodyError, BadManifest) as error:
             return self.failed(request, error)
@@ -153,6 +156,7 @@ class _Whole:
         self._path = path
         self._response = response
         self._source = download.source(request, version)
+        self._source.homes.add(path)
         self._parts: list[Part] | None = None
 
     def answer(self) -> Response:
@@ -191,7 +195,8 @@ class _Whole:
             self._parts = _parts_of(self._response)
             return
         drained(self._response)
-        sub = self._source.subrequest("GET", self._path, _GET_MANIFEST)
+        query = version_query(self._request, _GET_MANIFEST)
+        sub = self._source.subrequest("GET", self._path, query)
         for name in ("x-newest", fields.BACKEND_ALLOW_RESERVED_NAMES):
             if name in self._request.headers:
                 sub.headers[name] = self._request.headers[name]
@@ -291,7 +296,9 @@ class _Whole:
             raise self._source.broken(str(error))
         if whole_etag(parts) != part.etag or total_bytes(parts) != part.size:
             raise self._source.broken(f"segment {path} is no longer what it was")
-        return parts, home_of(headers, path)
+        home = home_of(headers, path)
+        self._source.homes.add(home)
+        return parts, home
 
 
 def is_manifest(response: Response) -> bool:

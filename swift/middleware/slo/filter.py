@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from swift.base.entity import Entity
 from swift.base.hashing import PathHasher
 from swift.base.truth import is_true
 from swift.compose import cluster_of, process_of, telemetry_of
@@ -15,10 +16,12 @@ from swift.http.response import HTTPError, Response
 from swift.http.rows import with_row_parameters
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
 from swift.middleware.slo.download import Download
+from swift.middleware.slo.hidden import HiddenSegments
 from swift.middleware.slo.manifest import MIN_SEGMENT_BYTES
 from swift.middleware.slo.removal import Removal
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.slo.upload import Upload
+from swift.policy.policies import Policies
 from swift.telemetry.log import Log
 
 _RESERVED = (
@@ -30,10 +33,21 @@ _RESERVED = (
 class Slo(Filter):
     """Stores manifests and serves them as the objects they stand for."""
 
-    def __init__(self, app: Any, settings: SloSettings, hasher: PathHasher, guesser: TypeGuesser, log: Log):
+    def __init__(
+        self,
+        app: Any,
+        settings: SloSettings,
+        hasher: PathHasher,
+        guesser: TypeGuesser,
+        log: Log,
+        policies: Policies | None = None,
+    ):
         super().__init__(app)
         self._upload = Upload(self.forward, settings, guesser, log)
         self._download = Download(self.forward, settings, log)
+        self._hidden = None
+        if settings.hidden_segments and policies is not None:
+            self._hidden = HiddenSegments(self.forward, settings, self._upload, policies)
         self._removal = Removal(self.forward, settings, hasher, log)
 
     def handle(self, request: Request) -> Response:
@@ -42,10 +56,19 @@ class Slo(Filter):
         if entity is None or is_true(request.env.get(fields.SLO_OVERRIDE)):
             return self.forward(request)
         if entity.path.obj is None:
+            if self._hidden is not None and request.method == "DELETE" and entity.path.container is not None:
+                return self._hidden.delete_container(request, entity.path)
             response = self.forward(request)
             if request.method == "GET" and entity.path.container is not None:
                 with_row_parameters(response, ("slo_etag",), _shown)
             return response
+        if self._hidden is not None:
+            answer = self._hidden.answer(request, entity, lambda again: self._object(again, entity))
+            if answer is not None:
+                return answer
+        return self._object(request, entity)
+
+    def _object(self, request: Request, entity: Entity) -> Response:
         wanted = request.params.get("multipart-manifest")
         if request.method in ("GET", "HEAD"):
             if wanted == "get":
@@ -67,6 +90,8 @@ def _shown(parameters: Mapping[str, str]) -> dict[str, str]:
 def make_slo(app: Any, conf: Conf) -> Slo:
     """The filter of a configuration section."""
     settings = parse_options(SloSettings, conf, "slo")
+    if settings.hidden_segments:
+        process_of(conf).info.register("slo", {"hidden_segments": True})
     process_of(conf).info.register(
         "slo",
         {
@@ -77,9 +102,10 @@ def make_slo(app: Any, conf: Conf) -> Slo:
             "allow_async_delete": settings.allow_async_delete,
         },
     )
-    hasher = cluster_of(conf).config.hasher
     guesser = TypeGuesser(conf.get("swift_dir", "/etc/swift"))
-    return Slo(app, settings, hasher, guesser, telemetry_of(conf, name="slo").log)
+    cluster = cluster_of(conf)
+    log = telemetry_of(conf, name="slo").log
+    return Slo(app, settings, cluster.config.hasher, guesser, log, cluster.policies)
 
 
 filter_factory = factory_of(make_slo)

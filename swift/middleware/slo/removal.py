@@ -26,7 +26,7 @@ from swift.http.report import Problem, render_report, status_line
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.middleware.heartbeat import Heartbeat
-from swift.middleware.segments import home_of, segment_request
+from swift.middleware.segments import home_of, segment_request, version_query
 from swift.middleware.slo.download import MANIFEST_BYTES_MAX, is_manifest
 from swift.middleware.slo.manifest import BadManifest, Part, parse_stored
 from swift.middleware.slo.settings import SloSettings
@@ -125,7 +125,7 @@ class Removal:
                 self._remove(request, version, target, outcome)
 
         green.gather([remove] * min(concurrency, len(segments)))
-        self._remove(request, version, manifest, outcome)
+        self._remove(request, version, manifest, outcome, version_query(request))
         if outcome.problems:
             server_only = all(what.startswith("5") for _name, what in outcome.problems)
             outcome.status = status_line(502 if server_only and not outcome.deleted else 400)
@@ -139,7 +139,8 @@ class Removal:
         while waiting:
             manifest, may_lack = waiting.pop()
             try:
-                parts, home = self._parts(request, version, manifest)
+                query = version_query(request) if manifest == path else ""
+                parts, home = self._parts(request, version, manifest, query)
             except _Unreadable as error:
                 if may_lack and error.status in (400, 404):
                     # It is no longer a manifest, or gone: whatever is there goes like any segment.
@@ -158,9 +159,12 @@ class Removal:
                     waiting.append((target, True))
         return iter(reversed(seen))
 
-    def _parts(self, request: Request, version: str, path: EntityPath) -> tuple[list[Part], EntityPath]:
+    def _parts(
+        self, request: Request, version: str, path: EntityPath, query: str
+    ) -> tuple[list[Part], EntityPath]:
         """What a manifest names, and where it is when ``path`` is a link to it; raises ``_Unreadable``."""
-        sub = segment_request(request, version, "GET", path, "multipart-manifest=get", SOURCE)
+        query = f"multipart-manifest=get&{query}" if query else "multipart-manifest=get"
+        sub = segment_request(request, version, "GET", path, query, SOURCE)
         with asked(self._forward, sub) as response:
             if response.status == 404:
                 raise _Unreadable(404, "SLO manifest not found")
@@ -176,8 +180,10 @@ class Removal:
             except (BadManifest, BodyError, ValueError):
                 raise _Unreadable(503, _CANNOT_LOAD)
 
-    def _remove(self, request: Request, version: str, target: EntityPath, outcome: _Outcome) -> None:
-        sub = segment_request(request, version, "DELETE", target, "", SOURCE)
+    def _remove(
+        self, request: Request, version: str, target: EntityPath, outcome: _Outcome, query: str = ""
+    ) -> None:
+        sub = segment_request(request, version, "DELETE", target, query, SOURCE)
         with asked(self._forward, sub) as response:
             status = response.status
         if 200 <= status <= 299:
@@ -192,7 +198,7 @@ class Removal:
 
     def _later(self, request: Request, version: str, path: EntityPath) -> Response:
         try:
-            parts, home = self._parts(request, version, path)
+            parts, home = self._parts(request, version, path, version_query(request))
         except _Unreadable as error:
             return error_response(error.status, None if error.status == 401 else error.text)
         targets = list(dict.fromkeys(part.path(home.account) for part in parts if part.name))
@@ -206,7 +212,7 @@ class Removal:
             self._check_may_write(request, parent.account, str(parent.container))
         if targets:
             self._enqueue(request, path, targets)
-        request.set_query("")
+        request.set_query(version_query(request))
         return self._forward(request)
 
     def _check_may_write(self, request: Request, account: str, container: str) -> None:

@@ -25,4 +25,10 @@ class SloSettings(Settings):
         0, "Segments deleted at the same time; 0 stands for concurrency.", kind=COUNT, sample="2"
     )
     yield_frequency: float = option(10.0, "Seconds between signs of life.", kind=SECONDS)
+    hidden_segments: bool = option(
+        False, "Let clients upload parts that belong to one object and go with it (ours)."
+    )
+    unfinished_upload_seconds: int = option(
+        604800, "Seconds after which the parts of an upload that was never finished go.", kind=integer(1)
+    )
     allow_async_delete: bool = option(True, "Let clients leave the segments to the object expirer.")

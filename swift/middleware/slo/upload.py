@@ -26,7 +26,7 @@ from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.rows import with_parameters
 from swift.middleware.heartbeat import Heartbeat
-from swift.middleware.segments import segment_request
+from swift.middleware.segments import allow_hidden, is_part_of, segment_request
 from swift.middleware.slo.manifest import (
     MIN_SEGMENT_BYTES,
     TOO_SMALL,
@@ -49,6 +49,11 @@ from swift.telemetry.log import Log
 SOURCE = "SLO"
 _ROOT = "upload"
 _READ_BYTES = 65536
+
+
+def owns_parts(request: Request) -> bool:
+    """Whether a manifest is of hidden parts, as this filter made it."""
+    return fields.SYSMETA_SLO_UPLOAD in request.headers
 
 
 class Upload:
@@ -143,6 +148,9 @@ class Upload:
 
     def _facts(self, request: Request, version: str, target: EntityPath) -> Part | str:
         sub = segment_request(request, version, "HEAD", target, "", SOURCE)
+        entity = request.entity
+        if owns_parts(request) and entity is not None and is_part_of(target, entity.path):
+            allow_hidden(sub)
         with asked(self._forward, sub) as response:
             headers, status = response.headers, response.status
         if not 200 <= status <= 299:

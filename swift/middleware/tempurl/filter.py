@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote_plus
 
 from swift.base.clock import Clock, SystemClock
-from swift.base.entity import EntityPath
+from swift.base.entity import RESERVED, EntityPath
 from swift.compose import process_of, telemetry_of
 from swift.config.kinds import WORDS
 from swift.config.schema import Settings, option
@@ -108,6 +108,7 @@ def within(scope: EntityPath, *, reading: bool) -> Callable[[Request], Response 
             and entity.path.account == scope.account
             and entity.path.container is not None
             and scope.container in (None, entity.path.container)
+            and not entity.path.container.startswith(RESERVED)
             and (not reading or request.method in _READING)
         )
         if not allowed:

@@ -64,6 +64,10 @@ class Archive:
     def _named(self, timestamp: Timestamp) -> EntityPath:
         return self._home._replace(obj=self._prefix + timestamp.internal)
 
+    def _is_kept(self, source: Response) -> bool:
+        """Whether the present object is only a link to a version that is kept already."""
+        return False
+
     def _ask(
         self,
         method: str,
@@ -82,6 +86,7 @@ class Archive:
             source=SOURCE,
         )
         sub.env[fields.SYMLINK_OVERRIDE] = True
+        sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
         return preauthorise(sub)
 
     def keep(self) -> None:
@@ -92,6 +97,8 @@ class Archive:
                 return
             if not source.is_success:
                 raise HTTPError(503)
+            if self._is_kept(source):
+                return
             try:
                 stamp = Timestamp(source.headers.get("x-timestamp"))
             except InvalidTimestamp:

@@ -1,4 +1,7 @@
-"""Which containers keep versions, and what becomes of a PUT and a DELETE there (spec: middleware.md §9.1).
+"""Which containers keep versions, and what becomes of a PUT and a DELETE there (spec: middleware.md §9).
+
+Three modes: two keep former objects in another container that clients see, and are decided here. The third
+(X-Versions-Enabled) keeps every version in a hidden one: ``containers`` and ``objects``.
 
 In *stack* mode (X-Versions-Location) a deletion brings the former object back; in *history* mode
 (X-History-Location) it is kept as a mark among the versions.
@@ -9,17 +12,21 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import unquote
 
-from swift.base.entity import Entity
+from swift.base.entity import RESERVED, Entity
+from swift.base.errors import ConfigError
 from swift.base.truth import is_true
-from swift.compose import process_of
+from swift.compose import Cluster, cluster_of, process_of
 from swift.gateway.info import ContainerInfo, container_info
 from swift.gateway.subrequest import drained
 from swift.http import fields
 from swift.http.headers import HeaderMap
+from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.middleware.filter import Conf, Filter, factory_of, parse_options
 from swift.middleware.versioned_writes.archive import Archive
+from swift.middleware.versioned_writes.containers import Containers
+from swift.middleware.versioned_writes.objects import Objects
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 
 #: Client's header → mode.
@@ -30,27 +37,54 @@ _HEADER_OF = {mode: header for header, mode in MODES.items()}
 class VersionedWrites(Filter):
     """Keeps former objects."""
 
-    def __init__(self, app: Any, settings: VersionedWritesSettings):
+    def __init__(
+        self,
+        app: Any,
+        settings: VersionedWritesSettings,
+        versioning: tuple[Cluster, TypeGuesser] | None = None,
+    ):
         super().__init__(app)
         self._enabled = settings.allow_versioned_writes
+        self._objects, self._containers = None, None
+        if settings.allow_object_versioning and versioning is not None:
+            cluster, guesser = versioning
+            limits = cluster.config.limits
+            self._objects = Objects(self.forward, guesser)
+            self._containers = Containers(
+                self.forward, cluster.policies, limits.container_listing_limit, limits.account_listing_limit
+            )
 
     def handle(self, request: Request) -> Response:
         """Keep a version before an object is replaced or deleted; translate the container's setting."""
         entity = request.entity
-        if entity is None or entity.path.container is None:
+        if entity is None or is_reserved(entity):
+            return self.forward(request)
+        if entity.path.container is None:
+            if self._containers is not None and request.method == "GET":
+                return self._containers.list_account(request, entity)
             return self.forward(request)
         if entity.path.obj is None:
-            return self._container(request)
+            return self._container(request, entity)
+        if self._objects is not None:
+            return self._versioned(request, entity, self._objects)
         if self._enabled and request.method in ("PUT", "DELETE"):
             return self._object(request, entity)
         return self.forward(request)
 
     # containers
 
-    def _container(self, request: Request) -> Response:
-        if request.method in ("PUT", "POST"):
+    def _container(self, request: Request, entity: Entity) -> Response:
+        method, containers = request.method, self._containers
+        if method in ("PUT", "POST"):
+            if containers is not None:
+                containers.set(request, entity.path)
             self._set(request.headers)
-        response = self.forward(request)
+        if containers is None or method not in ("GET", "HEAD", "DELETE"):
+            response = self.forward(request)
+        elif method == "DELETE":
+            response = containers.delete(request, entity)
+        else:
+            response = containers.read(request, entity)
         if request.method in ("GET", "HEAD"):
             place = response.headers.get(fields.SYSMETA_VERSIONS_LOCATION)
             mode = response.headers.get(fields.SYSMETA_VERSIONS_MODE, "stack")
@@ -80,6 +114,18 @@ class VersionedWrites(Filter):
             headers["x-versions-location"] = ""
 
     # objects
+
+    def _versioned(self, request: Request, entity: Entity, objects: Objects) -> Response:
+        """The answer where objects may have versions."""
+        path, response = entity.path, None
+        if not is_true(request.headers.get(fields.BACKEND_REPLICATION)):
+            info = container_info(request, self.forward, path.account, str(path.container))
+            response = objects.answer(request, entity, info)
+        if response is None:
+            keeps = self._enabled and request.method in ("PUT", "DELETE")
+            response = self._object(request, entity) if keeps else self.forward(request)
+        objects.show(response)
+        return response
 
     def _object(self, request: Request, entity: Entity) -> Response:
         path = entity.path
@@ -122,6 +168,11 @@ class VersionedWrites(Filter):
         return error_response(204)
 
 
+def is_reserved(entity: Entity) -> bool:
+    """Whether somebody asks for what is hidden, which is what it is, or for what cannot be."""
+    return (entity.path.container or "").startswith(RESERVED) or RESERVED in (entity.path.obj or "")
+
+
 def _denied(request: Request, info: ContainerInfo) -> Response | None:
     """The answer to a caller who may not write to the container."""
     authorise = request.env.get(fields.AUTHORIZE)
@@ -134,9 +185,15 @@ def _denied(request: Request, info: ContainerInfo) -> Response | None:
 def make_versioned_writes(app: Any, conf: Conf) -> VersionedWrites:
     """The filter of a configuration section."""
     settings = parse_options(VersionedWritesSettings, conf, "versioned_writes")
+    info = process_of(conf).info
     if settings.allow_versioned_writes:
-        process_of(conf).info.register("versioned_writes", {"allowed_flags": list(MODES)})
-    return VersionedWrites(app, settings)
+        info.register("versioned_writes", {"allowed_flags": list(MODES)})
+    if settings.allow_object_versioning:
+        if "symlink" not in info.public():
+            raise ConfigError("[filter:versioned_writes] allow_object_versioning needs symlink right of it")
+        info.register("object_versioning")
+    guesser = TypeGuesser(conf.get("swift_dir", "/etc/swift"))
+    return VersionedWrites(app, settings, (cluster_of(conf), guesser))
 
 
 filter_factory = factory_of(make_versioned_writes)

@@ -14,3 +14,6 @@ class VersionedWritesSettings(Settings):
     allow_versioned_writes: bool = option(
         False, "Keep former objects in another container: X-Versions-Location, X-History-Location."
     )
+    allow_object_versioning: bool = option(
+        False, "Keep every version of an object beside it: X-Versions-Enabled. Needs the filter symlink."
+    )

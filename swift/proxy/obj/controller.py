@@ -94,7 +94,7 @@ class ObjectController(Controller):
         if self.context.settings.allow_open_expired and is_true(headers.get("x-open-expired")):
             headers[fields.BACKEND_OPEN_EXPIRED] = "true"
         if target.policy.is_ec:
-            return _with_policy(self._archive_reader.read(request, target, headers), target)
+            return _with_policy(_shown(self._archive_reader.read(request, target, headers)), target)
         plan = ReadPlan(request.method, path, target.part, headers, request.query, is_newest(request.headers))
         planner = self.context.planner(target.policy.index)
         nodes = planner.for_read(target.view, target.part, self.kind)
@@ -105,10 +105,7 @@ class ObjectController(Controller):
         response = source_response(found[0])
         if not isinstance(response.body, bytes):
             response.body = ResumableBody(self.backends, plan, nodes, found, planner.settings.read_timeout_s)
-        kind = response.headers.get("content-type", "")
-        if "swift_bytes=" in kind:
-            response.headers["content-type"] = without_swift_bytes(kind)
-        return _with_policy(response, target)
+        return _with_policy(_shown(response), target)
 
     # writing
 
@@ -255,6 +252,14 @@ def _nobody_had_it(answers: list[Answer], primaries: int) -> bool:
     """Whether a majority of the primaries says so: handoffs seldom have an object in the first place."""
     absent = sum(1 for a in answers if a.status == 404 and a.node is not None and a.node.index is not None)
     return 2 * absent > primaries
+
+
+def _shown(response: Response) -> Response:
+    """An answer whose content type is the client's, without the size that is only for listings."""
+    kind = response.headers.get("content-type", "")
+    if "swift_bytes=" in kind:
+        response.headers["content-type"] = without_swift_bytes(kind)
+    return response
 
 
 def _with_policy(response: Response, target: ObjectTarget) -> Response:
