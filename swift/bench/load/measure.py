@@ -149,6 +149,11 @@ class PhaseResult:
         self.late = 0
         self.latest_s = 0.0
 
+    @property
+    def count(self) -> int:
+        """Operations that succeeded, of all kinds."""
+        return sum(one.count for one in self.operations.values())
+
     def of(self, operation: str) -> OperationResult:
         """The result of an operation."""
         found = self.operations.get(operation)

@@ -33,6 +33,8 @@ class Usage:
     disk_read: int
     disk_written: int
     processes: int
+    #: What all interfaces of the machine received and sent, bytes, the load's own traffic with it.
+    network: int
     #: Joules of the processor packages, of everything on the machine; None where it cannot be read.
     joules: float | None
 
@@ -46,6 +48,7 @@ class Look:
     read: dict[int, int] = field(default_factory=dict)
     written: dict[int, int] = field(default_factory=dict)
     memory: int = 0
+    network: int = 0
     joules: float | None = None
 
 
@@ -77,7 +80,7 @@ class Servers:
             cpu[pid] = used
             read[pid], written[pid] = _disk_of(pid)
             memory += _memory_of(pid)
-        return Look(self.clock(), cpu, read, written, memory, _joules())
+        return Look(self.clock(), cpu, read, written, memory, _network(), _joules())
 
     def since(self, before: Look) -> Usage | None:
         """What was used since a look; None where no server can be seen."""
@@ -92,6 +95,7 @@ class Servers:
             sum(size - before.read.get(pid, 0) for pid, size in now.read.items()),
             sum(size - before.written.get(pid, 0) for pid, size in now.written.items()),
             len(now.cpu_s),
+            now.network - before.network,
             joules if joules is None or joules >= 0 else None,
         )
 
@@ -193,6 +197,15 @@ def _disk_of(pid: int) -> tuple[int, int]:
         return 0, 0
     counters = dict(line.split(": ") for line in lines)
     return int(counters["read_bytes"]), int(counters["write_bytes"])
+
+
+def _network() -> int:
+    try:
+        lines = (PROC / "net" / "dev").read_text().splitlines()[2:]
+    except OSError:
+        return 0
+    counters = [line.partition(":")[2].split() for line in lines]
+    return sum(int(words[0]) + int(words[8]) for words in counters)
 
 
 def _joules() -> float | None:

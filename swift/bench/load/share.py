@@ -16,7 +16,7 @@ from functools import partial
 from swift import green
 from swift.bench.load.api import Api, Failed, api_for
 from swift.bench.load.content import Content
-from swift.bench.load.draws import Mix, Names, SequentialNames, UniformNames, ZipfNames
+from swift.bench.load.draws import Mix, Names, SequentialNames, Sizes, UniformNames, ZipfNames
 from swift.bench.load.endpoint import Endpoint
 from swift.bench.load.measure import PhaseResult
 from swift.bench.load.transports import transport_for
@@ -25,6 +25,8 @@ from swift.bench.load.workload import Phase, Workload, parse
 #: Told now and then how far the share is: operations done so far.
 Progress = Callable[[PhaseResult], None]
 REPORT_S = 1.0
+#: A client that waits looks so often whether it is to stop.
+STOP_S = 0.25
 #: New objects have numbers from here on, in each share's own range.
 FRESH = 1 << 40
 
@@ -92,9 +94,9 @@ class Place:
         """Container and name."""
         return self.containers[number % len(self.containers)], f"o{number:012d}"
 
-    def size(self, number: int) -> int:
-        """The object's size, bytes."""
-        return self._objects.sizes.of(self._seed, number)
+    def size(self, number: int, sizes: Sizes | None = None) -> int:
+        """The object's size, bytes, by other sizes than those of all objects if wanted."""
+        return (sizes or self._objects.sizes).of(self._seed, number)
 
 
 class Share:
@@ -125,13 +127,14 @@ class Share:
     def run(self, progress: Progress) -> PhaseResult:
         """Do it; what it measured. ``progress`` hears of it every second."""
         cpu_s = time.process_time()
-        self._began_s = time.monotonic()
+        #: When counting begins.
+        self._began_s = time.monotonic() + self._phase.rampup
         reporter = green.spawn(self._report, progress)
         try:
             getattr(self, f"_run_{self._phase.kind}")()
         finally:
             reporter.kill()
-        self._result.seconds = time.monotonic() - self._began_s
+        self._result.seconds = max(0.0, time.monotonic() - self._began_s)
         self._result.load_cpu_s = time.process_time() - cpu_s
         return self._result
 
@@ -210,7 +213,9 @@ class Share:
         if phase.seconds is not None:
             self._until_s = self._began_s + phase.seconds
         if phase.rate is not None:
-            self._intended = _arrivals(self._began_s, phase.rate * clients / phase.clients, job)
+            self._intended = _arrivals(
+                self._began_s - phase.rampup, phase.rate * clients / phase.clients, job
+            )
         first = sum(part_of(phase.clients, other, job.shares) for other in range(job.share))
         green.gather([partial(self._client, first + number) for number in range(clients)])
 
@@ -220,11 +225,15 @@ class Share:
         mix, names = Mix(phase.mix), self._names(number)
         while not self._stop and self._take_turn():
             begin_s = self._await_turn()
-            if begin_s >= self._until_s:
+            if self._stop or begin_s >= self._until_s:
                 return
             self._operation(mix.draw(chance), names, chance, begin_s)
             if phase.think_s:
-                green.sleep(phase.think_s * chance.uniform(0.5, 1.5))
+                self._sleep_until(time.monotonic() + phase.think_s * chance.uniform(0.5, 1.5))
+
+    def _sleep_until(self, moment_s: float) -> None:
+        while not self._stop and (left_s := moment_s - time.monotonic()) > 0:
+            green.sleep(min(left_s, STOP_S))
 
     def _take_turn(self) -> bool:
         if time.monotonic() >= self._until_s:
@@ -242,7 +251,7 @@ class Share:
             return now_s
         intended_s = next(self._intended)
         if intended_s > now_s:
-            green.sleep(min(intended_s, self._until_s) - now_s)
+            self._sleep_until(min(intended_s, self._until_s))
         else:
             self._result.late += 1
             self._result.latest_s = max(self._result.latest_s, now_s - intended_s)
@@ -296,14 +305,14 @@ class Share:
         return self._content.checker(number).feed if self._phase.verify else _any
 
     def _store(self, number: int) -> int:
-        (container, name), size = self._place.of(number), self._place.size(number)
+        (container, name), size = self._place.of(number), self._place.size(number, self._phase.sizes)
         self._api.put(container, name, size, lambda: self._content.pieces(number, size))
         if number >= FRESH:
             self._own.append(number)
         return size
 
     def _store_parts(self, number: int) -> int:
-        (container, name), size = self._place.of(number), self._place.size(number)
+        (container, name), size = self._place.of(number), self._place.size(number, self._phase.sizes)
         part = self._workload.objects.part_size
         sizes = [min(part, size - begin) for begin in range(0, size, part)] or [0]
         self._api.multipart(
@@ -320,7 +329,8 @@ class Share:
         except Failed as failed:
             error = str(failed)
         end_s = time.monotonic()
-        self._result.of(kind).add(end_s - self._began_s, end_s - begin_s, size, error)
+        if end_s >= self._began_s:
+            self._result.of(kind).add(end_s - self._began_s, end_s - begin_s, size, error)
 
 
 def _any(_data: memoryview) -> bool:

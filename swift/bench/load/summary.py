@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import csv
+import io
+from dataclasses import asdict, dataclass, fields
 
-from swift.bench.load.crew import Ran, Run
 from swift.bench.load.measure import PERCENTILES, OperationResult
+from swift.bench.load.runs import Ran, Run
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Costs:
     server_memory_mb: float | None
     disk_read_mb: float | None
     disk_written_mb: float | None
+    network_mb: float | None
+    watts: float | None
     per_cpu_second: float | None
     per_joule: float | None
     per_cost: float | None
@@ -85,7 +89,7 @@ def costs_of(run: Run, price_per_hour: float | None) -> list[Costs]:
 
 def _costs(ran: Ran, price_per_hour: float | None) -> Costs:
     result, usage = ran.result, ran.usage
-    count = sum(one.count for one in result.operations.values())
+    count = result.count
     cpu_s = usage.cpu_s if usage is not None else None
     cost = None if price_per_hour is None else price_per_hour * result.seconds / 3600
     return Costs(
@@ -97,6 +101,8 @@ def _costs(ran: Ran, price_per_hour: float | None) -> Costs:
         server_memory_mb=None if usage is None else usage.memory / 1e6,
         disk_read_mb=None if usage is None else usage.disk_read / 1e6,
         disk_written_mb=None if usage is None else usage.disk_written / 1e6,
+        network_mb=None if usage is None else usage.network / 1e6,
+        watts=None if usage is None or usage.joules is None else usage.joules / max(usage.seconds, 1e-9),
         per_cpu_second=count / cpu_s if cpu_s else None,
         per_joule=count / usage.joules if usage is not None and usage.joules else None,
         per_cost=count / cost if cost else None,
@@ -105,12 +111,22 @@ def _costs(ran: Ran, price_per_hour: float | None) -> Costs:
     )
 
 
+def to_csv(rows: list[Row]) -> str:
+    """The rows as CSV, with a line of names."""
+    text = io.StringIO()
+    table = csv.DictWriter(text, [field.name for field in fields(Row)], lineterminator="\n")
+    table.writeheader()
+    table.writerows(asdict(row) for row in rows)
+    return text.getvalue()
+
+
 def to_json(run: Run, price_per_hour: float | None) -> dict[str, object]:
     """The whole run: the figures, and what they were made of, so that two runs can be compared."""
     return {
         "workload": run.workload.name,
         "description": run.workload.description,
         "interrupted": run.is_interrupted,
+        "left": run.left,
         "rows": [asdict(row) for row in rows_of(run)],
         "costs": [asdict(costs) for costs in costs_of(run, price_per_hour)],
         "phases": [

@@ -8,7 +8,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from swift.bench.load.crew import Run, Summaries
+from swift.bench.load.compare import Difference, change_text
+from swift.bench.load.crew import Summaries
+from swift.bench.load.runs import Run
 from swift.bench.load.summary import Costs, Row, costs_of, rows_of
 from swift.bench.load.workload import Phase, Workload
 
@@ -118,7 +120,7 @@ def _costs_table(costs: list[Costs]) -> Table:
     table.add_column("phase")
     for name in (
         *("seconds", "load CPU s", "of servers", "server CPU s", "memory MB", "read MB", "written MB"),
-        *("ops/CPU s", "ops/J", "ops/cost", "late"),
+        *("network MB", "W", "ops/CPU s", "ops/J", "ops/cost", "late"),
     ):
         table.add_column(name, justify="right")
     for one in costs:
@@ -128,6 +130,7 @@ def _costs_table(costs: list[Costs]) -> Table:
             f"{one.load_cpu_s:.1f}",
             "-" if one.load_share is None else f"{one.load_share:.0%}",
             *map(_or_dash, (one.server_cpu_s, one.server_memory_mb, one.disk_read_mb, one.disk_written_mb)),
+            *map(_or_dash, (one.network_mb, one.watts)),
             *map(_or_dash, (one.per_cpu_second, one.per_joule, one.per_cost)),
             f"{one.late} (to {one.latest_s:.2f} s)" if one.late else "0",
         )
@@ -136,3 +139,18 @@ def _costs_table(costs: list[Costs]) -> Table:
 
 def _or_dash(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
+
+
+def show_differences(console: Console, names: tuple[str, str], found: list[Difference]) -> None:
+    """Two runs side by side."""
+    table = Table(title=f"A: {names[0]}   B: {names[1]}", caption="95 % confidence intervals of the change")
+    for name in ("phase", "operation", "figure"):
+        table.add_column(name)
+    for name in ("A", "B", "change", "from", "to"):
+        table.add_column(name, justify="right")
+    table.add_column("verdict")
+    for one in found:
+        changes = map(change_text, (one.change, one.low, one.high))
+        figures = (f"{one.a:.2f}", f"{one.b:.2f}")
+        table.add_row(one.phase, one.operation, one.figure, *figures, *changes, one.verdict)
+    console.print(table)

@@ -9,7 +9,15 @@ from typing import TypeVar
 
 from swift.bench.load.endpoint import Endpoint
 from swift.cluster.client import HttpTransport
-from swift.cluster.transport import BrokenOff, Exchange, Reply, StreamReply, Transport, TransportError
+from swift.cluster.transport import (
+    BrokenOff,
+    Exchange,
+    Reply,
+    StreamReply,
+    TimedOut,
+    Transport,
+    TransportError,
+)
 from swift.http.body import WholeBody
 from swift.http.headers import HeaderMap
 from swift.platform.threads import ThreadPool
@@ -87,7 +95,7 @@ class TlsTransport:
             found: T = self._threads.call(function)
             return found
         except TimeoutError as error:
-            raise TransportError(f"timeout: {error}")
+            raise TimedOut(str(error))
         except (OSError, http.client.HTTPException) as error:
             raise BrokenOff(str(error) or type(error).__name__)
 
@@ -143,6 +151,10 @@ class TlsExchange:
     def _read(self) -> tuple[http.client.HTTPResponse, bytes]:
         answer = self._connection.getresponse()
         return answer, answer.read()
+
+    def converse(self, timeout_s: float) -> StreamReply:
+        """See ``Exchange``; a load sends all before it reads."""
+        raise TransportError("an answer beside the request's body is not had over TLS")
 
     def abort(self) -> None:
         """See ``Exchange``."""

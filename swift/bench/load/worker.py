@@ -26,8 +26,12 @@ def summary(result: PhaseResult) -> dict[str, object]:
 
 
 def _say(kind: str, what: object) -> None:
-    sys.stdout.write(json.dumps({kind: what}) + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(json.dumps({kind: what}) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Nobody wants the load any more.
+        os._exit(1)
 
 
 def main() -> int:
@@ -42,6 +46,7 @@ def main() -> int:
             share.stop()
 
     signal.signal(signal.SIGTERM, end_phase)
+    _say("ready", os.getpid())
     for line in sys.stdin:
         try:
             running[:] = [Share(Job.from_json(json.loads(line)))]

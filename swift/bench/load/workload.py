@@ -63,6 +63,10 @@ class Phase:
     rate: float | None = None
     think_s: float = 0.0
     verify: bool = False
+    #: At the beginning so many seconds are not counted.
+    rampup: float = 0.0
+    #: Of what this phase writes; None: those of the workload's objects.
+    sizes: Sizes | None = None
 
 
 @dataclass(frozen=True)
@@ -207,6 +211,8 @@ def _phase(reader: _Reader, table: Table, where: str) -> Phase:
         rate=reader.take(table, where, "rate", _maybe(_above_zero), None),
         think_s=reader.take(table, where, "think_s", _at_least_zero, base.think_s),
         verify=reader.take(table, where, "verify", _flag, base.verify),
+        rampup=reader.take(table, where, "rampup", _at_least_zero, base.rampup),
+        sizes=reader.take(table, where, "size", _maybe(sizes_of), None),
     )
     reader.check_all_known(table, where)
     if kind == "main":
