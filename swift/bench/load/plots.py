@@ -26,11 +26,13 @@ def percentiles(operations: Operations) -> str:
     """Latency over percentile, per operation; the axis gives each further nine as much room as the last."""
 
     def draw(axes: Axes) -> None:
-        for colour, (name, result) in zip(_colours(), _measured(operations), strict=False):
+        for name, result, line in _lines(operations):
+            if not result.count:
+                continue
             levels = [level for level in LEVELS if 1 / (1 - level / 100) <= result.count]
             places = [_place(level) for level in levels]
             latencies = [max(result.latency_ms(level), 1e-3) for level in levels]
-            axes.plot(places, latencies, color=colour, label=name, marker="o", markersize=3)
+            axes.plot(places, latencies, line, label=name, marker="o", markersize=3, color=_colour(name))
         axes.set_yscale("log")
         shown = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99)
         axes.set_xticks([_place(level) for level in shown], [f"{level:g} %" for level in shown])
@@ -46,16 +48,22 @@ def throughput(operations: Operations, seconds: float) -> str:
 
     def draw(axes: Axes) -> None:
         times = range(max(1, int(seconds)))
-        for colour, (name, result) in zip(_colours(), sorted(operations.items()), strict=False):
+        for name, result, line in _lines(operations):
             done = [result.seconds[at].count if at in result.seconds else 0 for at in times]
-            axes.plot(times, done, color=colour, label=name)
+            axes.plot(times, done, line, color=_colour(name), label=name)
             failed = [(at, one.failed) for at, one in sorted(result.seconds.items()) if one.failed]
             if failed:
-                axes.plot(*zip(*failed, strict=True), "x", color=colour, label=f"{name} failed")
+                axes.plot(
+                    *zip(*failed, strict=True),
+                    "x",
+                    color=_colour(name),
+                    label=f"{name} failed",
+                    clip_on=False,
+                )
         axes.set_ylim(bottom=0)
         axes.set_xlabel("seconds")
         axes.set_ylabel("operations/s")
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
     return _svg(draw, "Throughput over time")
 
@@ -86,16 +94,20 @@ def heat(name: str, result: OperationResult, seconds: float) -> str:
     return _svg(draw, f"Latency of {name} over time")
 
 
-def _measured(operations: Operations) -> list[tuple[str, OperationResult]]:
-    return [(name, result) for name, result in sorted(operations.items()) if result.count]
+def _lines(operations: Operations) -> list[tuple[str, OperationResult, str]]:
+    """What is drawn, in order; of two runs the second is dashed."""
+    return [(name, one, "--" if name.startswith("B ") else "-") for name, one in sorted(operations.items())]
+
+
+def _colour(name: str) -> str:
+    """The same for an operation in each run and in each plot."""
+    known = ("get", "put", "head", "delete", "list", "post", "multipart")
+    operation = name.rpartition(" ")[2]
+    return COLOURS[known.index(operation) if operation in known else -1]
 
 
 def _place(level: float) -> float:
     return float(-np.log10(1 - level / 100))
-
-
-def _colours() -> tuple[str, ...]:
-    return COLOURS
 
 
 def _svg(draw: Callable[[Axes], None], title: str) -> str:
@@ -119,6 +131,7 @@ def _svg(draw: Callable[[Axes], None], title: str) -> str:
         draw(axes)
         axes.grid(axis="y", color=FAINT, linewidth=0.6, zorder=0)
         axes.set_axisbelow(True)
+        axes.yaxis.set_major_formatter("{x:g}")
         axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
         text = io.StringIO()
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})

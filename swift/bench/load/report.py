@@ -144,8 +144,18 @@ def _rows(rows: Sequence[Row]) -> str:
 
 
 def _costs(costs: Sequence[Costs]) -> str:
-    cells = [[getattr(one, field.name) for field in fields(Costs)] for one in costs]
+    cells = [
+        [
+            _percent(one.load_share) if field.name == "load_share" else getattr(one, field.name)
+            for field in fields(Costs)
+        ]
+        for one in costs
+    ]
     return _table([COST_TITLES[field.name] for field in fields(Costs)], cells)
+
+
+def _percent(part: float | None) -> str | None:
+    return None if part is None else f"{part:.0%}"
 
 
 def _differences(found: Sequence[Difference]) -> str:
