@@ -10,6 +10,8 @@ HERE = Path(__file__).parent
 VERSION = re.search(r'^__version__ = "([^"]+)"', (HERE / "swift/__init__.py").read_text(), re.M)[1]
 
 COMMANDS = runpy.run_path(str(HERE / "swift/cli/commands.py"))["COMMANDS"]
+#: What swift-load needs beyond the servers.
+LOAD = ["rich>=13", "hdrhistogram>=0.10", "matplotlib>=3.7", "numpy>=1.24"]
 FILTERS = {
     "catch_errors": "catch_errors",
     "gatekeeper": "gatekeeper",
@@ -67,6 +69,8 @@ setup(
         for line in (HERE / "requirements.txt").read_text().splitlines()
         if line.strip() and not line.startswith("#")
     ],
+    extras_require={"load": LOAD, "distributed": [*LOAD, "distributed>=2024.1"]},
+    package_data={"swift.bench.load": ["workloads/*.toml"]},
     entry_points={
         "paste.app_factory": [
             "proxy = swift.proxy.factory:app_factory",

@@ -1,0 +1,129 @@
+"""The processes of a run on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from swift.base.errors import SwiftError
+from swift.bench.load.measure import PhaseResult
+from swift.bench.load.share import Job
+
+#: What workers say while a phase runs: worker → operation → [count, bytes, failed, p50, p99].
+Summaries = Mapping[int, Mapping[str, list[float]]]
+POLL_S = 0.5
+
+
+class CrewFailed(SwiftError):
+    """A process that makes load has ended or cannot run its job."""
+
+
+class Workers(Protocol):
+    """Whatever runs the shares of a phase: processes here, or workers elsewhere."""
+
+    def __len__(self) -> int:
+        """How many shares there are."""
+
+    def run(self, jobs: list[Job], watch: Callable[[Summaries], None]) -> PhaseResult:
+        """Have each worker do its job; what all measured. Raises ``CrewFailed``."""
+
+    def end_phase(self) -> None:
+        """Let the phase that runs come to its end now; safe in a signal handler."""
+
+    def close(self) -> None:
+        """End the workers."""
+
+
+class Crew:
+    """Worker processes."""
+
+    def __init__(self, processes: int):
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        self._heard: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
+        self._children = [
+            subprocess.Popen(
+                [sys.executable, "-m", "swift.bench.load.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=environment,
+                # A terminal's Ctrl-C is for the process that gives the jobs.
+                process_group=0,
+            )
+            for _ in range(processes)
+        ]
+        self._ready: set[int] = set()
+        self._is_ending = False
+        for number, child in enumerate(self._children):
+            threading.Thread(target=self._listen, args=(number, child), daemon=True).start()
+
+    def __len__(self) -> int:
+        return len(self._children)
+
+    def _listen(self, number: int, child: subprocess.Popen[str]) -> None:
+        assert child.stdout is not None, "it was asked for"
+        for line in child.stdout:
+            self._heard.put((number, line))
+        self._heard.put((number, ""))
+
+    def run(self, jobs: list[Job], watch: Callable[[Summaries], None]) -> PhaseResult:
+        """See ``Workers``."""
+        self._is_ending = False
+        for child, job in zip(self._children, jobs, strict=True):
+            assert child.stdin is not None, "it was asked for"
+            try:
+                child.stdin.write(json.dumps(job.to_json()) + "\n")
+                child.stdin.flush()
+            except BrokenPipeError:
+                raise CrewFailed("a process that makes load has ended")
+        total, waiting = PhaseResult(), set(range(len(jobs)))
+        summaries: dict[int, dict[str, list[float]]] = {}
+        while waiting:
+            try:
+                number, line = self._heard.get(timeout=POLL_S)
+            except queue.Empty:
+                line = "{}"
+            if not line:
+                raise CrewFailed("a process that makes load has ended")
+            said = json.loads(line)
+            if "progress" in said:
+                summaries[number] = said["progress"]
+            elif "done" in said:
+                waiting.discard(number)
+                total.merge(PhaseResult.from_json(said["done"]))
+            elif "failed" in said:
+                raise CrewFailed(str(said["failed"]))
+            elif "ready" in said:
+                self._ready.add(number)
+            watch(summaries)
+            self._pass_on_end()
+        return total
+
+    def end_phase(self) -> None:
+        """See ``Workers``."""
+        self._is_ending = True
+
+    def _pass_on_end(self) -> None:
+        """Tell those that listen already; again and again: a job may just be on its way."""
+        if self._is_ending:
+            for number in self._ready:
+                self._children[number].send_signal(signal.SIGTERM)
+
+    def close(self) -> None:
+        """See ``Workers``."""
+        for child in self._children:
+            if child.stdin is not None:
+                child.stdin.close()
+        for child in self._children:
+            try:
+                child.wait(5)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()

@@ -1,0 +1,128 @@
+"""Where the load goes: address, credentials and way of speaking, as a command line gives them.
+
+Swift: a storage URL and a token, or an auth URL (v1, or Keystone's v3) to get them from. S3: an endpoint and
+a pair of keys.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from urllib.parse import urlsplit
+
+from swift.base.errors import SwiftError
+
+TIMEOUT_S = 30.0
+
+
+class EndpointRefused(SwiftError):
+    """An endpoint that cannot be used; the text is one line that says why."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """What a process needs to know to send requests; S3 when there is an access key."""
+
+    #: The storage URL, or the S3 endpoint.
+    url: str
+    token: str = ""
+    access_key: str = ""
+    secret_key: str = ""
+    region: str = "us-east-1"
+
+    @property
+    def is_s3(self) -> bool:
+        """Whether requests are signed for S3."""
+        return bool(self.access_key)
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether it is reached by https."""
+        return urlsplit(self.url).scheme == "https"
+
+    @property
+    def host(self) -> str:
+        """Host name or address."""
+        return str(urlsplit(self.url).hostname)
+
+    @property
+    def port(self) -> int:
+        """TCP port."""
+        return urlsplit(self.url).port or (443 if self.is_tls else 80)
+
+    @property
+    def root(self) -> str:
+        """What precedes every path: ``/v1/AUTH_test``, nothing for S3."""
+        return urlsplit(self.url).path.rstrip("/")
+
+    def to_json(self) -> dict[str, str]:
+        """For another process."""
+        return asdict(self)
+
+
+def checked_url(url: str) -> str:
+    """The URL when it is one of http or https; raises ``EndpointRefused``."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return url
+    except ValueError:
+        pass
+    raise EndpointRefused(f"{url!r} is not an http or https URL with a host")
+
+
+def log_in(auth_url: str, user: str, key: str) -> Endpoint:
+    """An endpoint by v1 auth, or v3 when the URL's path begins with /v3; raises ``EndpointRefused``.
+
+    ``user`` of Keystone is ``project:user``; domains are the default one.
+    """
+    parts = urlsplit(checked_url(auth_url))
+    if parts.path.startswith("/v3"):
+        return _log_in_v3(auth_url, user, key)
+    status, headers, _body = ask(auth_url, "GET", {"X-Auth-User": user, "X-Auth-Key": key})
+    if status // 100 != 2 or "x-storage-url" not in headers:
+        raise EndpointRefused(f"{auth_url} answered {status} to {user}; are user and key right?")
+    return Endpoint(headers["x-storage-url"], headers.get("x-auth-token", ""))
+
+
+def _log_in_v3(auth_url: str, user: str, key: str) -> Endpoint:
+    project, _, name = user.rpartition(":")
+    domain = {"id": "default"}
+    identity = {
+        "methods": ["password"],
+        "password": {"user": {"name": name, "domain": domain, "password": key}},
+    }
+    asked = {"auth": {"identity": identity, "scope": {"project": {"name": project, "domain": domain}}}}
+    url = auth_url.rstrip("/")
+    url = url if url.endswith("/auth/tokens") else f"{url}/auth/tokens"
+    status, headers, body = ask(url, "POST", {"Content-Type": "application/json"}, json.dumps(asked).encode())
+    if status // 100 != 2:
+        raise EndpointRefused(f"{url} answered {status} to {user}; are project, user and password right?")
+    try:
+        catalog = json.loads(body)["token"]["catalog"]
+        store = next(service for service in catalog if service["type"] == "object-store")
+        public = next(point for point in store["endpoints"] if point["interface"] == "public")
+        return Endpoint(checked_url(public["url"]), headers["x-subject-token"])
+    except (ValueError, KeyError, TypeError, StopIteration):
+        raise EndpointRefused(f"{url} knows no public object-store for {user}")
+
+
+def ask(
+    url: str, method: str, headers: Mapping[str, str], body: bytes = b""
+) -> tuple[int, dict[str, str], bytes]:
+    """One request by itself: status, headers (lower-case names) and body; raises ``EndpointRefused``."""
+    parts = urlsplit(url)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+    connection = kind(str(parts.hostname), parts.port, timeout=TIMEOUT_S)
+    try:
+        connection.request(method, path, body or None, dict(headers))
+        answer = connection.getresponse()
+        found = {name.lower(): value for name, value in answer.getheaders()}
+        return answer.status, found, answer.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise EndpointRefused(f"{url}: {error or type(error).__name__}")
+    finally:
+        connection.close()

@@ -1,0 +1,216 @@
+"""What the servers of this machine use while they serve: CPU, memory, disk, and energy where it can be read.
+
+They are the processes that listen at the endpoint, their ancestors as long as these are of the same kind,
+and all below those; so the whole of a ``swift-aio`` is found from its proxy's port. Servers elsewhere are not
+seen.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import socket
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from swift.bench.load.endpoint import Endpoint
+
+PROC = Path("/proc")
+_TICK = os.sysconf("SC_CLK_TCK")
+_LISTEN = "0A"
+RAPL = "/sys/class/powercap/intel-rapl:[0-9]/energy_uj"
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What was used between two looks."""
+
+    seconds: float
+    cpu_s: float
+    #: Resident memory at the end, bytes.
+    memory: int
+    disk_read: int
+    disk_written: int
+    processes: int
+    #: What all interfaces of the machine received and sent, bytes, the load's own traffic with it.
+    network: int
+    #: Joules of the processor packages, of everything on the machine; None where it cannot be read.
+    joules: float | None
+
+
+@dataclass(frozen=True)
+class Look:
+    """Counters at one moment."""
+
+    at_s: float
+    cpu_s: dict[int, float] = field(default_factory=dict)
+    read: dict[int, int] = field(default_factory=dict)
+    written: dict[int, int] = field(default_factory=dict)
+    memory: int = 0
+    network: int = 0
+    joules: float | None = None
+
+
+class Servers:
+    """The servers behind an endpoint, those of this machine."""
+
+    def __init__(self, endpoint: Endpoint):
+        self._roots = _roots_of(endpoint.port) if _is_here(endpoint.host) else set()
+
+    @staticmethod
+    def clock() -> float:
+        """Monotonic seconds."""
+        return time.monotonic()
+
+    @property
+    def are_seen(self) -> bool:
+        """Whether there are any that can be looked at."""
+        return bool(self._roots)
+
+    def look(self) -> Look:
+        """Their counters now."""
+        if not self._roots:
+            return Look(self.clock())
+        cpu, read, written, memory = {}, {}, {}, 0
+        for pid in _below(self._roots):
+            used = _cpu_of(pid)
+            if used is None:
+                continue
+            cpu[pid] = used
+            read[pid], written[pid] = _disk_of(pid)
+            memory += _memory_of(pid)
+        return Look(self.clock(), cpu, read, written, memory, _network(), _joules())
+
+    def since(self, before: Look) -> Usage | None:
+        """What was used since a look; None where no server can be seen."""
+        if not self._roots:
+            return None
+        now = self.look()
+        joules = None if now.joules is None or before.joules is None else now.joules - before.joules
+        return Usage(
+            now.at_s - before.at_s,
+            sum(used - before.cpu_s.get(pid, 0.0) for pid, used in now.cpu_s.items()),
+            now.memory,
+            sum(size - before.read.get(pid, 0) for pid, size in now.read.items()),
+            sum(size - before.written.get(pid, 0) for pid, size in now.written.items()),
+            len(now.cpu_s),
+            now.network - before.network,
+            joules if joules is None or joules >= 0 else None,
+        )
+
+
+def _is_here(host: str) -> bool:
+    try:
+        address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0]
+        with socket.socket(socket.AF_INET6 if ":" in str(address) else socket.AF_INET) as probe:
+            probe.bind((address, 0))
+    except OSError:
+        return False
+    return True
+
+
+def _roots_of(port: int) -> set[int]:
+    """The topmost processes of the same kind above those that listen at ``port``."""
+    wanted = {f"socket:[{inode}]" for inode in _listening(port)}
+    found = set()
+    for link in glob.glob(f"{PROC}/[0-9]*/fd/*"):
+        try:
+            if os.readlink(link) in wanted:
+                found.add(_topmost(int(link.split("/")[2])))
+        except OSError:
+            continue
+    return found
+
+
+def _listening(port: int) -> set[str]:
+    inodes = set()
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = (PROC / "net" / table).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            words = line.split()
+            if words[3] == _LISTEN and int(words[1].rpartition(":")[2], 16) == port:
+                inodes.add(words[9])
+    return inodes
+
+
+def _topmost(pid: int) -> int:
+    while (parent := _parent_of(pid)) is not None and parent > 1 and "swift" in _command_of(parent):
+        pid = parent
+    return pid
+
+
+def _stat_of(pid: int) -> list[str] | None:
+    try:
+        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def _parent_of(pid: int) -> int | None:
+    stat = _stat_of(pid)
+    return None if stat is None else int(stat[1])
+
+
+def _command_of(pid: int) -> str:
+    try:
+        return (PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _below(roots: set[int]) -> set[int]:
+    """These processes and all below them, but for those that make the load."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir(PROC):
+        if name.isdigit() and (parent := _parent_of(int(name))) is not None:
+            children.setdefault(parent, []).append(int(name))
+    found: set[int] = set()
+    left = [root for root in roots if root != os.getpid()]
+    while left:
+        pid = left.pop()
+        found.add(pid)
+        left += [child for child in children.get(pid, []) if child not in found and child != os.getpid()]
+    return found
+
+
+def _cpu_of(pid: int) -> float | None:
+    stat = _stat_of(pid)
+    return None if stat is None else (int(stat[11]) + int(stat[12])) / _TICK
+
+
+def _memory_of(pid: int) -> int:
+    try:
+        pages = int((PROC / str(pid) / "statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _disk_of(pid: int) -> tuple[int, int]:
+    try:
+        lines = (PROC / str(pid) / "io").read_text().splitlines()
+    except OSError:
+        return 0, 0
+    counters = dict(line.split(": ") for line in lines)
+    return int(counters["read_bytes"]), int(counters["write_bytes"])
+
+
+def _network() -> int:
+    try:
+        lines = (PROC / "net" / "dev").read_text().splitlines()[2:]
+    except OSError:
+        return 0
+    counters = [line.partition(":")[2].split() for line in lines]
+    return sum(int(words[0]) + int(words[8]) for words in counters)
+
+
+def _joules() -> float | None:
+    paths = glob.glob(RAPL)
+    try:
+        return sum(int(Path(path).read_text()) for path in paths) / 1e6 if paths else None
+    except OSError:
+        return None

@@ -1,0 +1,65 @@
+"""A process that makes load: jobs come as lines of JSON on standard input, results go out on standard output.
+
+SIGTERM ends the phase that runs, with what was measured until then; the end of the input ends the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from types import FrameType
+
+from swift import green
+from swift.base.errors import SwiftError
+from swift.bench.load.measure import PhaseResult
+from swift.bench.load.share import Job, Share
+
+
+def summary(result: PhaseResult) -> dict[str, object]:
+    """How far a share is: per operation count, bytes, failures, and the latencies of 50 and 99 %, in ms."""
+    return {
+        name: [one.count, one.bytes, one.failed, one.latency_ms(50), one.latency_ms(99)]
+        for name, one in result.operations.items()
+    }
+
+
+def _say(kind: str, what: object) -> None:
+    try:
+        sys.stdout.write(json.dumps({kind: what}) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Nobody wants the load any more.
+        os._exit(1)
+
+
+def main() -> int:
+    """Run jobs until there are no more."""
+    green.use_hub()
+    # A terminal's Ctrl-C is for the process that gives the jobs, which says what to do.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    running: list[Share] = []
+
+    def end_phase(_number: int, _frame: FrameType | None) -> None:
+        for share in running:
+            share.stop()
+
+    signal.signal(signal.SIGTERM, end_phase)
+    _say("ready", os.getpid())
+    for line in sys.stdin:
+        try:
+            running[:] = [Share(Job.from_json(json.loads(line)))]
+            result = running[0].run(lambda so_far: _say("progress", summary(so_far)))
+        except SwiftError as error:
+            _say("failed", str(error))
+            continue
+        _say("done", result.to_json())
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    # Threads of TLS connections may still wait for servers; nothing is left to be done.
+    os._exit(code)

@@ -1,0 +1,137 @@
+"""``swift-load``: workloads against any Swift or S3 endpoint (doc/guides/benchmarking.md)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from swift.base.errors import SwiftError
+
+EXAMPLES = """examples:
+  swift-load list
+  swift-load run SmlRead --auth http://127.0.0.1:8080/auth/v1.0 --user test:tester --key testing
+  swift-load run mine.toml --seconds 10 --json before.json --html before.html
+  swift-load run LrgRead --s3 http://127.0.0.1:9000 --access-key KEY --secret-key SECRET
+  swift-load compare before.json after.json
+  swift-load import cosbench.xml > mine.toml
+"""
+#: Packages that only this command needs: module → extra of the distribution that brings it.
+EXTRAS = {"rich": "load", "hdrh": "load", "matplotlib": "load", "numpy": "load", "distributed": "distributed"}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(
+        prog="swift-load",
+        description="Run workloads against any Swift or S3 endpoint and report what was measured.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = made.add_subparsers(dest="verb", required=True, metavar="VERB")
+    listing = verbs.add_parser("list", help="the workloads that come with the program")
+    showing = verbs.add_parser("show", help="print a workload file, to begin one of your own with")
+    showing.add_argument("workload", help="the name of a built-in one, or a file")
+    running = verbs.add_parser("run", help="run a workload", epilog=EXAMPLES)
+    running.formatter_class = argparse.RawDescriptionHelpFormatter
+    running.add_argument("workload", help="the name of a built-in one, or a file: TOML, or XML of COSBench")
+    _add_endpoint(running)
+    _add_changes(running)
+    _add_output(running)
+    comparing = verbs.add_parser(
+        "compare", help="two runs side by side, and which differences are significant"
+    )
+    comparing.add_argument("a", type=Path, metavar="A.json", help="what run --json wrote")
+    comparing.add_argument("b", type=Path, metavar="B.json", help="the same of another run")
+    comparing.add_argument("--seed", type=int, default=1, help="of the draws (1)")
+    comparing.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots here")
+    importing = verbs.add_parser("import", help="print a workload of COSBench as TOML")
+    importing.add_argument("file", type=Path, help="XML file")
+    for one in (listing, running, comparing):
+        one.add_argument(
+            "--format", choices=("text", "json"), default="text", help="of standard output (text)"
+        )
+    return made
+
+
+def _add_endpoint(parser: argparse.ArgumentParser) -> None:
+    known = os.environ
+    group = parser.add_argument_group("endpoint (from ST_AUTH, ST_USER, ST_KEY when not given)")
+    group.add_argument(
+        "--auth", default=known.get("ST_AUTH"), help="auth URL: v1, or Keystone's ending in /v3"
+    )
+    group.add_argument("--user", default=known.get("ST_USER"), help="account:user, or project:user")
+    group.add_argument("--key", default=known.get("ST_KEY"), help="its key or password")
+    group.add_argument("--storage-url", help="storage URL, with --token, instead of logging in")
+    group.add_argument("--token", help="token for --storage-url")
+    group.add_argument("--s3", help="S3 endpoint")
+    group.add_argument("--access-key", default=known.get("AWS_ACCESS_KEY_ID"), help="of S3")
+    group.add_argument("--secret-key", default=known.get("AWS_SECRET_ACCESS_KEY"), help="of S3")
+    group.add_argument("--region", default="us-east-1", help="of S3 (us-east-1)")
+
+
+def _add_changes(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("instead of what the workload says")
+    group.add_argument("--clients", type=_whole, help="clients at the same time")
+    group.add_argument("--seconds", type=_number, help="length of each main phase")
+    group.add_argument("--rate", type=_number, help="operations begun a second: an open loop")
+    group.add_argument("--verify", action="store_const", const=True, help="compare every byte that is read")
+    group.add_argument("--processes", type=_whole, default=2, help="that make the load (2)")
+    group.add_argument(
+        "--distributed", metavar="SCHEDULER", help="dask scheduler whose workers make the load"
+    )
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--keep", action="store_true", help="leave in the store what was made")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures here")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the table of operations here")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots here")
+    parser.add_argument(
+        "--price", type=Path, metavar="FILE", help="TOML with per_hour, what all servers cost"
+    )
+
+
+def _number(text: str) -> float:
+    found = float(text)
+    if not 0 < found < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return found
+
+
+def _whole(text: str) -> int:
+    found = int(text)
+    if found < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return found
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; its exit code."""
+    args = make_parser().parse_args(argv)
+    try:
+        # Late, because it needs packages that help and man pages do without.
+        from swift.bench.load.verbs import verb
+
+        return verb(args.verb)(args)
+    except ModuleNotFoundError as error:
+        module = str(error.name).partition(".")[0]
+        if module not in EXTRAS:
+            raise
+        print(
+            f"swift-load: the package of module {module} is missing; "
+            f"install it with: pip install 'swift[{EXTRAS[module]}]'",
+            file=sys.stderr,
+        )
+        return 1
+    except (SwiftError, OSError) as error:
+        print(f"swift-load: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("swift-load: ended; what was made is left in the store", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,227 @@
+"""``swift-load`` as its users call it, against real servers."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from test.support.cluster import LiveCluster
+
+EVERYTHING = """
+name = "everything"
+description = "each operation"
+
+[objects]
+containers = 2
+per_container = 6
+size = [{size = 100, weight = 1}, {min = "1 KB", max = "3 MB", weight = 1}]
+part_size = "1 MiB"
+
+[[phase]]
+kind = "init"
+
+[[phase]]
+kind = "prepare"
+clients = 4
+
+[[phase]]
+kind = "main"
+name = "mixed"
+clients = 6
+operations = 150
+mix = {get = 4, put = 2, head = 2, delete = 2, list = 1, post = 1, multipart = 1}
+
+[[phase]]
+kind = "cleanup"
+"""
+READS = """
+[objects]
+containers = 1
+per_container = 4
+size = 1000
+
+[[phase]]
+kind = "init"
+
+[[phase]]
+kind = "prepare"
+
+[[phase]]
+kind = "main"
+name = "reads"
+clients = 4
+seconds = 2
+mix = {get = 1}
+
+[[phase]]
+kind = "cleanup"
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    made = LiveCluster(tmp_path_factory.mktemp("load"), nodes=1, replicas=1)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def load(cluster, tmp_path):
+    """Runs the command in the test's folder, at the cluster when it runs a workload."""
+
+    def run(*args, key="testing", auth=None, timeout=120):
+        process = started(*args, key=key, auth=auth)
+        out, err = process.communicate(timeout=timeout)
+        return subprocess.CompletedProcess(args, process.returncode, out, err)
+
+    def started(*args, key="testing", auth=None):
+        environment = {
+            **os.environ,
+            "ST_AUTH": auth or f"http://{cluster.host}/auth/v1.0",
+            "ST_USER": "test:tester",
+            "ST_KEY": key,
+        }
+        return subprocess.Popen(
+            [sys.executable, "-m", "swift.cli.load", *args],
+            cwd=tmp_path,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    run.started = started
+    return run
+
+
+def containers(cluster):
+    return [name for name in cluster.request("GET").body.decode().split() if name.startswith("load-")]
+
+
+def rows_of(found, phase):
+    return {row["operation"]: row for row in found["rows"] if row["phase"] == phase}
+
+
+def test_a_run_does_every_operation_verifies_what_it_reads_and_leaves_nothing(cluster, load, tmp_path):
+    (tmp_path / "w.toml").write_text(EVERYTHING)
+    (tmp_path / "price.toml").write_text("per_hour = 2.5")
+    files = ("--json", "r.json", "--csv", "r.csv", "--html", "r.html", "--price", "price.toml")
+    done = load("run", "w.toml", "--verify", "--format", "json", *files)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    rows = rows_of(found, "mixed")
+    assert set(rows) == {"get", "put", "head", "delete", "list", "post", "multipart"}
+    assert sum(row["count"] for row in rows.values()) == 150
+    assert not any(row["failed"] for row in found["rows"]), done.stderr
+    assert rows_of(found, "prepare")["prepare"]["count"] == 12
+    assert found["left"] == "" and containers(cluster) == []
+    mixed = next(costs for costs in found["costs"] if costs["phase"] == "mixed")
+    assert mixed["server_cpu_s"] > 0 and mixed["load_cpu_s"] > 0 and mixed["per_cost"] > 0
+    assert json.loads((tmp_path / "r.json").read_text()) == found
+    assert len((tmp_path / "r.csv").read_text().splitlines()) == 1 + len(found["rows"])
+    page = (tmp_path / "r.html").read_text()
+    assert page.count("<svg") >= 9
+    assert not re.search(r'(?:src|href)="(?!#|data:)', page), "the page needs nothing else"
+
+
+def test_in_an_open_loop_operations_begin_at_the_rate_that_was_asked_for(load, tmp_path):
+    (tmp_path / "w.toml").write_text(READS)
+    done = load("run", "w.toml", "--rate", "20", "--seconds", "3", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    count = rows_of(json.loads(done.stdout), "reads")["get"]["count"]
+    assert 30 <= count <= 95, "60 are expected"
+
+
+def interrupted(cluster, load, tmp_path, *args):
+    """A long run that is interrupted while it reads."""
+    (tmp_path / "w.toml").write_text(READS.replace("seconds = 2", "seconds = 90"))
+    running = load.started("run", "w.toml", *args)
+    for line in running.stdout:
+        if "reads ..." in line:
+            break
+    (container,) = containers(cluster)
+    reads = f"GET /v1/AUTH_test/{container}/o"
+    cluster.await_true(lambda: reads in cluster.log_text(), "it reads")
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 130, err
+    return out
+
+
+def test_an_interrupted_run_reports_what_it_had_and_removes_what_it_made(cluster, load, tmp_path):
+    out = interrupted(cluster, load, tmp_path, "--json", "r.json")
+    assert "interrupted" in out
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert found["interrupted"] and rows_of(found, "reads")["get"]["count"] > 0
+    assert containers(cluster) == []
+
+
+def test_with_keep_an_interrupted_run_leaves_what_it_made_and_says_so(cluster, load, tmp_path):
+    out = interrupted(cluster, load, tmp_path, "--keep")
+    left = containers(cluster)
+    assert len(left) == 1 and left[0].rpartition("-")[0] in out
+    for name in cluster.request("GET", left[0]).body.decode().split():
+        cluster.request("DELETE", f"{left[0]}/{name}")
+    cluster.request("DELETE", left[0])
+
+
+def test_wrong_bytes_are_found(cluster, load, tmp_path):
+    (tmp_path / "w.toml").write_text(READS.replace("seconds = 2", "seconds = 10"))
+    running = load.started("run", "w.toml", "--verify", "--format", "json")
+    for line in running.stderr:
+        if "reads ..." in line:
+            break
+    (container,) = containers(cluster)
+    names = cluster.request("GET", container).body.decode().split()
+    assert len(names) == 4
+    for name in names:
+        assert cluster.request("PUT", f"{container}/{name}", body=b"x" * 1000).status == 201
+    out, err = running.communicate(timeout=60)
+    assert "wrong bytes" in rows_of(json.loads(out), "reads")["get"]["errors"], err
+
+
+@pytest.mark.parametrize(
+    ("args", "options", "said"),
+    [
+        (("run", "SmlRead"), {"key": "wrong"}, "answered 401"),
+        (("run", "SmlRead"), {"auth": "http://127.0.0.1:1/auth/v1.0"}, "Connection refused"),
+        (("run", "SmlRead"), {"auth": "ftp://127.0.0.1"}, "not an http or https URL"),
+        (("run", "bad.toml"), {}, "bad.toml:3: phase#1.clients: must be at least 1"),
+        (("run", "bad.xml"), {}, "bad.xml:3: <work>: type juggle is not known"),
+        (("run", "none.toml"), {}, "no built-in workload"),
+        (("run", "SmlRead", "--html", "no/such/folder.html"), {}, "cannot be written"),
+        (("run", "SmlRead", "--distributed", "tcp://127.0.0.1:1"), {}, "no scheduler at"),
+        (("compare", "bad.toml", "bad.toml"), {}, "no result of swift-load"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_exit_code_1(load, tmp_path, args, options, said):
+    (tmp_path / "bad.toml").write_text('[[phase]]\nkind = "main"\nclients = 0\nmix = {get = 1}\n')
+    xml = (
+        '<workload>\n<workflow><workstage name="a">\n<work type="juggle"/></workstage></workflow></workload>'
+    )
+    (tmp_path / "bad.xml").write_text(xml)
+    done = load(*args, **options)
+    assert done.returncode == 1
+    assert said in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_two_runs_are_compared(load, tmp_path):
+    (tmp_path / "w.toml").write_text(READS)
+    for name, clients in (("a", "1"), ("b", "1")):
+        done = load("run", "w.toml", "--seconds", "6", "--clients", clients, "--json", f"{name}.json")
+        assert done.returncode == 0, done.stderr
+    done = load("compare", "a.json", "b.json", "--format", "json", "--html", "c.html")
+    assert done.returncode == 0, done.stderr
+    found = {(one["operation"], one["figure"]): one for one in json.loads(done.stdout)["differences"]}
+    rate = found["get", "ops/s"]
+    assert rate["low"] <= rate["high"] and rate["verdict"] in ("better", "worse", "no difference seen")
+    assert (tmp_path / "c.html").read_text().count("<svg") == 2
+    assert load("compare", "a.json", "b.json", "--format", "json").stdout == done.stdout, "draws are seeded"
+    assert "verdict" in load("compare", "a.json", "b.json").stdout
