@@ -67,6 +67,9 @@ setup(
         for line in (HERE / "requirements.txt").read_text().splitlines()
         if line.strip() and not line.startswith("#")
     ],
+    extras_require={
+        "plan": ["simpy>=4.1", "matplotlib>=3.8"],
+    },
     entry_points={
         "paste.app_factory": [
             "proxy = swift.proxy.factory:app_factory",

@@ -44,6 +44,7 @@ TOOLS = {
     "swift-form-signature": "form_signature",
     "swift-reconciler-enqueue": "reconciler_enqueue",
     "swift-health": "health.main",
+    "swift-plan": "plan",
 }
 MODULES = {
     **TOOLS,
