@@ -69,7 +69,11 @@ setup(
         for line in (HERE / "requirements.txt").read_text().splitlines()
         if line.strip() and not line.startswith("#")
     ],
-    extras_require={"load": LOAD, "distributed": [*LOAD, "distributed>=2024.1"]},
+    extras_require={
+        "load": LOAD,
+        "distributed": [*LOAD, "distributed>=2024.1"],
+        "plan": ["simpy>=4.1", "matplotlib>=3.8"],
+    },
     package_data={"swift.bench.load": ["workloads/*.toml"]},
     entry_points={
         "paste.app_factory": [

@@ -45,6 +45,7 @@ TOOLS = {
     "swift-reconciler-enqueue": "reconciler_enqueue",
     "swift-health": "health.main",
     "swift-load": "load",
+    "swift-plan": "plan",
 }
 MODULES = {
     **TOOLS,

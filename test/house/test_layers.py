@@ -43,7 +43,7 @@ SIBLINGS = {
     ("wire", "http"): "codecs speak of headers and body errors",
     ("runtime", "cluster"): "a backend context carries the transport",
     ("bench", "cli"): "the comparison runs the all-in-one cluster's plan",
-    ("cli", "bench"): "swift-load is a command, the engine of its load a package of bench",
+    ("cli", "bench"): "a command of the bench is a command like all others",
     ("compose", "gateway"): "the composition root may see its own layer",
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -1,0 +1,63 @@
+"""Plots: figures beside the published ones, and choices by cost and throughput with their Pareto front."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from swift.bench.plan.comparison import Compared
+from swift.bench.plan.errors import PlanError
+
+KINDS = (".svg", ".png")
+
+
+def checked_path(path: str) -> str:
+    """A path that a plot can be written to. Raises PlanError."""
+    if Path(path).suffix not in KINDS:
+        raise PlanError(f"--plot {path}: the name must end in .svg or .png")
+    if not Path(path).absolute().parent.is_dir():
+        raise PlanError(f"--plot {path}: there is no such directory")
+    return path
+
+
+def plot_comparison(figures: Sequence[Compared], title: str, path: str) -> None:
+    """Ours by the published figure; the band is what is allowed. Raises OSError."""
+    from matplotlib.figure import Figure as Canvas
+
+    known = [each for each in figures if each.low is not None and each.high and each.tolerance]
+    names = [f"{each.name}\n{each.ours:.3g} {each.unit}, published {each.published}" for each in known]
+    places = range(len(known))
+    canvas = Canvas(figsize=(9, 1.2 + 0.55 * len(known)), layout="constrained")
+    axes = canvas.subplots()
+    middles = [((each.low or 0) + (each.high or 0)) / 2 for each in known]
+    for place, each, middle in zip(places, known, middles, strict=True):
+        ends = sorted(((each.low or 0) / middle, (each.high or 0) / middle))
+        low, high = ends[0] * (1 - each.tolerance), ends[1] * (1 + each.tolerance)
+        axes.barh(place, high - low, left=low, height=0.7, color="#d0d8e8")
+    ours = [each.ours / middle for each, middle in zip(known, middles, strict=True)]
+    axes.plot(ours, list(places), "o", color="#b03030", label="simulated")
+    axes.axvline(1, color="#405070", linewidth=1, label="published")
+    axes.set_yticks(list(places), names, fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel("simulated by published; the band is what is allowed")
+    axes.set_title(title)
+    axes.legend(loc="lower right", fontsize=8)
+    canvas.savefig(path)
+
+
+def plot_choices(
+    points: Sequence[tuple[float, float]], front: Sequence[tuple[float, float, str]], title: str, path: str
+) -> None:
+    """Cost and throughput of all choices; those that no other beats are joined and named. Raises OSError."""
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas(figsize=(9, 6), layout="constrained")
+    axes = canvas.subplots()
+    axes.scatter([cost for cost, _ in points], [rate for _, rate in points], s=12, color="#8090b0")
+    axes.plot([cost for cost, _, _ in front], [rate for _, rate, _ in front], "o-", color="#b03030")
+    for cost, rate, name in front:
+        axes.annotate(name, (cost, rate), fontsize=7, xytext=(4, -8), textcoords="offset points")
+    axes.set_xlabel("cost")
+    axes.set_ylabel("requests/s")
+    axes.set_title(title)
+    canvas.savefig(path)

@@ -1,0 +1,217 @@
+"""swift-plan: how large a cluster must be, what a change of a ring moves, what a cluster will do.
+
+The simulator needs the extra ``plan`` (SimPy, matplotlib); ``capacity`` and ``rings`` need nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from swift.base.errors import SwiftError
+from swift.bench.plan import moves
+from swift.bench.plan.assumptions import Assumptions, changed, from_options, number_in, read_toml
+from swift.bench.plan.capacity import plan_sizes
+from swift.bench.plan.durability import parse_policy, simulate_loss
+from swift.bench.plan.errors import PlanError
+from swift.bench.plan.report import amount, capacity_json, capacity_text
+from swift.cli.ring.select import BadValue, parse_add_value
+
+INTERRUPTED = 130
+_CHECKED_LOSSES = 1000
+
+
+def _capacity(args: argparse.Namespace) -> None:
+    given = Assumptions()
+    if args.assume:
+        given = changed(given, read_toml(args.assume), args.assume)
+    given = changed(given, from_options(args.set), "--set")
+    sizes = [_objects(text) for text in args.objects] or [10**power for power in range(6, 14)]
+    shapes = [parse_policy(text) for text in args.policy or ("3", "8+4")]
+    plans = plan_sizes(sizes, shapes, given)
+    checks = {
+        shape.name: simulate_loss(shape, seed=args.seed, losses=_CHECKED_LOSSES)
+        for shape in shapes
+        if not args.no_check
+    }
+    as_text = capacity_json if args.format == "json" else capacity_text
+    print(as_text(plans, checks, given))
+
+
+def _objects(text: str) -> int:
+    try:
+        count = float(text)
+        if count != count or count < 1 or count > 1e15:
+            raise ValueError
+    except ValueError:
+        raise PlanError(f"--objects {text}: not a number of 1 to 1e15 objects")
+    return int(count)
+
+
+def _change(args: argparse.Namespace) -> moves.Change:
+    if args.lose_zone is not None:
+        return moves.lose_zone(args.lose_zone)
+    if args.add_zone_like is not None:
+        return moves.add_zone_like(args.add_zone_like)
+    if args.lose_device is not None:
+        return moves.lose_device(args.lose_device)
+    if args.weight is not None:
+        name, _, weight = args.weight.partition("=")
+        if not name.isdecimal():
+            raise PlanError(f"--weight {args.weight}: say ID=WEIGHT")
+        return moves.set_weight(int(name), _float(weight, f"--weight {args.weight}"))
+    value, _, weight = args.add_device.rpartition("=")
+    try:
+        return moves.add_device(parse_add_value(value), _float(weight, f"--add-device {args.add_device}"))
+    except BadValue as error:
+        raise PlanError(f"--add-device {args.add_device}: {error}")
+
+
+def _float(text: str, where: str, low: float = 0.0) -> float:
+    try:
+        return float(number_in(float(text), where, low))
+    except ValueError:
+        raise PlanError(f"{where}: {text!r} is not a number")
+
+
+def _rings(args: argparse.Namespace) -> None:
+    builder = moves.load(args.ring)
+    policy = args.policy or str(max(1, round(builder.replicas)))
+    terms = moves.Terms(
+        bytes_stored=_float(args.stored_tb, "--stored-tb", 1e-9) * 1e12,
+        device_bytes_s=_float(args.rate_mb, "--rate-mb", 1e-6) * 1e6,
+        failures_a_year=_float(args.failures, "--failures"),
+        shape=parse_policy(policy),
+    )
+    found = moves.moves_of(builder, _change(args), terms, seed=args.seed)
+    if args.format == "json":
+        print(json.dumps({**asdict(found), "share": found.share}, indent=1))
+        return
+    lost = ", ".join(f"{count:,} miss {copies}" for copies, count in found.missing.items()) or "none miss any"
+    beyond = f" ({found.already_lost:,} miss more than the policy bears)" if found.already_lost else ""
+    print(
+        f"{found.moved:,} of {found.copies:,} copies of partitions move ({100 * found.share:.2f} %), "
+        f"{amount(found.moved_bytes, 'B')}, in {found.rounds} rebalances\n"
+        f"busiest device: {found.busiest_device} receives {amount(found.busiest_bytes, 'B')}\n"
+        f"time: {amount(found.copy_s, 's')} of copying at {args.rate_mb} MB/s into each device, "
+        f"{amount(found.wait_s, 's')} of waiting for min_part_hours\n"
+        f"copies gone: of {found.partitions:,} partitions {lost}{beyond}\n"
+        f"probability that one is lost meanwhile: {found.risk:.1e} "
+        f"({terms.shape.name}, {100 * terms.failures_a_year:g} % of the drives fail in a year)\n"
+        f"afterwards: balance {found.balance:.2f} %, dispersion {found.dispersion:.2f} %"
+    )
+
+
+def _simulate(args: argparse.Namespace) -> None:
+    from swift.bench.plan import study1991, study2017
+    from swift.bench.plan.comparison import comparison_text
+    from swift.bench.plan.plots import checked_path, plot_comparison
+
+    if args.plot:
+        checked_path(args.plot)
+    study = {"1991": study1991, "2017": study2017}[args.study]
+    seconds = _float(args.seconds, "--seconds", 1.0) if args.seconds else None
+    seed = int(args.study) if args.seed is None else args.seed
+    found = study.reproduce(seed=seed, **({"seconds": seconds} if seconds else {}))
+    if args.format == "json":
+        figures = [{**asdict(each), "deviation": each.deviation, "is_near": each.is_near} for each in found]
+        print(json.dumps({"study": args.study, "assumed": study.ASSUMED, "figures": figures}, indent=1))
+    else:
+        print(comparison_text(found))
+        print("\nassumed, because the study's figures leave it open\n  " + "\n  ".join(study.ASSUMED))
+    if args.plot:
+        plot_comparison(found, f"Study of {args.study}", args.plot)
+
+
+def _add_capacity(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("capacity", help="drives, partitions, metadata, databases, upkeep and loss")
+    parser.set_defaults(run=_capacity)
+    parser.add_argument("--objects", action="append", default=[], help="number of objects, such as 1e9")
+    parser.add_argument("--policy", action="append", help="3 (replicas) or 8+4 (fragments); repeatable")
+    parser.add_argument("--assume", metavar="FILE", help="TOML file of assumptions")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=NUMBER", help="one assumption")
+    parser.add_argument("--no-check", action="store_true", help="do not simulate the Markov chain")
+    parser.add_argument("--seed", type=int, default=0, help="of the simulated losses")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
+
+
+def _add_rings(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("rings", help="what a change of devices moves, how long it takes, the risk")
+    parser.set_defaults(run=_rings)
+    parser.add_argument("ring", help="a builder file or a ring file; it is only read")
+    change = parser.add_mutually_exclusive_group(required=True)
+    change.add_argument("--lose-zone", metavar="ZONE", help="2 or r1z2")
+    change.add_argument("--add-zone-like", metavar="ZONE", help="a new zone with the devices of this one")
+    change.add_argument("--lose-device", metavar="ID", type=int, help="a device by its id")
+    change.add_argument("--add-device", metavar="DEVICE=WEIGHT", help="such as r1z2-10.0.0.1:6200/sdb=100")
+    change.add_argument("--weight", metavar="ID=WEIGHT", help="another weight of a device")
+    parser.add_argument("--stored-tb", default="100", help="terabytes on all devices, copies counted")
+    parser.add_argument("--rate-mb", default="20", help="megabytes a second into a device")
+    parser.add_argument("--policy", help="3 or 8+4; the replicas of the ring by default")
+    parser.add_argument("--failures", default="0.02", help="share of the drives that fail in a year")
+    parser.add_argument("--seed", type=int, default=0, help="of the rebalances")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
+
+
+def _add_simulate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("simulate", help="reproduce a published study by simulation")
+    parser.set_defaults(run=_simulate)
+    parser.add_argument("--study", choices=("1991", "2017"), required=True, help="which one")
+    parser.add_argument("--seconds", help="simulated seconds of each run")
+    parser.add_argument("--seed", type=int, help="a run can be repeated with it")
+    parser.add_argument("--plot", metavar="FILE", help="write a plot: FILE.svg or FILE.png")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="swift-plan",
+        description="Plan clusters: capacity, changes of rings, simulated throughput, search for hardware.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
+    for add in _ADDERS:
+        add(commands)
+    return parser
+
+
+EXAMPLES = """examples:
+  swift-plan capacity --objects 1e9 --policy 3 --policy 8+4
+  swift-plan capacity --assume ours.toml --set drive_bytes=20e12 --format json
+  swift-plan rings object.builder --lose-zone r1z2 --stored-tb 500 --rate-mb 50
+  swift-plan simulate --study 1991 --plot striping.svg
+"""
+_ADDERS = (_add_capacity, _add_rings, _add_simulate)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script; the exit code."""
+    args = make_parser().parse_args(argv)
+    try:
+        args.run(args)
+    except ModuleNotFoundError as error:
+        if error.name not in ("simpy", "matplotlib"):
+            raise
+        print(
+            f"swift-plan: {error.name} is missing; install the extra: pip install swift[plan]",
+            file=sys.stderr,
+        )
+        return 1
+    except KeyboardInterrupt:
+        print("swift-plan: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        return 1
+    except (SwiftError, OSError) as error:
+        print(f"swift-plan: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

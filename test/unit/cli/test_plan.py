@@ -1,0 +1,100 @@
+"""swift-plan answers in text and JSON, and refuses in one line."""
+
+import json
+
+import pytest
+
+from swift.cli import plan
+from swift.ring.builder import RingBuilder
+
+
+def said(capsys, *argv):
+    code = plan.main(list(argv))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def builder(tmp_path):
+    made = RingBuilder(6, 3, 1)
+    for zone in range(1, 5):
+        made.add_device(region=1, zone=zone, ip=f"10.0.0.{zone}", port=6200, device="d", weight=100.0)
+    made.rebalance(seed=1)
+    path = tmp_path / "object.builder"
+    made.save(str(path))
+    return str(path)
+
+
+def test_capacity_in_text_names_reasons_and_assumptions(capsys):
+    code, out, err = said(capsys, "capacity", "--objects", "1e9", "--no-check")
+    assert (code, err) == (0, "")
+    for part in ("3 replicas", "EC 8+4", "part power", "why", "drive_failures_a_year = 0.02"):
+        assert part in out
+
+
+def test_capacity_in_json_takes_assumptions_of_a_file_and_of_options(capsys, tmp_path):
+    file = tmp_path / "ours.toml"
+    file.write_text("drive_bytes = 10e12\nfill = 0.5\n")
+    options = ("--assume", str(file), "--set", "object_bytes=1000000", "--format", "json", "--policy", "3")
+    code, out, _ = said(capsys, "capacity", "--objects", "1e9", "--objects", "1e6", *options)
+    content = json.loads(out)
+    figures = {each["name"]: each["value"] for each in content["plans"]["3 replicas"]["1000000000"]}
+    assert (code, figures["drives"]) == (0, 600)
+    assert content["assumptions"]["fill"]["value"] == 0.5
+    assert content["checks"]["3 replicas"]["ratio"] == pytest.approx(1, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("--lose-zone", "2"),
+        ("--add-zone-like", "r1z1"),
+        ("--lose-device", "0"),
+        ("--add-device", "r1z1-10.0.0.9:6200/e=100"),
+        ("--weight", "0=50"),
+    ],
+)
+def test_rings_tells_what_moves(capsys, builder, change):
+    code, out, _ = said(capsys, "rings", builder, *change)
+    assert code == 0
+    assert "copies of partitions move" in out
+    code, out, _ = said(capsys, "rings", builder, *change, "--format", "json")
+    assert json.loads(out)["moved"] > 0
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("capacity", "--objects", "many"),
+        ("capacity", "--objects", "nan"),
+        ("capacity", "--policy", "x"),
+        ("capacity", "--set", "fill=7"),
+        ("capacity", "--assume", "/nowhere.toml"),
+        ("rings", "/nowhere.builder", "--lose-zone", "1"),
+        ("rings", "BUILDER", "--lose-zone", "9"),
+        ("rings", "BUILDER", "--lose-device", "9"),
+        ("rings", "BUILDER", "--weight", "0"),
+        ("rings", "BUILDER", "--weight", "0=heavy"),
+        ("rings", "BUILDER", "--weight", "0=-1"),
+        ("rings", "BUILDER", "--add-device", "z1=5"),
+        ("rings", "BUILDER", "--add-device", "r1z1-10.0.0.1:6200/d=5"),
+        ("rings", "BUILDER", "--lose-zone", "1", "--rate-mb", "0"),
+        ("simulate", "--study", "1991", "--plot", "plot.bmp"),
+        ("simulate", "--study", "1991", "--plot", "/nowhere/plot.svg"),
+        ("simulate", "--study", "2017", "--seconds", "soon"),
+    ],
+)
+def test_what_cannot_be_planned_is_one_line_and_an_exit_code(capsys, builder, argv):
+    code, out, err = said(capsys, *(builder if word == "BUILDER" else word for word in argv))
+    assert (code, out) == (1, "")
+    assert err.startswith("swift-plan: ")
+    assert err.count("\n") == 1
+
+
+def test_a_file_that_is_no_toml_names_its_line(capsys, tmp_path):
+    file = tmp_path / "bad.toml"
+    file.write_text("fill = \n")
+    code, _, err = said(capsys, "capacity", "--assume", str(file))
+    assert code == 1
+    assert "bad.toml" in err
+    assert "line 1" in err
