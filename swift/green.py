@@ -312,7 +312,7 @@ def _wake(waiter: greenlet.greenlet) -> None:
 # --- the loop ---------------------------------------------------------------------------------------
 
 
-class _Hub(_epolls.Hub):  # type: ignore[misc]
+class _Hub(_epolls.Hub):
     """eventlet's epoll loop with a short way for our own waits.
 
     A wait arms its descriptor for one event (EPOLLONESHOT): one system call instead of two, and no
@@ -518,7 +518,7 @@ class _Hub(_epolls.Hub):  # type: ignore[misc]
                 self.squelch_exception(fd, sys.exc_info())
 
 
-class _Here(_threading.local):  # type: ignore[misc,name-defined]
+class _Here(_threading.local):  # type: ignore[name-defined]
     """What belongs to an operating system thread."""
 
     hub: _Hub | None = None

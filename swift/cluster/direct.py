@@ -118,8 +118,7 @@ class DirectClient:
         """Ask nodes at the same time; ``headers`` are the same for all, or one for each."""
         each = [headers] * len(nodes) if isinstance(headers, dict) else headers
         calls = [
-            partial(self.ask, node, part, method, path, own)
-            for node, own in zip(nodes, each, strict=True)  # type: ignore[arg-type]
+            partial(self.ask, node, part, method, path, own) for node, own in zip(nodes, each, strict=True)
         ]
         return Answers(tuple(green.gather(calls)))
 

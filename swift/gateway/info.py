@@ -279,7 +279,7 @@ def forget(request: Request, key: str) -> None:
 def _cached(request: Request, key: str, skip_pct: float) -> JsonObject | None:
     record = request.env.setdefault(fields.INFOCACHE, {}).get(key)
     if record is not None:
-        return record  # type: ignore[no-any-return]
+        return record
     if skip_pct and random.random() * 100 < skip_pct:
         # So that a busy entry is renewed by one request before it expires for all of them at once.
         return None
@@ -287,7 +287,7 @@ def _cached(request: Request, key: str, skip_pct: float) -> JsonObject | None:
     record = cache.get(key) if cache is not None else None
     if record is not None and _is_sound(record):
         request.env[fields.INFOCACHE][key] = record
-        return record  # type: ignore[no-any-return]
+        return record
     return None
 
 

@@ -33,5 +33,5 @@ def too_large(request: Request, container: ContainerInfo, text: str) -> Response
         request.acl = container.write_acl
         denial = authorise(request)
         if denial is not None:
-            return denial  # type: ignore[no-any-return]
+            return denial
     return error_response(413, text)

@@ -191,7 +191,7 @@ class BlockBody(ResponseBody):
         self._left = length
         self._stored = stored
         self._run = run
-        self._ahead: Task | None = None
+        self._ahead: Task[Piece] | None = None
         self._first: Piece = b""
         self._closed = False
 

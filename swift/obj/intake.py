@@ -57,7 +57,7 @@ class DraftWriter:
         self.draft = draft
         self.size = 0
         self._run = run
-        self._task: Task | None = None
+        self._task: Task[None] | None = None
 
     def write(self, batch: bytes | memoryview) -> None:
         """Hand over a batch, left alone until the next call returns; raises an earlier one's error."""

@@ -150,7 +150,7 @@ class ProxyApp:
         denial = authorise(request)
         if denial is not None:
             if (kind, request.method) not in _DELAYED_DENIAL:
-                return denial  # type: ignore[no-any-return]
+                return denial
             return self._finish(request, path, kind, handler(request, path))
         # Granted: nothing below may ask again for this request.
         del request.env[fields.AUTHORIZE]

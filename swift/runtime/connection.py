@@ -74,7 +74,7 @@ class Connection:
         """Some bytes, empty at the end of the stream; raises ``DeadlineExceeded`` or OSError."""
         while True:
             try:
-                return self.sock.recv(RECV_BYTES)  # type: ignore[no-any-return]
+                return self.sock.recv(RECV_BYTES)
             except ssl.SSLWantWriteError:
                 wait_writable(self.fd, deadline)
             except _WOULD_BLOCK:

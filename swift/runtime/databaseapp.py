@@ -126,7 +126,7 @@ class DatabaseApp(BackendApp, Generic[B]):
                 trace=self._query_log,
                 preallocate=self._preallocate,
             )
-        return self.broker_class(place, engine, *names)  # type: ignore[call-arg]
+        return self.broker_class(place, engine, *names)
 
     # --- errors -----------------------------------------------------------------------------------
 

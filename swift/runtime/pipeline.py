@@ -52,7 +52,7 @@ ORDER: dict[tuple[str, str], str] = {
 }
 
 
-class _Loader(loadwsgi.ConfigLoader):  # type: ignore[misc]
+class _Loader(loadwsgi.ConfigLoader):
     """PasteDeploy's loader over our parser."""
 
     def __init__(self, path: str):

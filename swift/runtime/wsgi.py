@@ -216,7 +216,7 @@ class ForeignRequest:
     @property
     def method(self) -> str:
         """GET, PUT and so on."""
-        return self.environ["REQUEST_METHOD"]  # type: ignore[no-any-return]
+        return self.environ["REQUEST_METHOD"]
 
     @property
     def path(self) -> str:
@@ -226,7 +226,7 @@ class ForeignRequest:
     @property
     def path_info(self) -> str:
         """The decoded path as WSGI gives it."""
-        return self.environ["PATH_INFO"]  # type: ignore[no-any-return]
+        return self.environ["PATH_INFO"]
 
     @property
     def params(self) -> dict[str, str]:
@@ -266,7 +266,7 @@ class _EnvironHeaders(MutableMapping[str, str]):
         self._environ = environ
 
     def __getitem__(self, name: str) -> str:
-        return self._environ[environ_key(lower_name(name))]  # type: ignore[no-any-return]
+        return self._environ[environ_key(lower_name(name))]
 
     def __setitem__(self, name: str, value: str) -> None:
         self._environ[environ_key(lower_name(name))] = value

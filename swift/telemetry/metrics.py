@@ -74,15 +74,15 @@ class Registry:
 
     def counter(self, name: str, help_text: str, **labels: str) -> Counter:
         """The counter of this name and labels, made at first use; keep it, the look-up is not free."""
-        return self._metric(name, "counter", help_text, labels, Counter)  # type: ignore[return-value]
+        return self._metric(name, "counter", help_text, labels, Counter)
 
     def gauge(self, name: str, help_text: str, **labels: str) -> Gauge:
         """The gauge of this name and labels."""
-        return self._metric(name, "gauge", help_text, labels, Gauge)  # type: ignore[return-value]
+        return self._metric(name, "gauge", help_text, labels, Gauge)
 
     def histogram(self, name: str, help_text: str, **labels: str) -> Histogram:
         """The histogram of this name and labels."""
-        return self._metric(name, "histogram", help_text, labels, Histogram)  # type: ignore[return-value]
+        return self._metric(name, "histogram", help_text, labels, Histogram)
 
     def _metric(  # type: ignore[no-untyped-def]
         self, name: str, kind: str, help_text: str, labels: Mapping[str, str], make

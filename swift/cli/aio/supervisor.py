@@ -282,7 +282,7 @@ def processes_of(plan: Plan) -> list[dict[str, object]]:
     rows = json.loads(path.read_text())
     for row in rows:
         row["state"] = _state_of(plan, row["pid"], row["port"])
-    return rows  # type: ignore[no-any-return]
+    return rows
 
 
 def _state_of(plan: Plan, pid: int, port: int | None) -> str:

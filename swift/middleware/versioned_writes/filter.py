@@ -178,7 +178,7 @@ def _denied(request: Request, info: ContainerInfo) -> Response | None:
     if authorise is None:
         return None
     request.acl = info.write_acl
-    return authorise(request)  # type: ignore[no-any-return]
+    return authorise(request)
 
 
 def make_versioned_writes(app: App, conf: Conf) -> VersionedWrites:

@@ -200,7 +200,7 @@ class SpanBody(ResponseBody):
         self.length: int | None = reader.span.length
         self._reader = reader
         self._numbers = iter(reader.segments)
-        self._ahead: green.Task | None = None
+        self._ahead: green.Task[bytes | BodyError] | None = None
         self._ready = b""
         self._rest: memoryview = memoryview(b"")
 

@@ -65,7 +65,7 @@ class ArchiveUpload(Upload):
         self._sinks = sinks
         self._need = need
         self._threads = threads
-        self._coding: green.Task | None = None
+        self._coding: green.Task[list[bytes]] | None = None
         self._opening = documents.opening
         self._chunk_bytes = chunk_bytes
         self._size_max = size_max
