@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from swift.base.errors import SwiftError
 from swift.bench.plan import moves
@@ -17,8 +18,12 @@ from swift.bench.plan.assumptions import Assumptions, changed, from_options, num
 from swift.bench.plan.capacity import plan_sizes
 from swift.bench.plan.durability import parse_policy, simulate_loss
 from swift.bench.plan.errors import PlanError
-from swift.bench.plan.report import amount, capacity_json, capacity_text
+from swift.bench.plan.report import amount, capacity_json, capacity_text, table
 from swift.cli.ring.select import BadValue, parse_add_value
+
+if TYPE_CHECKING:
+    from swift.bench.plan.catalogue import Catalogue, Workload
+    from swift.bench.plan.search import Searched, Tried
 
 INTERRUPTED = 130
 _CHECKED_LOSSES = 1000
@@ -126,6 +131,83 @@ def _simulate(args: argparse.Namespace) -> None:
         plot_comparison(found, f"Study of {args.study}", args.plot)
 
 
+def _searched(args: argparse.Namespace) -> tuple[Catalogue, Workload, float, Searched]:
+    """The search that both ``search`` and ``scale`` begin with."""
+    from swift.bench.plan.catalogue import WORKLOADS, read_catalogue
+    from swift.bench.plan.search import search
+
+    catalogue, workload = read_catalogue(args.catalogue), WORKLOADS[args.workload]
+    seconds = _float(args.seconds, "--seconds", 0.1)
+    return catalogue, workload, seconds, search(catalogue, workload, seconds=seconds, seed=args.seed)
+
+
+def _choice_row(each: Tried) -> list[str]:
+    found = each.found
+    latency = [f"{1000 * found.p50_s:.3g} ms", f"{1000 * found.p99_s:.3g} ms"]
+    name, cost = each.choice.name, f"{each.choice.cost:.2f}"
+    return [name, cost, f"{found.rate:,.0f}", f"{each.per_cost:.3g}", *latency, found.bottleneck]
+
+
+def _search(args: argparse.Namespace) -> None:
+    from swift.bench.plan.plots import checked_path, plot_choices
+
+    if args.plot:
+        checked_path(args.plot)
+    _, workload, _, found = _searched(args)
+    front = found.front
+    if args.format == "json":
+        content = asdict(found)
+        content["front"] = [each.choice.name for each in front]
+        print(json.dumps(content, indent=1))
+    else:
+        head = ["choice", "cost", "requests/s", "by cost", "p50", "p99", "busiest"]
+        print(f"{workload.name}: best by cost\n")
+        print(table([head, *(_choice_row(each) for each in found.tried[: max(1, args.top)])]))
+        print("\nno other is both cheaper and faster\n")
+        print(table([head, *(_choice_row(each) for each in front)]))
+        print(
+            f"\n{len(found.tried)} choices tried. Never tried: {found.beaten_machines} with a machine that "
+            f"another beats at no higher price, {found.idle_workers} with workers that have no core,\n"
+            f"{found.bounded} whose bound is reached at no higher cost, "
+            f"{found.impossible} with too few drives"
+        )
+    if args.plot:
+        points = [(each.choice.cost, each.found.rate) for each in found.tried]
+        named = [(each.choice.cost, each.found.rate, each.choice.name) for each in front]
+        plot_choices(points, named, f"Throughput by cost: {workload.name}", args.plot)
+
+
+def _scale(args: argparse.Namespace) -> None:
+    from swift.bench.plan.search import grow, scale
+
+    target = _float(args.target, "--target", 1e-9) if args.target else None
+    if target is None and not args.nodes:
+        raise PlanError("scale needs --target RATE or --nodes NUMBER")
+    if any(nodes < 1 or nodes > 10_000 for nodes in args.nodes):
+        raise PlanError("--nodes: between 1 and 10000")
+    catalogue, workload, seconds, found = _searched(args)
+    best = found.tried[0]
+    options = {"seconds": seconds, "seed": args.seed}
+    if target is not None:
+        steps = scale(best, workload, catalogue.objects, target, **options)
+    else:
+        steps = [grow(best.choice, workload, catalogue.objects, nodes, **options) for nodes in args.nodes]
+    if args.format == "json":
+        print(json.dumps([{**asdict(each), "bottleneck": each.found.bottleneck} for each in steps], indent=1))
+        return
+    rows = [["cluster", "cost", "requests/s", "p50", "p99", "busiest first"]]
+    for each in steps:
+        latency = [f"{1000 * each.found.p50_s:.3g} ms", f"{1000 * each.found.p99_s:.3g} ms"]
+        order = sorted(each.found.busy.items(), key=lambda item: -item[1])[:3]
+        busy = ", ".join(f"{name} {100 * share:.0f} %" for name, share in order)
+        rows.append([each.choice.name, f"{each.choice.cost:.2f}", f"{each.found.rate:,.0f}", *latency, busy])
+    print(table(rows))
+    if target is not None:
+        last = steps[-1].found
+        met = "is met" if last.rate >= target else "is not met: growing does not help any more"
+        print(f"\n{target:g} requests/s {met}; what becomes the bottleneck first: {last.bottleneck}")
+
+
 def _add_capacity(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("capacity", help="drives, partitions, metadata, databases, upkeep and loss")
     parser.set_defaults(run=_capacity)
@@ -166,6 +248,33 @@ def _add_simulate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
 
 
+def _add_search(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("search", help="the hardware and settings that do most for their cost")
+    parser.set_defaults(run=_search)
+    _add_choosing(parser)
+    parser.add_argument("--top", type=int, default=10, help="how many of the best to show")
+    parser.add_argument("--plot", metavar="FILE", help="write the Pareto front: FILE.svg or FILE.png")
+
+
+def _add_scale(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("scale", help="grow the best small cluster; what becomes the bottleneck")
+    parser.set_defaults(run=_scale)
+    _add_choosing(parser)
+    parser.add_argument("--target", help="requests a second that are wanted")
+    parser.add_argument(
+        "--nodes", type=int, action="append", default=[], help="so many storage nodes; repeatable"
+    )
+
+
+def _add_choosing(parser: argparse.ArgumentParser) -> None:
+    names = ("small-upload", "large-upload", "small-download", "large-download")
+    parser.add_argument("--catalogue", metavar="FILE", help="TOML file; that of 2012 by default")
+    parser.add_argument("--workload", choices=names, required=True, help="what is asked of the cluster")
+    parser.add_argument("--seconds", default="2", help="simulated seconds of each choice, at least")
+    parser.add_argument("--seed", type=int, default=0, help="a run can be repeated with it")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
+
+
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(
@@ -185,8 +294,10 @@ EXAMPLES = """examples:
   swift-plan capacity --assume ours.toml --set drive_bytes=20e12 --format json
   swift-plan rings object.builder --lose-zone r1z2 --stored-tb 500 --rate-mb 50
   swift-plan simulate --study 1991 --plot striping.svg
+  swift-plan search --workload small-upload --catalogue ours.toml --plot front.svg
+  swift-plan scale --workload large-download --target 2000
 """
-_ADDERS = (_add_capacity, _add_rings, _add_simulate)
+_ADDERS = (_add_capacity, _add_rings, _add_simulate, _add_search, _add_scale)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -81,10 +81,10 @@ class Disk(Station):
 
 @dataclass(slots=True)
 class Tally:
-    """Latencies in seconds and bytes of what ended after the warm-up."""
+    """Latencies in seconds of what began after the warm-up, and how many ended after it."""
 
     latencies: list[float]
-    moved: float = 0.0
+    ended: int = 0
 
     @property
     def mean_s(self) -> float:
@@ -106,6 +106,7 @@ def closed_loop(
         while True:
             began = env.now
             yield env.process(request())
+            tally.ended += env.now >= warm_up_s
             if began >= warm_up_s:
                 tally.latencies.append(env.now - began)
 

@@ -82,6 +82,12 @@ def test_rings_tells_what_moves(capsys, builder, change):
         ("simulate", "--study", "1991", "--plot", "plot.bmp"),
         ("simulate", "--study", "1991", "--plot", "/nowhere/plot.svg"),
         ("simulate", "--study", "2017", "--seconds", "soon"),
+        ("search", "--workload", "small-upload", "--catalogue", "/nowhere.toml"),
+        ("search", "--workload", "small-upload", "--plot", "front.bmp"),
+        ("search", "--workload", "small-upload", "--seconds", "0"),
+        ("scale", "--workload", "small-upload"),
+        ("scale", "--workload", "small-upload", "--target", "0"),
+        ("scale", "--workload", "small-upload", "--nodes", "0"),
     ],
 )
 def test_what_cannot_be_planned_is_one_line_and_an_exit_code(capsys, builder, argv):
@@ -98,3 +104,50 @@ def test_a_file_that_is_no_toml_names_its_line(capsys, tmp_path):
     assert code == 1
     assert "bad.toml" in err
     assert "line 1" in err
+
+
+CATALOGUE = """
+[disks]
+hdd = { seek_ms = 8, rotation_ms = 4, mb_s = 150 }
+[proxies]
+plain = { cores = 4, speed = 1, network_gb = 1, price = 10 }
+[storages]
+node = { cores = 4, speed = 1, memory_gib = 8, network_gb = 1, disk = "hdd", drives = 4, price = 12 }
+[choose]
+proxies = [1]
+storage_nodes = [3, 5]
+workers = [4]
+"""
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+def test_search_ranks_and_plots(capsys, tmp_path, kind):
+    catalogue, plot = tmp_path / "ours.toml", tmp_path / f"front.{kind}"
+    catalogue.write_text(CATALOGUE)
+    argv = ("search", "--workload", "small-upload", "--catalogue", str(catalogue), "--seconds", "0.2")
+    code, out, _ = said(capsys, *argv, "--plot", str(plot))
+    assert code == 0
+    assert "Never tried" in out
+    assert plot.stat().st_size > 1000
+    code, out, _ = said(capsys, *argv, "--format", "json")
+    assert len(json.loads(out)["tried"]) == 2
+
+
+def test_scale_meets_a_target_and_names_the_bottleneck(capsys, tmp_path):
+    catalogue = tmp_path / "ours.toml"
+    catalogue.write_text(CATALOGUE)
+    argv = ("scale", "--workload", "small-upload", "--catalogue", str(catalogue), "--seconds", "0.2")
+    code, out, _ = said(capsys, *argv, "--target", "500")
+    assert code == 0
+    assert "is met; what becomes the bottleneck first: disk" in out
+    code, out, _ = said(capsys, *argv, "--nodes", "6", "--format", "json")
+    assert json.loads(out)[0]["choice"]["nodes"] == 6
+
+
+def test_simulate_prints_the_published_figures_and_plots_them(capsys, tmp_path):
+    plot = tmp_path / "study.svg"
+    code, out, _ = said(capsys, "simulate", "--study", "2017", "--seconds", "1", "--plot", str(plot))
+    assert code == 0
+    assert "published" in out
+    assert "assumed" in out
+    assert plot.read_text().startswith("<?xml")
