@@ -10,7 +10,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping
 
-from distributed import Client, Event, as_completed
+from distributed import Client, Event, as_completed, get_client, get_worker
 
 from swift.bench.load.crew import POLL_S, Crew, CrewFailed, Summaries
 from swift.bench.load.measure import PhaseResult
@@ -22,9 +22,7 @@ _TOPIC = "swift-load"
 
 def run_job(found: Mapping[str, object], number: int, ending: str, topic: str) -> dict[str, object]:
     """One share, on a worker; ``ending`` names an event that ends its phase."""
-    from distributed import get_worker
-
-    crew, ended, worker = Crew(1), Event(ending), get_worker()
+    crew, ended, worker = Crew(1), Event(ending, client=get_client()), get_worker()
 
     def await_end() -> None:
         while not is_over.is_set():

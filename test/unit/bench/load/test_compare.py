@@ -1,0 +1,100 @@
+"""Two runs side by side: what differs is said to differ, chance is not."""
+
+import random
+
+import numpy as np
+import pytest
+
+from swift.bench.load.compare import differences, percentiles, to_json
+from swift.bench.load.measure import PhaseResult, bin_of
+from swift.bench.load.report import comparison_page, page_of
+from swift.bench.load.runs import Ran, Run
+from swift.bench.load.saved import BadResult, of_json, read
+from swift.bench.load.summary import rows_of, to_csv
+from swift.bench.load.summary import to_json as run_json
+from swift.bench.load.workload import parse
+
+WORKLOAD = parse('name = "<w>"\n[[phase]]\nkind = "main"\nseconds = 20\nmix = {get = 1}\n', "w")
+
+
+def run_of(seed, rate=100, latency_s=0.01, seconds=20):
+    chance, result = random.Random(seed), PhaseResult()
+    result.seconds = seconds + 0.4
+    for second in range(seconds):
+        for _ in range(int(chance.gauss(rate, rate / 20))):
+            result.of("get").add(second, latency_s * chance.lognormvariate(0, 0.3), 1000, None)
+    result.of("get").add(0, 0, 0, "503")
+    return Run(WORKLOAD, [Ran(WORKLOAD.phases[0], result)])
+
+
+def saved_of(*args, **options):
+    return of_json(run_json(run_of(*args, **options), None))
+
+
+def verdicts(a, b):
+    return {one.figure: one.verdict for one in differences(a, b)}
+
+
+def test_two_runs_of_the_same_seldom_differ():
+    found = [verdicts(saved_of(2 * seed), saved_of(2 * seed + 1))["ops/s"] for seed in range(12)]
+    assert found.count("no difference seen") >= 9
+
+
+def test_slower_is_worse_and_more_is_better():
+    found = verdicts(saved_of(1), saved_of(2, rate=150, latency_s=0.02))
+    assert found == {
+        "ops/s": "better",
+        "MB/s": "better",
+        "p50 ms": "worse",
+        "p95 ms": "worse",
+        "p99 ms": "worse",
+    }
+
+
+def test_the_interval_is_around_the_change_and_draws_are_seeded():
+    a, b = saved_of(1), saved_of(2, rate=150)
+    (rate, *_rest) = differences(a, b)
+    assert rate.low < rate.change < rate.high and abs(rate.change - 0.5) < 0.1
+    assert differences(a, b) == differences(a, b)
+
+
+def test_of_a_few_seconds_nothing_is_said():
+    assert set(verdicts(saved_of(1, seconds=3), saved_of(2)).values()) == {"too short to say"}
+
+
+def test_percentiles_of_bins_are_near_those_of_the_values():
+    chance = random.Random(5)
+    values = [chance.lognormvariate(9, 1) for _ in range(5000)]
+    counts = np.zeros((1, 200))
+    for value in values:
+        counts[0, bin_of(value)] += 1
+    for percent in (50, 95, 99):
+        wanted = sorted(values)[int(len(values) * percent / 100)] / 1000
+        assert percentiles(counts, percent)[0] == pytest.approx(wanted, rel=0.05)
+    assert percentiles(np.zeros((1, 4)), 50)[0] == 0
+
+
+def test_reports_name_things_safely_and_have_all_figures():
+    a = saved_of(1)
+    page = page_of(a)
+    assert "&lt;w&gt;" in page and "<w>" not in page and page.count("<svg") == 3 and "503: 1" in page
+    found = differences(a, a)
+    assert comparison_page(a, a, ("a<", "b"), found).count("<svg") == 2
+    assert len(to_json(a, a, found)["differences"]) == 5
+    assert to_csv(rows_of(run_of(1))).startswith("phase,operation,count,")
+
+
+def test_ids_of_plots_do_not_meet():
+    import re
+
+    page = page_of(saved_of(1))
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', page)) <= set(ids)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"workload": 1, "phases": 3}', "\x00"])
+def test_a_file_that_is_no_result_is_refused(tmp_path, text):
+    (tmp_path / "r.json").write_text(text)
+    with pytest.raises(BadResult, match="no result"):
+        read(tmp_path / "r.json")
