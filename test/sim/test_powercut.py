@@ -622,7 +622,7 @@ STORIES = {
     partition_made_again: 283,
     archives_handed_over: 288,
     changed_after_hashing: 255,
-    consolidated: 77,
+    consolidated: 60,
     updates: 27,
 }
 #: States looked at by all tests of this run, by story.
