@@ -5,8 +5,13 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import settings
 
 from test.support.cluster import LiveCluster
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def pytest_configure():

@@ -26,11 +26,6 @@ class Content:
             yield self._twice[begin : begin + take]
             left -= take
 
-    def whole(self, number: int, size: int) -> bytes:
-        """A small object, at most 1 MiB."""
-        begin = number * _STRIDE % PIECE_BYTES
-        return bytes(self._twice[begin : begin + size])
-
     def checker(self, number: int) -> Checker:
         """Compares the object ``number`` with what comes."""
         return Checker(self._twice, number * _STRIDE % PIECE_BYTES)
