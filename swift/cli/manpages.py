@@ -11,7 +11,6 @@ from swift import green
 green.patch()
 
 import argparse  # noqa: E402
-import sys  # noqa: E402
 import textwrap  # noqa: E402
 from collections.abc import Iterator, Sequence  # noqa: E402
 from importlib import import_module  # noqa: E402
@@ -19,6 +18,7 @@ from pathlib import Path  # noqa: E402
 
 from swift.cli import daemonize, serve  # noqa: E402
 from swift.cli.commands import MODULES, SERVERS  # noqa: E402
+from swift.cli.generated import write_or_check  # noqa: E402
 
 SECTION = "1"
 MANUAL = "Object storage"
@@ -144,25 +144,7 @@ def files(root: Path) -> Iterator[tuple[Path, str]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write or check; 0 when all is as it should be."""
-    parser = argparse.ArgumentParser(prog="python -m swift.cli.manpages", description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="only compare")
-    parser.add_argument("--root", type=Path, default=Path(__file__).parents[2], help="the checkout")
-    args = parser.parse_args(argv)
-    stale = [path for path, text in files(args.root) if not path.exists() or path.read_text() != text]
-    if args.check:
-        for path in stale:
-            print(f"{path} is stale; run python -m swift.cli.manpages", file=sys.stderr)
-        return 1 if stale else 0
-    wanted = dict(files(args.root))
-    folder = args.root / "doc" / "man"
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.glob(f"*.{SECTION}"):
-        if path not in wanted:
-            path.unlink()
-    for path, text in wanted.items():
-        path.write_text(text)
-    print(f"{len(stale)} files changed")
-    return 0
+    return write_or_check("swift.cli.manpages", __doc__, files, argv, alone=f"*.{SECTION}")
 
 
 if __name__ == "__main__":

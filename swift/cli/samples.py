@@ -6,8 +6,6 @@ python -m swift.cli.samples --check  exit 1 when a file is not what would be wri
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from swift.cli.dispersion.conf import SECTION as DISPERSION_SECTION
 from swift.cli.dispersion.conf import DispersionSettings
 from swift.cli.drive_audit import NAME as DRIVE_AUDIT_SECTION
 from swift.cli.drive_audit import DriveAuditSettings
+from swift.cli.generated import write_or_check
 from swift.cli.listeners import PortSettings
 from swift.cli.object_relinker import RelinkerSettings
 from swift.config.common import LogSettings, PrioritySettings, ServerSettings, StorageSettings
@@ -237,20 +236,7 @@ def files(root: Path) -> Iterator[tuple[Path, str]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write or check; 0 when all is as it should be."""
-    parser = argparse.ArgumentParser(prog="python -m swift.cli.samples", description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="only compare")
-    parser.add_argument("--root", type=Path, default=Path(__file__).parents[2], help="the checkout")
-    args = parser.parse_args(argv)
-    stale = [path for path, text in files(args.root) if not path.exists() or path.read_text() != text]
-    if args.check:
-        for path in stale:
-            print(f"{path} is stale; run python -m swift.cli.samples", file=sys.stderr)
-        return 1 if stale else 0
-    for path, text in files(args.root):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    print(f"{len(stale)} files changed")
-    return 0
+    return write_or_check("swift.cli.samples", __doc__, files, argv)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,11 @@ units are made from the list of commands, so that none is forgotten.
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from swift.cli.commands import DAEMONS, SERVERS
+from swift.cli.generated import write_or_check
 
 #: Where packages install commands.
 BIN = "/usr/bin"
@@ -160,20 +159,7 @@ def files(root: Path) -> Iterator[tuple[Path, str]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write or check; 0 when all is as it should be."""
-    parser = argparse.ArgumentParser(prog="python -m swift.cli.units", description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="only compare")
-    parser.add_argument("--root", type=Path, default=Path(__file__).parents[2], help="the checkout")
-    args = parser.parse_args(argv)
-    stale = [path for path, text in files(args.root) if not path.exists() or path.read_text() != text]
-    if args.check:
-        for path in stale:
-            print(f"{path} is stale; run python -m swift.cli.units", file=sys.stderr)
-        return 1 if stale else 0
-    for path, text in files(args.root):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    print(f"{len(stale)} files changed")
-    return 0
+    return write_or_check("swift.cli.units", __doc__, files, argv)
 
 
 if __name__ == "__main__":
