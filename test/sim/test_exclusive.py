@@ -73,6 +73,16 @@ def test_of_two_creators_one_wins_and_nothing_of_the_other_stays(sim):
     assert list(sim.root.glob("node*/sdb*/tmp*/reserved-*")) == []
 
 
+def test_of_two_creators_in_one_tick_of_the_clock_one_wins(sim):
+    sim.faults.jitter = random.Random(17)
+    stamp = {"x-timestamp": "1500000000.00000"}
+    for number in range(RACES):
+        path = f"/a/c/tick{number}"
+        statuses, bodies = race(sim, path, 2, headers={**EXCLUSIVE, **stamp})
+        assert sorted(statuses) == [201, 412], (number, statuses)
+        assert contents(sim, path) == {bodies[statuses.index(201)]}, number
+
+
 @pytest.mark.parametrize("writers", [3, 6])
 def test_of_many_creators_one_wins(sim, writers):
     sim.faults.jitter = random.Random(writers)

@@ -32,7 +32,7 @@ from swift.proxy.obj.documents import Documents, as_headers, footers_of, hold_bo
 from swift.proxy.obj.ec.upload import ArchiveCoder
 from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
 from swift.proxy.obj.phases import confirm
-from swift.proxy.obj.retries import TryAgain, with_retries
+from swift.proxy.obj.retries import TryAgain, with_own_stamp, with_retries
 from swift.proxy.obj.sinks import Opening, Sink, final_answers, open_sinks
 from swift.proxy.obj.target import ObjectTarget
 from swift.proxy.results import put_response, refused_early
@@ -188,6 +188,8 @@ class Uploader:
         def may_repeat(reason: TryAgain) -> bool:
             return body is not None or reason.is_early
 
+        if target.policy.is_ec:
+            attempts = with_own_stamp(request, attempts)
         return with_retries(request, attempts, once, agree, may_repeat=may_repeat)
 
     def _put_promised(

@@ -88,12 +88,26 @@ def with_retries(
     raise HTTPError(503)
 
 
+def with_own_stamp(request: Request, attempts: Sequence[HeaderMap]) -> list[HeaderMap]:
+    """The attempts in the same tick of the clock, with an offset that no other writer has.
+
+    An archive is on disk before its writer is decided upon, under a name that its timestamp makes: writers
+    who began in one tick would replace, and at last remove, each other's.
+    """
+    stamp = request.timestamp
+    return _stamped(request, attempts, stamp.raw, stamp.offset + random.randrange(1, 1 << 32))
+
+
 def _restamped(request: Request, attempts: Sequence[HeaderMap], reason: TryAgain) -> list[HeaderMap]:
     """The attempts just after what nodes know, and after themselves; ``HTTPError`` 503 at the end of time."""
     known = max(reason.newer, request.timestamp) if isinstance(reason, Outdated) else request.timestamp
+    # Its own among all who were told of the same version; the clock is hardly left behind by it.
+    return _stamped(request, attempts, known.raw + 1, random.randrange(1, 1 << 32))
+
+
+def _stamped(request: Request, attempts: Sequence[HeaderMap], raw: int, offset: int) -> list[HeaderMap]:
     try:
-        # Its own among all who were told of the same version; the clock is hardly left behind by it.
-        stamp = Timestamp.from_raw(known.raw + 1, random.randrange(1, 1 << 32))
+        stamp = Timestamp.from_raw(raw, offset)
     except InvalidTimestamp:
         raise HTTPError(503)
     request.timestamp = stamp

@@ -5,7 +5,7 @@ import pytest
 from swift.base.timestamp import Timestamp
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.proxy.obj.retries import TRIES, Disputed, Lost, Outdated, with_retries
+from swift.proxy.obj.retries import TRIES, Disputed, Lost, Outdated, with_own_stamp, with_retries
 
 NOW = Timestamp("1500000000.00000")
 LATER = Timestamp("1500000009.00000")
@@ -67,6 +67,13 @@ def test_each_try_has_a_stamp_of_its_own():
     change = Change(Lost(), Disputed(is_early=True), Outdated(NOW, is_early=True))
     change.run()
     assert change.stamps == sorted(set(change.stamps)) and len(change.stamps) == 4
+
+
+def test_writers_of_one_tick_get_stamps_of_their_own_within_it():
+    requests = [Request("PUT", "/v1/a/c/o", {"x-timestamp": NOW.internal}) for _ in range(2)]
+    stamps = {with_own_stamp(each, [{}])[0]["x-timestamp"] for each in requests}
+    assert stamps == {each.timestamp.internal for each in requests} and len(stamps) == 2
+    assert {each.timestamp.raw for each in requests} == {NOW.raw}
 
 
 def test_nodes_agree_for_the_next_one_when_the_body_is_gone():
