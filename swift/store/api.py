@@ -373,6 +373,9 @@ class Upkeep(Protocol):
         It costs a stat. Suffixes that others brought without ``invalidate`` are told by a listing only.
         """
 
+    def idle_s(self, device: str, partition: str, policy: Policy) -> float:
+        """Seconds since the partition was last changed; infinite when nobody can say. It costs a stat."""
+
     def settle(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """Return when all that these suffixes hold survives a power cut, whoever wrote it there."""
 

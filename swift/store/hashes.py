@@ -11,6 +11,7 @@ hashed anew once (doc/decisions/0005-hashes-after-a-crash.md).
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 from collections.abc import Iterable
@@ -89,6 +90,19 @@ def journal_mark(disk: Disk, partition_path: str, now_ns: int) -> str:
     if found.st_size or found.st_mtime_ns + FRESH_NS > now_ns:
         return ""
     return f"{found.st_ino:x}-{found.st_mtime_ns:x}"
+
+
+def journal_idle_s(disk: Disk, partition_path: str, now_ns: int) -> float:
+    """Seconds since the last line came into the journal, or it was emptied; infinite without a journal.
+
+    ``now_ns`` is Unix time by the kernel's clock, which stamps files. Raises OSError.
+    """
+    try:
+        written_ns = disk.stat(f"{partition_path}/{JOURNAL_FILE}").st_mtime_ns
+    except FileNotFoundError:
+        return math.inf
+    # A clock that was set back says nothing.
+    return (now_ns - written_ns) / 1e9 if written_ns <= now_ns else math.inf
 
 
 def _read_file(disk: Disk, path: str) -> bytes | None:

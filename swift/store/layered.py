@@ -251,6 +251,10 @@ class ForwardingUpkeep:
         """See ``Upkeep``."""
         return self.inner.mark(device, partition, policy)
 
+    def idle_s(self, device: str, partition: str, policy: Policy) -> float:
+        """See ``Upkeep``."""
+        return self.inner.idle_s(device, partition, policy)
+
     def settle(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """See ``Upkeep``."""
         self.inner.settle(device, partition, policy, suffixes)

@@ -6,6 +6,7 @@ choosers, merging, reclaiming and hashing decide; only the doing differs. Nothin
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -550,6 +551,11 @@ class MemoryUpkeep:
         """See ``Upkeep``; hashing costs nothing here, so nobody is to rely on what it was."""
         self._store.check_device(device)
         return ""
+
+    def idle_s(self, device: str, partition: str, policy: Policy) -> float:
+        """See ``Upkeep``; a look costs nothing here, so nothing is worth waiting for."""
+        self._store.check_device(device)
+        return math.inf
 
     def settle(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """See ``Upkeep``; there is no power here that could be cut."""

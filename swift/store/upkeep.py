@@ -46,7 +46,14 @@ from swift.store.filenames import (
     tombstone_name,
 )
 from swift.store.fragmentwalk import FragmentWalk, archive_walk
-from swift.store.hashes import HASHES_FILE, JOURNAL_FILE, LOCK_FILE, journal_mark, mark_dirty
+from swift.store.hashes import (
+    HASHES_FILE,
+    JOURNAL_FILE,
+    LOCK_FILE,
+    journal_idle_s,
+    journal_mark,
+    mark_dirty,
+)
 from swift.store.layout import is_suffix, objects_dir, partition_dir, suffix_of, temporary_dir
 from swift.store.metadata import CHECKSUM_ATTRIBUTE, read_metadata_blob
 from swift.store.partitionlock import REPLICATION_LOCK_FILE
@@ -306,6 +313,11 @@ class FileUpkeep:
         """See ``Upkeep``."""
         path = partition_dir(self._core.devices.path(device), policy, partition)
         return journal_mark(self._core.disk, path, time.time_ns())
+
+    def idle_s(self, device: str, partition: str, policy: Policy) -> float:
+        """See ``Upkeep``."""
+        path = partition_dir(self._core.devices.path(device), policy, partition)
+        return journal_idle_s(self._core.disk, path, time.time_ns())
 
     def settle(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """See ``Upkeep``: every file first, then the names that lead to it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 import time
@@ -276,6 +277,15 @@ def test_a_mark_says_that_nothing_changed_or_says_nothing(bench, store, upkeep):
     store.hashes("sda", "7", GOLD)
     assert upkeep.mark("sda", "7", GOLD) == "", "changes of this moment may not show"
     assert upkeep.mark("sda", "8", GOLD) == ""
+
+
+def test_a_partition_that_was_just_written_is_not_idle_for_long_and_a_missing_one_for_ever(
+    bench, store, upkeep
+):
+    put(store, key_of(), ts(NOW_S))
+    # An engine that hashes for nothing does not remember.
+    assert upkeep.idle_s("sda", "7", GOLD) == math.inf or 0 <= upkeep.idle_s("sda", "7", GOLD) < 60
+    assert upkeep.idle_s("sda", "8", GOLD) == math.inf
 
 
 def test_what_was_brought_is_made_durable_whatever_is_there(bench, store, upkeep):

@@ -21,7 +21,7 @@ from test.support.objectnodes import ObjectNodes, partition_of
 SEEDS = range(int(os.environ.get("SWIFT_REPLICATION_SEEDS", "6")))
 NODES, OBJECTS, STEPS = 5, 12, 60
 SETTINGS = ObjectReplicatorSettings(
-    sync_method="ssync", conn_timeout=1.0, node_timeout=2.0, recheck_interval=0.0
+    sync_method="ssync", interval=0.0, conn_timeout=1.0, node_timeout=2.0, recheck_interval=0.0
 )
 
 

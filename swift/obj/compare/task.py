@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -19,10 +20,11 @@ from swift.base.errors import DeviceUnavailable, LockTimeout
 from swift.cluster.direct import DirectClient
 from swift.cluster.owndevices import OwnDevices
 from swift.cluster.rings import Rings
+from swift.obj.compare.calm import Calm
 from swift.obj.compare.digests import DigestBook, Entry
 from swift.obj.compare.partners import NO_ANSWER, UNMOUNTED, Partners
 from swift.obj.compare.settings import CompareSettings
-from swift.obj.compare.survey import Asked, Standing, survey
+from swift.obj.compare.survey import Asked, Standing, Verdict, survey
 from swift.obj.ssync.sender import Sender, SenderTimes
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy
@@ -112,6 +114,7 @@ class CompareTask(DeviceTask, Generic[S]):
         more_s = max(0.0, settings.http_timeout - settings.node_timeout)
         self.partners = Partners(self.direct, answer_s=more_s, monotonic=context.clock.monotonic, log=log)
         self.book = DigestBook(context.clock.monotonic, settings.recheck_interval)
+        self.calm = Calm(context.clock.monotonic, settings.interval)
 
     def policies(self) -> list[Policy]:
         """The selected policies of the daemon's kind."""
@@ -170,6 +173,7 @@ class ComparePass(DevicePassBase, Generic[T]):
         self.failed: dict[str, dict[str, int]] = {}
         #: Devices whose nodes have said in this pass that they are not there.
         self.unmounted: set[int] = set()
+        self._failures = 0
 
     # --- what a daemon says --------------------------------------------------------------------------
 
@@ -231,7 +235,7 @@ class ComparePass(DevicePassBase, Generic[T]):
         self._task.rng.shuffle(parts)
         for start in range(0, len(parts), SURVEYED):
             locals_ = self._look(policy, view, parts[start : start + SURVEYED], store, run)
-            for unit in self.ordered(self._survey(policy, locals_)):
+            for unit in self.ordered(self._survey(policy, view, locals_)):
                 if self._is_over(policy, view):
                     return
                 yield unit
@@ -277,7 +281,7 @@ class ComparePass(DevicePassBase, Generic[T]):
             if self._stop.requested:
                 return found
             some = chosen[start : start + _LOOKED_AT]
-            entries = run(self._entries, policy, store, some)
+            entries = run(self._entries, policy, view, store, some)
             found += [
                 Local(policy, view, part, primaries, own, entry)
                 for (part, primaries, own), entry in zip(some, entries, strict=True)
@@ -288,13 +292,18 @@ class ComparePass(DevicePassBase, Generic[T]):
     def _entries(
         self,
         policy: Policy,
+        view: RingView,
         store: ObjectStore,
         some: Sequence[tuple[int, tuple[Node, ...], Node | None]],
     ) -> list[Entry | None]:
-        """Blocking."""
+        """Blocking; None for what cannot be hashed, or is better left alone now."""
         entries: list[Entry | None] = []
         for part, _primaries, own in some:
             try:
+                idle_s = store.upkeep.idle_s(self._device, str(part), policy)
+                if self._task.calm.may_wait(self._device, policy.index, view, part, idle_s):
+                    entries.append(None)
+                    continue
                 index = self.index_of(own, policy)
                 entries.append(self._task.book.entry(store, self._device, part, policy, index))
             except (OSError, LockTimeout) as error:
@@ -305,7 +314,7 @@ class ComparePass(DevicePassBase, Generic[T]):
             self._tally.moves += 1
         return entries
 
-    def _survey(self, policy: Policy, locals_: Sequence[Local]) -> list[Unit]:
+    def _survey(self, policy: Policy, view: RingView, locals_: Sequence[Local]) -> list[Unit]:
         """Those that need work, fewest copies first."""
         questions: dict[int, tuple[Node, list[Asked]]] = {}
         for local in locals_:
@@ -315,7 +324,11 @@ class ComparePass(DevicePassBase, Generic[T]):
         nobody = Standing({})
         units = [Unit(local, standings.get(local.part, nobody)) for local in locals_]
         left = [unit for unit in units if self.needs_work(unit)]
-        self.settled([unit for unit in units if not self.needs_work(unit)])
+        rest = [unit for unit in units if not self.needs_work(unit)]
+        if any(Verdict.NOTHING in unit.standing.verdicts.values() for unit in left):
+            self._task.calm.forget(self._device, policy.index)
+        self._task.calm.settled(self._device, policy.index, view, (unit.local.part for unit in rest))
+        self.settled(rest)
         return sorted(left, key=lambda unit: unit.standing.copies)
 
     def _noticed(self, node: Node, status: int) -> None:
@@ -330,8 +343,18 @@ class ComparePass(DevicePassBase, Generic[T]):
         """Whether a planned unit is still to be done: not by an old ring, and not after the end."""
         return not self._is_over(unit.local.policy, unit.local.view)
 
+    @contextmanager
+    def working_on(self, unit: Unit) -> Iterator[None]:
+        """The work on a unit: when no node fails meanwhile, the partition is in order afterwards."""
+        failures = self._failures
+        yield
+        if self._failures == failures and not self._stop.requested:
+            local = unit.local
+            self._task.calm.settled(self._device, local.policy.index, local.view, [local.part])
+
     def fail(self, node: Node) -> None:
         """Something could not be done with a node."""
+        self._failures += 1
         self._tally.add("failures")
         devices = self.failed.setdefault(node.replication_ip, {})
         devices[node.device] = devices.get(node.device, 0) + 1

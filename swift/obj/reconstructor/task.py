@@ -164,7 +164,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
         run = store.run(self._device, Effort.HASHES)
         hashes: Mapping[str, object] = run(store.hashes, self._device, name, local.policy)
         if local.own is not None:
-            with self._timed("update"):
+            with self._timed("update"), self.working_on(unit):
                 self._sync(unit, local.own, hashes)
         reverts = jobs.reverts_of(hashes, local.own, local.primaries, _ec(local.policy), self._task.rng)
         for revert in reverts:

@@ -147,7 +147,8 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
         clock = self._pass_context.clock
         started_s = clock.monotonic()
         if unit.local.own is not None:
-            self._update(unit, unit.local.own)
+            with self.working_on(unit):
+                self._update(unit, unit.local.own)
         else:
             self._bring_home(unit)
         self._tally.timing(f"partition.{kind}.timing", clock.monotonic() - started_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import pickle
 import time
@@ -17,6 +18,7 @@ from swift.store.hashes import (
     FRESH_NS,
     SuffixHasher,
     consolidate,
+    journal_idle_s,
     journal_mark,
     mark_dirty,
     read_hashes,
@@ -261,6 +263,16 @@ def test_reading_and_folding_leave_no_descriptor_open(part):
     read_hashes(Disk(), str(part))
     consolidate(Disk(), str(part), 6.0)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_journal_tells_since_when_nothing_changed(tmp_path):
+    disk, path = Disk(), str(tmp_path)
+    assert journal_idle_s(disk, path, time.time_ns()) == math.inf
+    journal = tmp_path / "hashes.invalid"
+    journal.write_bytes(b"abc\n")
+    written = journal.stat().st_mtime_ns
+    assert journal_idle_s(disk, path, written + 2_500_000_000) == 2.5
+    assert journal_idle_s(disk, path, written - 1) == math.inf, "the clock was set back"
 
 
 def test_the_journal_s_mark_is_told_once_it_is_empty_and_not_fresh(tmp_path):

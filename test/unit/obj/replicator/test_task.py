@@ -97,6 +97,35 @@ def test_when_everything_is_equal_each_partner_is_asked_once_and_nothing_is_done
     assert facts["replication_stats"]["failure"] == 0
 
 
+@pytest.mark.parametrize(("interval", "status"), [(0.0, 200), (60.0, 404)])
+def test_a_partition_that_was_settled_and_is_being_written_is_left_alone(make, interval, status):
+    nodes = make()
+    settings = ObjectReplicatorSettings(sync_method="ssync", conn_timeout=2.0, interval=interval)
+    put(nodes, 0, "o", [0, 1, 2])
+    runner = nodes.runner(0, ObjectReplicator, settings)
+    assert runner.once()
+    put(nodes, 0, "p", [0, 1])
+    assert runner.once()
+    assert nodes[2].ask("GET", "/0/a/c/p").status == status
+
+
+def test_nothing_is_left_alone_once_a_partner_has_lost_something(make):
+    nodes = make()
+    settings = ObjectReplicatorSettings(sync_method="ssync", conn_timeout=2.0, interval=60.0)
+    parts = [0, 4]
+    for part in parts:
+        put(nodes, part, f"o{part}", [0, 1, 2])
+    runner = nodes.runner(0, ObjectReplicator, settings)
+    assert runner.once()
+    nodes[2].wipe()
+    put(nodes, 0, "busy", [0, 1])
+    # A third partition, new since, tells it.
+    put(nodes, 8, "o8", [0, 1])
+    assert runner.once()
+    assert runner.once()
+    assert [nodes[2].ask("GET", f"/{part}/a/c/o{part}").status for part in parts] == [200, 200]
+
+
 def test_what_a_partner_has_newer_is_not_touched(nodes):
     put(nodes, 0, "o", [0, 1], NOW, b"old")
     put(nodes, 0, "o", [2], NOW + 5, b"new")
