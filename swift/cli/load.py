@@ -17,6 +17,11 @@ EXAMPLES = """examples:
   swift-load compare before.json after.json
   swift-load import cosbench.xml > mine.toml
 """
+FAIL_EXAMPLES = """examples:
+  swift-load fail --share 10,20,30,40 --html nodes.html
+  swift-load fail large_upload --unit disks --way shutdown --spread skewed --disks 2 --xfs
+  unshare --net sh -c 'ip link set lo up; swift-load fail --way partition --share 25'
+"""
 #: Packages that only this command needs: module → extra of the distribution that brings it.
 EXTRAS = {"rich": "load", "hdrh": "load", "matplotlib": "load", "numpy": "load", "distributed": "distributed"}
 
@@ -46,6 +51,7 @@ def make_parser() -> argparse.ArgumentParser:
     comparing.add_argument("b", type=Path, metavar="B.json", help="the same of another run")
     comparing.add_argument("--seed", type=int, default=1, help="of the draws (1)")
     comparing.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots here")
+    _add_failing(verbs.add_parser("fail", help="what a cluster does while a share of it has failed"))
     importing = verbs.add_parser("import", help="print a workload of COSBench as TOML")
     importing.add_argument("file", type=Path, help="XML file")
     for one in (listing, running, comparing):
@@ -81,6 +87,51 @@ def _add_changes(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--distributed", metavar="SCHEDULER", help="dask scheduler whose workers make the load"
     )
+
+
+def _add_failing(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = FAIL_EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("workload", nargs="?", default="small_upload", help="as of run (small_upload)")
+    group = parser.add_argument_group("what fails")
+    group.add_argument("--unit", default="nodes", help="nodes, disks or proxies (nodes)")
+    group.add_argument(
+        "--way",
+        default="kill",
+        help="nodes: kill, stop, partition; disks: unmount, shutdown (I/O errors), read-only, slow, wipe; "
+        "proxies: kill, stop (kill)",
+    )
+    group.add_argument(
+        "--share", type=_shares, default=[10.0, 20.0, 30.0, 40.0], help="percent, one run each (10,20,30,40)"
+    )
+    group.add_argument("--spread", default="uniform", help="disks: uniform over nodes, or skewed (uniform)")
+    group.add_argument("--seed", type=int, default=1, help="of the choice of what fails (1)")
+    group = parser.add_argument_group("seconds")
+    group.add_argument("--before", type=_number, default=20.0, help="of load before the failure (20)")
+    group.add_argument("--during", type=_number, default=30.0, help="with it (30)")
+    group.add_argument("--after", type=_number, default=30.0, help="after it was mended (30)")
+    group.add_argument(
+        "--whole-within", type=_number, default=300.0, help="until nothing may be missing any more (300)"
+    )
+    group = parser.add_argument_group("the cluster, made for the run and removed after it")
+    group.add_argument("--nodes", type=_whole, default=8, help="storage nodes (8)")
+    group.add_argument("--disks", type=_whole, default=1, help="devices of each (1)")
+    group.add_argument("--workers", type=_whole, default=2, help="proxy processes (2)")
+    group.add_argument("--xfs", action="store_true", help="a filesystem per device, which disks need; root")
+    group.add_argument("--root", type=Path, help="directory to make it in (the one for temporary files)")
+    group.add_argument("--port", type=_whole, help="port of the proxy (8080)")
+    group.add_argument("--base-port", type=_whole, help="first port of the storage servers (6200)")
+    group.add_argument("--cache-port", type=_whole, help="port of the cache (11311)")
+    group = parser.add_argument_group("load and results")
+    group.add_argument("--clients", type=_whole, help="clients at the same time")
+    group.add_argument("--processes", type=_whole, default=1, help="that make the load (1)")
+    group.add_argument("--json", type=Path, metavar="FILE", help="write all figures here")
+    group.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots here")
+    group.add_argument("--format", choices=("text", "json"), default="text", help="of standard output (text)")
+
+
+def _shares(text: str) -> list[float]:
+    return [_number(one) for one in text.split(",")]
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:

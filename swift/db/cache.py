@@ -97,6 +97,11 @@ class BrokerCache(Generic[B]):
         if broker is not None and not broker.is_busy:
             broker.close()
 
+    def forget_device(self, device: str) -> None:
+        """Close the brokers of a device, which went away: nobody can unmount what is open."""
+        for place in [place for place in self._brokers if place.device == device]:
+            self.forget(place)
+
     def close(self) -> None:
         """Close all of them."""
         while self._brokers:

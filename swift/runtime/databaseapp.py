@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from swift.base.entity import EntityPath, NotUTF8, reserved_name_error
-from swift.base.errors import InvalidValue
+from swift.base.errors import DeviceUnavailable, InvalidValue
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.db import files
@@ -100,12 +100,12 @@ class DatabaseApp(BackendApp, Generic[B]):
 
     def known_broker(self, target: Target, *names: str) -> B:
         """The same as it was left by the last request; raises ``DeviceUnavailable``."""
-        place = Place(
-            self.context.devices.path(target.device),
-            self.directory,
-            target.partition,
-            self._hash_of(*names),
-        )
+        try:
+            device_path = self.context.devices.path(target.device)
+        except DeviceUnavailable:
+            self.brokers.forget_device(target.device)
+            raise
+        place = Place(device_path, self.directory, target.partition, self._hash_of(*names))
         return self.brokers.get(place, *names)
 
     def check_space(self, broker: B) -> None:

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from test.support.cluster import LiveCluster
+from test.support.ports import free_ports, free_range
 
 EVERYTHING = """
 name = "everything"
@@ -225,3 +226,47 @@ def test_two_runs_are_compared(load, tmp_path):
     assert (tmp_path / "c.html").read_text().count("<svg") == 2
     assert load("compare", "a.json", "b.json", "--format", "json").stdout == done.stdout, "draws are seeded"
     assert "verdict" in load("compare", "a.json", "b.json").stdout
+
+
+# --- failures -----------------------------------------------------------------------------------------------
+
+
+def failing(tmp_path, *words):
+    ports = ("--port", str(free_ports(1)[0]), "--base-port", str(free_range(60)))
+    fixed = ("--nodes", "4", "--before", "1", "--during", "2", "--after", "2", "--share", "25")
+    small = tmp_path / "small.toml"
+    small.write_text(EVERYTHING.replace("operations = 150", "seconds = 1"))
+    return subprocess.run(
+        [sys.executable, "-m", "swift.cli.load", "fail", str(small), "--root", str(tmp_path)]
+        + [*ports, "--cache-port", str(free_ports(1)[0]), *fixed, *words],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def test_a_node_fails_under_load_and_the_cluster_is_whole_again(tmp_path):
+    done = failing(tmp_path, "--format", "json", "--html", str(tmp_path / "failed.html"))
+    assert done.returncode == 0, done.stderr
+    trial = json.loads(done.stdout)["trials"][0]
+    assert [window["name"] for window in trial["windows"]] == ["before", "during", "after"]
+    assert all(window["per_second"] > 0 for window in trial["windows"])
+    assert trial["whole_s"] is not None and trial["lacks"]["copies"] == 0
+    assert "<svg" in (tmp_path / "failed.html").read_text()
+    assert [path.name for path in tmp_path.glob("swift-load-*/*")] == [], "the cluster is gone"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--way", "wipe"), "nodes fail by kill, stop, partition, not by 'wipe'"),
+        (("--unit", "disks", "--way", "wipe"), "disks fail only with --xfs"),
+        (("--way", "partition"), "a partition needs a network of its own"),
+        (("--share", "100"), "below 100 percent"),
+    ],
+)
+def test_a_failure_that_cannot_be_made_is_one_line_before_anything_is_made(tmp_path, words, said):
+    done = failing(tmp_path, *words)
+    assert done.returncode == 1 and said in done.stderr and done.stderr.count("\n") == 1
+    assert list(tmp_path.glob("swift-load-*")) == []

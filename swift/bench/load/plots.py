@@ -68,6 +68,29 @@ def throughput(operations: Operations, seconds: float) -> str:
     return _svg(draw, "Throughput over time")
 
 
+def failure(operations: Operations, seconds: float, lasted: tuple[float, float], title: str) -> str:
+    """Throughput over time with the time of a failure shaded, and its failed operations as a line."""
+
+    def draw(axes: Axes) -> None:
+        times = range(max(1, int(seconds)))
+        done, failed = (
+            [
+                sum(getattr(one.seconds[at], what) for one in operations.values() if at in one.seconds)
+                for at in times
+            ]
+            for what in ("count", "failed")
+        )
+        axes.axvspan(*lasted, color=FAINT, label="failure")
+        axes.plot(times, done, color=COLOURS[0], label="done")
+        axes.plot(times, failed, color=COLOURS[1], label="failed")
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("seconds")
+        axes.set_ylabel("operations/s")
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+
+    return _svg(draw, title)
+
+
 def heat(name: str, result: OperationResult, seconds: float) -> str:
     """How many operations of each second had which latency."""
     length = max([int(seconds), *(at + 1 for at in result.seconds)])

@@ -83,7 +83,7 @@ def page_of(saved: Saved) -> str:
         "all interfaces of the machine; late are operations of an open loop that began after their time.</p>"
     )
     parts.append(_costs(saved.costs))
-    return _page(saved.workload, parts)
+    return whole_page(saved.workload, parts)
 
 
 def comparison_page(a: Saved, b: Saved, names: tuple[str, str], found: Sequence[Difference]) -> str:
@@ -102,11 +102,12 @@ def comparison_page(a: Saved, b: Saved, names: tuple[str, str], found: Sequence[
             both |= {f"B {name}": one for name, one in other.result.operations.items()}
             seconds = max(phase.result.seconds, other.result.seconds)
             drawn = (plots.percentiles(both), plots.throughput(both, seconds))
-            parts.append(f"<h2>{escape(phase.name)}</h2>{_plots(drawn)}")
-    return _page(f"{names[0]} and {names[1]}", parts)
+            parts.append(f"<h2>{escape(phase.name)}</h2>{plots_of(drawn)}")
+    return whole_page(f"{names[0]} and {names[1]}", parts)
 
 
-def _page(title: str, parts: Iterable[str]) -> str:
+def whole_page(title: str, parts: Iterable[str]) -> str:
+    """A page of HTML with these parts of its body."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -131,16 +132,17 @@ def _phase(phase: SavedPhase, rows: Sequence[Row]) -> str:
     drawn += [
         plots.heat(name, one, result.seconds) for name, one in sorted(result.operations.items()) if one.count
     ]
-    return f'<h2>{escape(phase.name)}</h2><div class="facts">{shown}</div>{_plots(drawn)}'
+    return f'<h2>{escape(phase.name)}</h2><div class="facts">{shown}</div>{plots_of(drawn)}'
 
 
-def _plots(drawn: Iterable[str]) -> str:
+def plots_of(drawn: Iterable[str]) -> str:
+    """SVGs beside each other."""
     return f'<div class="plots">{"".join(f"<div class=card>{one}</div>" for one in drawn)}</div>'
 
 
 def _rows(rows: Sequence[Row]) -> str:
     cells = [[getattr(row, field.name) for field in fields(Row)] for row in rows]
-    return _table([ROW_TITLES[field.name] for field in fields(Row)], cells)
+    return table_of([ROW_TITLES[field.name] for field in fields(Row)], cells)
 
 
 def _costs(costs: Sequence[Costs]) -> str:
@@ -151,7 +153,7 @@ def _costs(costs: Sequence[Costs]) -> str:
         ]
         for one in costs
     ]
-    return _table([COST_TITLES[field.name] for field in fields(Costs)], cells)
+    return table_of([COST_TITLES[field.name] for field in fields(Costs)], cells)
 
 
 def _percent(part: float | None) -> str | None:
@@ -173,10 +175,11 @@ def _differences(found: Sequence[Difference]) -> str:
         ]
         for one in found
     ]
-    return _table(titles, cells)
+    return table_of(titles, cells)
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def table_of(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A table; columns that are all text are set to the left."""
     is_text = [all(isinstance(row[at], str) for row in rows) for at in range(len(titles))]
     classes = [' class="text"' if text else "" for text in is_text]
     head = "".join(f"<th{kind}>{escape(title)}</th>" for title, kind in zip(titles, classes, strict=True))

@@ -16,6 +16,7 @@ from swift.base.errors import SwiftError
 from swift.bench.load import cosbench
 from swift.bench.load.crew import Crew, Workers
 from swift.bench.load.endpoint import Endpoint, EndpointRefused, ask, checked_url, log_in
+from swift.bench.load.failures import verb as failures_verb
 from swift.bench.load.runs import Plan, Run, Runner
 from swift.bench.load.saved import of_json, read
 from swift.bench.load.servers import Servers
@@ -29,7 +30,14 @@ WIDTH = 220
 
 def verb(name: str) -> Callable[[argparse.Namespace], int]:
     """The function of a verb; it returns an exit code."""
-    return {"list": _list, "show": _show, "run": _run, "compare": _compare, "import": _import}[name]
+    return {
+        "list": _list,
+        "show": _show,
+        "run": _run,
+        "fail": _fail,
+        "compare": _compare,
+        "import": _import,
+    }[name]
 
 
 def _console(is_for_people: bool) -> Console:
@@ -64,6 +72,13 @@ def _run(args: argparse.Namespace) -> int:
         workers.close()
     _report(console, done, price, args)
     return 130 if done.is_interrupted else 0
+
+
+def _fail(args: argparse.Namespace) -> int:
+    text, source = _text_of(args.workload)
+    for path in (args.json, args.html):
+        _check_writable(path)
+    return failures_verb.fail(args, text, source, _console(args.format == "text"))
 
 
 def _workers(args: argparse.Namespace) -> Workers:

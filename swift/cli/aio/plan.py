@@ -149,6 +149,10 @@ class Plan:
         """The directories of all devices."""
         return [self.devices(node) / name for node in self.node_numbers() for name in self.device_names(node)]
 
+    def device_path(self, name: str) -> Path:
+        """The directory of a device by its name; raises KeyError."""
+        return {path.name: path for path in self.device_paths()}[name]
+
     @property
     def disks_in_all(self) -> int:
         """Devices of the cluster."""

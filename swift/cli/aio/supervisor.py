@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from swift.base.errors import ConfigError, SwiftError
@@ -250,6 +250,23 @@ class Supervisor:
                 self._pauses[name].began(now)
                 self._write_state(list(self._processes.values()))
                 self._report(f"{name} was started again (pid {self._children[name].pid})")
+
+    def pid(self, name: str) -> int:
+        """The process of this name, e.g. ``object-1``; raises KeyError."""
+        return self._children[name].pid
+
+    def kill(self, name: str) -> None:
+        """End a process and its workers by force; nobody starts it again but ``start_again``."""
+        child = self._children[name]
+        _signal_group(child, signal.SIGKILL)
+        child.wait()
+
+    def start_again(self, names: Sequence[str]) -> None:
+        """Start processes that were killed and wait until they answer; raises ``ConfigError``."""
+        again = [self._processes[name] for name in names]
+        for process in again:
+            self._spawn(process)
+        self._await(again)
 
     def end(self) -> None:
         """End every process, by force after the timeout."""

@@ -28,6 +28,14 @@ def test_a_container_that_waits_for_its_rows_is_not_closed_by_others(bench):
     assert bench("GET").read_body() == b"o\n"
 
 
+def test_a_server_has_nothing_open_on_a_device_that_went_away(bench, tmp_path):
+    assert bench("PUT", at=1).status == 201
+    assert len(bench.server.brokers) == 1
+    (tmp_path / "sda").rename(tmp_path / "away")
+    assert bench("HEAD").status == 507
+    assert len(bench.server.brokers) == 0
+
+
 class Guarded(Disk):
     """A disk that may be touched only where its device's calls run."""
 

@@ -55,6 +55,13 @@ def test_forgetting_and_closing():
     assert first.closed and second.closed and len(cache) == 0
 
 
+def test_nothing_of_a_device_that_went_away_stays_open():
+    cache = BrokerCache(FakeBroker)
+    gone, other = cache.get(place(1)), cache.get(Place("/e", "containers", "1", f"{2:032x}"))
+    cache.forget_device("d")
+    assert gone.closed and not other.closed and len(cache) == 1
+
+
 def test_what_a_request_got_stays_open_until_it_ends():
     cache = BrokerCache(FakeBroker, open_max=1)
     others_ran = Event()

@@ -1,0 +1,1 @@
+"""``swift-load fail``: what a cluster does while a share of it has failed, and how it comes back."""

@@ -1,0 +1,124 @@
+"""``swift-load fail``: a cluster is made, fails share by share under a workload, and is measured."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from pathlib import Path
+from tempfile import mkdtemp
+
+from rich.console import Console
+
+from swift.base.errors import ConfigError
+from swift.bench.load.crew import Crew
+from swift.bench.load.endpoint import log_in
+from swift.bench.load.failures import report
+from swift.bench.load.failures.choice import Failure, victims
+from swift.bench.load.failures.copies import Copies
+from swift.bench.load.failures.drill import Drill, Times, Trial, windows_of
+from swift.bench.load.failures.site import Site, check_possible
+from swift.bench.load.runs import Plan, Runner
+from swift.bench.load.servers import Servers
+from swift.bench.load.terminal import Progress
+from swift.bench.load.workload import BadWorkload, Workload, parse
+from swift.cli.aio.plan import Plan as ClusterPlan
+from swift.cli.aio.plan import default_ec, new_plan
+
+
+def fail(args: argparse.Namespace, text: str, source: str, console: Console) -> int:
+    """Run the verb on a workload's ``text``; its exit code. Raises ``SwiftError`` and OSError."""
+    times = Times(args.before, args.during, args.after, args.whole_within)
+    options: dict[str, float | int | None] = {"seconds": times.load, "clients": args.clients}
+    workload = parse(text, source).changed(**options)
+    mains = [phase for phase in workload.phases if phase.kind == "main"]
+    if len(mains) != 1 or mains[0].operations is not None:
+        raise BadWorkload(f"{source}: failures need a workload with one main phase, without operations")
+    failures = [Failure(args.unit, args.way, share, args.spread) for share in args.share]
+    for failure in failures:
+        failure.check()
+        check_possible(failure, has_disks=args.xfs)
+    cluster = _cluster(args)
+    facts: dict[str, object] = {
+        "workload": workload.name,
+        "nodes": cluster.nodes,
+        "disks": cluster.disks,
+        "replicas": cluster.replicas,
+        "seed": args.seed,
+    }
+    trials: list[Trial] = []
+    try:
+        with Site(cluster).running() as site:
+            for failure in failures:
+                trials.append(_trial(site, failure, times, (workload, text, options), args, console))
+    except KeyboardInterrupt:
+        console.print("ended; the cluster is gone, and this is what was measured until now")
+    if not trials:
+        return 130
+    report.show(console, trials)
+    found = report.to_json(trials, times, facts)
+    if args.format == "json":
+        json.dump(found, sys.stdout, indent=1)
+        print()
+    if args.json is not None:
+        args.json.write_text(json.dumps(found, indent=1))
+    if args.html is not None:
+        args.html.write_text(report.page(trials, times, facts))
+    return 0 if len(trials) == len(failures) else 130
+
+
+def _cluster(args: argparse.Namespace) -> ClusterPlan:
+    root = Path(mkdtemp(prefix="swift-load-", dir=args.root)) / "cluster"
+    devices = args.nodes * args.disks
+    plan = new_plan(
+        root,
+        proxy_port=args.port,
+        base_port=args.base_port,
+        cache_port=args.cache_port,
+        nodes=args.nodes,
+        disks=args.disks,
+        ec=default_ec(devices),
+        part_power=8,
+        proxy_workers=args.workers,
+        xfs=args.xfs,
+    )
+    try:
+        plan.check()
+    except ConfigError:
+        root.parent.rmdir()
+        raise
+    return plan
+
+
+def _trial(
+    site: Site,
+    failure: Failure,
+    times: Times,
+    planned: tuple[Workload, str, dict[str, float | int | None]],
+    args: argparse.Namespace,
+    console: Console,
+) -> Trial:
+    workload, text, options = planned
+    cluster = site.plan
+    chance = random.Random(f"{args.seed} {failure}")
+    chosen = victims(failure, cluster.nodes, cluster.disks, len(site.proxies()), chance)
+    trial = Trial(failure, chosen)
+    console.print(f"{failure}: {', '.join(map(str, chosen))} will fail")
+    endpoint = log_in(cluster.auth_url, cluster.user, cluster.key)
+    workers = Crew(args.processes)
+    try:
+        with Progress(console, workload) as progress:
+            drill = Drill(site, Copies(cluster), trial, times, progress)
+            plan = Plan(workload, text, options, endpoint, keep=True)
+            done = Runner(plan, workers, Servers(endpoint), drill.watch).run()
+        console.print("waiting until the cluster is whole ...")
+        drill.finish()
+    finally:
+        workers.close()
+        site.mend()
+    if done.is_interrupted:
+        raise KeyboardInterrupt
+    trial.result = next(ran.result for ran in done.phases if ran.phase.kind == "main")
+    trial.windows = windows_of(trial, times)
+    return trial
