@@ -26,6 +26,7 @@ CLIENTS: dict[str, Callable[[Site], Outcome]] = {
     "swift": swiftclient.command,
     "swiftclient-tests": swiftclient.own_tests,
     "rclone": rclone.sync,
+    "rclone-tests": rclone.own_tests,
     "restic": restic.backup,
     "duplicity": duplicity.backup,
     "libcloud": libcloud.driver,

@@ -1,11 +1,49 @@
-"""rclone: sync, check, server-side copy, chunked uploads."""
+"""rclone: sync, check, server-side copy, chunked uploads; and the tests of its own backend."""
 
 from __future__ import annotations
 
-from test.clients.site import Outcome, Site, digests
+import json
+from pathlib import Path
+
+from test.clients.site import Missing, Outcome, Site, digests
+
+#: The version whose tests are run.
+VERSION = "v1.68.2"
 
 
-def sync(site: Site, count: int = 2000) -> Outcome:
+def own_tests(site: Site) -> Outcome:
+    """The tests that rclone has for its backend of Swift, built from its module."""
+    go = site.find("go", "golang")
+    outcome = Outcome("rclone's backend/swift tests", VERSION)
+    folder = site.folder / "rclone-tests"
+    folder.mkdir()
+    config = folder / "rclone.conf"
+    config.write_text(
+        f"[TestSwiftAIO]\ntype = swift\nuser = {site.user}\nkey = {site.key}\nauth = {site.auth_url}\n"
+    )
+    (folder / "go.mod").write_text("module tests\n\ngo 1.21\n")
+    # Modules and what is built of them are shared with whoever else builds here.
+    found = site.run(go, "env", "-json", "GOPATH", "GOCACHE", HOME=str(Path.home()))
+    caches = {name: str(value) for name, value in json.loads(found.stdout).items()}
+    package = "github.com/rclone/rclone/backend/swift"
+    for words in (("get", f"{package}@{VERSION}"), ("get", "-t", package), ("mod", "tidy", "-e")):
+        done = site.run(go, "-C", folder, *words, timeout_s=900, **caches)
+        if done.returncode and words[0] == "get":
+            raise Missing(f"go {' '.join(words)}: {done.stderr[-200:]}")
+    words = ("test", "-json", "-count=1", "-timeout=20m", package, "-remote", "TestSwiftAIO:")
+    done = site.run(go, "-C", folder, *words, timeout_s=1500, RCLONE_CONFIG=str(config), **caches)
+    events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    results = {event["Test"]: event["Action"] for event in events if event.get("Test")}
+    if not results:
+        raise Missing(f"the tests cannot be built: {(done.stderr or done.stdout)[-300:]}")
+    for name, action in results.items():
+        # What skips itself is not counted; a test with parts is told by its parts.
+        if action in ("pass", "fail") and not any(other.startswith(f"{name}/") for other in results):
+            outcome.check(name, action == "pass")
+    return outcome
+
+
+def sync(site: Site, count: int = 10_000) -> Outcome:
     """A tree of many files goes there and comes back."""
     rclone = site.find("rclone", "rclone")
     outcome = Outcome("rclone", site.run(rclone, "version").stdout.split()[1])
