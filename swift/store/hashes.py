@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from swift.base.clock import Clock
@@ -177,13 +178,21 @@ class SuffixHasher:
     """Computes and keeps the hashes of one partition."""
 
     def __init__(
-        self, disk: Disk, clock: Clock, partition_path: str, policy: Policy, rules: ReclaimRules
+        self,
+        disk: Disk,
+        clock: Clock,
+        partition_path: str,
+        policy: Policy,
+        rules: ReclaimRules,
+        changing: Callable[[str], AbstractContextManager[object]] = nullcontext,
     ) -> None:
+        """``changing`` is entered around the cleaning of a hash directory."""
         self._disk = disk
         self._clock = clock
         self._path = partition_path
         self._policy = policy
         self._rules = rules
+        self._changing = changing
 
     def get(self, recalculate: Iterable[str] = (), *, list_suffixes: bool = False) -> dict[str, SuffixHash]:
         """All suffix hashes; see the interface. Raises OSError and ``LockTimeout``."""
@@ -273,9 +282,10 @@ class SuffixHasher:
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
-            names = self._disk.listdir(directory)
-            choice = choose(names, self._policy.ec)
-            left = clean_up(self._disk, directory, names, choice, self._rules, now_s)
+            with self._changing(directory):
+                names = self._disk.listdir(directory)
+                choice = choose(names, self._policy.ec)
+                left = clean_up(self._disk, directory, names, choice, self._rules, now_s)
         finally:
             self._disk.close(fd)
         return choose(left, self._policy.ec) if left else None
