@@ -142,11 +142,14 @@ class FileStore:
         list_suffixes: bool = False,
     ) -> dict[str, SuffixHash]:
         """See ``ObjectStore``."""
+        return self.hasher(device, partition, policy).get(recalculate, list_suffixes=list_suffixes)
+
+    def hasher(self, device: str, partition: str, policy: Policy) -> SuffixHasher:
+        """What computes the suffix hashes of a partition. Raises ``DeviceUnavailable``."""
         core, device_path = self.core, self.core.devices.path(device)
         path = partition_dir(device_path, policy, partition)
         changing = partial(core.changes.change, device_path)
-        hasher = SuffixHasher(core.disk, core.clock, path, policy, core.rules.reclaim, changing)
-        return hasher.get(recalculate, list_suffixes=list_suffixes)
+        return SuffixHasher(core.disk, core.clock, path, policy, core.rules.reclaim, changing)
 
     def invalidate(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """See ``ObjectStore``."""

@@ -194,6 +194,24 @@ class SuffixHasher:
         self._rules = rules
         self._changing = changing
 
+    def get_deferred(self, dirty_max: int) -> dict[str, SuffixHash]:
+        """All suffix hashes, with nothing written while at most ``dirty_max`` suffixes are dirty.
+
+        They stay dirty on the disk, so whoever remembers the answer may forget it. Raises like ``get``.
+        """
+        try:
+            with file_lock(self._disk, f"{self._path}/{LOCK_FILE}"):
+                hashes = read_hashes(self._disk, self._path)
+                journal = _read_file(self._disk, f"{self._path}/{JOURNAL_FILE}") or b""
+        except FileNotFoundError:
+            return {}
+        dirty = {line for line in journal.decode("ascii", "replace").split("\n") if is_suffix(line)}
+        if not hashes.get("valid") or len(dirty) > dirty_max:
+            return self.get()
+        known: Hashes = {**hashes, **dict.fromkeys(dirty)}
+        result = self._refresh(known, [], False) or known
+        return {name: value for name, value in result.items() if name not in _RESERVED}
+
     def get(self, recalculate: Iterable[str] = (), *, list_suffixes: bool = False) -> dict[str, SuffixHash]:
         """All suffix hashes; see the interface. Raises OSError and ``LockTimeout``."""
         wanted = [suffix for suffix in recalculate if is_suffix(suffix)]

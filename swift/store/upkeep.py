@@ -114,12 +114,12 @@ class FileUpkeep:
         for _ in range(TRIES):
             _, loaded = self._core.loaded(place.key, view, open_data=False)
             try:
-                return self._found(location, loaded.state)
+                return self.found(location, loaded.state)
             except Damaged as error:
                 self._core.quarantine(place, str(error))
         raise FilesChanged(f"{place.directory} is damaged again and again")
 
-    def _found(self, location: Location, state: ObjectState) -> Found:
+    def found(self, location: Location, state: ObjectState) -> Found:
         """The state with the key that its name makes; raises ``Damaged`` for a name of another hash."""
         name = state.metadata.get("name")
         if name is None:
@@ -171,7 +171,7 @@ class FileUpkeep:
     def _audited(
         self, location: Location, place: Place, loaded: Loaded, full: bool, pace: Pace
     ) -> AuditReport:
-        found = self._found(location, loaded.state)
+        found = self.found(location, loaded.state)
         choice, core = loaded.choice, self._core
         for file in (choice.data, choice.meta, choice.ctype, choice.tombstone):
             if file is not None:

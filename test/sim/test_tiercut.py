@@ -18,7 +18,9 @@ import pytest
 from swift.store.core import EngineCore
 from swift.store.tier.directory import Reader
 from swift.store.tier.entries import Entries
+from swift.store.tier.extents import Log
 from swift.store.tier.index import IndexFailed, MemoryIndex
+from swift.store.tier.policy import CLASSES
 from swift.store.tier.shared import BYTES, Words
 from swift.store.tier.store import TierStore
 from swift.store.tier.tier import Seams, Tier
@@ -76,11 +78,22 @@ class SameMount:
         pass
 
 
-class Failing(MemoryIndex):
+class SSD(MemoryIndex):
+    """An index and logs."""
+
+    def __init__(self, kept=None, logs=None):
+        super().__init__(kept)
+        self.logs = {path: bytearray(buffer) for path, buffer in (logs or {}).items()}
+
+    def copied(self):
+        return dict(self.kept), {path: bytes(buffer) for path, buffer in self.logs.items()}
+
+
+class Failing(SSD):
     """Fails at chosen uses, counted from the first."""
 
-    def __init__(self, kept, fails_at):
-        super().__init__(kept)
+    def __init__(self, kept, logs, fails_at):
+        super().__init__(kept, logs)
         self.fails_at, self.uses = fails_at, 0
 
     def _check(self):
@@ -112,6 +125,23 @@ class _Mortal:
             self._inner.__exit__(kind, *error)
 
 
+class MemoryLog(Log):
+    """A log whose file is a buffer that several processes share."""
+
+    def __init__(self, buffer, capacity):
+        super().__init__("", capacity)
+        self._buffer = buffer
+
+    def _put(self, data, at):
+        if len(self._buffer) < at + len(data):
+            self._buffer.extend(bytes(at + len(data) - len(self._buffer)))
+        self._buffer[at : at + len(data)] = data
+        return len(data)
+
+    def _get(self, length, at):
+        return bytes(self._buffer[at : at + length])
+
+
 _tokens = iter(range(1, 1 << 60))
 
 
@@ -128,7 +158,7 @@ class SpoiltTier(Tier):
             self.reader.__class__ = self.mistaken
 
 
-def tiered(store, node, index, mode, mistaken=None):
+def tiered(store, node, index, world):
     """A store with a tier of a new process of a node."""
 
     def open_index(_path, _boot):
@@ -136,15 +166,16 @@ def tiered(store, node, index, mode, mistaken=None):
 
     root = type("Nowhere", (), {"__truediv__": lambda _self, name: f"/nowhere/{name}"})()
     tier = SpoiltTier(
-        tier_settings(root, mode),
+        tier_settings(root, world.mode, classes=world.classes),
         Seams(
             disk=store.core.disk,
             open_session=lambda _path: SimulatedMember(node, next(_tokens).to_bytes(8, "big")),
             open_index=open_index,
+            open_log=lambda path, capacity: MemoryLog(index.logs.setdefault(path, bytearray()), capacity),
             mounts=SameMount,
         ),
     )
-    tier.mistaken = mistaken
+    tier.mistaken = world.mistaken
     found = Both(store, tier)
     store.core.changes = DiesWithItsDisk(store.core.changes)
     return found
@@ -174,10 +205,11 @@ class TierWorld(plain.World):
     mode = "write-through"
     #: A class that makes a mistake, in place of the right one.
     mistaken = None
+    classes = CLASSES
 
     def __init__(self, seed, limit, **how):
         self.node = Node()
-        self.index = MemoryIndex()
+        self.index = SSD()
         self.older = []
         super().__init__(seed, limit, **how)
         self.fate = random.Random(seed + 1)
@@ -187,24 +219,18 @@ class TierWorld(plain.World):
         # Stories put another store in place when a process starts anew.
         if name == "store" and not isinstance(value, Both):
             self.node.alive.clear()
-            value = tiered(value, self.node, self.index, self.mode, self.mistaken)
+            value = tiered(value, self.node, self.index, self)
         super().__setattr__(name, value)
 
     def change(self, key, outcome, action):
         super().change(key, outcome, action)
         # Someone reads what there is now, so that the tier knows it, and another process reads as well.
         self.check_now(key)
-        self.older.append(dict(self.index.kept))
+        self.older.append(self.index.copied())
         del self.older[:-OLDER_KEPT]
 
     def check_now(self, key):
-        other = tiered(
-            plain.store_on(self.disk, self.clock, self.reclaim_age_s),
-            self.node,
-            self.index,
-            self.mode,
-            self.mistaken,
-        )
+        other = tiered(plain.store_on(self.disk, self.clock, self.reclaim_age_s), self.node, self.index, self)
         if not plain_lives(self.disk):
             return
         for store in (self.store, other, self.store):
@@ -220,7 +246,7 @@ class TierWorld(plain.World):
             true = {key: plain.outcome_of(bare, key) for key in self.allowed}
             disk = SimulatedDisk(plain.TOP, image, unnamed=self.unnamed)
             bare = plain.store_on(disk, self.clock, self.reclaim_age_s, plain.SingleSyncs)
-            store = tiered(bare, Node(), index, self.mode, self.mistaken)
+            store = tiered(bare, Node(), index, self)
             for _ in range(2):
                 for key, outcome in true.items():
                     found = plain.outcome_of(store, key)
@@ -228,10 +254,20 @@ class TierWorld(plain.World):
                         f"SSD {name}: {key.path} is {plain.shown(found)}, not {plain.shown(outcome)}\n"
                         + plain.tree(disk)
                     )
+            self.tells_hashes(disk, store, number)
             self.goes_on(store, index, name, true)
+            self.tells_hashes(disk, store, number)
             self.ssd_states += 1
 
     ssd_states = 0
+
+    def tells_hashes(self, disk, store, number):
+        """What replication is told is what is there, from the disk and from the tier."""
+        if number % 3:
+            return
+        for device, partition, policy in {(key.device, key.partition, key.policy) for key in self.allowed}:
+            for _ in range(2):
+                plain.assert_hashes_are_true(disk, store, device, partition, policy)
 
     def goes_on(self, store, index, name, true):
         """Life after the power cut: changes through the tier are seen at once, by all."""
@@ -246,21 +282,34 @@ class TierWorld(plain.World):
 
     def ssds(self, number):
         """What may be left of the SSD."""
-        now = self.index.kept
-        yield "as it was", MemoryIndex(now)
+        now, logs = self.index.copied()
+        yield "as it was", SSD(now, logs)
         if number % 2:
-            yield "emptied", MemoryIndex()
+            yield "emptied", SSD()
         if self.older:
-            yield "rolled back", MemoryIndex(self.fate.choice(self.older))
-        yield "torn", MemoryIndex(self.torn(now))
+            yield "rolled back", SSD(*self.fate.choice(self.older))
+            # The bodies of one moment, the index of another one.
+            yield (
+                "rolled back in parts",
+                SSD(self.fate.choice(self.older)[0], self.fate.choice(self.older)[1]),
+            )
+        yield "torn", SSD(self.torn(now), self.torn_logs(logs))
         at = self.fate.randrange(1, 12)
-        yield "failing once", Failing(now, lambda use: use == at)
+        yield "failing once", Failing(now, logs, lambda use: use == at)
         if number % 3 == 0:
-            yield "failing from then on", Failing(now, lambda use: use >= at)
+            yield "failing from then on", Failing(now, logs, lambda use: use >= at)
+
+    def torn_logs(self, logs):
+        """Bodies with bytes that are others."""
+        found = {path: bytearray(buffer) for path, buffer in logs.items()}
+        for buffer in found.values():
+            for _ in range(len(buffer) // 64):
+                buffer[self.fate.randrange(len(buffer))] ^= 0x17
+        return found
 
     def torn(self, kept):
         """Some entries lost, cut or garbled, some older."""
-        found = dict(self.fate.choice(self.older)) if self.older and self.fate.random() < 0.5 else {}
+        found = dict(self.fate.choice(self.older)[0]) if self.older and self.fate.random() < 0.5 else {}
         for key, value in kept.items():
             chance = self.fate.random()
             if chance < 0.25:
@@ -278,9 +327,14 @@ def plain_lives(disk):
     return disk.lives != 0
 
 
+def classes_for(story):
+    """With the body on the SSD nobody notices that the disk's is damaged, which is another story."""
+    return ("metadata", "hashes") if story is plain.damage else CLASSES
+
+
 def tell(story, mode, *, limit, mistaken=None):
     seed = zlib.crc32(story.__name__.encode())
-    kind = type("World", (TierWorld,), {"mode": mode, "mistaken": mistaken})
+    kind = type("World", (TierWorld,), {"mode": mode, "mistaken": mistaken, "classes": classes_for(story)})
     world = kind(seed, limit)
     story(world)
     if mistaken is None:

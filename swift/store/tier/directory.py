@@ -138,6 +138,14 @@ class Reader:
         finally:
             self._disk.close(fd)
 
+    def body(self, where: Where, facts: FileFacts) -> bytes:
+        """A small body. Raises OSError."""
+        fd = self._handles.open(where, facts)
+        try:
+            return self._disk.pread(fd, facts.size, 0)
+        finally:
+            self._disk.close(fd)
+
     def is_still(self, place: Where, snapshot: Snapshot) -> bool:
         """Whether a directory is what it was: the same one, unchanged since, with the same names and bodies.
 

@@ -20,7 +20,17 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from swift.store.tier.entry import Hashes, Snapshot, decode, decode_hashes, encode, encode_hashes
+from swift.store.tier.entry import (
+    Extent,
+    Hashes,
+    Snapshot,
+    decode,
+    decode_hashes,
+    encode,
+    encode_hashes,
+    has_body,
+)
+from swift.store.tier.extents import place_after, room_for
 from swift.store.tier.index import Index, IndexFailed, Writing
 from swift.store.tier.policy import DATA, HASHES, METADATA, SMALL_DATA, Rules, Wear, next_victim
 from swift.store.tier.shared import TOKEN_BYTES, Words
@@ -37,6 +47,9 @@ COMMIT_BYTES = 16384
 #: A record of age and what LMDB keeps beside a value.
 RECORD_BYTES = 96
 _EVICTIONS_MAX = 64
+#: No honest figure is as large.
+_TOO_MUCH = 1 << 62
+_EXTENT = struct.Struct("<QQ")
 #: For so long nothing is kept after a change could not be noted.
 PAUSE_NS = 60_000_000_000
 _MADE_AT = 14
@@ -57,8 +70,9 @@ class Note(NamedTuple):
     token: bytes
     #: Whether it stands in the index; else the epoch was renewed.
     is_kept: bool
-    #: Whether something was known before.
+    #: Whether something was known before, and whether its body was.
     was_known: bool = False
+    had_body: bool = False
 
 
 class Totals(NamedTuple):
@@ -135,14 +149,14 @@ class Entries:
         token = self._token + self._count.to_bytes(8, "big")
         try:
             with self.index.writing() as txn:
-                was_known = txn.get(ENTRY + path) is not None
+                known = txn.get(ENTRY + path)
                 self._drop(txn, path)
                 txn.put(BUSY + path, (txn.get(BUSY + path) or b"") + token)
                 self._count_written(txn, COMMIT_BYTES)
                 self.words.touch(partition_of(path))
             if not self.is_current:
                 raise IndexFailed("others use another index")
-            return Note(path, token, True, was_known)
+            return Note(path, token, True, known is not None, has_body(known))
         except IndexFailed:
             self._give_up(path)
             return Note(path, token, False)
@@ -192,11 +206,10 @@ class Entries:
         self._delete(txn, HASHES, partition_of(path))
         if parts == OBJECT:
             self._delete(txn, METADATA, path)
-            if DATA in self.rules:
-                self._drop_below(txn, DATA, path)
-            return
-        self._drop_below(txn, METADATA, path)
-        self._drop_below(txn, DATA, path)
+        else:
+            self._drop_below(txn, METADATA, path)
+        if self.totals(txn).data_head:
+            self._drop_below(txn, DATA, path)
 
     def _drop_below(self, txn: Writing, of: str, path: bytes) -> None:
         for key in list(txn.scan(_KIND_OF[of] + path + b"/")):
@@ -296,6 +309,54 @@ class Entries:
             if not self._delete(txn, victim, path):
                 txn.delete(oldest)
 
+    # --- bodies --------------------------------------------------------------------------------------
+
+    def allocate(self, of: str, length: int) -> int | None:
+        """The position of a piece in the log of a class; None when nothing may be written."""
+        rules = self.rules.get(of)
+        if rules is None or room_for(length) > rules.bytes_max:
+            return None
+        with self.index.writing() as txn:
+            totals = self.totals(txn)
+            if not self.wear.allows(self._written(totals), length + COMMIT_BYTES):
+                return None
+            is_small = of == SMALL_DATA
+            head = totals.small_head if is_small else totals.data_head
+            position = place_after(head, length, rules.bytes_max)
+            end = position + room_for(length)
+            moved = totals._replace(small_head=end) if is_small else totals._replace(data_head=end)
+            txn.put(TOTALS, _TOTALS.pack(*moved))
+            self._count_written(txn, length + COMMIT_BYTES)
+            if not is_small:
+                self._drop_overwritten(txn, end - rules.bytes_max)
+        return position
+
+    def _drop_overwritten(self, txn: Writing, before: int) -> None:
+        """Forget the pieces that the log has written over."""
+        gone = []
+        for key in txn.scan(AGE + _CLASS_BYTE[DATA]):
+            if int.from_bytes(key[2:], "big") >= before:
+                break
+            gone.append(key)
+        for key in gone:
+            txn.delete(txn.get(key) or b"")
+            txn.delete(key)
+
+    def find_piece(self, path: bytes, piece: bytes) -> Extent | None:
+        """Where a piece of the body of an object is."""
+        value = self.index.get(CHUNK + path + b"/" + piece)
+        return None if value is None or len(value) != _EXTENT.size else Extent(*_EXTENT.unpack(value))
+
+    def keep_piece(self, path: bytes, piece: bytes, start: Start, extent: Extent) -> bool:
+        """Keep where a piece is, of a body that was so since ``start``; whether it was kept."""
+        with self.index.writing() as txn:
+            if not self._may_keep(txn, path, start) or DATA not in self.rules:
+                return False
+            key = CHUNK + path + b"/" + piece
+            txn.put(key, _EXTENT.pack(*extent))
+            txn.put(_age_key(DATA, extent.position), key)
+        return True
+
     def make_room(self) -> bool:
         """Give up a few of what does not fit any more; whether all fits."""
         with self.index.writing() as txn:
@@ -319,7 +380,10 @@ class Entries:
     def totals(self, txn: Writing | None = None) -> Totals:
         """The figures of the index."""
         value = self.index.get(TOTALS) if txn is None else txn.get(TOTALS)
-        return Totals() if value is None or len(value) != _TOTALS.size else Totals(*_TOTALS.unpack(value))
+        if value is None or len(value) != _TOTALS.size:
+            return Totals()
+        found = Totals(*_TOTALS.unpack(value))
+        return found if max(found) < _TOO_MUCH else Totals()
 
     def _account(self, txn: Writing, of: str, change: int) -> None:
         totals = self.totals(txn)

@@ -12,6 +12,8 @@ import struct
 import zlib
 from typing import NamedTuple
 
+from swift.store.filenames import DATA
+
 _HEAD = struct.Struct("<IBBQQQq")
 _FILE = struct.Struct("<BBHQQ")
 _BODY = struct.Struct("<QI")
@@ -61,6 +63,12 @@ class Snapshot(NamedTuple):
         """The names in the directory."""
         return [file.name for file in self.files]
 
+    @property
+    def only_body(self) -> FileFacts | None:
+        """The file with the body; None when there is none, or several."""
+        bodies = [file for file in self.files if file.name.endswith(DATA)]
+        return bodies[0] if len(bodies) == 1 else None
+
     def file(self, name: str) -> FileFacts:
         """The file of a name."""
         return next(file for file in self.files if file.name == name)
@@ -99,6 +107,11 @@ def decode(value: bytes) -> Snapshot | None:
         )
     body = Extent(*_BODY.unpack_from(value, at)) if count & 0x80 else None
     return Snapshot(epoch, made_ns, Stamp(inode, changed_ns), tuple(files), body)
+
+
+def has_body(value: bytes | None) -> bool:
+    """Whether the value of an entry names a body in a log."""
+    return value is not None and len(value) >= _HEAD.size and bool(value[_CRC_BYTES + 1] & 0x80)
 
 
 _HASHES = struct.Struct("<IBxQQI")

@@ -20,8 +20,9 @@ from swift.platform.disk import Disk
 from swift.platform.mountwatch import MountWatch
 from swift.store.tier import figures
 from swift.store.tier.directory import Handles, Reader, Where
-from swift.store.tier.entries import PAUSE_NS, Entries, Note, device_of, partition_of
+from swift.store.tier.entries import PAUSE_NS, Entries, Note, Start, device_of, partition_of
 from swift.store.tier.entry import Snapshot
+from swift.store.tier.extents import Log
 from swift.store.tier.index import Index, IndexFailed, LmdbIndex
 from swift.store.tier.policy import (
     DROP,
@@ -81,10 +82,15 @@ class Seams:
     disk: Disk = field(default_factory=Disk)
     open_session: Callable[[str], Member] = Session
     open_index: Callable[[str, str], Index] = LmdbIndex
+    open_log: Callable[[str, int], Log] = Log
     mounts: Callable[[], Mounts] = MountWatch
     now_ns: Callable[[], int] = time.time_ns
     monotonic: Callable[[], float] = time.monotonic
     notice: Callable[[str], None] = lambda _text: None
+
+
+#: Where, the index, the change, and the entry that it leaves; the entry with the body if it is to be kept.
+WithBody = Callable[[Where, Entries, Note, Snapshot], Snapshot]
 
 
 class Tier:
@@ -110,6 +116,8 @@ class Tier:
         self._next_tick_s = self._retry_s = 0.0
         self._control_mtime = -1
         self._left_to_parent: list[object] = []
+        #: Adds the body to an entry that a write leaves; see ``store``.
+        self.with_body: WithBody = lambda _where, _entries, _note, snapshot: snapshot
 
     # --- opening -------------------------------------------------------------------------------------
 
@@ -326,11 +334,13 @@ class Tier:
             self.keep(entries, path, start, snapshot)
         return snapshot
 
-    def keep(self, entries: Entries, path: bytes, start: object, snapshot: Snapshot) -> None:
-        """Keep what was read since ``start``."""
+    def keep(
+        self, entries: Entries, path: bytes, start: Start, snapshot: Snapshot, *, of: str = METADATA
+    ) -> None:
+        """Keep what was read since ``start``; ``of`` is the class that it counts for."""
         try:
-            is_kept = entries.keep(path, start, snapshot)  # type: ignore[arg-type]
-            self.count(METADATA, device_of(path), "kept" if is_kept else "rejected")
+            is_kept = entries.keep(path, start, snapshot)
+            self.count(of, device_of(path), "kept" if is_kept else "rejected")
         except IndexFailed as error:
             self.failed(str(error))
 
@@ -360,7 +370,7 @@ class Tier:
         entries, note = begun
         fresh = None
         if is_done and self._refreshes(note):
-            fresh = lambda: self._fresh(where, entries)  # noqa: E731
+            fresh = lambda: self._fresh(where, entries, note)  # noqa: E731
         if not entries.end(note, fresh):
             self.failed("cannot be written")
 
@@ -370,11 +380,12 @@ class Tier:
             return False
         return rules.means.on_write == REFRESH or note.was_known
 
-    def _fresh(self, where: Where, entries: Entries) -> Snapshot | None:
+    def _fresh(self, where: Where, entries: Entries, note: Note) -> Snapshot | None:
         try:
             self.watch(where.device)
             epoch = entries.words.epoch(device_of(where.path))
-            return self.reader.read(where, epoch, self.seams.now_ns())
+            made = self.reader.read(where, epoch, self.seams.now_ns())
+            return made if made is None else self.with_body(where, entries, note, made)
         except Exception:
             # Whoever reads it next sees what is wrong; the change itself went well.
             return None
