@@ -108,7 +108,6 @@ class Entries:
         token: bytes,
         is_alive: Callable[[bytes], bool],
         *,
-        index_id: int = 0,
         now_ns: Callable[[], int] = time.time_ns,
     ):
         self.index = index
@@ -116,7 +115,6 @@ class Entries:
         self.rules: Rules = {}
         self.wear = Wear(0)
         self._token, self._is_alive = token, is_alive
-        self._index_id = index_id
         self._now_ns = now_ns
         self._count = 0
 
@@ -139,7 +137,7 @@ class Entries:
     @property
     def is_current(self) -> bool:
         """Whether the others use the same index."""
-        return self.words.index == self._index_id
+        return self.words.index == self.index.identity
 
     # --- changes of the disk -------------------------------------------------------------------------
 

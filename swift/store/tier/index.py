@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from swift.base.errors import ConfigError
@@ -46,6 +48,12 @@ class Writing(Protocol):
 class Index(Protocol):
     """A map that several processes share. Every call raises ``IndexFailed`` when it cannot be used."""
 
+    #: The same for all who have this one open; never zero.
+    identity: int
+
+    def is_in_place(self) -> bool:
+        """Whether whoever opens it now gets this one. Raises OSError."""
+
     def get(self, key: bytes) -> bytes | None:
         """The value of a key, as of the last change."""
 
@@ -54,6 +62,43 @@ class Index(Protocol):
 
     def close(self, *, is_last: bool) -> None:
         """Give it up; the last user leaves it so that it survives a boot."""
+
+
+@dataclass
+class _Shared:
+    env: lmdb.Environment
+    identity: int
+    users: int = 0
+
+
+def _identity(directory: str) -> int:
+    """A number of the file of an index, 0 when there is none."""
+    try:
+        found = os.stat(f"{directory}/{_FILE}")
+    except FileNotFoundError:
+        return 0
+    return zlib.crc32(b"%d %d" % (found.st_dev, found.st_ino)) | 1 << 32
+
+
+#: LMDB must be opened once only by a process: by its id and the directory.
+_open: dict[tuple[int, str], _Shared] = {}
+
+
+def _environment(directory: str) -> lmdb.Environment:
+    import lmdb
+
+    env = lmdb.open(
+        f"{directory}/{_FILE}",
+        subdir=False,
+        map_size=MAP_BYTES,
+        sync=False,
+        metasync=False,
+        readahead=False,
+        max_readers=1024,
+        max_spare_txns=8,
+    )
+    env.reader_check()
+    return env
 
 
 class LmdbIndex:
@@ -66,22 +111,25 @@ class LmdbIndex:
             raise ConfigError("the cache tier needs the package lmdb (pip install swift[tier])")
         self._errors = (lmdb.Error, OSError)
         self._directory, self._boot_id = directory, boot_id
+        self._key = os.getpid(), directory
         try:
             os.makedirs(directory, exist_ok=True)
-            self._begin()
-            self._env: lmdb.Environment = lmdb.open(
-                f"{directory}/{_FILE}",
-                subdir=False,
-                map_size=MAP_BYTES,
-                sync=False,
-                metasync=False,
-                readahead=False,
-                max_readers=1024,
-                max_spare_txns=8,
-            )
-            self._env.reader_check()
+            shared = _open.get(self._key)
+            if shared is None:
+                self._begin()
+                env = _environment(directory)
+                shared = _open[self._key] = _Shared(env, _identity(directory))
+            elif shared.identity != _identity(directory):
+                raise IndexFailed(f"the index in {directory} was replaced")
+            shared.users += 1
+            self.identity = shared.identity
+            self._env: lmdb.Environment = shared.env
         except self._errors as error:
             raise IndexFailed(f"cannot open {directory}: {error}")
+
+    def is_in_place(self) -> bool:
+        """See ``Index``."""
+        return self.identity == _identity(self._directory)
 
     def _begin(self) -> None:
         """Throw away what a power cut may have torn, and note that it is in use."""
@@ -133,10 +181,16 @@ class LmdbIndex:
     def close(self, *, is_last: bool) -> None:
         """See ``Index``."""
         try:
+            shared = _open.get(self._key)
+            if shared is None or shared.env is not self._env:
+                return
             if is_last:
                 self._env.sync(True)
                 self._note(closed=True)
-            self._env.close()
+            shared.users -= 1
+            if not shared.users:
+                del _open[self._key]
+                self._env.close()
         except self._errors as error:
             raise IndexFailed(str(error))
 
@@ -174,9 +228,15 @@ class _LmdbWriting:
 class MemoryIndex:
     """An index without a device, for simulations; ``fails`` is asked before each use."""
 
+    identity = 1
+
     def __init__(self, kept: dict[bytes, bytes] | None = None):
         self.kept = dict(kept or {})
         self.failing = False
+
+    def is_in_place(self) -> bool:
+        """See ``Index``."""
+        return True
 
     def _check(self) -> None:
         if self.failing:

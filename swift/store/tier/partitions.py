@@ -26,12 +26,10 @@ class PartitionHashes:
     def find(self, device_path: str, partition: bytes) -> Hashes | None:
         """What is known of a partition and true."""
         tier = self._tier
-        rules = tier.rules_of(HASHES)
-        if rules is None or not rules.means.serves:
-            return None
         try:
             entries = tier.entries()
-            if entries is None:
+            rules = tier.rules_of(HASHES)
+            if entries is None or rules is None or not rules.means.serves:
                 return None
             tier.watch(device_path)
             found = entries.find_hashes(partition)

@@ -51,7 +51,7 @@ class Change:
         self._where = where
 
     def __enter__(self) -> Change:
-        self._begun = self._tier.begin(self._where.path)
+        self._begun = self._tier.begin(self._where)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:

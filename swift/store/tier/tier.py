@@ -112,7 +112,6 @@ class Tier:
         self._mounts: Mounts | None = None
         self._devices: dict[str, str] = {}
         self._entries: Entries | None = None
-        self._index_file = (0, 0)
         self._next_tick_s = self._retry_s = 0.0
         self._control_mtime = -1
         self._left_to_parent: list[object] = []
@@ -156,34 +155,24 @@ class Tier:
         member = self.member()
         try:
             index = self.seams.open_index(self.settings.path, self.seams.disk.boot().id)
-            index_id = self._index_identity()
         except (IndexFailed, OSError) as error:
             self.failed(str(error))
             return
-        if member.words.index != index_id or self.failure:
+        if member.words.index != index.identity or self.failure:
             # Nobody knows what it missed.
             member.words.renew()
-            member.words.index = index_id
+            member.words.index = index.identity
         self._entries = Entries(
             index,
             member.words,
             member.token[:TOKEN_BYTES],
             member.is_alive,
-            index_id=index_id,
             now_ns=self.seams.now_ns,
         )
         self._apply()
         if self.failure:
             self.seams.notice(f"the cache tier at {self.settings.path} is back")
             self.failure = ""
-
-    def _index_identity(self) -> int:
-        try:
-            found = os.stat(f"{self.settings.path}/index.mdb")
-        except FileNotFoundError:
-            return 1
-        self._index_file = (found.st_dev, found.st_ino)
-        return hash(self._index_file) & ((1 << 64) - 1) or 1
 
     def failed(self, reason: str) -> None:
         """Go past the tier from now on, and try again later."""
@@ -221,12 +210,10 @@ class Tier:
         member = self.member()
         try:
             member.report(figures.packed(self.figures, {"pid": self._pid, "failure": self.failure}))
-            if self._entries is not None and self._index_file != (0, 0):
-                before = self._index_file
-                self._index_identity()
-                if self._index_file != before or not self._entries.is_current:
-                    self.failed("the index was replaced")
-                    self._retry_s = 0.0
+            entries = self._entries
+            if entries is not None and not (entries.is_current and entries.index.is_in_place()):
+                self.failed("the index was replaced")
+                self._retry_s = 0.0
         except OSError as error:
             self.failed(str(error))
 
@@ -284,12 +271,10 @@ class Tier:
 
     def find(self, where: Where) -> Snapshot | None:
         """What is known of a hash directory and shown true; None when the disk has to be asked."""
-        rules = self.rules.get(METADATA)
-        if rules is None or not rules.means.serves:
-            return None
         try:
             entries = self.entries()
-            if entries is None:
+            rules = self.rules.get(METADATA)
+            if entries is None or rules is None or not rules.means.serves:
                 return None
             self.watch(where.device)
             path = where.path
@@ -346,9 +331,11 @@ class Tier:
 
     # --- changes of the disk -------------------------------------------------------------------------
 
-    def begin(self, path: bytes) -> tuple[Entries, Note] | None:
+    def begin(self, where: Where) -> tuple[Entries, Note] | None:
         """A directory is about to change; None when only memory could be told. Raises OSError."""
+        path = where.path
         entries = self.entries()
+        self.watch(where.device)
         if entries is None:
             self.distrust(path)
             return None
@@ -382,7 +369,6 @@ class Tier:
 
     def _fresh(self, where: Where, entries: Entries, note: Note) -> Snapshot | None:
         try:
-            self.watch(where.device)
             epoch = entries.words.epoch(device_of(where.path))
             made = self.reader.read(where, epoch, self.seams.now_ns())
             return made if made is None else self.with_body(where, entries, note, made)
@@ -401,7 +387,7 @@ class Tier:
         """Drop what is known of directories and all below them. Raises OSError."""
         for directory in directories:
             where = Where(device_path, directory, None)
-            self.end(self.begin(where.path), where, is_done=False)
+            self.end(self.begin(where), where, is_done=False)
 
     def __repr__(self) -> str:
         return f"<Tier at {self.settings.path}{', ' + self.failure if self.failure else ''}>"
