@@ -41,6 +41,10 @@ def make_stores(
             wrappers=settings.store_wrappers,
             disk=disk,
             notice=notice,
-            tier=tier_factory(None if tier is None else make_tier(tier, disk=disk, notice=notice)),
+            tier=tier_factory(
+                None
+                if tier is None
+                else make_tier(tier, disk=disk, notice=notice, metrics=context.telemetry.metrics)
+            ),
         )
     )

@@ -168,6 +168,20 @@ class Reader:
             for each, file in zip(found, bodies, strict=True)
         )
 
+    def difference(self, where: Where, snapshot: Snapshot) -> str:
+        """What an entry says that the disk does not; empty when they say the same. Raises OSError."""
+        try:
+            names = names_in(self._disk, where.directory)
+            if sorted(names) != sorted(snapshot.names):
+                return f"names are {sorted(names)}, not {sorted(snapshot.names)}"
+            for facts in snapshot.files:
+                found = self._facts(where, facts.name)
+                if found._replace(handle=facts.handle) != facts:
+                    return f"{facts.name} is another file, or its metadata is"
+        except (Damaged, FileNotFoundError) as error:
+            return str(error)
+        return ""
+
     # --- what readers take from an entry --------------------------------------------------------------
 
     def open(self, place: Where, snapshot: Snapshot, choice: Choice, state: ObjectState) -> Loaded | None:

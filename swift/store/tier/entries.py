@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from swift.store.tier.entry import (
@@ -47,6 +47,7 @@ COMMIT_BYTES = 16384
 #: A record of age and what LMDB keeps beside a value.
 RECORD_BYTES = 96
 _EVICTIONS_MAX = 64
+_KEYS_AT_ONCE = 512
 #: No honest figure is as large.
 _TOO_MUCH = 1 << 62
 _EXTENT = struct.Struct("<QQ")
@@ -289,7 +290,7 @@ class Entries:
         key = _KIND_OF[of] + path
         txn.put(key, value)
         txn.put(_age_key(of, made_ns), path)
-        self._account(txn, of, len(key) + len(value) + RECORD_BYTES)
+        self._account(txn, of, _room(key, value))
         self._count_written(txn, weight)
         self._make_room(txn)
         return True
@@ -355,13 +356,6 @@ class Entries:
             txn.put(_age_key(DATA, extent.position), key)
         return True
 
-    def make_room(self) -> bool:
-        """Give up a few of what does not fit any more; whether all fits."""
-        with self.index.writing() as txn:
-            self._make_room(txn)
-            totals = self.totals(txn)
-        return next_victim({METADATA: totals.metadata, HASHES: totals.hashes}, self.rules) is None
-
     def _delete(self, txn: Writing, of: str, path: bytes) -> bool:
         key = _KIND_OF[of] + path
         value = txn.get(key)
@@ -370,8 +364,27 @@ class Entries:
         txn.delete(key)
         if of != DATA and len(value) >= _MADE_AT + 8:
             txn.delete(_age_key(of, int.from_bytes(value[_MADE_AT : _MADE_AT + 8], "little")))
-            self._account(txn, of, -(len(key) + len(value) + RECORD_BYTES))
+            self._account(txn, of, -_room(key, value))
         return True
+
+    def paths(self, prefix: str = "") -> Iterator[bytes]:
+        """The hash directories that are known, in order; those that come meanwhile may be missed."""
+        begin = ENTRY + prefix.encode()
+        after = b""
+        while keys := self.index.keys(begin, after, _KEYS_AT_ONCE):
+            yield from (key[1:] for key in keys)
+            after = keys[-1]
+
+    def flush(self, device: str) -> int:
+        """Drop everything about a device; how much that was."""
+        self.words.renew(device)
+        dropped = 0
+        for of, kind in _KIND_OF.items():
+            begin = kind + device.encode() + b"/"
+            while keys := self.index.keys(begin, b"", _KEYS_AT_ONCE):
+                with self.index.writing() as txn:
+                    dropped += sum(self._delete(txn, of, key[1:]) for key in keys)
+        return dropped
 
     # --- figures -------------------------------------------------------------------------------------
 
@@ -403,6 +416,11 @@ class Entries:
         totals = self.totals(txn)
         written = self._written(totals) + more
         txn.put(TOTALS, _TOTALS.pack(*totals._replace(day=self._today(), written=written)))
+
+
+def _room(key: bytes, value: bytes) -> int:
+    """Bytes of the file that an entry takes, as pages are about half full."""
+    return 2 * (len(key) + len(value) + RECORD_BYTES)
 
 
 def _notes(value: bytes | None) -> list[bytes]:

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from swift.base.errors import ConfigError
@@ -56,6 +57,9 @@ class Index(Protocol):
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key, as of the last change."""
+
+    def keys(self, prefix: bytes, after: bytes, count: int) -> list[bytes]:
+        """The next keys after ``after`` that begin so, in order; at most ``count``."""
 
     def writing(self) -> AbstractContextManager[Writing]:
         """Change it; an exception within the block changes nothing."""
@@ -169,6 +173,15 @@ class LmdbIndex:
         except self._errors as error:
             raise IndexFailed(str(error))
 
+    def keys(self, prefix: bytes, after: bytes, count: int) -> list[bytes]:
+        """See ``Index``."""
+        try:
+            with self._env.begin() as txn:
+                found = _LmdbWriting(txn).scan(prefix, max(prefix, after + b"\0" if after else prefix))
+                return list(islice(found, count))
+        except self._errors as error:
+            raise IndexFailed(str(error))
+
     @contextmanager
     def writing(self) -> Iterator[Writing]:
         """See ``Index``."""
@@ -214,9 +227,9 @@ class _LmdbWriting:
     def delete(self, key: bytes) -> bool:
         return bool(self._txn.delete(key))
 
-    def scan(self, prefix: bytes) -> Iterator[bytes]:
+    def scan(self, prefix: bytes, begin: bytes = b"") -> Iterator[bytes]:
         with self._txn.cursor() as cursor:
-            found = cursor.set_range(prefix)
+            found = cursor.set_range(begin or prefix)
             while found:
                 key = bytes(cursor.key())
                 if not key.startswith(prefix):
@@ -246,6 +259,11 @@ class MemoryIndex:
         """See ``Index``."""
         self._check()
         return self.kept.get(key)
+
+    def keys(self, prefix: bytes, after: bytes, count: int) -> list[bytes]:
+        """See ``Index``."""
+        self._check()
+        return [key for key in sorted(self.kept) if key.startswith(prefix) and key > after][:count]
 
     @contextmanager
     def writing(self) -> Iterator[Writing]:

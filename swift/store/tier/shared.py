@@ -149,15 +149,8 @@ class Session:
     def reports(self) -> list[bytes]:
         """What all living sessions left."""
         with _held(f"{self.directory}/lock"):
-            names = list(self._living())
-        found = []
-        for name in names:
-            try:
-                with open(f"{self.directory}/sessions/{name}", "rb") as file:
-                    found.append(file.read())
-            except FileNotFoundError:
-                continue
-        return found
+            list(self._living())
+        return reports_in(self.directory)
 
     def close(self) -> bool:
         """End it; whether it was the last one."""
@@ -169,6 +162,22 @@ class Session:
     def forget(self) -> None:
         """In a child of the process: the session stays the parent's."""
         os.close(self._fd)
+
+
+def reports_in(directory: str) -> list[bytes]:
+    """What the sessions of a node left. Raises OSError."""
+    found = []
+    try:
+        names = os.listdir(f"{directory}/sessions")
+    except FileNotFoundError:
+        return []
+    for name in names:
+        try:
+            with open(f"{directory}/sessions/{name}", "rb") as file:
+                found.append(file.read())
+        except FileNotFoundError:
+            continue
+    return found
 
 
 def _unlink(path: str) -> None:

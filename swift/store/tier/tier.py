@@ -115,6 +115,8 @@ class Tier:
         self._next_tick_s = self._retry_s = 0.0
         self._control_mtime = -1
         self._left_to_parent: list[object] = []
+        #: Told the figures once a second.
+        self.told: Callable[[figures.Figures, str], None] = lambda _figures, _failure: None
         #: Adds the body to an entry that a write leaves; see ``store``.
         self.with_body: WithBody = lambda _where, _entries, _note, snapshot: snapshot
 
@@ -210,6 +212,7 @@ class Tier:
         member = self.member()
         try:
             member.report(figures.packed(self.figures, {"pid": self._pid, "failure": self.failure}))
+            self.told(self.figures, self.failure)
             entries = self._entries
             if entries is not None and not (entries.is_current and entries.index.is_in_place()):
                 self.failed("the index was replaced")
