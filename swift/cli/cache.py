@@ -161,7 +161,7 @@ def flush(node: Node, args: argparse.Namespace) -> Said:
 
 def verify(node: Node, args: argparse.Namespace) -> Said:
     """Compare entries with the disk."""
-    entries, pace = node.entries(), _pace(args.rate or node.settings.scrub_rate * 100)
+    entries, pace = node.entries(), _pace(node.settings.scrub_rate if args.rate is None else args.rate)
     prefix = f"{args.device}/" if args.device else ""
     scrub = Scrub(node.tier, node.devices.path)
     paths = (path for number, path in enumerate(entries.paths(prefix)) if not number % args.every)
@@ -282,7 +282,7 @@ def make_parser() -> argparse.ArgumentParser:
     each = verbs.add_parser("verify", help="compare what is believed with the disk; exit 2 for differences")
     each.add_argument("--device", default="", help="only this one")
     each.add_argument("--every", type=int, default=1, help="only each of so many entries")
-    each.add_argument("--rate", type=float, default=0.0, help="entries a second")
+    each.add_argument("--rate", type=float, default=None, help="entries a second (scrub_rate)")
     each = verbs.add_parser("dump", help="tell what is known of an object")
     each.add_argument("object", help="ACCOUNT/CONTAINER/OBJECT, or the path of a hash directory")
     each = verbs.add_parser("warm", help="read names and metadata of all objects")

@@ -91,7 +91,7 @@ class TierSettings(Settings):
         0, "Objects a second that swift-cache warm reads at most; 0: any number.", kind=COUNT
     )
     scrub_rate: int = option(
-        1, "Entries a second that the object auditor compares with the disk; 0: none.", kind=COUNT
+        100, "Entries a second that swift-cache verify compares with the disk; 0: any number.", kind=COUNT
     )
 
     def check(self) -> None:

@@ -219,10 +219,9 @@ class TierStore(ForwardingStore):
         wanted = [suffix for suffix in recalculate if is_suffix(suffix)]
         if wanted:
             self.tier.forget(device_path, [f"{directory}/{suffix}" for suffix in wanted])
-        elif not list_suffixes:
-            found = self._hashes.find(device_path, path)
-            if found is not None:
-                return found.hashes
+        known = None if wanted else self._hashes.find(device_path, path)
+        if known is not None and not list_suffixes:
+            return known.hashes
         start = self._hashes.start(path)
         if start is not None and self._hashes.defers and not wanted and not list_suffixes:
             result = self.files.hasher(device, partition, policy).get_deferred(DEFERRED_MAX)
@@ -230,7 +229,8 @@ class TierStore(ForwardingStore):
             result = self.files.hashes(
                 device, partition, policy, recalculate=wanted, list_suffixes=list_suffixes
             )
-        if start is not None:
+        # What was true and still is stays as it is: its mark tells others that nothing has happened.
+        if start is not None and (known is None or known.hashes != result):
             self._hashes.keep(path, start, result)
         return result
 

@@ -173,6 +173,8 @@ def test_hashes_and_marks_are_known_until_something_changes(node):
     assert store.hashes("sda", "7", GOLD) == first
     assert store.upkeep.mark("sda", "7", GOLD) == mark
     assert disk.taken() == []
+    assert store.hashes("sda", "7", GOLD, list_suffixes=True) == first
+    assert store.upkeep.mark("sda", "7", GOLD) == mark
     put(store, key_of("other"), ts(11))
     assert store.upkeep.mark("sda", "7", GOLD) != mark
     assert store.hashes("sda", "7", GOLD) != first
