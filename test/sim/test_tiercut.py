@@ -169,7 +169,7 @@ def tiered(store, node, index, world):
         tier_settings(root, world.mode, classes=world.classes),
         Seams(
             disk=store.core.disk,
-            open_session=lambda _path: SimulatedMember(node, next(_tokens).to_bytes(8, "big")),
+            open_session=lambda _path, _owner: SimulatedMember(node, next(_tokens).to_bytes(8, "big")),
             open_index=open_index,
             open_log=lambda path, capacity: MemoryLog(index.logs.setdefault(path, bytearray()), capacity),
             mounts=SameMount,

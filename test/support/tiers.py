@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from swift.store.layered import ForwardingStore
+from swift.store.layered import ForwardingStore, ForwardingUpkeep
 from swift.store.tier.policy import CLASSES
 from swift.store.tier.settings import TierSettings, option_of
 from swift.store.tier.store import TierStore
@@ -39,6 +39,10 @@ class PerPolicy(ForwardingStore):
             self._stores[policy.index] = TierStore(self.inner, self.tier, policy)
         return self._stores[policy.index]
 
+    @property
+    def upkeep(self):
+        return UpkeepPerPolicy(self)
+
     def look(self, key, view):
         return self.of(key.policy).look(key, view)
 
@@ -53,3 +57,17 @@ class PerPolicy(ForwardingStore):
 
     def invalidate(self, device, partition, policy, suffixes):
         self.of(policy).invalidate(device, partition, policy, suffixes)
+
+
+class UpkeepPerPolicy(ForwardingUpkeep):
+    """What daemons have of ``PerPolicy``."""
+
+    def __init__(self, stores):
+        super().__init__(stores.inner.upkeep)
+        self._stores = stores
+
+    def find(self, location, view):
+        return self._stores.of(location.policy).upkeep.find(location, view)
+
+    def mark(self, device, partition, policy):
+        return self._stores.of(policy).upkeep.mark(device, partition, policy)

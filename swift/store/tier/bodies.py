@@ -29,15 +29,15 @@ class Bodies:
 
     def __init__(self, tier: Tier):
         self._tier = tier
-        self._logs: dict[tuple[str, int], Log] = {}
 
     def _log(self, of: str, rules: ClassRules) -> Log:
         key = of, rules.bytes_max
-        log = self._logs.get(key)
+        logs = self._tier.logs
+        log = logs.get(key)
         if log is None:
-            for old in [each for each in self._logs if each[0] == of]:
-                self._logs.pop(old).close()
-            log = self._logs[key] = self._tier.seams.open_log(
+            for old in [each for each in logs if each[0] == of]:
+                logs.pop(old).close()
+            log = logs[key] = self._tier.seams.open_log(
                 f"{self._tier.settings.path}/{_FILES[of]}", rules.bytes_max
             )
         return log

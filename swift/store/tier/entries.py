@@ -118,6 +118,8 @@ class Entries:
         self._token, self._is_alive = token, is_alive
         self._now_ns = now_ns
         self._count = 0
+        #: Why a change could not be noted, of the last one that could not.
+        self.error = ""
 
     # --- reading -------------------------------------------------------------------------------------
 
@@ -156,7 +158,8 @@ class Entries:
             if not self.is_current:
                 raise IndexFailed("others use another index")
             return Note(path, token, True, known is not None, has_body(known))
-        except IndexFailed:
+        except IndexFailed as error:
+            self.error = str(error)
             self._give_up(path)
             return Note(path, token, False)
 
@@ -178,7 +181,8 @@ class Entries:
                     self._count_written(txn, COMMIT_BYTES)
                 self.words.touch(partition_of(note.path))
             return True
-        except IndexFailed:
+        except IndexFailed as error:
+            self.error = str(error)
             self._give_up(note.path)
             return False
 

@@ -36,26 +36,41 @@ def place_after(head: int, length: int, capacity: int) -> int:
     return head if room_for(length) <= left else head + left
 
 
+class _File:
+    """A descriptor that is closed when the last call that uses it has ended, and not before."""
+
+    def __init__(self, path: str):
+        self.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def __del__(self) -> None:
+        if hasattr(self, "fd"):
+            os.close(self.fd)
+
+
 class Log:
     """One log. Calls raise OSError."""
 
     def __init__(self, path: str, capacity: int):
         self._path = path
         self._capacity = capacity
-        self._fd = -1
+        self._opened: _File | None = None
 
-    def _file(self) -> int:
-        if self._fd < 0:
-            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            if os.fstat(self._fd).st_size > self._capacity:
-                os.ftruncate(self._fd, self._capacity)
-        return self._fd
+    def _file(self) -> _File:
+        file = self._opened
+        if file is None:
+            file = _File(self._path)
+            if os.fstat(file.fd).st_size > self._capacity:
+                os.ftruncate(file.fd, self._capacity)
+            self._opened = file
+        return file
 
     def _put(self, data: bytes, at: int) -> int:
-        return os.pwrite(self._file(), data, at)
+        file = self._file()
+        return os.pwrite(file.fd, data, at)
 
     def _get(self, length: int, at: int) -> bytes:
-        return os.pread(self._file(), length, at)
+        file = self._file()
+        return os.pread(file.fd, length, at)
 
     def write(self, position: int, owner: int, data: bytes) -> Extent:
         """Store a piece at a position that is the caller's."""
@@ -79,7 +94,5 @@ class Log:
         return data if zlib.crc32(data) == crc else None
 
     def close(self) -> None:
-        """Close the file."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        """Give the file up."""
+        self._opened = None

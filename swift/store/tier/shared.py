@@ -28,6 +28,7 @@ _PAUSE_AT = _INDEX_AT + _WORD.size
 _MOUNTS_AT = _PAUSE_AT + _WORD.size
 BYTES = _MOUNTS_AT + EPOCHS * _WORD.size
 TOKEN_BYTES = 8
+_MAKING = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
 class Words:
@@ -93,24 +94,31 @@ def _stripe_at(partition: bytes) -> int:
 
 
 class Session:
-    """This process among those that use the tier. Raises OSError."""
+    """This process among those that use the tier; what root makes is given to ``owner``. Raises OSError."""
 
-    def __init__(self, directory: str):
+    def __init__(self, directory: str, owner: tuple[int, int] | None = None):
         self.directory = directory
+        self._owner = owner
         self.token = os.urandom(TOKEN_BYTES)
-        os.makedirs(f"{directory}/sessions", mode=0o755, exist_ok=True)
-        with _held(f"{directory}/lock"):
+        for made in (directory, f"{directory}/sessions"):
+            if not os.path.isdir(made):
+                os.makedirs(made, mode=0o755, exist_ok=True)
+                _give(made, owner)
+        with _held(f"{directory}/lock", owner):
             self.is_first = not any(True for _ in self._living())
             self._path = f"{directory}/sessions/{self.token.hex()}"
-            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            self._fd = os.open(self._path, _MAKING | os.O_EXCL, 0o644)
+            _give(self._path, owner)
             fcntl.flock(self._fd, fcntl.LOCK_EX)
             self.words = self._map()
             if self.is_first:
                 self.words.renew()
 
     def _map(self) -> Words:
-        fd = os.open(f"{self.directory}/words", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        path = f"{self.directory}/words"
+        fd = os.open(path, _MAKING, 0o644)
         try:
+            _give(path, self._owner)
             os.ftruncate(fd, BYTES)
             return Words(mmap.mmap(fd, BYTES))
         finally:
@@ -187,10 +195,17 @@ def _unlink(path: str) -> None:
         return
 
 
+def _give(path: str, owner: tuple[int, int] | None) -> None:
+    """What root makes must be of use to the servers, which are not root."""
+    if owner is not None and os.geteuid() == 0:
+        os.chown(path, *owner)
+
+
 @contextmanager
-def _held(path: str) -> Iterator[None]:
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+def _held(path: str, owner: tuple[int, int] | None = None) -> Iterator[None]:
+    fd = os.open(path, _MAKING, 0o644)
     try:
+        _give(path, owner)
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
     finally:

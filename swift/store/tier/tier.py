@@ -80,7 +80,7 @@ class Seams:
     """What a tier stands on; tests pass others."""
 
     disk: Disk = field(default_factory=Disk)
-    open_session: Callable[[str], Member] = Session
+    open_session: Callable[[str, tuple[int, int] | None], Member] = Session
     open_index: Callable[[str, str], Index] = LmdbIndex
     open_log: Callable[[str, int], Log] = Log
     mounts: Callable[[], Mounts] = MountWatch
@@ -115,6 +115,8 @@ class Tier:
         self._next_tick_s = self._retry_s = 0.0
         self._control_mtime = -1
         self._left_to_parent: list[object] = []
+        #: Logs of bodies, by class and size; see ``bodies``.
+        self.logs: dict[tuple[str, int], Log] = {}
         #: Told the figures once a second.
         self.told: Callable[[figures.Figures, str], None] = lambda _figures, _failure: None
         #: Adds the body to an entry that a write leaves; see ``store``.
@@ -147,7 +149,7 @@ class Tier:
             self._left_to_parent += [self._member, self._entries, self._mounts]
             self._member.forget()
         self._member = self._entries = None
-        self._member = self.seams.open_session(self.settings.state_path)
+        self._member = self.seams.open_session(self.settings.state_path, _owner_of(self.settings.path))
         self._mounts = self.seams.mounts()
         self._devices.clear()
         self._retry_s = self._next_tick_s = 0.0
@@ -183,11 +185,18 @@ class Tier:
         self.failure = reason or "failed"
         self._retry_s = self.seams.monotonic() + self.settings.retry_interval
         entries, self._entries = self._entries, None
+        self._close_logs()
         if entries is not None:
             try:
                 entries.index.close(is_last=False)
             except IndexFailed:
                 return
+
+    def _close_logs(self) -> None:
+        """So that a failed SSD can be unmounted."""
+        logs, self.logs = self.logs, {}
+        for log in logs.values():
+            log.close()
 
     def close(self) -> None:
         """Give it up; the last process of the node leaves it so that it survives a boot."""
@@ -196,6 +205,7 @@ class Tier:
         member, self._member = self._member, None
         entries, self._entries = self._entries, None
         self._pid = 0
+        self._close_logs()
         is_last = member.close()
         if entries is not None:
             try:
@@ -344,7 +354,7 @@ class Tier:
             return None
         note = entries.begin(path)
         if not note.is_kept:
-            self.failed("cannot be written")
+            self.failed(entries.error)
         self.count(METADATA, device_of(path), "dropped", int(note.was_known))
         return entries, note
 
@@ -362,7 +372,7 @@ class Tier:
         if is_done and self._refreshes(note):
             fresh = lambda: self._fresh(where, entries, note)  # noqa: E731
         if not entries.end(note, fresh):
-            self.failed("cannot be written")
+            self.failed(entries.error)
 
     def _refreshes(self, note: Note) -> bool:
         rules = self.rules.get(METADATA)
@@ -394,3 +404,12 @@ class Tier:
 
     def __repr__(self) -> str:
         return f"<Tier at {self.settings.path}{', ' + self.failure if self.failure else ''}>"
+
+
+def _owner_of(path: str) -> tuple[int, int] | None:
+    """Whose the SSD's directory is; None when it is not there."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_uid, found.st_gid

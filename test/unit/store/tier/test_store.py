@@ -6,12 +6,15 @@ import json
 import multiprocessing
 import os
 import shutil
+import subprocess
+import threading
 import time
 from dataclasses import replace
 
 import pytest
 
 from swift.base.clock import ManualClock
+from swift.cli.aio.images import make_image, mount_image, unmount_image
 from swift.platform.disk import Disk
 from swift.platform.mounts import Devices
 from swift.platform.space import SpaceGuard
@@ -19,7 +22,10 @@ from swift.store.api import ABSENT, DELETED, LIVE, Location
 from swift.store.core import EngineCore
 from swift.store.engine import FileStore
 from swift.store.errors import HashCollision
+from swift.store.relink import Splitter, target_partition
 from swift.store.tier.figures import hit_rate
+from swift.store.tier.policy import CLASSES, MODES
+from swift.store.tier.settings import option_of
 from swift.store.tier.store import TierStore
 from swift.store.tier.tier import CONTROL_FILE, Seams, Tier
 from test.contract.test_store import EC, GOLD, HASHER, NOW, NOW_S, delete, key_of, post, put, read, ts
@@ -427,3 +433,94 @@ def test_several_processes_at_once_never_see_anything_go_back(node):
     found = [mistakes.get() for _ in range(mistakes.qsize())]
     assert not found
     assert [process.exitcode for process in (*writers, *readers)] == [0] * 5
+
+
+def test_every_mode_is_taken_under_load_without_a_failed_request(node):
+    """Readers and writers go on while modes, sizes and classes change."""
+    store = node.process()
+    control = node.root / "ssd/cache" / CONTROL_FILE
+    store.tier.entries()
+    finished, wrong, done = threading.Event(), [], []
+
+    def work(number):
+        key, second = key_of(f"busy{number}"), 0
+        while not finished.is_set():
+            second += 1
+            body = os.urandom(100 if second % 2 else 70_000)
+            try:
+                put(store, key, ts(NOW_S + second), body)
+                if read(store, key) != body:
+                    wrong.append(f"{number} at {second}")
+                store.hashes("sda", "7", GOLD)
+                done.append(second)
+            except Exception as error:
+                wrong.append(repr(error))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for mode in (*MODES, *MODES):
+        deferred = mode == "write-back"
+        values = {option_of(of, "mode"): mode for of in CLASSES if of == "hashes" or not deferred}
+        control.write_text(json.dumps({**values, "size_mb": 16 + len(mode)}))
+        store.tier._next_tick_s = 0.0
+        before = len(done)
+        while len(done) < before + 10 and not wrong:
+            time.sleep(0.01)
+    finished.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert not node.notices
+
+
+def test_an_object_that_is_split_is_found_in_both_places_and_then_in_one(node):
+    store = node.process()
+    key = key_of(partition=str(int(key_of().hash[:8], 16) >> (32 - 8)))
+    new = key._replace(partition=target_partition(key.hash, 9))
+    if new.partition == key.partition:
+        new = key._replace(partition=target_partition(key.hash, 10))
+    power = 9 if new.partition == target_partition(key.hash, 9) else 10
+    put(store, key, ts(10), b"body")
+    assert store.look(new, NOW).kind == ABSENT
+    splitter = Splitter(store.core, power)
+    location = Location(key.device, key.partition, key.policy, key.hash)
+    splitter.relink(location)
+    assert read(store, key) == read(store, new) == b"body"
+    splitter.remove_old(location)
+    assert store.look(key, NOW).kind == ABSENT
+    assert read(store, new) == b"body"
+
+
+@pytest.mark.xfs
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("xfs_io"), reason="needs root and XFS tools")
+def test_an_ssd_that_is_pulled_under_load_fails_no_request(tmp_path):
+    image, ssd = tmp_path / "ssd.img", tmp_path / "ssd"
+    ssd.mkdir()
+    make_image(image, 512 << 20)
+    mount_image(image, ssd)
+    node = Bench(tmp_path)
+    try:
+        store = node.process(retry_interval=0.2, state_path=str(tmp_path / "state"))
+        for second in range(40):
+            put(store, key_of(), ts(NOW_S + second), b"at %d" % second)
+            assert read(store, key_of()) == b"at %d" % second
+            if second == 20:
+                subprocess.run(["xfs_io", "-x", "-c", "shutdown", str(ssd)], check=True)
+        assert store.tier.failure
+        store.tier.failed("so that nothing of it is open")
+        store.tier._retry_s = time.monotonic() + 1000
+        # A filesystem that was shut down does not tell that it is mounted.
+        subprocess.run(["umount", str(ssd)], check=True)
+        another = tmp_path / "another.img"
+        make_image(another, 512 << 20)
+        mount_image(another, ssd)
+        store.tier._retry_s = 0.0
+        for second in range(40, 50):
+            put(store, key_of(), ts(NOW_S + second), b"at %d" % second)
+            assert read(store, key_of()) == b"at %d" % second
+        assert not store.tier.failure
+        assert "is back" in node.notices[-1]
+    finally:
+        node.end()
+        unmount_image(ssd)
