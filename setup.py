@@ -73,6 +73,7 @@ setup(
         "load": LOAD,
         "distributed": [*LOAD, "distributed>=2024.1"],
         "plan": ["simpy>=4.1", "matplotlib>=3.8"],
+        "tier": ["lmdb>=1.4"],
     },
     package_data={"swift.bench.load": ["workloads/*.toml"]},
     entry_points={

@@ -46,6 +46,7 @@ TOOLS = {
     "swift-health": "health.main",
     "swift-load": "load",
     "swift-plan": "plan",
+    "swift-cache": "cache",
 }
 MODULES = {
     **TOOLS,

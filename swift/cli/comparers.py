@@ -12,6 +12,7 @@ from swift.obj.compare.task import CompareTask
 from swift.obj.settings import ObjectSettings
 from swift.obj.stores import make_stores
 from swift.runtime.daemon import DaemonTask
+from swift.store.tier.conf import settings_of
 
 
 def comparer(name: str, about: str, settings: type[Settings], task: type[CompareTask[Any]]) -> Daemon:
@@ -26,7 +27,9 @@ def comparer(name: str, about: str, settings: type[Settings], task: type[Compare
             context,
             parts.rings,
             parts.settings,
-            make_stores(context, ObjectSettings.parse(parts.conf), parts.storage),
+            make_stores(
+                context, ObjectSettings.parse(parts.conf), parts.storage, tier=settings_of(parts.conf_path)
+            ),
             selection=parts.selection,
         )
         result: DaemonTask = made

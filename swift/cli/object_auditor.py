@@ -17,6 +17,7 @@ from swift.obj.auditor.watchers import load_watchers  # noqa: E402
 from swift.obj.settings import ObjectSettings  # noqa: E402
 from swift.obj.stores import make_stores  # noqa: E402
 from swift.runtime.daemon import DaemonTask, Schedule  # noqa: E402
+from swift.store.tier.conf import settings_of  # noqa: E402
 
 
 def _task(parts: DaemonParts, kind: AuditKind) -> ObjectAuditor:
@@ -32,7 +33,9 @@ def _task(parts: DaemonParts, kind: AuditKind) -> ObjectAuditor:
         parts.context,
         kind,
         parts.settings,
-        make_stores(parts.context, ObjectSettings.parse(parts.conf), parts.storage),
+        make_stores(
+            parts.context, ObjectSettings.parse(parts.conf), parts.storage, tier=settings_of(parts.conf_path)
+        ),
         load_watchers(parts.settings.watchers, conf_of, parts.context.telemetry.log),
         temporary_age_s(parts.settings, rsync_timeout),
         selection=parts.selection,

@@ -35,6 +35,9 @@ from swift.ring.ringfile import load_table
 from swift.store.api import Location
 from swift.store.registry import EngineParts, file_store, load_factory
 from swift.store.relink import Split, Splitter
+from swift.store.tier.conf import make_tier, settings_of
+from swift.store.tier.settings import TierSettings
+from swift.store.tier.store import attach
 from swift.telemetry.log import Log, make_log
 from swift.telemetry.recon import ReconFile
 
@@ -156,7 +159,13 @@ class DeviceRelinker:
     """Splits what one device has."""
 
     def __init__(
-        self, settings: RelinkerSettings, cluster: Cluster, recon: ReconFile, log: Log, parts: Sequence[str]
+        self,
+        settings: RelinkerSettings,
+        cluster: Cluster,
+        recon: ReconFile,
+        log: Log,
+        parts: Sequence[str],
+        tier: TierSettings | None = None,
     ):
         self._settings = settings
         self._recon = recon
@@ -172,6 +181,9 @@ class DeviceRelinker:
                 notice=log.warning,
             )
         )
+        shared = None if tier is None else make_tier(tier, disk=self._store.core.disk, notice=log.warning)
+        if shared is not None:
+            attach(self._store.core, shared)
 
     def run(self, device: str, job: Job) -> Split:
         """Do all partitions of a policy; the sum. Raises OSError and ``DeviceUnavailable``."""
@@ -415,7 +427,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return EXIT_NOTHING
         recon = ReconFile(settings.recon_cache_path, "relinker", log)
         recon.dump({"devices": {}, "workers": {}})
-        relinker = DeviceRelinker(settings, cluster, recon, log, args.partition)
+        relinker = DeviceRelinker(
+            settings, cluster, recon, log, args.partition, settings_of(args.conf_file or "")
+        )
         devices = [name for name in relinker.devices.names() if not args.device or name in args.device]
         usable = [name for name in devices if relinker.devices.is_usable(name)]
         for name in sorted(set(devices) - set(usable)):

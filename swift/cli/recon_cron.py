@@ -21,6 +21,7 @@ from swift.platform.disk import Disk
 from swift.platform.locks import file_lock
 from swift.runtime.backendapp import BackendContext
 from swift.store.registry import StoreRegistry
+from swift.store.tier.conf import node_figures, settings_of
 from swift.telemetry.recon import ReconFile
 
 NAME = "recon-cron"
@@ -59,9 +60,11 @@ def run(path: str) -> None:
     with file_lock(Disk(), os.path.join(lock, ".lock"), LOCK_TIMEOUT_S):
         count = count_pending(context, stores)
         where = recon.get("recon_cache_path", "/var/cache/swift")
-        ReconFile(where, "object", context.telemetry.log).dump(
-            {"async_pending": count, "async_pending_last": time.time()}
-        )
+        facts: dict[str, object] = {"async_pending": count, "async_pending_last": time.time()}
+        tier = settings_of(path)
+        if tier.enabled:
+            facts |= {"cache_tier": node_figures(tier), "cache_tier_last": time.time()}
+        ReconFile(where, "object", context.telemetry.log).dump(facts)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -62,6 +62,8 @@ from swift.obj.replicator.settings import ObjectReplicatorSettings
 from swift.obj.settings import ObjectSettings
 from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.proxy.settings import ProxySettings
+from swift.store.tier.settings import SECTION as TIER_SECTION
+from swift.store.tier.settings import TierSettings
 
 PROXY_PIPELINE = " ".join(PIPELINE)
 
@@ -189,6 +191,7 @@ SAMPLES = (
             ("# delay_reaping_<account>[/<container>] = <seconds>",),
         ),
         Section("object-relinker", (RelinkerSettings,)),
+        Section(TIER_SECTION, (TierSettings,)),
         Section("object-auditor:watcher:dark_data", (DarkDataSettings,)),
         more=(PortSettings,),
     ),

@@ -102,6 +102,28 @@ RandomizedDelaySec=30
 [Install]
 WantedBy=timers.target
 """,
+    "swift-cache-verify.service": f"""\
+[Unit]
+Description=Object storage: compare samples of the cache tier with the disks; fails for differences
+Documentation=man:swift-cache(1)
+
+[Service]
+Type=oneshot
+User=swift
+Group=swift
+ExecStart={BIN}/swift-cache verify --every 100
+{SANDBOX}""",
+    "swift-cache-verify.timer": """\
+[Unit]
+Description=Object storage: compare samples of the cache tier with the disks every day
+
+[Timer]
+OnCalendar=daily
+RandomizedDelaySec=3600
+
+[Install]
+WantedBy=timers.target
+""",
     "swift-drive-audit.service": f"""\
 [Unit]
 Description=Object storage: unmount devices with errors

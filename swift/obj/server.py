@@ -55,6 +55,7 @@ from swift.store.api import EXPIRED, LIVE, ObjectKey, ObjectState, Viewpoint
 from swift.store.calls import Effort, Run
 from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision
 from swift.store.registry import StoreRegistry
+from swift.store.tier.conf import settings_of
 from swift.wire import etagtrailer, reservation
 
 #: What a device answers that is lost, read-only or failing: the proxy goes elsewhere.
@@ -531,4 +532,5 @@ def app_factory(global_conf: Mapping[str, str], **local_conf: str) -> ObjectServ
         global_conf, local_conf, server_type="object", settings_class=ObjectSettings
     )
     storage = StorageSettings.parse(merged(global_conf, local_conf))
-    return ObjectServer(context, settings, make_stores(context, settings, storage))
+    tier = settings_of(global_conf.get("__file__", ""))
+    return ObjectServer(context, settings, make_stores(context, settings, storage, tier=tier))

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from swift.config.common import StorageSettings
 from swift.obj.settings import ObjectSettings
+from swift.platform.disk import Disk
 from swift.runtime.backendapp import BackendContext
 from swift.store.registry import EngineParts, StoreRegistry
+from swift.store.tier.conf import make_tier, tier_factory
+from swift.store.tier.settings import TierSettings
 
 
 def make_stores(
-    context: BackendContext, settings: ObjectSettings, storage: StorageSettings | None = None
+    context: BackendContext,
+    settings: ObjectSettings,
+    storage: StorageSettings | None = None,
+    *,
+    tier: TierSettings | None = None,
 ) -> StoreRegistry:
-    """The engines of all policies as the settings say; daemons parse ``settings`` from their own section."""
+    """The engines of all policies as the settings say; daemons parse ``settings`` from their own section.
+
+    ``tier`` is the node's: whoever changes objects must be told of it. Raises ``ConfigError``.
+    """
     storage = storage or StorageSettings()
+    disk, notice = Disk(), context.telemetry.log.warning
     return StoreRegistry(
         EngineParts(
             devices=context.devices,
@@ -28,6 +39,12 @@ def make_stores(
             replications_per_device=settings.replication_concurrency_per_device,
             pools=context.pools,
             wrappers=settings.store_wrappers,
-            notice=context.telemetry.log.warning,
+            disk=disk,
+            notice=notice,
+            tier=tier_factory(
+                None
+                if tier is None
+                else make_tier(tier, disk=disk, notice=notice, metrics=context.telemetry.metrics)
+            ),
         )
     )

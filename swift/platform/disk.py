@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from swift.platform.boot import Boot, read_boot
+from swift.platform.handles import handle_of, open_handle
 
 _KEEP_SIZE = 1
 #: SYNC_FILE_RANGE_WRITE.
@@ -147,6 +148,21 @@ class Disk:
                 return None
             raise
         return bytes(buffer) if got == size_bytes else None
+
+    def handle(self, file: int | str) -> bytes:
+        """What opens a file or descriptor without its path; raises OSError where there is nothing like it."""
+        return handle_of(file)
+
+    def open_handle(self, root: str, handle: bytes, flags: int) -> int:
+        """Open the file of a handle on the filesystem of the directory ``root``.
+
+        Raises OSError: ESTALE when the file is gone, EPERM when it is not permitted.
+        """
+        where = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return open_handle(where, handle, flags)
+        finally:
+            os.close(where)
 
     def boot(self) -> Boot:
         """The run of the kernel whose page cache the files are in."""

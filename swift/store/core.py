@@ -19,6 +19,7 @@ from swift.platform.space import SpaceGuard
 from swift.platform.syncing import SingleSyncs, Syncs
 from swift.store.api import ObjectKey, Viewpoint
 from swift.store.calls import InlinePools, Pools
+from swift.store.changes import Changes, Unwatched
 from swift.store.draft import FileDraft
 from swift.store.errors import Damaged, FilesChanged
 from swift.store.hashes import mark_dirty
@@ -71,6 +72,8 @@ class EngineCore:
         self.hasher = hasher
         self.space = space
         self.pools = pools or InlinePools()
+        #: Told of every change; set before the engine is used.
+        self.changes: Changes = Unwatched()
         #: Partitions whose own ancestors are known to be durable.
         self.durable_partitions: set[str] = set()
         self._unnamed_unsupported: set[str] = set()
@@ -106,18 +109,24 @@ class EngineCore:
                 self.quarantine(place, str(error))
         raise failure or FilesChanged(f"{place.directory} is damaged again and again")
 
+    def mark_dirty(self, place: Place) -> None:
+        """Journal the suffix of an object as changed; see ``hashes.mark_dirty``."""
+        mark_dirty(self.disk, place.partition, (suffix_of(place.key.hash),), device_path=place.device)
+
     # --- damage --------------------------------------------------------------------------------------
 
     def quarantine(self, place: Place, reason: str) -> None:
         """Move the hash directory away; if that fails because it is unreadable, the whole suffix."""
-        key = place.key
-        mark_dirty(self.disk, place.partition, (suffix_of(key.hash),), device_path=place.device)
-        try:
-            path = quarantine_object(self.disk, place.device, key.policy, place.directory)
-        except OSError as error:
-            if error.errno not in LISTING_DAMAGE:
-                raise
-            path = quarantine_object(self.disk, place.device, key.policy, place.suffix)
+        policy = place.key.policy
+        with self.changes.change(place.device, place.directory):
+            self.mark_dirty(place)
+            try:
+                path = quarantine_object(self.disk, place.device, policy, place.directory)
+            except OSError as error:
+                if error.errno not in LISTING_DAMAGE:
+                    raise
+                with self.changes.change(place.device, place.suffix):
+                    path = quarantine_object(self.disk, place.device, policy, place.suffix)
         self.notice(f"Quarantined {place.directory} to {path}: {reason}")
 
     def quarantine_body(self, place: Place, loaded: Loaded, reason: str) -> None:

@@ -9,6 +9,8 @@ getting lost.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 from swift.base.timestamp import Timestamp
 from swift.platform.durable import UnnamedFile, make_directories, publish, rename_durably
 from swift.platform.locks import lock_directory
@@ -163,19 +165,24 @@ class FileEdit:
             raise BadFragmentIndex(f"fragment index {fragment} is not below {ec.fragments}")
         draft.finish(metadata)
         name = data_name(timestamp, fragment if ec is not None else None)
-        self._publish(draft.file, name)
+        with self._changing():
+            self._publish(draft.file, name)
+            if ec is None:
+                self._clean_up()
         draft.drop()
         draft.discard()
-        if ec is None:
-            self._clean_up()
 
     def commit(self, timestamp: Timestamp, fragment: int) -> None:
         """See ``Edit``."""
+        with self._changing():
+            self._commit(timestamp, fragment)
+
+    def _commit(self, timestamp: Timestamp, fragment: int) -> None:
         assert self._fd is not None
         core = self._core
         old, new = data_name(timestamp, fragment), data_name(timestamp, fragment, durable=True)
         try:
-            self._mark_dirty()
+            core.mark_dirty(self._place)
             rename_durably(core.disk, core.syncs(self._place.device), old, new, dir_fd=self._fd)
         except FileNotFoundError:
             if not self._is_superseded(timestamp):
@@ -189,11 +196,12 @@ class FileEdit:
         name, place = data_name(timestamp, fragment), self._place
         if name not in self._names:
             return
-        self._mark_dirty()
-        self._core.disk.unlink(f"{place.directory}/{name}")
-        self._names = [left for left in self._names if left != name]
-        if not self._names and remove_if_empty(self._core.disk, place.directory):
-            remove_if_empty(self._core.disk, place.suffix)
+        with self._changing():
+            self._core.mark_dirty(place)
+            self._core.disk.unlink(f"{place.directory}/{name}")
+            self._names = [left for left in self._names if left != name]
+            if not self._names and remove_if_empty(self._core.disk, place.directory):
+                remove_if_empty(self._core.disk, place.suffix)
 
     def _is_superseded(self, timestamp: Timestamp) -> bool:
         choice = choose(names_in(self._core.disk, self._place.directory), self._place.key.policy.ec)
@@ -216,12 +224,16 @@ class FileEdit:
         file = self._core.unnamed_file(self._place)
         try:
             write_metadata(self._core.disk, file.fd, metadata)
-            self._publish(file, name)
+            with self._changing():
+                self._publish(file, name)
+                self._clean_up()
         finally:
             file.discard()
-        self._clean_up()
 
     # --- steps ---------------------------------------------------------------------------------------
+
+    def _changing(self) -> AbstractContextManager[object]:
+        return self._core.changes.change(self._place.device, self._place.directory)
 
     def _publish(self, file: UnnamedFile, name: str) -> None:
         assert self._fd is not None
@@ -236,7 +248,7 @@ class FileEdit:
                 dir_fd=self._fd,
                 dir_opened=self._opened,
                 unsynced=self._unsynced(),
-                announce=self._mark_dirty,
+                announce=lambda: self._core.mark_dirty(place),
                 replace=name in self._names,
             )
         except FileNotFoundError:
@@ -264,10 +276,6 @@ class FileEdit:
             parents += [objects_dir(place.device, place.key.policy), place.device]
         return parents
 
-    def _mark_dirty(self) -> None:
-        place = self._place
-        mark_dirty(self._core.disk, place.partition, (suffix_of(place.key.hash),), device_path=place.device)
-
     def _clean_up(self) -> None:
         """Remove what is obsolete now. The change itself is durable, so failing here fails nothing."""
         core, place = self._core, self._place
@@ -290,14 +298,15 @@ class FileEdit:
         partition = partition_dir(place.device, place.key.policy, target)
         directory = f"{partition}/{suffix_of(place.key.hash)}/{place.key.hash}"
         try:
-            touched = make_directories(core.disk, directory, below=place.device)
-            mark_dirty(core.disk, partition, (suffix_of(place.key.hash),), device_path=place.device)
-            core.disk.link(f"{place.directory}/{name}", f"{directory}/{name}")
-            for parent in (directory, *touched):
-                sync_directory(core.disk, parent)
-            names = core.disk.listdir(directory)
-            choice = choose(names, place.key.policy.ec)
-            clean_up(core.disk, directory, names, choice, core.rules.reclaim, core.clock.time())
+            with core.changes.change(place.device, directory):
+                touched = make_directories(core.disk, directory, below=place.device)
+                mark_dirty(core.disk, partition, (suffix_of(place.key.hash),), device_path=place.device)
+                core.disk.link(f"{place.directory}/{name}", f"{directory}/{name}")
+                for parent in (directory, *touched):
+                    sync_directory(core.disk, parent)
+                names = core.disk.listdir(directory)
+                choice = choose(names, place.key.policy.ec)
+                clean_up(core.disk, directory, names, choice, core.rules.reclaim, core.clock.time())
         except OSError as error:
             core.notice(f"cannot link {place.directory}/{name} into partition {target}: {error}")
 

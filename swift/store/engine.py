@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 
 from swift.base.timestamp import Timestamp
 from swift.policy.policy import Policy
@@ -21,6 +22,8 @@ from swift.store.errors import FilesChanged
 from swift.store.hashes import SuffixHash, SuffixHasher, mark_dirty
 from swift.store.layout import is_suffix, objects_dir, partition_dir
 from swift.store.partitionlock import ReplicationLocks
+from swift.store.place import Place
+from swift.store.reader import Loaded
 from swift.store.recent import RecentChecks
 from swift.store.reclaim import remove_made
 from swift.store.reservation import FileReservation, reserve
@@ -73,7 +76,10 @@ class FileStore:
 
     def open(self, key: ObjectKey, view: Viewpoint) -> FileObject:
         """See ``ObjectStore``."""
-        place, loaded = self.core.loaded(key, view, open_data=True)
+        return self.opened(*self.core.loaded(key, view, open_data=True))
+
+    def opened(self, place: Place, loaded: Loaded) -> FileObject:
+        """The object behind files that were opened just now."""
         return FileObject(
             self.core.disk,
             loaded.state,
@@ -136,9 +142,14 @@ class FileStore:
         list_suffixes: bool = False,
     ) -> dict[str, SuffixHash]:
         """See ``ObjectStore``."""
-        path = partition_dir(self.core.devices.path(device), policy, partition)
-        hasher = SuffixHasher(self.core.disk, self.core.clock, path, policy, self.core.rules.reclaim)
-        return hasher.get(recalculate, list_suffixes=list_suffixes)
+        return self.hasher(device, partition, policy).get(recalculate, list_suffixes=list_suffixes)
+
+    def hasher(self, device: str, partition: str, policy: Policy) -> SuffixHasher:
+        """What computes the suffix hashes of a partition. Raises ``DeviceUnavailable``."""
+        core, device_path = self.core, self.core.devices.path(device)
+        path = partition_dir(device_path, policy, partition)
+        changing = partial(core.changes.change, device_path)
+        return SuffixHasher(core.disk, core.clock, path, policy, core.rules.reclaim, changing)
 
     def invalidate(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """See ``ObjectStore``."""

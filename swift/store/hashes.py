@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 import os
 import pickle
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from swift.base.clock import Clock
@@ -191,13 +192,39 @@ class SuffixHasher:
     """Computes and keeps the hashes of one partition."""
 
     def __init__(
-        self, disk: Disk, clock: Clock, partition_path: str, policy: Policy, rules: ReclaimRules
+        self,
+        disk: Disk,
+        clock: Clock,
+        partition_path: str,
+        policy: Policy,
+        rules: ReclaimRules,
+        changing: Callable[[str], AbstractContextManager[object]] = nullcontext,
     ) -> None:
+        """``changing`` is entered around the cleaning of a hash directory."""
         self._disk = disk
         self._clock = clock
         self._path = partition_path
         self._policy = policy
         self._rules = rules
+        self._changing = changing
+
+    def get_deferred(self, dirty_max: int) -> dict[str, SuffixHash]:
+        """All suffix hashes, with nothing written while at most ``dirty_max`` suffixes are dirty.
+
+        They stay dirty on the disk, so whoever remembers the answer may forget it. Raises like ``get``.
+        """
+        try:
+            with file_lock(self._disk, f"{self._path}/{LOCK_FILE}"):
+                hashes = read_hashes(self._disk, self._path)
+                journal = _read_file(self._disk, f"{self._path}/{JOURNAL_FILE}") or b""
+        except FileNotFoundError:
+            return {}
+        dirty = {line for line in journal.decode("ascii", "replace").split("\n") if is_suffix(line)}
+        if not hashes.get("valid") or len(dirty) > dirty_max:
+            return self.get()
+        known: Hashes = {**hashes, **dict.fromkeys(dirty)}
+        result = self._refresh(known, [], False) or known
+        return {name: value for name, value in result.items() if name not in _RESERVED}
 
     def get(self, recalculate: Iterable[str] = (), *, list_suffixes: bool = False) -> dict[str, SuffixHash]:
         """All suffix hashes; see the interface. Raises OSError and ``LockTimeout``."""
@@ -287,9 +314,10 @@ class SuffixHasher:
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
-            names = self._disk.listdir(directory)
-            choice = choose(names, self._policy.ec)
-            left = clean_up(self._disk, directory, names, choice, self._rules, now_s)
+            with self._changing(directory):
+                names = self._disk.listdir(directory)
+                choice = choose(names, self._policy.ec)
+                left = clean_up(self._disk, directory, names, choice, self._rules, now_s)
         finally:
             self._disk.close(fd)
         return choose(left, self._policy.ec) if left else None

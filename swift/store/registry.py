@@ -59,11 +59,15 @@ class EngineParts:
     notice: Callable[[str], None] = lambda _text: None
     #: Where blocking calls run; engines that wait for no disk need none.
     pools: Pools = field(default_factory=InlinePools)
+    #: Made around the filesystem engine before all other wrappers, because it has to see every change.
+    tier: TierFactory | None = None
     #: Names of the wrappers around every engine, the outermost first.
     wrappers: tuple[str, ...] = ()
 
 
 EngineFactory = Callable[[EngineParts, Policy], ObjectStore]
+#: Makes the cache tier of a policy around the filesystem engine.
+TierFactory = Callable[[FileStore, Policy], ObjectStore]
 WrapperFactory = Callable[[ObjectStore, EngineParts, Policy], ObjectStore]
 
 
@@ -141,7 +145,8 @@ class StoreRegistry:
             return factory(self._parts, policy)
         if self._shared is None:
             self._shared = file_store(self._parts)
-        return self._shared
+        tier = self._parts.tier
+        return self._shared if tier is None else tier(self._shared, policy)
 
     def __repr__(self) -> str:
         return f"StoreRegistry({sorted(self._by_index)})"

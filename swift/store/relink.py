@@ -113,6 +113,8 @@ class Splitter:
                 yield old, new, []
                 return
             held.callback(core.disk.close, fd)
+            for place in (old, new):
+                held.enter_context(core.changes.change(device, place))
             self._tidy(new, policy.ec)
             yield old, new, self._tidy(old, policy.ec)
 

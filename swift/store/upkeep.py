@@ -46,15 +46,8 @@ from swift.store.filenames import (
     tombstone_name,
 )
 from swift.store.fragmentwalk import FragmentWalk, archive_walk
-from swift.store.hashes import (
-    HASHES_FILE,
-    JOURNAL_FILE,
-    LOCK_FILE,
-    journal_idle_s,
-    journal_mark,
-    mark_dirty,
-)
-from swift.store.layout import is_suffix, objects_dir, partition_dir, suffix_of, temporary_dir
+from swift.store.hashes import HASHES_FILE, JOURNAL_FILE, LOCK_FILE, journal_idle_s, journal_mark
+from swift.store.layout import is_suffix, objects_dir, partition_dir, temporary_dir
 from swift.store.metadata import CHECKSUM_ATTRIBUTE, read_metadata_blob
 from swift.store.partitionlock import REPLICATION_LOCK_FILE
 from swift.store.place import Place
@@ -121,12 +114,12 @@ class FileUpkeep:
         for _ in range(TRIES):
             _, loaded = self._core.loaded(place.key, view, open_data=False)
             try:
-                return self._found(location, loaded.state)
+                return self.found(location, loaded.state)
             except Damaged as error:
                 self._core.quarantine(place, str(error))
         raise FilesChanged(f"{place.directory} is damaged again and again")
 
-    def _found(self, location: Location, state: ObjectState) -> Found:
+    def found(self, location: Location, state: ObjectState) -> Found:
         """The state with the key that its name makes; raises ``Damaged`` for a name of another hash."""
         name = state.metadata.get("name")
         if name is None:
@@ -178,7 +171,7 @@ class FileUpkeep:
     def _audited(
         self, location: Location, place: Place, loaded: Loaded, full: bool, pace: Pace
     ) -> AuditReport:
-        found = self._found(location, loaded.state)
+        found = self.found(location, loaded.state)
         choice, core = loaded.choice, self._core
         for file in (choice.data, choice.meta, choice.ctype, choice.tombstone):
             if file is not None:
@@ -187,7 +180,8 @@ class FileUpkeep:
         if tombstone is not None:
             horizon = core.clock.time() - core.rules.reclaim.reclaim_age_s
             if tombstone.timestamp.seconds < horizon:
-                mark_dirty(core.disk, place.partition, (suffix_of(location.hash),), device_path=place.device)
+                with core.changes.change(place.device, place.directory):
+                    core.mark_dirty(place)
         if loaded.fd is None or found.state.kind != LIVE:
             return AuditReport(found)
         walk = archive_walk(location.policy, found.state)
@@ -267,14 +261,15 @@ class FileUpkeep:
         except FileNotFoundError:
             return True
         try:
-            names = disk.listdir(place.directory)
-            gone = self._handed_over(place, names, handed)
-            if gone:
-                mark_dirty(disk, place.partition, (suffix_of(location.hash),), device_path=place.device)
-                sync_directory(disk, place.directory)
-            for name in gone:
-                disk.unlink(f"{place.directory}/{name}")
-            is_gone = len(gone) == len(names) and remove_if_empty(disk, place.directory)
+            with self._core.changes.change(place.device, place.directory):
+                names = disk.listdir(place.directory)
+                gone = self._handed_over(place, names, handed)
+                if gone:
+                    self._core.mark_dirty(place)
+                    sync_directory(disk, place.directory)
+                for name in gone:
+                    disk.unlink(f"{place.directory}/{name}")
+                is_gone = len(gone) == len(names) and remove_if_empty(disk, place.directory)
         finally:
             disk.close(fd)
         if is_gone:
@@ -350,8 +345,13 @@ class FileUpkeep:
 
     def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
         """See ``Upkeep``."""
+        device_path = self._core.devices.path(device)
+        path = partition_dir(device_path, policy, partition)
+        with self._core.changes.change(device_path, path):
+            return self._remove_partition(path)
+
+    def _remove_partition(self, path: str) -> bool:
         disk = self._core.disk
-        path = partition_dir(self._core.devices.path(device), policy, partition)
         try:
             with file_lock(disk, f"{path}/{LOCK_FILE}"):
                 names = disk.listdir(path)

@@ -114,6 +114,10 @@ class FileObject:
             return iter(self.blocks(start, stop))
         return self._sendable(sidecar, start, stop)
 
+    def has_sums(self) -> bool:
+        """Whether every part of the body can be verified by itself."""
+        return self.state.size > SMALL_BYTES and self._read_sidecar() is not None
+
     def _read_sidecar(self) -> Sidecar | None:
         assert self._fd is not None
         return Sidecar.decode(read_attribute(self._disk, self._fd, SIDECAR_ATTRIBUTE), self.state.size)

@@ -28,7 +28,9 @@ from swift.store.engine import FileStore
 from swift.store.errors import BadFragmentIndex, CorruptBody, HashCollision
 from swift.store.layered import ForwardingEdit, ForwardingObject, ForwardingStore, ForwardingUpkeep
 from swift.store.memory import MemoryStore
+from swift.store.tier.policy import MODES
 from swift.store.updates import decode_update
+from test.support.tiers import PerPolicy, make_tier
 
 GOLD = Policy(0, "gold", is_default=True)
 EC = Policy(1, "ec", ec=ErasureCode("liberasurecode_rs_vand", 4, 2))
@@ -133,13 +135,35 @@ class WrappedBench(FileBench):
         return Wrapping(super().make(reserve))
 
 
-BENCHES = [FileBench, MemoryBench, WrappedBench]
-NAMES = ["files", "memory", "wrapped"]
+class TierBench(FileBench):
+    """The filesystem engine with the cache tier; every class is on in one mode as far as it may be."""
+
+    mode = "write-through"
+
+    def __init__(self, root):
+        self.tier = make_tier(root / "ssd", self.mode)
+        (root / "srv").mkdir()
+        super().__init__(root / "srv")
+
+    def make(self, reserve=None):
+        return PerPolicy(super().make(reserve), self.tier)
+
+
+def tier_bench(mode):
+    return type(f"TierBench{mode}", (TierBench,), {"mode": mode})
+
+
+TIERED = [mode for mode in MODES if mode != "write-back"] + ["write-back"]
+BENCHES = [FileBench, MemoryBench, WrappedBench, *map(tier_bench, TIERED)]
+NAMES = ["files", "memory", "wrapped", *(f"tier-{mode}" for mode in TIERED)]
 
 
 @pytest.fixture(params=BENCHES, ids=NAMES)
 def bench(request, tmp_path):
-    return request.param(tmp_path)
+    made = request.param(tmp_path)
+    yield made
+    if isinstance(made, TierBench):
+        made.tier.close()
 
 
 @pytest.fixture

@@ -86,6 +86,8 @@ class Change:
     gone: list[tuple[int, str]]
     come: list[tuple[int, str, int]]
     is_durable: bool = False
+    #: When it was: what the change time of its directories says afterwards.
+    moment: int = 0
 
     def directories(self) -> set[int]:
         """The directories that it changes."""
@@ -105,6 +107,8 @@ class Image:
 
     directories: dict[int, dict[str, int]]
     files: dict[int, tuple[bytes, dict[str, bytes]]]
+    #: The change time of each directory.
+    times: dict[int, int] = field(default_factory=dict)
 
     def fingerprint(self) -> int:
         """Equal for equal images, as far as they can be reached."""
@@ -134,6 +138,10 @@ class SimulatedDisk(Disk):
         self._locks: dict[int, int] = {}
         self._next_fd = 100
         self._boot = Boot(f"boot-{next(_boots)}", 1.0)
+        #: Change times of directories, now and as they were when all was durable.
+        self._times: dict[int, int] = {}
+        self._base_times: dict[int, int] = {}
+        self._moment = 0
         if image is not None:
             self._load(image)
 
@@ -143,6 +151,9 @@ class SimulatedDisk(Disk):
         for number, (data, attributes) in image.files.items():
             self._inodes[number] = Inode(number, None, data, dict(attributes), data, dict(attributes))
         self._base = {number: dict(entries) for number, entries in image.directories.items()}
+        self._times, self._base_times = dict(image.times), dict(image.times)
+        # A clock that goes on: what changes from now on is later than all that was.
+        self._moment = max(image.times.values(), default=0) + 1_000_000
 
     # --- simulation ----------------------------------------------------------------------------------
 
@@ -150,6 +161,7 @@ class SimulatedDisk(Disk):
         """Make all of it durable, as a long time without power cuts does."""
         self._base = {n: dict(i.entries) for n, i in self._inodes.items() if i.entries is not None}
         self._changes.clear()
+        self._base_times = dict(self._times)
         for inode in self._inodes.values():
             inode.synced_data, inode.synced_attributes = inode.data, dict(inode.attributes)
 
@@ -184,10 +196,12 @@ class SimulatedDisk(Disk):
                 directories[number] = dict(self._base.get(number, {}))
             else:
                 files[number] = chosen.get(number) or (inode.synced_data, inode.synced_attributes)
+        times = dict(self._base_times)
         for change in self._changes:
             if change.is_durable or id(change) in kept:
                 change.apply(directories)
-        return Image(directories, files)
+                times.update(dict.fromkeys(change.directories(), change.moment))
+        return Image(directories, files, times)
 
     def _alive(self) -> None:
         if self.lives == 0:
@@ -242,8 +256,10 @@ class SimulatedDisk(Disk):
 
     def _record(self, gone: list[tuple[int, str]], come: list[tuple[int, str, int]]) -> None:
         self._changing()
-        change = Change(gone, come)
+        self._moment += 1
+        change = Change(gone, come, moment=self._moment)
         change.apply({n: i.entries for n, i in self._inodes.items() if i.entries is not None})
+        self._times.update(dict.fromkeys(change.directories(), self._moment))
         self._changes.append(change)
 
     def _descriptor(self, inode: Inode) -> int:
@@ -333,16 +349,34 @@ class SimulatedDisk(Disk):
         inode.data = inode.data[:size].ljust(size, b"\0")
 
     def fstat(self, fd: int) -> SimpleNamespace:
-        """Size, inode, time and links."""
+        """Size, inode, times and links."""
         return self._stat(self._find(fd))
 
     def stat(self, path: str) -> SimpleNamespace:
-        """Size, inode, time and links."""
+        """Size, inode, times and links."""
         return self._stat(self._find(path))
 
     def _stat(self, inode: Inode) -> SimpleNamespace:
         links = int(inode.number in self._reachable())
-        return SimpleNamespace(st_size=len(inode.data), st_ino=inode.number, st_mtime=0.0, st_nlink=links)
+        return SimpleNamespace(
+            st_size=len(inode.data),
+            st_ino=inode.number,
+            st_mtime=0.0,
+            st_ctime_ns=self._times.get(inode.number, 0),
+            st_nlink=links,
+        )
+
+    def handle(self, file: int | str) -> bytes:
+        """The number of the inode, which is never used again."""
+        return b"%d" % self._find(file).number
+
+    def open_handle(self, root: str, handle: bytes, flags: int) -> int:
+        """See ``Disk``."""
+        self._alive()
+        number = int(handle)
+        if number not in self._reachable():
+            raise _error(errno.ESTALE, root)
+        return self._descriptor(self._inodes[number])
 
     def fchmod(self, fd: int, mode: int) -> None:
         """Permissions do not matter here."""

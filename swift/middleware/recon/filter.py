@@ -31,6 +31,7 @@ _THREADS = 2
 #: (check, type or None for any) → (recon file, keys that are told).
 STORED: dict[tuple[str, str | None], tuple[str, tuple[str, ...]]] = {
     ("async", None): ("object", ("async_pending", "async_pending_last")),
+    ("cachetier", None): ("object", ("cache_tier", "cache_tier_last")),
     ("replication", "account"): ("account", ("replication_time", "replication_stats", "replication_last")),
     ("replication", "container"): (
         "container",

@@ -1,0 +1,107 @@
+"""A disk that seeks and a machine with little memory, where there are neither: by cgroups, of both versions.
+
+Linux counts what a disk reads in ``/proc/diskstats``. All of it needs root.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from swift.base.errors import ConfigError
+
+CGROUPS = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the processes of a run may have."""
+
+    device: str
+    iops: int
+    memory_bytes: int
+
+
+def device_of(path: Path) -> str:
+    """``major:minor`` of the device on which a file is."""
+    number = os.stat(path).st_dev
+    return f"{os.major(number)}:{os.minor(number)}"
+
+
+def reads_of(device: str) -> int:
+    """Read requests that a device has served so far. Raises ``ConfigError``."""
+    for line in Path("/proc/diskstats").read_text().splitlines():
+        words = line.split()
+        if f"{words[0]}:{words[1]}" == device:
+            return int(words[3])
+    raise ConfigError(f"/proc/diskstats knows no device {device}")
+
+
+def drop_caches() -> None:
+    """Have the kernel forget what it read: bodies, directories and inodes."""
+    os.sync()
+    Path("/proc/sys/vm/drop_caches").write_text("3\n")
+
+
+def check_cgroups() -> None:
+    """Raise ``ConfigError`` when nothing can be limited here."""
+    if os.geteuid() != 0:
+        raise ConfigError("it needs root, to mount loop devices, to limit them and to drop caches")
+    if not (_version_1() or _version_2()):
+        raise ConfigError(f"{CGROUPS} has neither the controllers blkio and memory nor io and memory")
+
+
+def _version_1() -> bool:
+    return all((CGROUPS / name / "cgroup.procs").exists() for name in ("blkio", "memory"))
+
+
+def _version_2() -> bool:
+    try:
+        return {"io", "memory"} <= set((CGROUPS / "cgroup.controllers").read_text().split())
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def limited(name: str, limits: Limits) -> Iterator[Callable[[], None]]:
+    """A group with limits; what it gives is called in a new process, which then is in it."""
+    groups = _groups_1(name, limits) if _version_1() else _groups_2(name, limits)
+
+    def enter() -> None:
+        for group in groups:
+            (group / "cgroup.procs").write_text(str(os.getpid()))
+
+    try:
+        yield enter
+    finally:
+        for group in groups:
+            with contextlib.suppress(OSError):
+                group.rmdir()
+
+
+def _groups_1(name: str, limits: Limits) -> Sequence[Path]:
+    blkio, memory = CGROUPS / "blkio" / name, CGROUPS / "memory" / name
+    for group in (blkio, memory):
+        group.mkdir(exist_ok=True)
+    _set(blkio / "blkio.throttle.read_iops_device", f"{limits.device} {limits.iops}")
+    _set(memory / "memory.limit_in_bytes", str(limits.memory_bytes))
+    return blkio, memory
+
+
+def _groups_2(name: str, limits: Limits) -> Sequence[Path]:
+    _set(CGROUPS / "cgroup.subtree_control", "+io +memory")
+    group = CGROUPS / name
+    group.mkdir(exist_ok=True)
+    _set(group / "io.max", f"{limits.device} riops={limits.iops}")
+    _set(group / "memory.max", str(limits.memory_bytes))
+    return (group,)
+
+
+def _set(path: Path, value: str) -> None:
+    try:
+        path.write_text(value)
+    except OSError as error:
+        raise ConfigError(f"cannot write {value!r} to {path}: {error.strerror}")

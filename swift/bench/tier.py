@@ -1,0 +1,594 @@
+"""What the cache tier saves on a disk that seeks, beside our own store without it and the peer.
+
+    python -m swift.bench.tier --root /var/tmp/tier --peer /var/tmp/compare/peer/bin --json tier.json
+
+One object server at a time works on the same XFS, an image on a loop device that its cgroup limits to so many
+reads a second; its memory is limited as well, and working sets rise past it. The SSD is another image without
+a limit. Before each measurement the page cache is dropped. Contestants with a tier have read everything once
+(``warm``). What the disk reads is counted by the kernel. It needs root, XFS tools, cgroups and LMDB, and says
+what is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import platform
+import pwd
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from swift.base.errors import ConfigError, SwiftError
+from swift.base.hashing import PathHasher
+from swift.bench.limits import Limits, check_cgroups, device_of, drop_caches, limited, reads_of
+from swift.bench.xfs import ending_in_order
+from swift.cli.aio.images import check_xfs, make_image, mount_image, unmount_image
+from swift.cli.aio.supervisor import answers
+from swift.ring.device import DeviceRecord
+from swift.ring.ringfile import save_table
+from swift.ring.table import RingTable
+from swift.runtime.workers import die_with_parent
+
+SUFFIX = b"bench"
+PART_POWER = 8
+KIB, MIB = 1 << 10, 1 << 20
+#: Classes of each contestant of ours; none: no tier.
+TIERS: dict[str, tuple[str, ...]] = {
+    "untiered": (),
+    "metadata": ("metadata",),
+    "metadata+hashes": ("metadata", "hashes"),
+    "metadata+hashes+small-data": ("metadata", "hashes", "small-data"),
+}
+PEER = "peer"
+#: A cold GET is one request after the caches were dropped; of so many the reads are counted.
+COLD_REQUESTS = 20
+#: Fractions of what the untiered store takes, and factors of what it does.
+GOALS = {"GET 64 KiB": 0.14, "GET 1024 KiB": 0.47, "HEAD": 0.05, "replication pass": 1 / 6}
+
+
+@dataclass
+class Measured:
+    """One kind of work of one contestant; times in milliseconds."""
+
+    contestant: str
+    work: str
+    #: Bytes of all objects that are chosen from.
+    set_bytes: int = 0
+    requests: int = 0
+    p50_ms: float = 0.0
+    p99_ms: float = 0.0
+    per_s: float = 0.0
+    #: Of a pass.
+    seconds: float = 0.0
+    disk_reads: int = 0
+
+    @property
+    def reads_each(self) -> float:
+        """Disk reads of a request."""
+        return self.disk_reads / self.requests if self.requests else 0.0
+
+
+@dataclass
+class Bench:
+    """Where it is done and how."""
+
+    root: Path
+    peer: Path | None
+    limits: Limits
+    clients: int
+    seconds: float
+    port: int
+    enter: Callable[[], None]
+    results: list[Measured] = field(default_factory=list)
+    #: Sizes in bytes → paths of requests.
+    objects: dict[int, list[str]] = field(default_factory=dict)
+
+    @property
+    def state(self) -> Path:
+        """What the processes of a tier share."""
+        return Path(f"/dev/shm/swift-bench-tier-{os.getpid()}")
+
+
+# --- configuration ---------------------------------------------------------------------------------------
+
+
+def write_etc(bench: Bench) -> None:
+    """swift.conf, the ring of two nodes, of which the second one is not limited, and a conf for each."""
+    etc = bench.root / "etc"
+    etc.mkdir(exist_ok=True)
+    (etc / "swift.conf").write_text(
+        f"[swift-hash]\nswift_hash_path_suffix = {SUFFIX.decode()}\n"
+        "[storage-policy:0]\nname = gold\ndefault = yes\n"
+    )
+    records: tuple[DeviceRecord, ...] = tuple(
+        {
+            "id": node,
+            "region": 1,
+            "zone": node,
+            "ip": "127.0.0.1",
+            "port": bench.port + node,
+            "replication_ip": "127.0.0.1",
+            "replication_port": bench.port + node,
+            "device": f"sd{node}",
+            "weight": 1.0,
+            "meta": "",
+        }
+        for node in range(2)
+    )
+    parts = range(1 << PART_POWER)
+    rows = tuple(array("H", [node for _ in parts]) for node in range(2))
+    save_table(RingTable(records=records, rows=rows, part_shift=32 - PART_POWER), str(etc / "object.ring.gz"))
+    for name, classes in {**TIERS, PEER: (), "partner": ()}.items():
+        (etc / f"{name}.conf").write_text(conf_text(bench, 1 if name == "partner" else 0, classes))
+
+
+def conf_text(bench: Bench, node: int, classes: Sequence[str]) -> str:
+    """An object-server.conf."""
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    recon = bench.root / f"recon{node}"
+    recon.mkdir(exist_ok=True)
+    text = (
+        f"[DEFAULT]\nbind_ip = 127.0.0.1\nbind_port = {bench.port + node}\nworkers = 1\nuser = {user}\n"
+        f"swift_dir = {bench.root}/etc\ndevices = {bench.root}/n{node}\nmount_check = false\n"
+        f"recon_cache_path = {recon}\nlog_level = ERROR\n"
+        "[pipeline:main]\npipeline = object-server\n[app:object-server]\nuse = egg:swift#object\n"
+        "[object-replicator]\nsync_method = ssync\ninterval = 2\n"
+        "[object-auditor]\nfiles_per_second = 0\nbytes_per_second = 0\nzero_byte_files_per_second = 0\n"
+    )
+    if not classes:
+        return text
+    return text + (
+        f"[cache-tier]\nenabled = true\npath = {bench.root}/ssd/cache\nstate_path = {bench.state}\n"
+        f"size_mb = 4096\nclasses = {', '.join(classes)}\nsmall_data_admission = always\n"
+    )
+
+
+# --- processes -------------------------------------------------------------------------------------------
+
+
+def command(bench: Bench, contestant: str, program: str, *words: str) -> list[str]:
+    """A command of either side; the peer's gets an /etc/swift of its own."""
+    if contestant != PEER:
+        return [sys.executable, "-m", f"swift.cli.{program.replace('-', '_')}", *words]
+    assert bench.peer is not None
+    hidden = bench.root / "hidden-etc"
+    if not hidden.exists():
+        hidden.mkdir()
+        for entry in ("passwd", "group", "hosts"):
+            shutil.copy(f"/etc/{entry}", hidden / entry)
+        shutil.copytree(bench.root / "etc", hidden / "swift")
+    script = 'mount --bind "$1" /etc && shift && exec "$@"'
+    real = str(bench.peer / f"swift-{program}")
+    return ["unshare", "--mount", "sh", "-c", script, "sh", str(hidden), real, *words]
+
+
+def environment(contestant: str) -> dict[str, str]:
+    """Both sides are called swift: our path must not shadow the peer's package."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH" or contestant != PEER}
+    return {**kept, "PYTHONWARNINGS": "ignore"}
+
+
+@contextlib.contextmanager
+def serving(bench: Bench, contestant: str, port: int, *, is_limited: bool) -> Iterator[None]:
+    """An object server; raises ``ConfigError`` when it does not come up."""
+
+    def begin() -> None:
+        die_with_parent()
+        if is_limited:
+            bench.enter()
+
+    with open(bench.root / f"{contestant}.log", "ab") as log:
+        child = subprocess.Popen(
+            command(bench, contestant, "object-server", str(bench.root / "etc" / f"{contestant}.conf")),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=environment(contestant),
+            preexec_fn=begin,
+        )
+    try:
+        deadline = time.monotonic() + 60
+        while not answers("127.0.0.1", port):
+            if time.monotonic() > deadline or child.poll() is not None:
+                raise ConfigError(f"{contestant} did not start; see {log.name}")
+            time.sleep(0.05)
+        yield
+    finally:
+        child.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(15)
+        child.kill()
+        child.wait()
+
+
+def run_limited(bench: Bench, contestant: str, program: str, *words: str) -> float:
+    """One pass of a daemon or tool in the group; seconds by the clock. Raises ``ConfigError``."""
+    started_s = time.monotonic()
+    done = subprocess.run(
+        command(bench, contestant, program, *words),
+        capture_output=True,
+        text=True,
+        env=environment(contestant),
+        preexec_fn=bench.enter,
+        check=False,
+    )
+    if done.returncode:
+        raise ConfigError(
+            f"{program} of {contestant} ended with {done.returncode}: {done.stderr.strip()[-300:]}"
+        )
+    return time.monotonic() - started_s
+
+
+# --- work ------------------------------------------------------------------------------------------------
+
+
+def fill(bench: Bench, sizes: Sequence[int], set_bytes: int) -> None:
+    """Put the objects of the largest working set of every size, on both nodes, without a limit."""
+    hasher, chance = PathHasher(b"", SUFFIX), random.Random(1)
+    with (
+        serving(bench, "untiered", bench.port, is_limited=False),
+        serving(bench, "partner", bench.port + 1, is_limited=False),
+    ):
+        links = [http.client.HTTPConnection("127.0.0.1", bench.port + node, timeout=60) for node in range(2)]
+        for size in sizes:
+            paths = bench.objects[size] = []
+            body = chance.randbytes(size)
+            for number in range(max(COLD_REQUESTS, set_bytes // size)):
+                name = f"{size}-{number}"
+                digest = hasher.digest("a", "c", name)
+                part = int.from_bytes(digest[:4], "big") >> (32 - PART_POWER)
+                for node, link in enumerate(links):
+                    _put(link, f"/sd{node}/{part}/a/c/{name}", body)
+                paths.append(f"/sd0/{part}/a/c/{name}")
+        for link in links:
+            link.close()
+
+
+def _put(link: http.client.HTTPConnection, path: str, body: bytes) -> None:
+    link.request("PUT", path, body, {"X-Timestamp": "1700000000.00000", "Content-Type": "text/plain"})
+    answer = link.getresponse()
+    answer.read()
+    if answer.status != 201:
+        raise ConfigError(f"PUT {path} was answered {answer.status}")
+
+
+def load(bench: Bench, method: str, paths: Sequence[str], seconds: float) -> tuple[list[float], int]:
+    """Random requests by all clients for a while: seconds of each, and how many failed."""
+    times: list[float] = []
+    failed: list[int] = []
+    until = time.monotonic() + seconds
+
+    def client(number: int) -> None:
+        chance = random.Random(number)
+        link = http.client.HTTPConnection("127.0.0.1", bench.port, timeout=120)
+        while time.monotonic() < until:
+            began = time.monotonic()
+            link.request(method, chance.choice(paths))
+            answer = link.getresponse()
+            answer.read()
+            times.append(time.monotonic() - began)
+            if answer.status != 200:
+                failed.append(answer.status)
+        link.close()
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(bench.clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return times, len(failed)
+
+
+def measure_load(
+    bench: Bench, contestant: str, work: str, method: str, paths: Sequence[str], set_bytes: int
+) -> None:
+    """Requests from a cold cache."""
+    drop_caches()
+    reads = reads_of(bench.limits.device)
+    times, failed = load(bench, method, paths, bench.seconds)
+    if failed or not times:
+        raise ConfigError(f"{failed} requests of {contestant} failed ({work})")
+    times.sort()
+    bench.results.append(
+        Measured(
+            contestant,
+            work,
+            set_bytes,
+            len(times),
+            statistics.median(times) * 1e3,
+            times[min(len(times) - 1, len(times) * 99 // 100)] * 1e3,
+            len(times) / bench.seconds,
+            disk_reads=reads_of(bench.limits.device) - reads,
+        )
+    )
+
+
+def measure_cold(bench: Bench, contestant: str, work: str, method: str, paths: Sequence[str]) -> None:
+    """Disk reads of single requests for what nobody has in memory; others before, for what all share."""
+    result = Measured(contestant, f"cold {work}", requests=0)
+    times = []
+    for path in random.Random(7).sample(list(paths), min(COLD_REQUESTS, len(paths))):
+        drop_caches()
+        for other in random.Random(path).sample(list(paths), 4):
+            if other != path:
+                _ask(bench, "GET", other)
+        before, began = reads_of(bench.limits.device), time.monotonic()
+        _ask(bench, method, path)
+        times.append(time.monotonic() - began)
+        result.disk_reads += reads_of(bench.limits.device) - before
+        result.requests += 1
+    result.p50_ms = statistics.median(times) * 1e3
+    bench.results.append(result)
+
+
+def _ask(bench: Bench, method: str, path: str) -> None:
+    link = http.client.HTTPConnection("127.0.0.1", bench.port, timeout=120)
+    link.request(method, path)
+    link.getresponse().read()
+    link.close()
+
+
+def measure_pass(bench: Bench, contestant: str, work: str, action: Callable[[], float]) -> None:
+    """A pass from a cold cache."""
+    drop_caches()
+    reads = reads_of(bench.limits.device)
+    seconds = action()
+    bench.results.append(
+        Measured(contestant, work, seconds=seconds, disk_reads=reads_of(bench.limits.device) - reads)
+    )
+
+
+def measure_replication(bench: Bench, contestant: str, conf: str) -> None:
+    """A pass with nothing to do, from a cold cache, of a daemon that has made some before."""
+
+    def begin() -> None:
+        die_with_parent()
+        bench.enter()
+
+    child = subprocess.Popen(
+        command(bench, contestant, "object-replicator", conf),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment(contestant),
+        preexec_fn=begin,
+    )
+    try:
+        ended = time.time()
+        for _ in range(3):
+            ended, _ = _next_pass(bench, child, ended)
+        drop_caches()
+        reads = reads_of(bench.limits.device)
+        # The next one may have begun before the caches were dropped; the one after it has not.
+        ended, _ = _next_pass(bench, child, ended)
+        drop_caches()
+        reads = reads_of(bench.limits.device)
+        _, seconds = _next_pass(bench, child, ended)
+        done = reads_of(bench.limits.device) - reads
+        bench.results.append(Measured(contestant, "replication pass", seconds=seconds, disk_reads=done))
+    finally:
+        child.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(15)
+        child.kill()
+        child.wait()
+
+
+def _next_pass(bench: Bench, child: subprocess.Popen[bytes], last: float) -> tuple[float, float]:
+    """Wait for a pass that ended after ``last``, as recon tells: when it did, and the seconds it took."""
+    while True:
+        if child.poll() is not None:
+            raise ConfigError(f"the replicator ended with {child.returncode}")
+        with contextlib.suppress(OSError, ValueError):
+            told = json.loads((bench.root / "recon0" / "object.recon").read_text())
+            ended = float(told.get("object_replication_last") or 0)
+            if ended > last:
+                return ended, float(told["object_replication_time"]) * 60
+        time.sleep(0.1)
+
+
+def list_partitions(bench: Bench) -> float:
+    """Suffix hashes of every partition, as replication asks for them."""
+    began = time.monotonic()
+    for part in range(1 << PART_POWER):
+        _ask(bench, "REPLICATE", f"/sd0/{part}")
+    return time.monotonic() - began
+
+
+def measure(bench: Bench, contestant: str, sets: Sequence[int]) -> None:
+    """All work of one contestant."""
+    conf = str(bench.root / "etc" / f"{contestant}.conf")
+    shutil.rmtree(bench.root / "ssd" / "cache", ignore_errors=True)
+    with serving(bench, contestant, bench.port, is_limited=True):
+        # The first request opens the tier, so that somebody is there who sees what happens.
+        _ask(bench, "HEAD", bench.objects[min(bench.objects)][0])
+        if TIERS.get(contestant):
+            warm(bench, contestant, conf)
+        for size, paths in bench.objects.items():
+            name = f"{size // KIB} KiB"
+            for set_bytes in sets:
+                chosen = paths[: max(1, set_bytes // size)]
+                measure_load(bench, contestant, f"GET {name}", "GET", chosen, set_bytes)
+            measure_cold(bench, contestant, f"GET {name}", "GET", paths)
+        smallest = bench.objects[min(bench.objects)]
+        measure_load(bench, contestant, "HEAD", "HEAD", smallest, sets[-1])
+        measure_cold(bench, contestant, "HEAD", "HEAD", smallest)
+        measure_pass(bench, contestant, "list partitions", lambda: list_partitions(bench))
+        with serving(bench, "partner", bench.port + 1, is_limited=False):
+            measure_replication(bench, contestant, conf)
+        measure_pass(
+            bench,
+            contestant,
+            "zero-byte audit",
+            lambda: run_limited(bench, contestant, "object-auditor", conf, "once", "-z", "1000000"),
+        )
+
+
+def warm(bench: Bench, contestant: str, conf: str) -> None:
+    """Read everything once, not in the group: how long that takes is not what is measured."""
+    done = subprocess.run(
+        [sys.executable, "-m", "swift.cli.cache", "--conf", conf, "warm"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise ConfigError(f"warming {contestant} failed: {done.stderr.strip()}")
+    for paths in bench.objects.values():
+        for path in paths if "small-data" in TIERS[contestant] else ():
+            _ask(bench, "GET", path)
+
+
+# --- telling ---------------------------------------------------------------------------------------------
+
+
+def table(results: Sequence[Measured]) -> Iterator[str]:
+    """The figures as Markdown."""
+    yield "| work | set | contestant | p50 ms | p99 ms | per s | pass s | disk reads | each | vs untiered |"
+    yield "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|"
+    for each in results:
+        base = next(
+            (
+                r
+                for r in results
+                if (r.contestant, r.work, r.set_bytes) == ("untiered", each.work, each.set_bytes)
+            ),
+            None,
+        )
+        mine, theirs = each.seconds or each.p50_ms, (base.seconds or base.p50_ms) if base else 0.0
+        ratio = f"{mine / theirs - 1:+.0%}" if theirs else ""
+        yield (
+            f"| {each.work} | {each.set_bytes // MIB or ''} | {each.contestant} | {each.p50_ms:.2f} | "
+            f"{each.p99_ms:.2f} | {each.per_s:.1f} | {each.seconds:.1f} | {each.disk_reads} | "
+            f"{each.reads_each:.2f} | {ratio} |"
+        )
+
+
+def plot(results: Sequence[Measured], folder: Path) -> None:
+    """Latency by working set, a picture for each kind of GET. Raises ``ConfigError``."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ConfigError("--plot needs matplotlib (pip install swift[plan])")
+    folder.mkdir(parents=True, exist_ok=True)
+    for work in dict.fromkeys(each.work for each in results if each.work.startswith("GET")):
+        figure, axes = pyplot.subplots(figsize=(7, 4))
+        for contestant in dict.fromkeys(each.contestant for each in results):
+            rows = [each for each in results if (each.work, each.contestant) == (work, contestant)]
+            axes.plot([r.set_bytes / MIB for r in rows], [r.p50_ms for r in rows], "o-", label=contestant)
+        axes.set(xlabel="working set, MiB", ylabel="p50, ms", title=work, yscale="log")
+        axes.legend()
+        figure.tight_layout()
+        figure.savefig(folder / f"{work.replace(' ', '-')}.svg")
+        pyplot.close(figure)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m swift.bench.tier",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--root", type=Path, default=Path("/var/tmp/swift-bench-tier"), help="where images and logs are")
+    add("--peer", type=Path, help="directory of the peer's commands")
+    add("--iops", type=int, default=100, help="reads a second of the disk (100)")
+    add("--memory-mb", type=int, default=512, help="memory of a contestant (512)")
+    add("--sets", default="0.5,1,2,4", help="working sets, in multiples of the memory (0.5,1,2,4)")
+    add("--sizes", default="64,256,1024", help="sizes of objects in KiB (64,256,1024)")
+    add("--clients", type=int, default=16, help="requests outstanding (16)")
+    add("--seconds", type=float, default=60.0, help="of each load (60)")
+    add("--port", type=int, default=16200, help="this one and the next are used (16200)")
+    add("--only", action="append", choices=(*TIERS, PEER), help="only these contestants")
+    add("--json", type=Path, help="write the figures there as well")
+    add("--plot", type=Path, help="write plots into this directory")
+    return parser
+
+
+@contextlib.contextmanager
+def images(root: Path, disk_bytes: int) -> Iterator[None]:
+    """The disk and the SSD, mounted, gone afterwards."""
+    mounts = {root / "n0" / "sd0": disk_bytes, root / "n1" / "sd1": disk_bytes, root / "ssd": 6 << 30}
+    made: list[tuple[Path, Path]] = []
+    try:
+        for folder, size in mounts.items():
+            image = root / f"{folder.name}.img"
+            folder.mkdir(parents=True, exist_ok=True)
+            made.append((folder, image))
+            make_image(image, size)
+            mount_image(image, folder)
+        yield
+    finally:
+        for folder, image in reversed(made):
+            unmount_image(folder)
+            image.unlink(missing_ok=True)
+
+
+def run(args: argparse.Namespace) -> list[Measured]:
+    """Do it; raises ``ConfigError``."""
+    check_cgroups()
+    check_xfs()
+    try:
+        import lmdb  # noqa: F401
+    except ImportError:
+        raise ConfigError("it needs the package lmdb (pip install swift[tier])")
+    memory = args.memory_mb * MIB
+    sets = [int(float(text) * memory) for text in args.sets.split(",")]
+    sizes = [int(text) * KIB for text in args.sizes.split(",")]
+    wanted = args.only or [*TIERS, *([PEER] if args.peer else [])]
+    if PEER in wanted and args.peer is None:
+        raise ConfigError("the peer needs --peer, the directory of its commands")
+    args.root.mkdir(parents=True, exist_ok=True)
+    disk_bytes = max(1 << 30, 2 * max(sets) * len(sizes))
+    with ending_in_order(), images(args.root, disk_bytes):
+        limits = Limits(device_of(args.root / "n0" / "sd0"), args.iops, memory)
+        with limited(f"swift-bench-tier-{os.getpid()}", limits) as enter:
+            bench = Bench(args.root, args.peer, limits, args.clients, args.seconds, args.port, enter)
+            try:
+                write_etc(bench)
+                fill(bench, sizes, max(sets))
+                for contestant in wanted:
+                    print(f"{contestant} ...", file=sys.stderr, flush=True)
+                    measure(bench, contestant, sets)
+            finally:
+                shutil.rmtree(bench.state, ignore_errors=True)
+            return bench.results
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the figures; the exit code."""
+    args = make_parser().parse_args(argv)
+    try:
+        results = run(args)
+        for line in table(results):
+            print(line)
+        if args.json:
+            facts = {
+                "machine": platform.platform(),
+                "goals": GOALS,
+                "results": [asdict(each) for each in results],
+            }
+            args.json.write_text(json.dumps(facts, indent=1) + "\n")
+        if args.plot:
+            plot(results, args.plot)
+    except (SwiftError, OSError) as error:
+        print(f"swift.bench.tier: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

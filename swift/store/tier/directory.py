@@ -1,0 +1,212 @@
+"""Hash directories on the disk: what an entry is made from and compared with.
+
+Reading one takes as many calls as the engine's own reading, in the same order. Only directories that a
+reader would take without a question become entries: no damage, no unknown names, few files.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from swift.platform.disk import Disk
+from swift.store.api import ObjectKey, ObjectState, Viewpoint
+from swift.store.choice import Choice
+from swift.store.errors import Damaged, FilesChanged
+from swift.store.filenames import DATA, UnexpectedName, parse_name
+from swift.store.metadata import decode_metadata, read_metadata_blob
+from swift.store.reader import Loaded, choose_for, names_in, state_of
+from swift.store.tier.entry import FILES_MAX, FileFacts, Snapshot, Stamp
+
+_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC
+#: Changes of a directory within this time of each other may leave the same change time.
+FRESH_NS = 1_000_000_000
+_NO_HANDLE = frozenset((errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM, errno.EOVERFLOW, errno.EINVAL))
+_METADATA_BYTES_MAX = 0xFFFF
+
+
+class Where(NamedTuple):
+    """A hash directory."""
+
+    #: Of the device.
+    device: str
+    directory: str
+    #: Archives of an erasure coded policy; None when the policy is none.
+    fragments: int | None
+
+    @property
+    def path(self) -> bytes:
+        """Its name in the tier."""
+        return path_of(self.device, self.directory)
+
+
+def path_of(device_path: str, directory: str) -> bytes:
+    """The name of a directory in the tier: from the name of the device on."""
+    return directory[device_path.rfind("/") + 1 :].encode()
+
+
+class Handles:
+    """Whether files are opened by handle: until the kernel says no."""
+
+    def __init__(self, disk: Disk, *, wanted: bool = True):
+        self._disk = disk
+        self.wanted = wanted
+
+    def of(self, file: int | str) -> bytes:
+        """The handle of a file; empty when there is none or none is wanted."""
+        if not self.wanted:
+            return b""
+        try:
+            return self._disk.handle(file)
+        except OSError as error:
+            if error.errno in _NO_HANDLE:
+                self.wanted = False
+            return b""
+
+    def open(self, place: Where, facts: FileFacts) -> int:
+        """Open a file; raises OSError, ESTALE or ENOENT when it is gone."""
+        if facts.handle and self.wanted:
+            try:
+                return self._disk.open_handle(place.device, facts.handle, _OPEN_FLAGS)
+            except OSError as error:
+                if error.errno not in _NO_HANDLE:
+                    raise
+                self.wanted = False
+        return self._disk.open(f"{place.directory}/{facts.name}", _OPEN_FLAGS)
+
+
+def stamp_of(disk: Disk, directory: str) -> Stamp:
+    """The stamp of a directory; zeros when it is not there. Raises OSError."""
+    try:
+        found = disk.stat(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return Stamp()
+    return Stamp(found.st_ino, found.st_ctime_ns)
+
+
+def is_plain(names: Sequence[str], fragments: int | None) -> bool:
+    """Whether every name is one that an entry may hold."""
+    if len(names) > FILES_MAX:
+        return False
+    try:
+        for name in names:
+            parse_name(name, fragments)
+    except UnexpectedName:
+        return False
+    return True
+
+
+class Reader:
+    """Reads hash directories of a disk."""
+
+    def __init__(self, disk: Disk, handles: Handles):
+        self._disk = disk
+        self._handles = handles
+
+    def read(self, place: Where, epoch: int, now_ns: int) -> Snapshot | None:
+        """A hash directory; None when it is not fit for an entry.
+
+        Raises ``Damaged``, ``FilesChanged`` when it changes meanwhile, or OSError.
+        """
+        stamp = stamp_of(self._disk, place.directory)
+        names = names_in(self._disk, place.directory)
+        if not is_plain(names, place.fragments):
+            return None
+        try:
+            files = tuple([self._facts(place, name) for name in names])
+        except FileNotFoundError:
+            raise FilesChanged(f"files of {place.directory} are changing")
+        if any(len(file.blob) > _METADATA_BYTES_MAX for file in files):
+            return None
+        is_one_body = len(names) == 1 and names[0].endswith(DATA)
+        if not is_one_body and stamp.changed_ns + FRESH_NS > now_ns:
+            # Another change might leave the same time: to be believed only as long as it cannot be missed.
+            stamp = Stamp()
+        return Snapshot(epoch, now_ns, stamp, files)
+
+    def _facts(self, place: Where, name: str) -> FileFacts:
+        path = f"{place.directory}/{name}"
+        if not name.endswith(DATA):
+            return FileFacts(name, read_metadata_blob(self._disk, path)[0], 0, 0)
+        fd = self._disk.open(path, _OPEN_FLAGS)
+        try:
+            found = self._disk.fstat(fd)
+            blob = read_metadata_blob(self._disk, fd)[0]
+            return FileFacts(name, blob, found.st_size, found.st_ino, self._handles.of(fd))
+        finally:
+            self._disk.close(fd)
+
+    def body(self, where: Where, facts: FileFacts) -> bytes:
+        """A small body. Raises OSError."""
+        fd = self._handles.open(where, facts)
+        try:
+            return self._disk.pread(fd, facts.size, 0)
+        finally:
+            self._disk.close(fd)
+
+    def is_still(self, place: Where, snapshot: Snapshot) -> bool:
+        """Whether a directory is what it was: the same one, unchanged since, with the same names and bodies.
+
+        False when in doubt. Raises OSError.
+        """
+        disk = self._disk
+        if snapshot.files and not snapshot.stamp.inode:
+            return False
+        if snapshot.files and stamp_of(disk, place.directory) != snapshot.stamp:
+            return False
+        try:
+            if sorted(names_in(disk, place.directory)) != sorted(snapshot.names):
+                return False
+            bodies = [file for file in snapshot.files if file.name.endswith(DATA)]
+            found = [disk.stat(f"{place.directory}/{file.name}") for file in bodies]
+        except (Damaged, FileNotFoundError):
+            return False
+        return all(
+            (each.st_ino, each.st_size) == (file.inode, file.size)
+            for each, file in zip(found, bodies, strict=True)
+        )
+
+    def difference(self, where: Where, snapshot: Snapshot) -> str:
+        """What an entry says that the disk does not; empty when they say the same. Raises OSError."""
+        try:
+            names = names_in(self._disk, where.directory)
+            if sorted(names) != sorted(snapshot.names):
+                return f"names are {sorted(names)}, not {sorted(snapshot.names)}"
+            for facts in snapshot.files:
+                found = self._facts(where, facts.name)
+                if found._replace(handle=facts.handle) != facts:
+                    return f"{facts.name} is another file, or its metadata is"
+        except (Damaged, FileNotFoundError) as error:
+            return str(error)
+        return ""
+
+    # --- what readers take from an entry --------------------------------------------------------------
+
+    def open(self, place: Where, snapshot: Snapshot, choice: Choice, state: ObjectState) -> Loaded | None:
+        """The files of an entry, opened; None when they are not there any more. Raises OSError."""
+        if choice.data is None:
+            return Loaded(state, choice)
+        facts = snapshot.file(choice.data.name)
+        path = f"{place.directory}/{facts.name}"
+        try:
+            fd = self._handles.open(place, facts)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ESTALE, errno.ENOTDIR):
+                return None
+            raise
+        found = self._disk.fstat(fd)
+        if (found.st_ino, found.st_size) != (facts.inode, facts.size) or not found.st_nlink:
+            self._disk.close(fd)
+            return None
+        return Loaded(state, choice, path, fd)
+
+
+def state_in(snapshot: Snapshot, key: ObjectKey, view: Viewpoint) -> tuple[ObjectState, Choice]:
+    """The state that an entry amounts to, as ``reader.load`` makes it; raises the same."""
+    choice = choose_for(snapshot.names, key, view)
+    data = choice.data
+    size = 0 if data is None else snapshot.file(data.name).size
+    state = state_of(choice, key, view, lambda file: decode_metadata(snapshot.file(file.name).blob), size)
+    return state, choice

@@ -1,0 +1,44 @@
+"""What a process counts about its tier, by class and device; plain numbers that can be added up."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+
+#: What is counted; ``rejected`` is what was read but not kept, ``unproven`` what had to be compared first.
+NAMES = ("hits", "misses", "kept", "rejected", "unproven", "dropped", "differences")
+
+#: Class, device and name → number.
+Figures = Counter[tuple[str, str, str]]
+
+
+def packed(figures: Figures, state: dict[str, object]) -> bytes:
+    """As a session reports them."""
+    rows = [[*key, value] for key, value in figures.items()]
+    return json.dumps({**state, "figures": rows}).encode()
+
+
+def added_up(reports: Iterable[bytes]) -> tuple[Figures, list[dict[str, object]]]:
+    """All figures together, and the states of the processes. Reports that are not whole count as none."""
+    total: Figures = Counter()
+    states = []
+    for data in reports:
+        try:
+            report = json.loads(data)
+        except ValueError:
+            continue
+        for of, device, name, value in report.pop("figures", ()):
+            total[of, device, name] += value
+        states.append(report)
+    return total, states
+
+
+def hit_rate(figures: Figures, of: str, device: str | None = None) -> float | None:
+    """Hits per question of a class, 0–1; None when nobody asked."""
+    hits = misses = 0
+    for (each_class, each_device, name), value in figures.items():
+        if each_class == of and device in (None, each_device):
+            hits += value if name == "hits" else 0
+            misses += value if name == "misses" else 0
+    return hits / (hits + misses) if hits + misses else None

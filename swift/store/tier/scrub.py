@@ -1,0 +1,72 @@
+"""Comparing what the tier believes with the disk: differences must be none, each one is a mistake of ours.
+
+An entry that others change while it is looked at is looked at again. One that differs is dropped and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from swift.store.tier.directory import Where
+from swift.store.tier.entries import device_of
+from swift.store.tier.policy import METADATA
+from swift.store.tier.tier import Tier
+
+_TRIES = 3
+
+
+@dataclass
+class Compared:
+    """What came of it."""
+
+    same: int = 0
+    #: Not believed anyhow before they are compared, so no reader was told anything wrong.
+    unproven: int = 0
+    #: Changed while they were looked at, again and again.
+    busy: int = 0
+    #: Directory and difference.
+    differences: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Scrub:
+    """Compares entries; ``device_path`` gives the directory of a device, raising ``DeviceUnavailable``."""
+
+    def __init__(self, tier: Tier, device_path: Callable[[str], str]):
+        self._tier = tier
+        self._device_path = device_path
+
+    def compare(self, paths: Iterable[bytes], pace: Callable[[], None] = lambda: None) -> Compared:
+        """Compare entries with the disk. Raises OSError, ``IndexFailed`` and ``DeviceUnavailable``."""
+        done = Compared()
+        for path in paths:
+            self._one(path, done)
+            pace()
+        return done
+
+    def _one(self, path: bytes, done: Compared) -> None:
+        device = device_of(path)
+        device_path = self._device_path(device)
+        where = Where(device_path, f"{device_path}/{path.decode().partition('/')[2]}", None)
+        for _ in range(_TRIES):
+            entries = self._tier.entries()
+            if entries is None:
+                return
+            self._tier.watch(device_path)
+            start = entries.start(path)
+            found = entries.find(path)
+            if found is None:
+                return
+            if found.epoch != start.epoch:
+                done.unproven += 1
+                return
+            difference = self._tier.reader.difference(where, found)
+            if not difference:
+                done.same += 1
+                return
+            if entries.start(path) == start and entries.find(path) == found:
+                done.differences.append((where.directory, difference))
+                self._tier.count(METADATA, device, "differences")
+                entries.forget(path)
+                return
+        done.busy += 1

@@ -1,0 +1,212 @@
+"""What the processes of a node tell each other through memory, where nothing can fail or be full.
+
+Two tables of random numbers. The *epoch* of a device stands in every entry about it; a new one makes all
+of them unproven at once. The *stripe* of a partition changes before and after every change in it; who
+read the disk in between keeps nothing. Numbers are only compared and never counted up, so no lock is
+needed.
+
+A session is a process that uses the tier: a locked file, so that it ends with its process. The first one
+of a node after all had gone renews every epoch: nobody was there to see what happened meanwhile.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_WORD = struct.Struct("<Q")
+EPOCHS = 256
+STRIPES = 65536
+#: After both tables: which index is in use, and until when (monotonic nanoseconds) nothing may be kept.
+_INDEX_AT = (EPOCHS + STRIPES) * _WORD.size
+_PAUSE_AT = _INDEX_AT + _WORD.size
+_MOUNTS_AT = _PAUSE_AT + _WORD.size
+BYTES = _MOUNTS_AT + EPOCHS * _WORD.size
+TOKEN_BYTES = 8
+_MAKING = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+
+
+class Words:
+    """Both tables, in a buffer that the processes share."""
+
+    def __init__(self, buffer: bytearray | mmap.mmap):
+        self._buffer = buffer
+
+    def epoch(self, device: str) -> int:
+        """What entries of a device must carry to be believed."""
+        value: int = _WORD.unpack_from(self._buffer, _epoch_at(device))[0]
+        return value
+
+    def renew(self, device: str | None = None) -> None:
+        """Let no entry of a device (None: of any) be believed before it was compared with the disk."""
+        places = range(0, EPOCHS * 8, 8) if device is None else (_epoch_at(device),)
+        for place in places:
+            # Never zero: that is the epoch of nothing.
+            _WORD.pack_into(self._buffer, place, int.from_bytes(os.urandom(8), "little") | 1)
+
+    def mounted(self, device: str, mount: int) -> None:
+        """A device is there by this mount; when it was there by another one, nothing of it is believed."""
+        place = _MOUNTS_AT + _epoch_at(device)
+        if _WORD.unpack_from(self._buffer, place)[0] != mount:
+            self.renew(device)
+            _WORD.pack_into(self._buffer, place, mount)
+
+    def stripe(self, partition: bytes) -> int:
+        """A number that is another after every change in a partition."""
+        value: int = _WORD.unpack_from(self._buffer, _stripe_at(partition))[0]
+        return value
+
+    def touch(self, partition: bytes) -> None:
+        """Something in a partition is about to change, or has changed."""
+        _WORD.pack_into(self._buffer, _stripe_at(partition), int.from_bytes(os.urandom(8), "little"))
+
+    @property
+    def index(self) -> int:
+        """Which index is in use; whoever has another one open keeps nothing and opens it anew."""
+        value: int = _WORD.unpack_from(self._buffer, _INDEX_AT)[0]
+        return value
+
+    @index.setter
+    def index(self, value: int) -> None:
+        _WORD.pack_into(self._buffer, _INDEX_AT, value)
+
+    def pause(self, until_ns: int) -> None:
+        """Nothing may be kept before ``until_ns`` (monotonic): a change could not be noted in the index."""
+        _WORD.pack_into(self._buffer, _PAUSE_AT, until_ns)
+
+    def is_paused(self, now_ns: int) -> bool:
+        """Whether nothing may be kept now."""
+        until: int = _WORD.unpack_from(self._buffer, _PAUSE_AT)[0]
+        return now_ns < until
+
+
+def _epoch_at(device: str) -> int:
+    return zlib.crc32(device.encode()) % EPOCHS * 8
+
+
+def _stripe_at(partition: bytes) -> int:
+    return (EPOCHS + zlib.crc32(partition) % STRIPES) * 8
+
+
+class Session:
+    """This process among those that use the tier; what root makes is given to ``owner``. Raises OSError."""
+
+    def __init__(self, directory: str, owner: tuple[int, int] | None = None):
+        self.directory = directory
+        self._owner = owner
+        self.token = os.urandom(TOKEN_BYTES)
+        for made in (directory, f"{directory}/sessions"):
+            if not os.path.isdir(made):
+                os.makedirs(made, mode=0o755, exist_ok=True)
+                _give(made, owner)
+        with _held(f"{directory}/lock", owner):
+            self.is_first = not any(True for _ in self._living())
+            self._path = f"{directory}/sessions/{self.token.hex()}"
+            self._fd = os.open(self._path, _MAKING | os.O_EXCL, 0o644)
+            _give(self._path, owner)
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+            self.words = self._map()
+            if self.is_first:
+                self.words.renew()
+
+    def _map(self) -> Words:
+        path = f"{self.directory}/words"
+        fd = os.open(path, _MAKING, 0o644)
+        try:
+            _give(path, self._owner)
+            os.ftruncate(fd, BYTES)
+            return Words(mmap.mmap(fd, BYTES))
+        finally:
+            os.close(fd)
+
+    def _living(self) -> Iterator[str]:
+        """The sessions whose processes live; the files of others are removed."""
+        for name in os.listdir(f"{self.directory}/sessions"):
+            if self._lives(name):
+                yield name
+            else:
+                _unlink(f"{self.directory}/sessions/{name}")
+
+    def _lives(self, name: str) -> bool:
+        try:
+            fd = os.open(f"{self.directory}/sessions/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+    def is_alive(self, token: bytes) -> bool:
+        """Whether the process of a session may still do something."""
+        return token == self.token or self._lives(token.hex())
+
+    def report(self, data: bytes) -> None:
+        """Leave figures for whoever asks."""
+        os.pwrite(self._fd, data, 0)
+        os.ftruncate(self._fd, len(data))
+
+    def reports(self) -> list[bytes]:
+        """What all living sessions left."""
+        with _held(f"{self.directory}/lock"):
+            list(self._living())
+        return reports_in(self.directory)
+
+    def close(self) -> bool:
+        """End it; whether it was the last one."""
+        with _held(f"{self.directory}/lock"):
+            _unlink(self._path)
+            os.close(self._fd)
+            return not any(True for _ in self._living())
+
+    def forget(self) -> None:
+        """In a child of the process: the session stays the parent's."""
+        os.close(self._fd)
+
+
+def reports_in(directory: str) -> list[bytes]:
+    """What the sessions of a node left. Raises OSError."""
+    found = []
+    try:
+        names = os.listdir(f"{directory}/sessions")
+    except FileNotFoundError:
+        return []
+    for name in names:
+        try:
+            with open(f"{directory}/sessions/{name}", "rb") as file:
+                found.append(file.read())
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+
+
+def _give(path: str, owner: tuple[int, int] | None) -> None:
+    """What root makes must be of use to the servers, which are not root."""
+    if owner is not None and os.geteuid() == 0:
+        os.chown(path, *owner)
+
+
+@contextmanager
+def _held(path: str, owner: tuple[int, int] | None = None) -> Iterator[None]:
+    fd = os.open(path, _MAKING, 0o644)
+    try:
+        _give(path, owner)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)

@@ -1,0 +1,282 @@
+"""The filesystem engine with a tier around it: reads ask the tier first, changes tell it beforehand.
+
+The tier is the innermost wrapper, because it has to know every change of the disk: it is told of them by
+the engine itself (``store.changes``), whoever asked for them. What it cannot answer, the engine does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import md5
+
+from swift.policy.policy import Policy
+from swift.store.api import LIVE, Found, Location, ObjectKey, ObjectState, StoredObject, Upkeep, Viewpoint
+from swift.store.core import EngineCore
+from swift.store.engine import FileStore
+from swift.store.errors import Damaged, FilesChanged
+from swift.store.layered import ForwardingStore, ForwardingUpkeep
+from swift.store.layout import is_suffix, partition_dir
+from swift.store.metadata import decode_metadata
+from swift.store.place import Place
+from swift.store.reader import ANY_NAME
+from swift.store.tier.bodies import Bodies, KeepingObject, PiecedObject, SmallObject
+from swift.store.tier.directory import Where, path_of, state_in
+from swift.store.tier.entries import Entries, Note, Start
+from swift.store.tier.entry import FileFacts, Snapshot
+from swift.store.tier.partitions import DEFERRED_MAX, PartitionHashes
+from swift.store.tier.policy import DATA, DROP, REFRESH, SMALL_DATA
+from swift.store.tier.tier import Tier
+from swift.store.verified import FileObject
+
+
+class TierChanges:
+    """``Changes`` that tell a tier."""
+
+    def __init__(self, tier: Tier):
+        self._tier = tier
+
+    def change(self, device_path: str, directory: str) -> Change:
+        """See ``Changes``."""
+        kind = directory[len(device_path) + 1 :].partition("/")[0]
+        return Change(self._tier, Where(device_path, directory, self._tier.fragments.get(kind)))
+
+
+class Change:
+    """One change of the disk."""
+
+    __slots__ = ("_tier", "_where", "_begun")
+
+    def __init__(self, tier: Tier, where: Where):
+        self._tier = tier
+        self._where = where
+
+    def __enter__(self) -> Change:
+        self._begun = self._tier.begin(self._where)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
+        self._tier.end(self._begun, self._where, is_done=kind is None)
+
+
+class TierStore(ForwardingStore):
+    """``FileStore`` of one policy with a tier."""
+
+    def __init__(self, inner: FileStore, tier: Tier, policy: Policy):
+        super().__init__(inner)
+        self.files = inner
+        self.tier = tier
+        self._fragments = None if policy.ec is None else policy.ec.fragments
+        attach(inner.core, tier)
+        self._hashes = PartitionHashes(tier)
+        self._bodies = Bodies(tier)
+        tier.with_body = self._with_body
+        if self._fragments is not None:
+            tier.fragments[f"objects-{policy.index}" if policy.index else "objects"] = self._fragments
+
+    @property
+    def core(self) -> EngineCore:
+        """What the engine's parts share."""
+        return self.files.core
+
+    @property
+    def upkeep(self) -> Upkeep:
+        """See ``ObjectStore``."""
+        return TierUpkeep(self)
+
+    # --- reading -------------------------------------------------------------------------------------
+
+    def look(self, key: ObjectKey, view: Viewpoint) -> ObjectState:
+        """See ``ObjectStore``."""
+        place = self.core.place(key)
+        state = self.known_state(place, key, view)
+        return self.files.look(key, view) if state is None else state
+
+    def known_state(self, place: Place, key: ObjectKey, view: Viewpoint) -> ObjectState | None:
+        """The state if it can be told without the engine. Raises ``HashCollision``."""
+        snapshot = self._known(place)
+        if snapshot is not None:
+            try:
+                return state_in(snapshot, key, view)[0]
+            except Damaged:
+                self._drop(place)
+        return None
+
+    def open(self, key: ObjectKey, view: Viewpoint) -> StoredObject:
+        """See ``ObjectStore``."""
+        place = self.core.place(key)
+        start = self._start(place)
+        snapshot = self._known(place)
+        if snapshot is not None:
+            try:
+                found = self._opened(place, snapshot, start, key, view)
+                if found is not None:
+                    return found
+            except (Damaged, OSError):
+                pass
+            self._drop(place)
+        return self.files.open(key, view)
+
+    def _start(self, place: Place) -> Start | None:
+        """What must stay so if a body is to be kept; None when none is."""
+        if not (self._bodies.serves(SMALL_DATA) or self._bodies.serves(DATA)):
+            return None
+        try:
+            entries = self.tier.entries()
+        except OSError:
+            return None
+        return None if entries is None else entries.start(self._where(place).path)
+
+    def _opened(
+        self, place: Place, snapshot: Snapshot, start: Start | None, key: ObjectKey, view: Viewpoint
+    ) -> StoredObject | None:
+        """An object from its entry; None when its file is gone."""
+        where = self._where(place)
+        state, choice = state_in(snapshot, key, view)
+        # With several bodies, as archives may be, it would have to be told whose it is.
+        facts = None if start is None or state.kind != LIVE else snapshot.only_body
+        if facts is not None:
+            body = self._bodies.small(where.path, snapshot, state)
+            if body is not None:
+                return SmallObject(state, body)
+        loaded = self.tier.reader.open(where, snapshot, choice, state)
+        if loaded is None:
+            return None
+        opened = self.files.opened(place, loaded)
+        if facts is None or start is None:
+            return opened
+        return self._keeping(opened, where.path, snapshot, facts, start)
+
+    def _keeping(
+        self, opened: FileObject, path: bytes, snapshot: Snapshot, facts: FileFacts, start: Start
+    ) -> StoredObject:
+        """An object whose body is kept when it is read, if it is to be."""
+        tier, bodies, state = self.tier, self._bodies, opened.state
+        etag = state.etag or ""
+        if bodies.is_small(state):
+            if not bodies.serves(SMALL_DATA) or not tier.admits(SMALL_DATA, path):
+                return opened
+            return KeepingObject(opened, lambda data: bodies.keep_small(path, start, snapshot, etag, data))
+        if not bodies.serves(DATA) or not state.size:
+            return opened
+        admits = tier.admits(DATA, path)
+
+        def keep(key: bytes, owner: int, data: bytes) -> None:
+            if admits:
+                bodies.keep_piece(path, key, owner, start, data)
+
+        return PiecedObject(opened, bodies, path, facts, keep, opened.has_sums)
+
+    def _with_body(self, where: Where, entries: Entries, note: Note, snapshot: Snapshot) -> Snapshot:
+        """The entry that a write leaves, with its body if the mode of small bodies wants that."""
+        rules = self.tier.rules_of(SMALL_DATA)
+        facts = snapshot.only_body
+        if rules is None or facts is None:
+            return snapshot
+        wanted = rules.means.on_write
+        if wanted == DROP or (wanted != REFRESH and not note.had_body):
+            return snapshot
+        if not 0 < facts.size <= self.tier.settings.small_data_max:
+            return snapshot
+        data = self.tier.reader.body(where, facts)
+        etag = decode_metadata(facts.blob).get("ETag", "")
+        if md5(data, usedforsecurity=False).hexdigest() != etag:
+            return snapshot
+        return self._bodies.place_small(entries, snapshot, etag, data) or snapshot
+
+    def _where(self, place: Place) -> Where:
+        return Where(place.device, place.directory, self._fragments)
+
+    def _known(self, place: Place) -> Snapshot | None:
+        """The directory from the tier, or from the disk in the form that the tier keeps."""
+        where = self._where(place)
+        found = self.tier.find(where)
+        if found is not None:
+            return found
+        try:
+            return self.tier.take(where)
+        except (Damaged, FilesChanged, OSError):
+            # The engine knows what to do about it.
+            return None
+
+    def _drop(self, place: Place) -> None:
+        self.tier.forget(place.device, [place.directory])
+
+    # --- partitions ----------------------------------------------------------------------------------
+
+    def hashes(
+        self,
+        device: str,
+        partition: str,
+        policy: Policy,
+        *,
+        recalculate: Iterable[str] = (),
+        list_suffixes: bool = False,
+    ) -> Mapping[str, object]:
+        """See ``ObjectStore``. Whoever has suffixes computed anew doubts what is known of them."""
+        device_path = self.core.devices.path(device)
+        directory = partition_dir(device_path, policy, partition)
+        path = path_of(device_path, directory)
+        wanted = [suffix for suffix in recalculate if is_suffix(suffix)]
+        if wanted:
+            self.tier.forget(device_path, [f"{directory}/{suffix}" for suffix in wanted])
+        known = None if wanted else self._hashes.find(device_path, path)
+        if known is not None and not list_suffixes:
+            return known.hashes
+        start = self._hashes.start(path)
+        if start is not None and self._hashes.defers and not wanted and not list_suffixes:
+            result = self.files.hasher(device, partition, policy).get_deferred(DEFERRED_MAX)
+        else:
+            result = self.files.hashes(
+                device, partition, policy, recalculate=wanted, list_suffixes=list_suffixes
+            )
+        # What was true and still is stays as it is: its mark tells others that nothing has happened.
+        if start is not None and (known is None or known.hashes != result):
+            self._hashes.keep(path, start, result)
+        return result
+
+    def known_mark(self, device: str, partition: str, policy: Policy) -> str:
+        """What is another text whenever the hashes are others; empty when the tier does not know them."""
+        device_path = self.core.devices.path(device)
+        path = path_of(device_path, partition_dir(device_path, policy, partition))
+        found = self._hashes.find(device_path, path)
+        return "" if found is None else f"tier-{found.epoch:x}-{found.made_ns:x}"
+
+    # --- what others changed ------------------------------------------------------------------------
+
+    def invalidate(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
+        """See ``ObjectStore``: others have written here, so what is known of it is dropped."""
+        names = [suffix for suffix in suffixes if is_suffix(suffix)]
+        device_path = self.core.devices.path(device)
+        path = partition_dir(device_path, policy, partition)
+        self.files.invalidate(device, partition, policy, names)
+        self.tier.forget(device_path, [f"{path}/{suffix}" for suffix in names])
+
+
+class TierUpkeep(ForwardingUpkeep):
+    """What daemons do; looking at objects and marks of partitions costs no seek."""
+
+    def __init__(self, store: TierStore):
+        super().__init__(store.files.upkeep)
+        self._store = store
+
+    def find(self, location: Location, view: Viewpoint) -> Found:
+        """See ``Upkeep``."""
+        store = self._store
+        key = ObjectKey(location.device, location.partition, location.policy, ANY_NAME, location.hash)
+        state = store.known_state(store.core.place(key), key, view)
+        if state is not None:
+            try:
+                return store.files.upkeep.found(location, state)
+            except Damaged:
+                # The engine finds the same on the disk and quarantines it.
+                pass
+        return super().find(location, view)
+
+    def mark(self, device: str, partition: str, policy: Policy) -> str:
+        """See ``Upkeep``."""
+        return self._store.known_mark(device, partition, policy) or super().mark(device, partition, policy)
+
+
+def attach(core: EngineCore, tier: Tier) -> None:
+    """Have an engine tell a tier of its changes; whoever changes objects without a ``TierStore`` needs it."""
+    core.changes = TierChanges(tier)

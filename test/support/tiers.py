@@ -1,0 +1,73 @@
+"""Cache tiers for tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from swift.store.layered import ForwardingStore, ForwardingUpkeep
+from swift.store.tier.policy import CLASSES
+from swift.store.tier.settings import TierSettings, option_of
+from swift.store.tier.store import TierStore
+from swift.store.tier.tier import Seams, Tier
+
+
+def tier_settings(root, mode="write-through", **more):
+    """A small tier with every class on, each in ``mode`` if it may have it."""
+    values = {"size_mb": 64, "classes": CLASSES}
+    for of in CLASSES:
+        allowed = mode != "write-back" or of == "hashes"
+        values[option_of(of, "mode")] = mode if allowed else "write-through"
+        values[option_of(of, "admission")] = "always"
+    settings = TierSettings(enabled=True, path=str(root / "cache"), state_path=str(root / "state"))
+    return replace(settings, **{**values, **more})
+
+
+def make_tier(root, mode="write-through", **seams):
+    return Tier(tier_settings(root, mode), Seams(**seams))
+
+
+class PerPolicy(ForwardingStore):
+    """What the registry of stores does: a tier around the engine for each policy."""
+
+    def __init__(self, inner, tier):
+        super().__init__(inner)
+        self.tier = tier
+        self._stores = {}
+
+    def of(self, policy):
+        if policy.index not in self._stores:
+            self._stores[policy.index] = TierStore(self.inner, self.tier, policy)
+        return self._stores[policy.index]
+
+    @property
+    def upkeep(self):
+        return UpkeepPerPolicy(self)
+
+    def look(self, key, view):
+        return self.of(key.policy).look(key, view)
+
+    def open(self, key, view):
+        return self.of(key.policy).open(key, view)
+
+    def edit(self, key, view, **how):
+        return self.of(key.policy).edit(key, view, **how)
+
+    def hashes(self, device, partition, policy, **how):
+        return self.of(policy).hashes(device, partition, policy, **how)
+
+    def invalidate(self, device, partition, policy, suffixes):
+        self.of(policy).invalidate(device, partition, policy, suffixes)
+
+
+class UpkeepPerPolicy(ForwardingUpkeep):
+    """What daemons have of ``PerPolicy``."""
+
+    def __init__(self, stores):
+        super().__init__(stores.inner.upkeep)
+        self._stores = stores
+
+    def find(self, location, view):
+        return self._stores.of(location.policy).upkeep.find(location, view)
+
+    def mark(self, device, partition, policy):
+        return self._stores.of(policy).upkeep.mark(device, partition, policy)
