@@ -1,0 +1,16 @@
+"""What answers each operation: a file for each group of them."""
+
+from __future__ import annotations
+
+from swift.middleware.s3api.call import Handler
+from swift.middleware.s3api.resources import bucket, copies, deletes, listing, objects, service
+
+#: Name of an operation in ``router.OPERATIONS`` → what answers it. What is not here is NotImplemented.
+HANDLERS: dict[str, Handler] = {
+    **service.HANDLERS,
+    **bucket.HANDLERS,
+    **listing.HANDLERS,
+    **objects.HANDLERS,
+    **copies.HANDLERS,
+    **deletes.HANDLERS,
+}

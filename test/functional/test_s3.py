@@ -1,0 +1,280 @@
+"""The S3 API of a live cluster, asked by boto3."""
+
+import io
+import zlib
+from base64 import b64encode
+from contextlib import contextmanager
+from hashlib import md5
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from test.support.cluster import KEYS
+
+
+def client_of(cluster, user="test:tester", secret=None, **options):
+    config = Config(s3={"addressing_style": "path"}, retries={"max_attempts": 1}, **options)
+    return boto3.client(
+        "s3",
+        region_name="us-east-1",
+        endpoint_url=f"http://{cluster.host}",
+        aws_access_key_id=user,
+        aws_secret_access_key=KEYS[user] if secret is None else secret,
+        config=config,
+    )
+
+
+@pytest.fixture(scope="module")
+def s3(cluster):
+    return client_of(cluster)
+
+
+@pytest.fixture
+def bucket(s3, request):
+    name = f"b-{md5(request.node.name.encode()).hexdigest()[:20]}"
+    s3.create_bucket(Bucket=name)
+    return name
+
+
+@contextmanager
+def refused(code, status=None):
+    with pytest.raises(ClientError) as caught:
+        yield
+    answer = caught.value.response
+    assert answer["Error"]["Code"] == code, answer
+    if status is not None:
+        assert answer["ResponseMetadata"]["HTTPStatusCode"] == status
+
+
+# --- buckets ------------------------------------------------------------------------------------------
+
+
+def test_a_bucket_comes_and_goes(s3):
+    s3.create_bucket(Bucket="coming-and-going")
+    s3.head_bucket(Bucket="coming-and-going")
+    assert "coming-and-going" in [b["Name"] for b in s3.list_buckets()["Buckets"]]
+    with refused("BucketAlreadyOwnedByYou", 409):
+        s3.create_bucket(Bucket="coming-and-going")
+    assert s3.get_bucket_location(Bucket="coming-and-going")["LocationConstraint"] is None
+    s3.delete_bucket(Bucket="coming-and-going")
+    with refused("404"):
+        s3.head_bucket(Bucket="coming-and-going")
+    with refused("NoSuchBucket", 404):
+        s3.delete_bucket(Bucket="coming-and-going")
+
+
+def test_buckets_are_listed_in_pages(s3):
+    for n in range(5):
+        s3.create_bucket(Bucket=f"paged-{n}")
+    first = s3.list_buckets(MaxBuckets=2, Prefix="paged-")
+    assert [b["Name"] for b in first["Buckets"]] == ["paged-0", "paged-1"]
+    rest = s3.list_buckets(Prefix="paged-", ContinuationToken=first["ContinuationToken"])
+    assert [b["Name"] for b in rest["Buckets"]] == ["paged-2", "paged-3", "paged-4"]
+
+
+def test_a_bucket_with_something_in_it_stays(s3, bucket):
+    s3.put_object(Bucket=bucket, Key="k", Body=b"v")
+    with refused("BucketNotEmpty", 409):
+        s3.delete_bucket(Bucket=bucket)
+
+
+@pytest.mark.parametrize("name", ["UPPER", "ab", "a..b", "192.168.1.1", "under_score"])
+def test_other_containers_are_no_buckets(cluster, s3, name):
+    cluster.request("PUT", name)
+    assert name not in [b["Name"] for b in s3.list_buckets()["Buckets"]]
+
+
+# --- who it is ----------------------------------------------------------------------------------------
+
+
+def test_a_wrong_secret_is_refused(cluster):
+    with refused("SignatureDoesNotMatch", 403):
+        client_of(cluster, secret="wrong").list_buckets()
+
+
+def test_another_account_sees_nothing_of_it(cluster, s3, bucket):
+    s3.put_object(Bucket=bucket, Key="k", Body=b"v")
+    other = client_of(cluster, "test2:tester2")
+    with refused("NoSuchBucket", 404):
+        other.get_object(Bucket=bucket, Key="k")
+
+
+def test_a_user_without_rights_is_denied(cluster, bucket):
+    with refused("AccessDenied", 403):
+        client_of(cluster, "test:tester3").list_objects_v2(Bucket=bucket)
+
+
+@pytest.mark.parametrize("version", ["s3", "s3v4"])
+def test_signatures_in_headers_and_in_links_of_both_versions(cluster, bucket, version):
+    s3 = client_of(cluster, signature_version=version)
+    s3.put_object(Bucket=bucket, Key="a b/ü+%.txt", Body=b"signed")
+    assert s3.get_object(Bucket=bucket, Key="a b/ü+%.txt")["Body"].read() == b"signed"
+    parameters = {"Bucket": bucket, "Key": "a b/ü+%.txt", "ResponseContentType": "text/x-shown"}
+    url = s3.generate_presigned_url("get_object", Params=parameters, ExpiresIn=60)
+    answer = cluster.raw("GET", url.removeprefix(f"http://{cluster.host}"), {})
+    assert (answer.status, answer.body) == (200, b"signed")
+    assert answer.headers["content-type"] == "text/x-shown"
+    widened = url.replace("text%2Fx-shown", "text%2Fhtml")
+    assert cluster.raw("GET", widened.removeprefix(f"http://{cluster.host}"), {}).status == 403
+    assert cluster.raw("DELETE", url.removeprefix(f"http://{cluster.host}"), {}).status == 403
+
+
+# --- objects ------------------------------------------------------------------------------------------
+
+
+def test_an_object_comes_back_with_what_was_said_of_it(s3, bucket):
+    put = s3.put_object(
+        Bucket=bucket,
+        Key="k",
+        Body=b"hello",
+        ContentType="text/plain",
+        CacheControl="no-cache",
+        ContentDisposition="attachment",
+        Metadata={"Colour": "red", "under_score": "yes"},
+    )
+    assert put["ETag"] == f'"{md5(b"hello").hexdigest()}"'
+    got = s3.get_object(Bucket=bucket, Key="k")
+    assert got["Body"].read() == b"hello"
+    assert got["ETag"] == put["ETag"]
+    assert (got["ContentType"], got["CacheControl"]) == ("text/plain", "no-cache")
+    assert got["Metadata"] == {"colour": "red", "under_score": "yes"}
+    head = s3.head_object(Bucket=bucket, Key="k")
+    assert (head["ContentLength"], head["ContentDisposition"]) == (5, "attachment")
+
+
+def test_ranges_and_conditions_of_reads(s3, bucket):
+    etag = s3.put_object(Bucket=bucket, Key="k", Body=b"0123456789")["ETag"]
+    part = s3.get_object(Bucket=bucket, Key="k", Range="bytes=2-4")
+    assert (part["Body"].read(), part["ContentRange"]) == (b"234", "bytes 2-4/10")
+    with refused("InvalidRange", 416):
+        s3.get_object(Bucket=bucket, Key="k", Range="bytes=50-")
+    with refused("304"):
+        s3.get_object(Bucket=bucket, Key="k", IfNoneMatch=etag)
+    with refused("PreconditionFailed", 412):
+        s3.get_object(Bucket=bucket, Key="k", IfMatch='"0"')
+    assert s3.get_object(Bucket=bucket, Key="k", PartNumber=1)["ResponseMetadata"]["HTTPStatusCode"] == 206
+    with refused("InvalidPartNumber", 416):
+        s3.get_object(Bucket=bucket, Key="k", PartNumber=2)
+
+
+def test_what_is_missing_is_named(s3, bucket):
+    with refused("NoSuchKey", 404):
+        s3.get_object(Bucket=bucket, Key="nothing")
+    with refused("NoSuchBucket", 404):
+        s3.get_object(Bucket="no-such-bucket-at-all", Key="k")
+    with refused("NoSuchBucket", 404):
+        s3.put_object(Bucket="no-such-bucket-at-all", Key="k", Body=b"")
+    s3.delete_object(Bucket=bucket, Key="nothing")
+
+
+@pytest.mark.parametrize("size", [0, 1, 70_000, 3_000_000])
+def test_bodies_of_any_size_in_every_framing(cluster, s3, bucket, size):
+    data = bytes(n % 251 for n in range(size))
+    s3.put_object(Bucket=bucket, Key="plain", Body=data)
+    s3.put_object(Bucket=bucket, Key="trailer", Body=io.BytesIO(data), ChecksumAlgorithm="CRC32")
+    for key in ("plain", "trailer"):
+        got = s3.get_object(Bucket=bucket, Key=key, ChecksumMode="ENABLED")
+        assert got["Body"].read() == data
+        assert got["ChecksumCRC32"] == b64encode(zlib.crc32(data).to_bytes(4, "big")).decode()
+        assert got["ChecksumType"] == "FULL_OBJECT"
+
+
+@pytest.mark.parametrize("algorithm", ["CRC32", "SHA1", "SHA256"])
+def test_checksums_are_verified_stored_and_returned(s3, bucket, algorithm):
+    put = s3.put_object(Bucket=bucket, Key="k", Body=b"summed", ChecksumAlgorithm=algorithm)
+    name = f"Checksum{algorithm}"
+    got = s3.head_object(Bucket=bucket, Key="k", ChecksumMode="ENABLED")
+    assert got[name] == put[name]
+    with refused("BadDigest", 400):
+        s3.put_object(Bucket=bucket, Key="bad", Body=b"other", **{name: put[name]})
+    with refused("404"):
+        s3.head_object(Bucket=bucket, Key="bad")
+
+
+def test_a_wrong_md5_stores_nothing(s3, bucket):
+    with refused("BadDigest", 400):
+        s3.put_object(Bucket=bucket, Key="k", Body=b"x", ContentMD5=b64encode(md5(b"y").digest()).decode())
+    with refused("InvalidDigest", 400):
+        s3.put_object(Bucket=bucket, Key="k", Body=b"x", ContentMD5="short")
+    with refused("404"):
+        s3.head_object(Bucket=bucket, Key="k")
+
+
+def test_conditional_writes(s3, bucket):
+    etag = s3.put_object(Bucket=bucket, Key="lock", Body=b"1", IfNoneMatch="*")["ETag"]
+    with refused("PreconditionFailed", 412):
+        s3.put_object(Bucket=bucket, Key="lock", Body=b"2", IfNoneMatch="*")
+    with refused("PreconditionFailed", 412):
+        s3.put_object(Bucket=bucket, Key="lock", Body=b"2", IfMatch='"0123"')
+    newer = s3.put_object(Bucket=bucket, Key="lock", Body=b"2", IfMatch=etag)["ETag"]
+    with refused("NoSuchKey", 404):
+        s3.put_object(Bucket=bucket, Key="nothing", Body=b"2", IfMatch=etag)
+    with refused("PreconditionFailed", 412):
+        s3.delete_object(Bucket=bucket, Key="lock", IfMatch=etag)
+    s3.delete_object(Bucket=bucket, Key="lock", IfMatch=newer)
+    with refused("404"):
+        s3.head_object(Bucket=bucket, Key="lock")
+
+
+# --- listings -----------------------------------------------------------------------------------------
+
+
+def test_listings_of_both_versions_in_pages(s3, bucket):
+    names = ["a", "b/1", "b/2", "c", "d&<é>", "e"]
+    for name in names:
+        s3.put_object(Bucket=bucket, Key=name, Body=name.encode())
+    for verb in ("list_objects", "list_objects_v2"):
+        pages = s3.get_paginator(verb).paginate(Bucket=bucket, PaginationConfig={"PageSize": 2})
+        rows = [row for page in pages for row in page["Contents"]]
+        assert [row["Key"] for row in rows] == names
+        assert rows[0]["ETag"] == f'"{md5(b"a").hexdigest()}"'
+        assert rows[0]["Size"] == 1
+        pages = s3.get_paginator(verb).paginate(
+            Bucket=bucket, Delimiter="/", PaginationConfig={"PageSize": 1}
+        )
+        seen = []
+        for page in pages:
+            seen += [row["Key"] for row in page.get("Contents", [])]
+            seen += [row["Prefix"] for row in page.get("CommonPrefixes", [])]
+        assert seen == ["a", "b/", "c", "d&<é>", "e"]
+    found = s3.list_objects_v2(Bucket=bucket, Prefix="b/", StartAfter="b/1", FetchOwner=True)
+    assert [(r["Key"], r["Owner"]["ID"]) for r in found["Contents"]] == [("b/2", "test:tester")]
+    assert found["KeyCount"] == 1
+    with refused("InvalidArgument", 400):
+        s3.list_objects_v2(Bucket=bucket, ContinuationToken="!!")
+
+
+def test_many_objects_go_at_once(s3, bucket):
+    for n in range(5):
+        s3.put_object(Bucket=bucket, Key=f"k{n}", Body=b"")
+    done = s3.delete_objects(
+        Bucket=bucket, Delete={"Objects": [{"Key": f"k{n}"} for n in range(4)] + [{"Key": "none"}]}
+    )
+    assert [d["Key"] for d in done["Deleted"]] == ["k0", "k1", "k2", "k3", "none"]
+    quiet = s3.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": "k4"}], "Quiet": True})
+    assert "Deleted" not in quiet
+    assert "Contents" not in s3.list_objects_v2(Bucket=bucket)
+
+
+# --- copies -------------------------------------------------------------------------------------------
+
+
+def test_copies_keep_or_replace_what_was_said(s3, bucket):
+    s3.put_object(Bucket=bucket, Key="from", Body=b"data", Metadata={"a": "1"}, ContentType="x/y")
+    source = {"Bucket": bucket, "Key": "from"}
+    copied = s3.copy_object(Bucket=bucket, Key="to", CopySource=source)
+    assert copied["CopyObjectResult"]["ETag"] == f'"{md5(b"data").hexdigest()}"'
+    head = s3.head_object(Bucket=bucket, Key="to")
+    assert (head["Metadata"], head["ContentType"]) == ({"a": "1"}, "x/y")
+    s3.copy_object(
+        Bucket=bucket, Key="from", CopySource=source, MetadataDirective="REPLACE", Metadata={"b": "2"}
+    )
+    assert s3.head_object(Bucket=bucket, Key="from")["Metadata"] == {"b": "2"}
+    with refused("InvalidRequest", 400):
+        s3.copy_object(Bucket=bucket, Key="from", CopySource=source)
+    with refused("NoSuchKey", 404):
+        s3.copy_object(Bucket=bucket, Key="to", CopySource={"Bucket": bucket, "Key": "nothing"})
+    with refused("PreconditionFailed", 412):
+        s3.copy_object(Bucket=bucket, Key="to", CopySource=source, CopySourceIfMatch='"0"')
