@@ -230,12 +230,6 @@ SYSMETA_S3_CHECKSUM = _header(
     _STORED,
     "Algorithm, type and base64 of an object's checksum, separated by blanks (ours).",
 )
-SYSMETA_S3_PARTS = _header(
-    "x-object-sysmeta-s3api-parts",
-    _TEXT,
-    _STORED,
-    "Part numbers of a multipart object, when they are not 1 to n, and the checksums of its parts (ours).",
-)
 TRANSIENT_S3_TAGGING = _header(
     "x-object-transient-sysmeta-s3api-tagging", _TEXT, _STORED, "The tags of an object as a query (ours)."
 )

@@ -278,3 +278,121 @@ def test_copies_keep_or_replace_what_was_said(s3, bucket):
         s3.copy_object(Bucket=bucket, Key="to", CopySource={"Bucket": bucket, "Key": "nothing"})
     with refused("PreconditionFailed", 412):
         s3.copy_object(Bucket=bucket, Key="to", CopySource=source, CopySourceIfMatch='"0"')
+
+
+# --- multipart ----------------------------------------------------------------------------------------
+
+PART = 5 << 20
+
+
+def parts_of(s3, bucket, key, pieces, **options):
+    upload = s3.create_multipart_upload(Bucket=bucket, Key=key, **options)["UploadId"]
+    parts = []
+    for number, piece in enumerate(pieces, 1):
+        told = s3.upload_part(Bucket=bucket, Key=key, UploadId=upload, PartNumber=number, Body=piece)
+        sums = {name: value for name, value in told.items() if name.startswith("Checksum")}
+        parts.append({"PartNumber": number, "ETag": told["ETag"], **sums})
+    return upload, parts
+
+
+def complete(s3, bucket, key, upload, parts, **options):
+    return s3.complete_multipart_upload(
+        Bucket=bucket, Key=key, UploadId=upload, MultipartUpload={"Parts": parts}, **options
+    )
+
+
+def test_a_multipart_upload_from_beginning_to_end(cluster, s3, bucket):
+    pieces = [b"a" * PART, b"b" * PART, b"tail"]
+    upload, parts = parts_of(
+        s3, bucket, "dir/big", pieces, ContentType="x/big", Metadata={"m": "1"}, Tagging="a=b"
+    )
+    assert [u["UploadId"] for u in s3.list_multipart_uploads(Bucket=bucket)["Uploads"]] == [upload]
+    listed = s3.list_parts(Bucket=bucket, Key="dir/big", UploadId=upload, MaxParts=2)
+    assert [(p["PartNumber"], p["Size"]) for p in listed["Parts"]] == [(1, PART), (2, PART)]
+    assert (listed["IsTruncated"], listed["NextPartNumberMarker"]) == (True, 2)
+    etag = f'"{md5(b"".join(md5(p).digest() for p in pieces)).hexdigest()}-3"'
+    assert complete(s3, bucket, "dir/big", upload, parts)["ETag"] == etag
+    assert complete(s3, bucket, "dir/big", upload, parts)["ETag"] == etag
+    with refused("NoSuchUpload", 404):
+        complete(s3, bucket, "dir/big", upload, parts[:1])
+    got = s3.get_object(Bucket=bucket, Key="dir/big", IfMatch=etag)
+    assert got["Body"].read() == b"".join(pieces)
+    assert (got["ETag"], got["ContentType"], got["Metadata"]) == (etag, "x/big", {"m": "1"})
+    assert s3.list_objects_v2(Bucket=bucket)["Contents"][0]["ETag"] == etag
+    second = s3.get_object(Bucket=bucket, Key="dir/big", PartNumber=2)
+    assert (second["PartsCount"], second["Body"].read(3)) == (3, b"bbb")
+    rows = cluster.request("GET", f"{bucket}?format=json").json()
+    assert rows[0]["s3_etag"] == etag
+    assert cluster.request("GET", f"{bucket}+segments?format=json").status == 200
+    s3.delete_object(Bucket=bucket, Key="dir/big")
+    with refused("404"):
+        s3.head_object(Bucket=bucket, Key="dir/big")
+    s3.delete_bucket(Bucket=bucket)
+    assert cluster.request("HEAD", f"{bucket}+segments").status == 404
+
+
+def test_what_is_wrong_with_parts_is_told(s3, bucket):
+    upload, parts = parts_of(s3, bucket, "k", [b"small", b"tail"])
+    with refused("EntityTooSmall", 400):
+        complete(s3, bucket, "k", upload, parts)
+    with refused("InvalidPartOrder", 400):
+        complete(s3, bucket, "k", upload, parts[::-1])
+    with refused("InvalidPart", 400):
+        complete(s3, bucket, "k", upload, [{"PartNumber": 1, "ETag": "0" * 32}])
+    with refused("InvalidPart", 400):
+        complete(s3, bucket, "k", upload, [{"PartNumber": 7, "ETag": parts[0]["ETag"]}])
+    with refused("InvalidArgument", 400):
+        s3.upload_part(Bucket=bucket, Key="k", UploadId=upload, PartNumber=10001, Body=b"")
+    with refused("NoSuchUpload", 404):
+        s3.upload_part(Bucket=bucket, Key="k", UploadId="bm9uZQ==", PartNumber=1, Body=b"")
+    complete(s3, bucket, "k", upload, parts[:1])
+    assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"small"
+
+
+def test_an_aborted_upload_leaves_nothing(cluster, s3, bucket):
+    upload, _ = parts_of(s3, bucket, "k", [b"one"])
+    s3.abort_multipart_upload(Bucket=bucket, Key="k", UploadId=upload)
+    with refused("NoSuchUpload", 404):
+        s3.list_parts(Bucket=bucket, Key="k", UploadId=upload)
+    assert "Uploads" not in s3.list_multipart_uploads(Bucket=bucket)
+    assert cluster.request("GET", f"{bucket}+segments").body == b""
+
+
+def test_parts_are_copied_with_ranges_and_conditions(s3, bucket):
+    etag = s3.put_object(Bucket=bucket, Key="from", Body=b"0123456789")["ETag"]
+    upload = s3.create_multipart_upload(Bucket=bucket, Key="to")["UploadId"]
+    where = {"Bucket": bucket, "Key": "to", "UploadId": upload, "CopySource": f"{bucket}/from"}
+    part = s3.upload_part_copy(PartNumber=1, CopySourceRange="bytes=2-5", CopySourceIfMatch=etag, **where)
+    with refused("PreconditionFailed", 412):
+        s3.upload_part_copy(PartNumber=2, CopySourceIfNoneMatch=etag, **where)
+    with refused("InvalidArgument", 400):
+        s3.upload_part_copy(PartNumber=2, CopySourceRange="bytes=5-99", **where)
+    complete(s3, bucket, "to", upload, [{"PartNumber": 1, "ETag": part["CopyPartResult"]["ETag"]}])
+    assert s3.get_object(Bucket=bucket, Key="to")["Body"].read() == b"2345"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "kind"), [("CRC32", "COMPOSITE"), ("CRC32", "FULL_OBJECT"), ("SHA256", "COMPOSITE")]
+)
+def test_checksums_of_multipart_objects(s3, bucket, algorithm, kind):
+    pieces = [b"x" * PART, b"yz"]
+    upload, parts = parts_of(s3, bucket, "k", pieces, ChecksumAlgorithm=algorithm, ChecksumType=kind)
+    done = complete(s3, bucket, "k", upload, parts, ChecksumType=kind)
+    head = s3.head_object(Bucket=bucket, Key="k", ChecksumMode="ENABLED")
+    name = f"Checksum{algorithm}"
+    assert (done[name], done["ChecksumType"]) == (head[name], kind)
+    assert head["ChecksumType"] == kind
+    if kind == "FULL_OBJECT":
+        assert done[name] == b64encode(zlib.crc32(b"".join(pieces)).to_bytes(4, "big")).decode()
+    else:
+        assert done[name].endswith("-2")
+
+
+def test_a_completion_is_conditional_too(s3, bucket):
+    s3.put_object(Bucket=bucket, Key="k", Body=b"there")
+    upload, parts = parts_of(s3, bucket, "k", [b"new"])
+    with refused("PreconditionFailed", 412):
+        complete(s3, bucket, "k", upload, parts, IfNoneMatch="*")
+    assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"there"
+    complete(s3, bucket, "k", upload, parts, IfMatch=f'"{md5(b"there").hexdigest()}"')
+    assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"new"

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from swift.middleware.s3api.call import Handler
-from swift.middleware.s3api.resources import bucket, copies, deletes, listing, objects, service
+from swift.middleware.s3api.resources import (
+    bucket,
+    completion,
+    copies,
+    deletes,
+    listing,
+    multipart,
+    objects,
+    service,
+)
 
 #: Name of an operation in ``router.OPERATIONS`` → what answers it. What is not here is NotImplemented.
 HANDLERS: dict[str, Handler] = {
@@ -13,4 +22,6 @@ HANDLERS: dict[str, Handler] = {
     **objects.HANDLERS,
     **copies.HANDLERS,
     **deletes.HANDLERS,
+    **multipart.HANDLERS,
+    **completion.HANDLERS,
 }
