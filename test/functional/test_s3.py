@@ -286,10 +286,12 @@ PART = 5 << 20
 
 
 def parts_of(s3, bucket, key, pieces, **options):
+    summed = {"ChecksumAlgorithm": options["ChecksumAlgorithm"]} if "ChecksumAlgorithm" in options else {}
     upload = s3.create_multipart_upload(Bucket=bucket, Key=key, **options)["UploadId"]
     parts = []
     for number, piece in enumerate(pieces, 1):
-        told = s3.upload_part(Bucket=bucket, Key=key, UploadId=upload, PartNumber=number, Body=piece)
+        where = {"Bucket": bucket, "Key": key, "UploadId": upload, "PartNumber": number}
+        told = s3.upload_part(Body=piece, **where, **summed)
         sums = {name: value for name, value in told.items() if name.startswith("Checksum")}
         parts.append({"PartNumber": number, "ETag": told["ETag"], **sums})
     return upload, parts
@@ -396,3 +398,139 @@ def test_a_completion_is_conditional_too(s3, bucket):
     assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"there"
     complete(s3, bucket, "k", upload, parts, IfMatch=f'"{md5(b"there").hexdigest()}"')
     assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"new"
+
+
+# --- versions -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def versioned(s3, bucket):
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    return bucket
+
+
+def versions_of(s3, bucket):
+    told = s3.list_object_versions(Bucket=bucket)
+    rows = [(r["VersionId"], False, r["IsLatest"]) for r in told.get("Versions", [])]
+    return rows + [(r["VersionId"], True, r["IsLatest"]) for r in told.get("DeleteMarkers", [])]
+
+
+def test_versions_come_go_and_come_back(s3, versioned):
+    assert s3.get_bucket_versioning(Bucket=versioned)["Status"] == "Enabled"
+    one = s3.put_object(Bucket=versioned, Key="k", Body=b"one")["VersionId"]
+    two = s3.put_object(Bucket=versioned, Key="k", Body=b"two")["VersionId"]
+    assert s3.get_object(Bucket=versioned, Key="k", VersionId=one)["Body"].read() == b"one"
+    assert s3.get_object(Bucket=versioned, Key="k")["VersionId"] == two
+    gone = s3.delete_object(Bucket=versioned, Key="k")
+    assert gone["DeleteMarker"] is True
+    assert set(versions_of(s3, versioned)) == {
+        (two, False, False),
+        (one, False, False),
+        (gone["VersionId"], True, True),
+    }
+    with refused("NoSuchKey", 404):
+        s3.get_object(Bucket=versioned, Key="k")
+    with refused("MethodNotAllowed", 405):
+        s3.get_object(Bucket=versioned, Key="k", VersionId=gone["VersionId"])
+    with refused("NoSuchVersion", 404):
+        s3.get_object(Bucket=versioned, Key="k", VersionId="1000000000.00000")
+    back = s3.delete_object(Bucket=versioned, Key="k", VersionId=gone["VersionId"])
+    assert (back["DeleteMarker"], back["VersionId"]) == (True, gone["VersionId"])
+    assert s3.get_object(Bucket=versioned, Key="k")["Body"].read() == b"two"
+    s3.delete_object(Bucket=versioned, Key="k", VersionId=two)
+    assert s3.get_object(Bucket=versioned, Key="k")["Body"].read() == b"one"
+    with refused("BucketNotEmpty", 409):
+        s3.delete_bucket(Bucket=versioned)
+
+
+def test_a_bucket_without_versions_has_none(s3, bucket):
+    assert "Status" not in s3.get_bucket_versioning(Bucket=bucket)
+    s3.put_object(Bucket=bucket, Key="k", Body=b"v")
+    with refused("NoSuchVersion", 404):
+        s3.get_object(Bucket=bucket, Key="k", VersionId="1000000000.00000")
+    s3.delete_object(Bucket=bucket, Key="k", VersionId="1000000000.00000")
+    assert versions_of(s3, bucket) == [("null", False, True)]
+
+
+def test_a_multipart_version_keeps_its_parts_until_it_goes(s3, versioned):
+    pieces = [b"a" * PART, b"tail"]
+    upload, parts = parts_of(s3, versioned, "k", pieces)
+    version = complete(s3, versioned, "k", upload, parts)["VersionId"]
+    s3.put_object(Bucket=versioned, Key="k", Body=b"newer")
+    s3.put_bucket_versioning(Bucket=versioned, VersioningConfiguration={"Status": "Suspended"})
+    s3.delete_object(Bucket=versioned, Key="k")
+    got = s3.get_object(Bucket=versioned, Key="k", VersionId=version)
+    assert got["Body"].read() == b"".join(pieces)
+    copied = {"Bucket": versioned, "Key": "k", "VersionId": version}
+    s3.copy_object(Bucket=versioned, Key="copy", CopySource=copied)
+    assert s3.head_object(Bucket=versioned, Key="copy")["ContentLength"] == PART + 4
+    s3.delete_object(Bucket=versioned, Key="k", VersionId=version)
+    with refused("404"):
+        s3.head_object(Bucket=versioned, Key="k", VersionId=version)
+
+
+# --- tags, ACLs, attributes ---------------------------------------------------------------------------
+
+
+def test_tags_of_objects(s3, bucket):
+    s3.put_object(Bucket=bucket, Key="k", Body=b"v", Tagging="a=1&b=%C3%BC", Metadata={"m": "kept"})
+    assert (
+        s3.head_object(Bucket=bucket, Key="k")["ResponseMetadata"]["HTTPHeaders"]["x-amz-tagging-count"]
+        == "2"
+    )
+    assert s3.get_object_tagging(Bucket=bucket, Key="k")["TagSet"] == [
+        {"Key": "a", "Value": "1"},
+        {"Key": "b", "Value": "ü"},
+    ]
+    s3.put_object_tagging(Bucket=bucket, Key="k", Tagging={"TagSet": [{"Key": "c", "Value": "d"}]})
+    s3.copy_object(Bucket=bucket, Key="copy", CopySource=f"{bucket}/k")
+    assert s3.get_object_tagging(Bucket=bucket, Key="copy")["TagSet"] == [{"Key": "c", "Value": "d"}]
+    s3.delete_object_tagging(Bucket=bucket, Key="k")
+    assert s3.get_object_tagging(Bucket=bucket, Key="k")["TagSet"] == []
+    head = s3.head_object(Bucket=bucket, Key="k")
+    assert (head["Metadata"], head["ContentType"]) == ({"m": "kept"}, "binary/octet-stream")
+    with refused("InvalidTag", 400):
+        s3.put_object(Bucket=bucket, Key="k", Body=b"", Tagging="a=1&a=2")
+    with refused("BadRequest", 400):
+        s3.put_object(Bucket=bucket, Key="k", Body=b"", Tagging="&".join(f"k{n}=v" for n in range(11)))
+
+
+def test_tags_of_buckets(s3, bucket):
+    with refused("NoSuchTagSet", 404):
+        s3.get_bucket_tagging(Bucket=bucket)
+    s3.put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": [{"Key": "team", "Value": "x y"}]})
+    assert s3.get_bucket_tagging(Bucket=bucket)["TagSet"] == [{"Key": "team", "Value": "x y"}]
+    s3.delete_bucket_tagging(Bucket=bucket)
+    with refused("NoSuchTagSet", 404):
+        s3.get_bucket_tagging(Bucket=bucket)
+
+
+def test_canned_acls_are_those_of_the_container(cluster, s3, bucket):
+    s3.put_object(Bucket=bucket, Key="k", Body=b"public")
+    path = f"/v1/AUTH_test/{bucket}/k"
+    assert cluster.raw("GET", path, {}).status == 401
+    s3.put_bucket_acl(Bucket=bucket, ACL="public-read")
+    assert cluster.raw("GET", path, {}).body == b"public"
+    grants = s3.get_bucket_acl(Bucket=bucket)["Grants"]
+    assert {g["Permission"] for g in grants} == {"FULL_CONTROL", "READ"}
+    s3.put_bucket_acl(Bucket=bucket, ACL="private")
+    assert cluster.raw("GET", path, {}).status == 401
+    with refused("InvalidArgument", 400):
+        s3.put_bucket_acl(Bucket=bucket, ACL="nonsense")
+    with refused("NotImplemented", 501):
+        s3.put_bucket_acl(Bucket=bucket, ACL="authenticated-read")
+    assert s3.get_object_acl(Bucket=bucket, Key="k")["Owner"]["ID"] == "test:tester"
+
+
+def test_attributes_of_objects(s3, bucket):
+    s3.put_object(Bucket=bucket, Key="k", Body=b"12345")
+    wanted = ["ETag", "Checksum", "ObjectSize", "StorageClass", "ObjectParts"]
+    told = s3.get_object_attributes(Bucket=bucket, Key="k", ObjectAttributes=wanted)
+    assert (told["ObjectSize"], told["ETag"]) == (5, md5(b"12345").hexdigest())
+    assert "ChecksumCRC32" in told["Checksum"]
+    assert "ObjectParts" not in told
+    upload, parts = parts_of(s3, bucket, "big", [b"a" * PART, b"b"])
+    complete(s3, bucket, "big", upload, parts)
+    told = s3.get_object_attributes(Bucket=bucket, Key="big", ObjectAttributes=["ObjectParts"])
+    assert told["ObjectParts"]["TotalPartsCount"] == 2
+    assert [p["Size"] for p in told["ObjectParts"]["Parts"]] == [PART, 1]

@@ -13,6 +13,7 @@ from swift.http.headers import HeaderMap, utf8_value
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.s3api.account import Account
+from swift.middleware.s3api.checksums import Algorithm
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.payload import Upload, read_document, upload_of
 from swift.middleware.s3api.router import Endpoint
@@ -85,14 +86,14 @@ class Call:
 
     # bodies
 
-    def upload(self) -> Upload:
-        """The body as data; raises ``S3Error``."""
+    def upload(self, wanted: Algorithm | None = None) -> Upload:
+        """The body as data, its checksum of a wanted kind computed; raises ``S3Error``."""
         request = self.request
         if request.body.length is None and "transfer-encoding" not in request.headers:
             raise S3Error("MissingContentLength")
         if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
             raise S3Error("MissingContentLength")
-        return upload_of(request.body, request.headers, self.account.claim)
+        return upload_of(request.body, request.headers, self.account.claim, wanted)
 
     def read_body(self, limit: int = DOCUMENT_MAX) -> bytes:
         """The body of a small document, all promises kept; raises ``S3Error``.

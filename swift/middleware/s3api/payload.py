@@ -14,7 +14,7 @@ from swift.base.digits import is_digits
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.transform import WrappedRequest
-from swift.middleware.s3api.checksums import Promise, Running, encoded, promised
+from swift.middleware.s3api.checksums import Algorithm, Promise, Running, encoded, promised
 from swift.middleware.s3api.errors import RefusedBody, S3Error
 from swift.middleware.s3api.signature.chunked import ChunkedPayload
 from swift.middleware.s3api.signature.claim import STREAMING, UNSIGNED, Claim
@@ -138,14 +138,29 @@ class Upload:
             raise self.body.problem
 
 
-def upload_of(source: RequestBody, headers: HeaderMap, claim: Claim) -> Upload:
-    """The upload that a request brings; raises ``S3Error`` for promises that cannot be kept at all."""
+def upload_of(
+    source: RequestBody, headers: HeaderMap, claim: Claim, wanted: Algorithm | None = None
+) -> Upload:
+    """The upload that a request brings; raises ``S3Error`` for promises that cannot be kept at all.
+
+    A checksum that is ``wanted`` and was not promised is computed; one of another kind is refused.
+    """
     promise = promised(headers)
+    if wanted is not None and promise is not None and promise.algorithm is not wanted:
+        raise S3Error(
+            "InvalidRequest",
+            f"Checksum Type mismatch occurred, expected checksum Type: {wanted.name.lower()}, actual "
+            "checksum "
+            f"Type: {promise.algorithm.name.lower()}",
+        )
     body, sent = source, {}
     if claim.payload.startswith(STREAMING):
         body = ChunkedPayload(source, claim, decoded_length(headers))
     elif promise is not None and promise.text is None:
         raise S3Error("InvalidRequest", "A trailer needs a body in aws-chunked framing.")
+    stored = promise
+    if wanted is not None and promise is None:
+        promise, stored = Promise(wanted, ""), Promise(wanted, None)
     digest = claim.payload if claim.payload and claim.payload != UNSIGNED and body is source else None
     if digest is not None or promise is not None:
         body = CheckedBody(body, digest, promise)
@@ -156,7 +171,7 @@ def upload_of(source: RequestBody, headers: HeaderMap, claim: Claim) -> Upload:
     etag = content_md5(headers)
     if etag is not None:
         sent["etag"] = etag
-    return Upload(source, body, sent, promise)
+    return Upload(source, body, sent, stored)
 
 
 def decoded_length(headers: HeaderMap) -> int:

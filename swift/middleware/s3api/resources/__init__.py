@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from swift.middleware.s3api.call import Handler
 from swift.middleware.s3api.resources import (
+    acl,
+    attributes,
     bucket,
     completion,
     copies,
@@ -12,6 +14,8 @@ from swift.middleware.s3api.resources import (
     multipart,
     objects,
     service,
+    settings,
+    tagging,
 )
 
 #: Name of an operation in ``router.OPERATIONS`` → what answers it. What is not here is NotImplemented.
@@ -24,4 +28,8 @@ HANDLERS: dict[str, Handler] = {
     **deletes.HANDLERS,
     **multipart.HANDLERS,
     **completion.HANDLERS,
+    **acl.HANDLERS,
+    **attributes.HANDLERS,
+    **settings.HANDLERS,
+    **tagging.HANDLERS,
 }

@@ -177,8 +177,8 @@ def upload_part(call: Call) -> Response:
     """UploadPart."""
     check_offered(call)
     upload_id, number = upload_id_of(call), part_number_of(call)
-    find_upload(call, upload_id)
-    upload = call.upload()
+    wish = wish_of(find_upload(call, upload_id).headers)
+    upload = call.upload(None if wish is None else wish.algorithm)
     name = part_of(call.key, upload_id, number)
     sub = call.account.subrequest(
         "PUT", segments_of(call.bucket), name, headers=_part_headers(upload), body=upload.body
