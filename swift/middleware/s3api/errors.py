@@ -175,7 +175,8 @@ class RefusedBody(BodyError):
     def __init__(self, problem: S3Error):
         super().__init__(problem.text)
         self.problem = problem
-        self.status = problem.status
+        # What others make of it must look like no refusal of their own.
+        self.status = 400
 
 
 #: Status of the rest of the pipeline → code, where it means one thing everywhere.

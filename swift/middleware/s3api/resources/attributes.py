@@ -57,7 +57,7 @@ def get_attributes(call: Call) -> Response:
     if "ObjectSize" in wanted:
         value["ObjectSize"] = headers.get("content-length", "0")
     shown = shown_headers(headers)
-    told = {name: shown[name] for name in ("last-modified", "x-amz-version-id") if name in shown}
+    told: HeaderMap = {n: shown[n] for n in ("last-modified", "x-amz-version-id") if n in shown}
     return xml_response(ATTRIBUTES, value, headers=told)
 
 
