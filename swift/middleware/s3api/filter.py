@@ -94,9 +94,14 @@ class S3Api(Filter):
         if handler is None:
             account.identify()
             raise S3Error("NotImplemented", f"{endpoint.operation.name} is not implemented.")
-        if settings.s3_acl:
-            check_access(call)
-        return handler(call)
+        try:
+            if settings.s3_acl:
+                check_access(call)
+            return handler(call)
+        except S3Error as error:
+            if error.code == "NoSuchBucket":
+                error.details.setdefault("BucketName", target.bucket)
+            raise
 
     def _check(self, target: Target, endpoint: Endpoint) -> None:
         """Raise ``S3Error`` for names that no bucket or key has."""

@@ -56,6 +56,8 @@ def delete_objects(call: Call) -> Response:
     items = trees_of(tree.get("Object"))
     if len(items) > most:
         raise S3Error("MalformedXML")
+    if not all(map(_key, items)):
+        raise S3Error("UserKeyMustBeSpecified")
     call.account.bucket_info(call.bucket)
     quiet = text_of(tree.get("Quiet")).lower() == "true"
     return patiently(
@@ -85,8 +87,8 @@ def _one(call: Call, item: Tree) -> Removed | S3Error:
     key = _key(item)
     version = item.get("VersionId")
     try:
-        if not key or "\x00" in key:
-            raise S3Error("UserKeyMustBeSpecified")
+        if "\x00" in key:
+            raise S3Error("InvalidURI")
         if len(key.encode("utf-8", "surrogateescape")) > KEY_BYTES_MAX:
             raise S3Error("KeyTooLongError")
         if "LastModifiedTime" in item or "Size" in item:

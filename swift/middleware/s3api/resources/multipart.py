@@ -343,7 +343,6 @@ def list_uploads(call: Call) -> Response:
         "Bucket": call.bucket,
         "KeyMarker": encode(key_marker),
         "UploadIdMarker": id_marker,
-        "Prefix": encode(prefix),
         "MaxUploads": limit,
         "IsTruncated": "true" if truncated else "false",
         "Upload": [
@@ -359,8 +358,11 @@ def list_uploads(call: Call) -> Response:
         ],
         "CommonPrefixes": [{"Prefix": encode(p)} for p in prefixes],
     }
+    if prefix:
+        value["Prefix"] = encode(prefix)
     if delimiter:
         value["Delimiter"] = encode(delimiter)
+    value["NextKeyMarker"] = value["NextUploadIdMarker"] = ""
     if truncated and uploads:
         value["NextKeyMarker"], value["NextUploadIdMarker"] = encode(uploads[-1][0]), uploads[-1][1]
     encode.mark(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swift.base.digits import is_digits
+from swift.base.ranges import ByteRanges
 from swift.gateway.subrequest import asked, drained
 from swift.http import fields
 from swift.http.headers import HeaderMap
@@ -69,7 +70,25 @@ def read_object(call: Call) -> Response:
         if "partNumber" in params:
             _as_part(call, response, headers)
     response.headers = headers
+    if call.request.method == "HEAD" and "range" in call.headers and response.status == 200:
+        _cut_head(call, response)
     return response
+
+
+def _cut_head(call: Call, response: Response) -> None:
+    """Answer a HEAD with Range as its GET would be; raises ``S3Error``."""
+    headers = response.headers
+    size = int(headers.get("content-length") or 0)
+    ranges = ByteRanges.parse(call.headers["range"])
+    spans = ranges.resolve(size) if ranges else None
+    if spans is None or len(ranges or ()) > 1:
+        return
+    if not spans:
+        drained(response)
+        raise S3Error("InvalidRange", details={"RangeRequested": call.headers["range"]})
+    response.status, response.reason = 206, "Partial Content"
+    headers["content-range"] = spans[0].content_range(size)
+    headers["content-length"] = str(spans[0].length)
 
 
 def stored_checksum(below: HeaderMap) -> HeaderMap:
