@@ -1,6 +1,7 @@
 """The S3 API of a live cluster, asked by boto3."""
 
 import io
+import socket
 import zlib
 from base64 import b64encode
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from test.support.cluster import KEYS
+from test.support.s3 import signed_headers
 
 
 def client_of(cluster, user="test:tester", secret=None, **options):
@@ -216,6 +218,30 @@ def test_conditional_writes(s3, bucket):
     s3.delete_object(Bucket=bucket, Key="lock", IfMatch=newer)
     with refused("404"):
         s3.head_object(Bucket=bucket, Key="lock")
+
+
+def test_who_waits_for_100_continue_hears_it_even_for_nothing(cluster, bucket):
+    ip, _, port = cluster.host.partition(":")
+    for size, path, wanted in (
+        (0, "k", b"100"),
+        (1, "k", b"100"),
+        (0, "k?nonsense", b"501"),
+        (1, "k?nonsense", b"501"),
+    ):
+        url = f"http://{cluster.host}/{bucket}/{path}"
+        head = signed_headers("PUT", url, {"Expect": "100-continue"}, b"x" * size)
+        lines = [f"PUT /{bucket}/{path} HTTP/1.1", f"Host: {cluster.host}"]
+        lines += [f"{name}: {value}" for name, value in {**head, "Content-Length": size}.items()]
+        with socket.create_connection((ip, int(port)), timeout=10) as connection:
+            connection.sendall("\r\n".join([*lines, "", ""]).encode())
+            told = connection.recv(100)
+            assert told.startswith(b"HTTP/1.1 " + wanted), told
+            if wanted == b"100":
+                connection.sendall(b"x" * size)
+            else:
+                # Whoever was refused starts afresh.
+                while connection.recv(65536):
+                    continue
 
 
 # --- listings -----------------------------------------------------------------------------------------

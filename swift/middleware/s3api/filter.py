@@ -60,6 +60,8 @@ class S3Api(Filter):
             known = as_s3_error(error)
             assert known is not None, "all of these carry an answer"
             response = self._error(request, known)
+        if request.expects_continue:
+            _keep_in_step(request, response)
         txid = str(request.env.get(fields.TRANS_ID, ""))
         response.headers["x-amz-id-2"] = txid
         response.headers["x-amz-request-id"] = txid
@@ -123,6 +125,21 @@ class S3Api(Filter):
         headers = {"content-type": XML, **error.headers}
         body = b"" if request.method == "HEAD" else error_document(request, error)
         return Response(status, headers, body)
+
+
+def _keep_in_step(request: Request, response: Response) -> None:
+    """Answer a client that waits for 100 Continue as S3 does.
+
+    SDKs of AWS remember an answer that came instead of it for the next request on the connection. So an empty
+    body is asked for too, and who is refused before its body was wanted finds the connection closed.
+    """
+    body = request.body
+    if body.received:
+        return
+    if response.status < 300 and body.length == 0:
+        body.read(0)
+    elif response.status >= 300:
+        response.close_connection = True
 
 
 def _hoist(request: Request) -> None:
