@@ -67,10 +67,12 @@ def boto3(site: Site) -> Outcome:
             held[f"multipart checksum {name}"] = f"Checksum{name}" in head
         s3.copy({"Bucket": "boto-bucket", "Key": "big"}, "boto-bucket", "copy", Config=config)
         held["a large copy"] = s3.get_object(Bucket="boto-bucket", Key="copy")["Body"].read() == data
-        pages = s3.get_paginator("list_objects_v2").paginate(Bucket="boto-bucket",
-        PaginationConfig={"PageSize": 3}) names = [row["Key"] for page in pages for row in page["Contents"]]
-        held["pages of a listing"] = len(names) == 8 s3.delete_objects(Bucket="boto-bucket",
-        Delete={"Objects": [{"Key": name} for name in names]}) s3.delete_bucket(Bucket="boto-bucket")
+        sizes = {"PageSize": 3}
+        pages = s3.get_paginator("list_objects_v2").paginate(Bucket="boto-bucket", PaginationConfig=sizes)
+        names = [row["Key"] for page in pages for row in page["Contents"]]
+        held["pages of a listing"] = len(names) == 8
+        s3.delete_objects(Bucket="boto-bucket", Delete={"Objects": [{"Key": name} for name in names]})
+        s3.delete_bucket(Bucket="boto-bucket")
         held["the bucket is gone"] = "boto-bucket" not in [b["Name"] for b in s3.list_buckets()["Buckets"]]
         print(json.dumps(held))
         """,
@@ -205,32 +207,37 @@ def minio(site: Site) -> Outcome:
         from minio.commonconfig import CopySource, ComposeSource, Tags
         from minio.versioningconfig import VersioningConfig, ENABLED
         host = os.environ["AWS_ENDPOINT_URL"].partition("//")[2]
-        keys = dict(access_key=os.environ["AWS_ACCESS_KEY_ID"],
-        secret_key=os.environ["AWS_SECRET_ACCESS_KEY"]) m = Minio(endpoint=host, secure=False,
-        region="us-east-1", **keys) held, b, data = {}, "minio-bucket", os.urandom(11 << 20)
-        m.make_bucket(bucket_name=b) m.put_object(bucket_name=b, object_name="big", data=io.BytesIO(data),
-        length=len(data), part_size=5 << 20) held["multipart"] = m.get_object(bucket_name=b,
-        object_name="big").read() == data m.put_object(bucket_name=b, object_name="stream",
-        data=io.BytesIO(data), length=-1, part_size=5 << 20) held["a stream"] = m.stat_object(bucket_name=b,
-        object_name="stream").size == len(data) m.copy_object(bucket_name=b, object_name="copy",
-        source=CopySource(bucket_name=b, object_name="big")) held["copy"] = m.stat_object(bucket_name=b,
-        object_name="copy").size == len(data) parts = [ComposeSource(bucket_name=b, object_name=n) for n in
-        ("big", "copy")] m.compose_object(bucket_name=b, object_name="both", sources=parts) held["compose"] =
-        m.stat_object(bucket_name=b, object_name="both").size == 2 * len(data) part =
-        m.get_object(bucket_name=b, object_name="big", offset=100, length=50).read() held["range"] = part ==
-        data[100:150] tags = Tags.new_object_tags() tags["a"] = "b" m.set_object_tags(bucket_name=b,
-        object_name="big", tags=tags) held["tags"] = dict(m.get_object_tags(bucket_name=b,
-        object_name="big")) == {"a": "b"} m.set_bucket_versioning(bucket_name=b,
-        config=VersioningConfig(status=ENABLED)) held["versioning"] =
-        m.get_bucket_versioning(bucket_name=b).status == ENABLED names = [o.object_name for o in
-        m.list_objects(bucket_name=b, recursive=True)] held["listing"] = names == ["big", "both", "copy",
-        "stream"] url = m.presigned_get_object(bucket_name=b, object_name="big",
-        expires=timedelta(minutes=1)) import urllib.request held["a signed link"] =
-        urllib.request.urlopen(url).read() == data for o in list(m.list_objects(bucket_name=b,
-        recursive=True, include_version=True)):
-            m.remove_object(bucket_name=b, object_name=o.object_name, version_id=o.version_id)
-        m.remove_bucket(bucket_name=b)
-        held["the bucket is gone"] = not m.bucket_exists(bucket_name=b)
+        user, secret = os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]
+        m = Minio(endpoint=host, secure=False, region="us-east-1", access_key=user, secret_key=secret)
+        held, data, size, b = {}, os.urandom(11 << 20), 11 << 20, {"bucket_name": "minio-bucket"}
+        def at(name):
+            return {**b, "object_name": name}
+        m.make_bucket(**b)
+        m.put_object(**at("big"), data=io.BytesIO(data), length=size, part_size=5 << 20)
+        held["multipart"] = m.get_object(**at("big")).read() == data
+        m.put_object(**at("stream"), data=io.BytesIO(data), length=-1, part_size=5 << 20)
+        held["a stream"] = m.stat_object(**at("stream")).size == size
+        m.copy_object(**at("copy"), source=CopySource(**at("big")))
+        held["copy"] = m.stat_object(**at("copy")).size == size
+        parts = [ComposeSource(**at(name)) for name in ("big", "copy")]
+        m.compose_object(**at("both"), sources=parts)
+        held["compose"] = m.stat_object(**at("both")).size == 2 * size
+        held["range"] = m.get_object(**at("big"), offset=100, length=50).read() == data[100:150]
+        tags = Tags.new_object_tags()
+        tags["a"] = "b"
+        m.set_object_tags(**at("big"), tags=tags)
+        held["tags"] = dict(m.get_object_tags(**at("big"))) == {"a": "b"}
+        m.set_bucket_versioning(**b, config=VersioningConfig(status=ENABLED))
+        held["versioning"] = m.get_bucket_versioning(**b).status == ENABLED
+        names = [o.object_name for o in m.list_objects(**b, recursive=True)]
+        held["listing"] = names == ["big", "both", "copy", "stream"]
+        url = m.presigned_get_object(**at("big"), expires=timedelta(minutes=1))
+        import urllib.request
+        held["a signed link"] = urllib.request.urlopen(url).read() == data
+        for o in list(m.list_objects(**b, recursive=True, include_version=True)):
+            m.remove_object(**at(o.object_name), version_id=o.version_id)
+        m.remove_bucket(**b)
+        held["the bucket is gone"] = not m.bucket_exists(**b)
         print(json.dumps(held))
         """,
     )
