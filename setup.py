@@ -43,6 +43,7 @@ FILTERS = {
     "versioned_writes": "versioned_writes",
     "symlink": "symlink",
     "recon": "recon",
+    "s3api": "s3api",
 }
 setup(
     name="swift",

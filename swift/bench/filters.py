@@ -153,7 +153,7 @@ def deletion(contestant: Contestant, count: int) -> float:
     return count / spent
 
 
-def _medians(
+def medians(
     contestants: Sequence[Contestant], rounds: int, measure: Callable[[Contestant], float]
 ) -> list[float]:
     """The median of each, measured in turn."""
@@ -177,7 +177,7 @@ def small_gets(root: Path, peer: Path, args: argparse.Namespace) -> list[Row]:
                 say(f"starting {contestant.name} with {kind} filters")
                 contestant.start()
                 stock(contestant, 1024)
-            costs[kind] = _medians(pair, args.rounds, lambda c: cpu_ms_of_a_get(c, args.seconds))
+            costs[kind] = medians(pair, args.rounds, lambda c: cpu_ms_of_a_get(c, args.seconds))
         finally:
             for contestant in pair:
                 contestant.stop()
@@ -199,8 +199,8 @@ def long_work(root: Path, peer: Path, args: argparse.Namespace) -> list[Row]:
             say(f"{contestant.name}: a large object of {args.segments} MiB")
             make_large(contestant, args.segments)
             ask(contestant, "PUT", f"{ACCOUNT}/unpacked")
-        slo = _medians(pair, args.rounds, lambda c: rate_of(c, "slo", args.seconds))
-        plain = _medians(pair, args.rounds, lambda c: rate_of(c, "plain", args.seconds))
+        slo = medians(pair, args.rounds, lambda c: rate_of(c, "slo", args.seconds))
+        plain = medians(pair, args.rounds, lambda c: rate_of(c, "plain", args.seconds))
         created, deleted = [], []
         for contestant in pair:
             say(f"{contestant.name}: an archive of {args.files} files")

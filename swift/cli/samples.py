@@ -48,6 +48,7 @@ from swift.middleware.proxy_logging import ProxyLoggingSettings
 from swift.middleware.ratelimit.filter import RatelimitSettings
 from swift.middleware.read_only import ReadOnlySettings
 from swift.middleware.recon.filter import ReconSettings
+from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.staticweb.filter import StaticWebSettings
 from swift.middleware.symlink import SymlinkSettings
@@ -116,6 +117,7 @@ PROXY = Sample(
         ),
         _filter("crossdomain", "crossdomain", CrossdomainSettings),
         _filter("formpost", "formpost", FormPostSettings),
+        _filter("s3api", "s3api", S3Settings),
         _filter(
             "tempauth",
             "tempauth",

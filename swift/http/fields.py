@@ -198,6 +198,44 @@ SYSMETA_SEGMENTS_CONTAINER = _header(
     _STORED,
     "The hidden container of the parts of a container's objects, percent-quoted (ours).",
 )
+SYSMETA_S3_OBJECT = _header(
+    "x-object-sysmeta-s3api-", _TEXT, _STORED, "Prefix of what the S3 API stores with an object's data."
+)
+SYSMETA_S3_BUCKET = _header(
+    "x-container-sysmeta-s3api-", _TEXT, _STORED, "Prefix of what the S3 API stores with a bucket."
+)
+SYSMETA_S3_ETAG = _header(
+    "x-object-sysmeta-s3api-etag", _TEXT, _STORED, "The ETag of a multipart object: <md5>-<parts>."
+)
+SYSMETA_S3_UPLOAD_ID = _header(
+    "x-object-sysmeta-s3api-upload-id", _TEXT, _STORED, "The multipart upload that an object came from."
+)
+SYSMETA_S3_HAS_CONTENT_TYPE = _header(
+    "x-object-sysmeta-s3api-has-content-type",
+    _TEXT,
+    _STORED,
+    "Whether the client named a type for a multipart upload: yes or no.",
+)
+SYSMETA_S3_CONTENT_TYPE = _header(
+    "x-object-sysmeta-s3api-content-type", _TEXT, _STORED, "The type that it named."
+)
+SYSMETA_S3_OBJECT_ACL = _header("x-object-sysmeta-s3api-acl", _JSON, _STORED, "The ACL of an object.")
+SYSMETA_S3_UPLOAD_ACL = _header(
+    "x-object-sysmeta-s3api-tmpacl", _JSON, _STORED, "The ACL that the object of an upload will have."
+)
+SYSMETA_S3_BUCKET_ACL = _header("x-container-sysmeta-s3api-acl", _JSON, _STORED, "The ACL of a bucket.")
+SYSMETA_S3_CHECKSUM = _header(
+    "x-object-sysmeta-s3api-checksum",
+    _TEXT,
+    _STORED,
+    "Algorithm, type and base64 of an object's checksum, separated by blanks (ours).",
+)
+TRANSIENT_S3_TAGGING = _header(
+    "x-object-transient-sysmeta-s3api-tagging", _TEXT, _STORED, "The tags of an object as a query (ours)."
+)
+SYSMETA_S3_BUCKET_TAGGING = _header(
+    "x-container-sysmeta-s3api-tagging", _TEXT, _STORED, "The tags of a bucket as a query (ours)."
+)
 SYSMETA_SYMLINK = _header("x-object-sysmeta-symlink-", _TEXT, _STORED, "Prefix of where a link leads.")
 SYSMETA_SYMLINK_TARGET = _header(
     "x-object-sysmeta-symlink-target", _TEXT, _STORED, "Container and object, percent-quoted."
@@ -502,6 +540,13 @@ SLO_MANIFEST_HOOK = _key(
 )
 SLO_OVERRIDE = _key(
     "swift.slo_override", _FLAG, "Manifests of static large objects are handled as the objects they are."
+)
+S3_AUTH_DETAILS = _key(
+    "s3api.auth_details",
+    _MAP,
+    "access_key, signature, string_to_sign and check_signature(secret) of an S3 request; the filter "
+    "that knows "
+    "the caller puts the account in place of the access key in the path.",
 )
 BRIDGED_REQUEST = _key("swift.bridge.request", _OBJECT, "Our request behind a WSGI environ (ours).")
 

@@ -18,6 +18,9 @@ _TITLES_MAX = 4096
 
 
 def _title(name: str) -> str:
+    if name.startswith("x-amz-"):
+        # Clients of S3 read the names of metadata as they stand.
+        return name
     # Bytes, because a Latin-1 view of UTF-8 must not be changed outside ASCII.
     return name.encode("latin-1", "replace").title().decode("latin-1")
 

@@ -45,6 +45,8 @@ ORDER: dict[tuple[str, str], str] = {
         for name in ("account_quotas", "container_quotas", "staticweb")
     },
     **{(name, auth): "its requests would keep the rights of one" for name in ("bulk",) for auth in _AUTH},
+    **{("s3api", name): "it asks it for what S3 requests are about" for name in (*_AUTH, "slo", "copy")},
+    ("gatekeeper", "s3api"): "clients could say what only it may say",
     ("memcache", "ratelimit"): "rates are counted in the cache",
     ("gatekeeper", "container_sync"): "clients could choose timestamps",
     ("domain_remap", "tempurl"): "links are signed for paths, not for hosts",

@@ -4,7 +4,8 @@ llhttp (``httptools``) does the parsing. Six things it sees differently from thi
 it does not know (REPLICATE, SSYNC, UPDATE, anything that must become a 405), raw 8-bit bytes in the target
 (percent-encoded), a missing Host in HTTP/1.1 (refused), more than one space between the words of the request
 line (refused, because readers of such lines disagree), header names with underscores (dropped, because
-CGI-style names cannot tell them from dashes), and metadata with odd names or values (``wire.oddlines``).
+CGI-style names cannot tell them from dashes; but for metadata of S3 clients, who sign them), and metadata
+with odd names or values (``wire.oddlines``).
 
 It refuses to know sockets and bodies.
 """
@@ -111,7 +112,9 @@ class RequestHead:
 
 
 def _new_name(name: bytes) -> str:
-    key = "" if b"_" in name else name.lower().decode("latin-1")
+    key = name.lower().decode("latin-1")
+    if "_" in key and not key.startswith("x-amz-meta-"):
+        key = ""
     if len(_names) < _NAMES_MAX:
         _names[name] = key
     return key

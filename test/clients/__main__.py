@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from test.clients import duplicity, gophercloud, libcloud, rclone, restic, swiftclient
+from test.clients import duplicity, gophercloud, libcloud, rclone, restic, s3, swiftclient
 from test.clients.site import Missing, Outcome, Site
 from test.support.cluster import LiveCluster
 
@@ -31,6 +31,13 @@ CLIENTS: dict[str, Callable[[Site], Outcome]] = {
     "duplicity": duplicity.backup,
     "libcloud": libcloud.driver,
     "gophercloud": gophercloud.example,
+    "boto3": s3.boto3,
+    "awscli": s3.awscli,
+    "rclone-s3": s3.rclone,
+    "restic-s3": s3.restic,
+    "s3cmd": s3.s3cmd,
+    "minio": s3.minio,
+    "parquet": s3.parquet,
 }
 
 

@@ -50,7 +50,11 @@ class Site:
     def environment(self) -> dict[str, str]:
         """With the account in the variables that Swift's clients read, and a home of its own."""
         return {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("OS_", "ST_"))},
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith(("OS_", "ST_", "AWS_"))
+            },
             "HOME": str(self.home),
             "ST_AUTH": self.auth_url,
             "ST_USER": self.user,

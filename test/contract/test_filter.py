@@ -37,6 +37,8 @@ from swift.middleware.ratelimit.filter import Ratelimit, RatelimitSettings
 from swift.middleware.ratelimit.rates import SizedRates
 from swift.middleware.read_only import ReadOnly, ReadOnlySettings
 from swift.middleware.recon.filter import Recon
+from swift.middleware.s3api.filter import S3Api
+from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.staticweb.filter import StaticWeb, StaticWebSettings
@@ -88,6 +90,7 @@ FILTERS = {
     "NameCheck": lambda app: NameCheck(app, NameCheckSettings()),
     "Ratelimit": lambda app: Ratelimit(app, RatelimitSettings(), SizedRates({}), SizedRates({})),
     "ReadOnly": lambda app: ReadOnly(app, ReadOnlySettings()),
+    "S3Api": lambda app: S3Api(app, S3Settings(), told()),
     "StaticWeb": lambda app: StaticWeb(app, StaticWebSettings()),
     "TempURL": lambda app: TempURL(app, TempURLSettings()),
     "Xprofile": lambda app: Xprofile(app, XprofileSettings()),

@@ -7,6 +7,7 @@ from test.functional import (
     api_cases_bulk,
     api_cases_objects,
     api_cases_quotas,
+    api_cases_s3,
     api_cases_signed,
     api_cases_small,
     api_cases_tables,
@@ -56,4 +57,5 @@ SETS = {
     "versioning-answers": Cases(
         api_cases_versioning.send_versioning, options=api_cases_versioning.OPTIONS, asker=NumberingAsker
     ),
+    "s3-answers": Cases(api_cases_s3.send_s3, asker=api_cases_s3.S3Asker),
 }

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from test.functional.api_cases_s3 import DIFFERENT as S3_DIFFERENT
 from test.functional.api_cases_versioning import DIFFERENT as VERSIONING_DIFFERENT
 from test.functional.every_api_case import SETS
 from test.functional.test_api_answers import without_statistics
@@ -25,6 +26,7 @@ DIFFERENT = {
     },
     "HEAD /v1/AUTH_test/web/list/ [] as None": (404, "the peer fails to give a HEAD an error page"),
     **VERSIONING_DIFFERENT,
+    **S3_DIFFERENT,
 }
 
 

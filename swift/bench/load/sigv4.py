@@ -12,7 +12,6 @@ from urllib.parse import quote
 from swift.bench.load.endpoint import Endpoint
 
 _PAYLOAD = "UNSIGNED-PAYLOAD"
-_SIGNED = "host;x-amz-content-sha256;x-amz-date"
 
 
 @lru_cache(maxsize=4)
@@ -24,17 +23,26 @@ def _signing_key(secret: str, day: str, region: str) -> bytes:
 
 
 def signed(
-    endpoint: Endpoint, method: str, path: str, query: Mapping[str, str], now_s: float | None = None
+    endpoint: Endpoint,
+    method: str,
+    path: str,
+    query: Mapping[str, str],
+    now_s: float | None = None,
+    *,
+    more: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The headers of a request for the quoted ``path``; they hold for a few minutes."""
+    """The headers of a request for the quoted ``path``; they hold for a few minutes.
+
+    ``more`` headers (lower-case names) are signed too; the caller sends them.
+    """
     moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(time.time() if now_s is None else now_s))
     day = moment[:8]
     host = f"{endpoint.host}:{endpoint.port}"
     asked = "&".join(f"{quote(k, safe='-_.~')}={quote(v, safe='-_.~')}" for k, v in sorted(query.items()))
-    canonical = (
-        f"{method}\n{path}\n{asked}\nhost:{host}\nx-amz-content-sha256:{_PAYLOAD}\nx-amz-date:{moment}\n\n"
-        f"{_SIGNED}\n{_PAYLOAD}"
-    )
+    sent = {"host": host, "x-amz-content-sha256": _PAYLOAD, "x-amz-date": moment, **(more or {})}
+    lines = "".join(f"{name}:{sent[name]}\n" for name in sorted(sent))
+    names = ";".join(sorted(sent))
+    canonical = f"{method}\n{path}\n{asked}\n{lines}\n{names}\n{_PAYLOAD}"
     scope = f"{day}/{endpoint.region}/s3/aws4_request"
     digest = hashlib.sha256(canonical.encode()).hexdigest()
     text = f"AWS4-HMAC-SHA256\n{moment}\n{scope}\n{digest}"
@@ -45,5 +53,5 @@ def signed(
         "x-amz-date": moment,
         "x-amz-content-sha256": _PAYLOAD,
         "authorization": f"AWS4-HMAC-SHA256 Credential={endpoint.access_key}/{scope}, "
-        f"SignedHeaders={_SIGNED}, Signature={signature}",
+        f"SignedHeaders={names}, Signature={signature}",
     }

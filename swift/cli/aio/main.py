@@ -254,6 +254,18 @@ def _command(name: str) -> str:
     return name if shutil.which(name) or not beside.exists() else str(beside)
 
 
+def _s3_lines(plan: Plan) -> str:
+    """How S3 clients reach the cluster."""
+    url = f"http://{plan.ip}:{plan.proxy_port}"
+    user, key = plan.user, plan.key
+    keys = f"AWS_ACCESS_KEY_ID={user} AWS_SECRET_ACCESS_KEY={key}"
+    remote = f":s3,provider=Other,access_key_id='{user}',secret_access_key='{key}',endpoint='{url}':"
+    given = f"endpoint_url='{url}', aws_access_key_id='{user}', aws_secret_access_key='{key}'"
+    return f"""  {keys} aws --endpoint-url {url} --region us-east-1 s3 mb s3://pictures
+  rclone lsd "{remote}"
+  python3 -c "import boto3; print(boto3.client('s3', 'us-east-1', {given}).list_buckets()['Buckets'])\""""
+
+
 def _welcome(plan: Plan) -> str:
     swift, own = _command("swift"), _command("swift-aio")
     auth = f"-A {plan.auth_url} -U {plan.user} -K {plan.key}"
@@ -268,11 +280,14 @@ def _welcome(plan: Plan) -> str:
   auth      {plan.auth_url}
   user      {plan.user}
   key       {plan.key}
+  S3        http://{plan.ip}:{plan.proxy_port}   region us-east-1
+            access key {plan.user}   secret key {plan.key}
   logs      {plan.logs}
 
 Try next:
   {swift} {auth} stat
   {swift} {auth} upload photos /etc/hostname{coded}
+{_s3_lines(plan)}
   curl -i -H 'X-Auth-User: {plan.user}' -H 'X-Auth-Key: {plan.key}' {plan.auth_url}
   curl http://{plan.ip}:{plan.proxy_port}/info
   {own} stop {plan.root}

@@ -21,14 +21,19 @@ from swift.ring.builder import RingBuilder
 
 PIPELINE = (
     *("catch_errors", "gatekeeper", "healthcheck", "proxy-logging", "cache", "listing_formats"),
-    *("container_sync", "bulk", "tempurl", "ratelimit", "formpost", "tempauth", "staticweb", "copy"),
+    *("container_sync", "bulk", "tempurl", "ratelimit", "formpost", "s3api", "tempauth", "staticweb", "copy"),
     *("container-quotas", "account-quotas", "slo", "dlo", "versioned_writes", "symlink"),
     *("proxy-logging", "proxy-server"),
 )
 
 
 #: What is off unless somebody says so.
-_SWITCHES = {"versioned_writes": "allow_versioned_writes = true\nallow_object_versioning = true\n"}
+_SWITCHES = {
+    "versioned_writes": "allow_versioned_writes = true\nallow_object_versioning = true\n",
+    "s3api": "max_upload_part_num = 10000\n",
+    # As many parts as S3 has, with the longest names.
+    "slo": "max_manifest_segments = 10000\nmax_manifest_size = 33554432\n",
+}
 
 
 def create_cluster(plan: Plan) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
+from swift.base.entity import Entity
 from swift.base.errors import ConfigError
 from swift.cluster.memcache import MemcacheError
 from swift.compose import process_of, telemetry_of
@@ -22,6 +23,7 @@ from swift.http.acl import (
     referrer_allowed,
     stored_account_acl,
 )
+from swift.http.authdetails import AuthDetails
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
@@ -80,6 +82,9 @@ class Tempauth(Filter):
             return self.forward(request)
         if request.loose_path.startswith(self._auth_path):
             return self._give_token(request)
+        details = env.get(fields.S3_AUTH_DETAILS)
+        if details is not None:
+            return self._signed(request, details)
         token = request.headers.get("x-auth-token") or request.headers.get("x-storage-token")
         if token and token.startswith(self._prefixes[0]):
             try:
@@ -93,6 +98,26 @@ class Tempauth(Filter):
                 return unauthorised(request) if self._prefixes[0] else self._anonymous(request)
             return self._identified(request, f"{groups},{extra}" if extra else groups)
         return self._anonymous(request)
+
+    def _signed(self, request: Request, details: AuthDetails) -> Response:
+        """A request of the S3 API: its access key is a user, its path gets the user's account."""
+        access_key = details["access_key"]
+        account, _, name = access_key.partition(":")
+        user = self._users.get((account, name))
+        if user is None or not details["check_signature"](user.key):
+            self._statsd.increment(f"{self._metric}.unauthorized")
+            return unauthorised(request, wire_value(account))
+        entity = request.entity
+        if entity is not None and entity.path.account == access_key:
+            path = entity.path._replace(account=self._account_name(user))
+            request.raw_path = Entity(entity.version, path).raw_path
+        return self._identified(request, self._groups_string(user))
+
+    def _account_name(self, user: User) -> str:
+        """The account that a user's storage URL names."""
+        if user.url:
+            return unquote(user.url.rsplit("/", 1)[-1])
+        return self._prefixes[0] + user.account
 
     def _identified(self, request: Request, groups: str) -> Response:
         env = request.env

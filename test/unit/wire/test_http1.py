@@ -110,6 +110,10 @@ def test_header_names_with_underscores_are_dropped():
     assert parse(head(b"GET / HTTP/1.1", b"X_Auth: 1", b"Content_Length: 9")).headers == {"host": "x"}
 
 
+def test_but_not_those_of_the_metadata_that_s3_clients_sign():
+    assert parse(head(b"GET / HTTP/1.1", b"X-Amz-Meta-A_b: 1")).headers["x-amz-meta-a_b"] == "1"
+
+
 @pytest.mark.parametrize(
     ("line", "headers", "keep"),
     [

@@ -1,0 +1,228 @@
+"""The S3 API beside the peer's s3api, in one run: small requests, listings, multipart uploads and copies.
+
+    python -m swift.bench.s3 --root /var/tmp/s3 --json s3.json
+
+Two clusters of the same plan with the pipeline of ``swift-aio``. Small requests are counted for each second
+of CPU of all servers, every one with the same signature, so that the client costs nothing; what is large is
+timed by the clock. The last row is what S3 costs over the same request of Swift's API on our side and on
+theirs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import platform
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from swift.base.errors import ConfigError, SwiftError
+from swift.bench.compare import ACCOUNT, say
+from swift.bench.contestants import Contestant, install_peer, make_contestants
+from swift.bench.filters import Row, medians
+from swift.bench.load.endpoint import Endpoint
+from swift.bench.load.sigv4 import signed
+from swift.bench.options import parser
+from swift.bench.wrk import Load, check_wrk, run_wrk
+from swift.bench.xfs import ending_in_order, working_folder
+
+BUCKET, MIB = "bench-bucket", 1 << 20
+CLIENTS = 16
+KEYS = 1000
+_SMALL = b"x" * 1024
+
+
+def endpoint_of(contestant: Contestant) -> Endpoint:
+    """Where and with which keys a side is asked."""
+    plan = contestant.plan
+    return Endpoint(f"http://{contestant.host}", access_key=plan.user, secret_key=plan.key)
+
+
+def ask(
+    contestant: Contestant,
+    method: str,
+    path: str,
+    query: Mapping[str, str] | None = None,
+    body: bytes = b"",
+    headers: Mapping[str, str] | None = None,
+) -> tuple[bytes, Mapping[str, str]]:
+    """Body and headers of one signed request; raises ``ConfigError`` when it fails."""
+    asked = "&".join(f"{name}={value}" if value else name for name, value in (query or {}).items())
+    sent = {**signed(endpoint_of(contestant), method, path, query or {}, more=headers), **(headers or {})}
+    connection = http.client.HTTPConnection(contestant.host, timeout=600)
+    try:
+        connection.request(method, f"{path}?{asked}" if asked else path, body, sent)
+        answer = connection.getresponse()
+        content = answer.read()
+    finally:
+        connection.close()
+    if answer.status >= 300:
+        raise ConfigError(f"{contestant.name}: {method} {path} answered {answer.status}: {content[:200]!r}")
+    return content, {name.lower(): value for name, value in answer.getheaders()}
+
+
+def per_cpu_second(contestant: Contestant, seconds: float, method: str, path: str, size: int = 0) -> float:
+    """Requests that one second of CPU of all servers serves."""
+    where, mark, query = path.partition("?")
+    words = dict(pair.split("=") for pair in query.split("&")) if mark else {}
+    headers = signed(endpoint_of(contestant), method, where, words)
+    headers.pop("host")
+    load = Load(method, path, CLIENTS, seconds, size, "fixed", 1, tuple(headers.items()))
+    return _requests_per_cpu_second(contestant, load)
+
+
+def swift_gets(contestant: Contestant, seconds: float) -> float:
+    """The same for a GET of Swift's API."""
+    return _requests_per_cpu_second(
+        contestant, Load("GET", f"{ACCOUNT}/{BUCKET}/small", CLIENTS, seconds, order="fixed")
+    )
+
+
+def _requests_per_cpu_second(contestant: Contestant, load: Load) -> float:
+    before = sum(cpu for cpu, _peak in contestant.usage().values())
+    is_swift = load.base.startswith(ACCOUNT)
+    measured = run_wrk(contestant.host, contestant.token if is_swift else "", load)
+    if measured.bad:
+        raise ConfigError(f"{contestant.name}: {measured.bad} answers to {load.method} were bad")
+    after = sum(cpu for cpu, _peak in contestant.usage().values())
+    return measured.requests / max(0.01, after - before)
+
+
+# --- what is large ------------------------------------------------------------------------------------
+
+
+def _begin(contestant: Contestant, path: str) -> str:
+    found = re.search(rb"<UploadId>([^<]+)<", ask(contestant, "POST", path, {"uploads": ""})[0])
+    if found is None:
+        raise ConfigError(f"{contestant.name} began no upload")
+    return found[1].decode()
+
+
+def _finish(contestant: Contestant, path: str, upload: str, etags: Sequence[str]) -> None:
+    parts = "".join(
+        f"<Part><PartNumber>{n}</PartNumber><ETag>{etag}</ETag></Part>" for n, etag in enumerate(etags, 1)
+    )
+    body = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()
+    ask(contestant, "POST", path, {"uploadId": upload}, body)
+
+
+def upload_rate(contestant: Contestant, parts: int, part_bytes: int) -> float:
+    """MB/s of a multipart upload, its parts one after the other."""
+    path, piece = f"/{BUCKET}/large", b"y" * part_bytes
+    started = time.monotonic()
+    upload = _begin(contestant, path)
+    etags = [
+        ask(contestant, "PUT", path, {"partNumber": str(n), "uploadId": upload}, piece)[1]["etag"]
+        for n in range(1, parts + 1)
+    ]
+    _finish(contestant, path, upload, etags)
+    return parts * part_bytes / (time.monotonic() - started) / 1e6
+
+
+def copy_rate(contestant: Contestant, parts: int, part_bytes: int) -> float:
+    """MB/s of copying that object part by part."""
+    path, etags = f"/{BUCKET}/copy", []
+    started = time.monotonic()
+    upload = _begin(contestant, path)
+    for n in range(1, parts + 1):
+        first = (n - 1) * part_bytes
+        headers = {
+            "x-amz-copy-source": f"/{BUCKET}/large",
+            "x-amz-copy-source-range": f"bytes={first}-{first + part_bytes - 1}",
+        }
+        query = {"partNumber": str(n), "uploadId": upload}
+        told, _ = ask(contestant, "PUT", path, query, headers=headers)
+        found = re.search(rb"<ETag>([^<]+)<", told)
+        etags.append(found[1].decode() if found else "")
+    _finish(contestant, path, upload, etags)
+    return parts * part_bytes / (time.monotonic() - started) / 1e6
+
+
+# --- the table ----------------------------------------------------------------------------------------
+
+
+def stock(contestant: Contestant, keys: int) -> None:
+    """A bucket with small objects."""
+    ask(contestant, "PUT", f"/{BUCKET}")
+    ask(contestant, "PUT", f"/{BUCKET}/small", body=_SMALL)
+    for number in range(keys):
+        ask(contestant, "PUT", f"/{BUCKET}/listed/{number:06d}", body=b"z")
+
+
+def measure(root: Path, peer: Path, args: argparse.Namespace) -> list[Row]:
+    """All rows."""
+    pair = make_contestants(root, peer, "per-device")
+    small, listed = f"/{BUCKET}/small", f"/{BUCKET}?list-type=2&prefix=listed%2F"
+    measured = partial(_measured, pair, args)
+    try:
+        for contestant in pair:
+            say(f"starting {contestant.name}")
+            contestant.start()
+            stock(contestant, args.keys)
+        rows = [
+            measured("small GET", ">= 8x", lambda c: per_cpu_second(c, args.seconds, "GET", small)),
+            measured("small HEAD", ">= 8x", lambda c: per_cpu_second(c, args.seconds, "HEAD", small)),
+            measured("small PUT", ">= 5x", lambda c: per_cpu_second(c, args.seconds, "PUT", small, 1024)),
+            measured(
+                f"ListObjectsV2 of {args.keys}",
+                ">= 6x",
+                lambda c: per_cpu_second(c, args.seconds, "GET", listed),
+            ),
+        ]
+        sizes = args.parts, args.part_mib * MIB
+        what = f"{args.parts} parts of {args.part_mib} MiB"
+        rows += [
+            measured(f"multipart upload, {what}", ">= 1.5x", lambda c: upload_rate(c, *sizes), "MB/s"),
+            measured(f"copy by UploadPartCopy, {what}", ">= 2x", lambda c: copy_rate(c, *sizes), "MB/s"),
+        ]
+        plain = measured("the small GET by Swift's API", "", lambda c: swift_gets(c, args.seconds))
+        over = (plain.ours / rows[0].ours, plain.theirs / rows[0].theirs)
+        rows += [plain, Row("S3 over Swift, CPU of a GET", "times", *over, "ours <= 1.25")]
+    finally:
+        for contestant in pair:
+            contestant.stop()
+    return rows
+
+
+def _measured(
+    pair: Sequence[Contestant],
+    args: argparse.Namespace,
+    what: str,
+    goal: str,
+    measure_one: Callable[[Contestant], float],
+    unit: str = "per CPU s",
+) -> Row:
+    ours, theirs = medians(pair, args.rounds, measure_one)
+    return Row(what, unit, ours, theirs, goal)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print; 0, or 1 with a sentence."""
+    options = parser("s3", __doc__, seconds=6.0)
+    options.add_argument("--keys", type=int, default=KEYS, help="objects of the listing")
+    options.add_argument("--parts", type=int, default=16, help="parts of the multipart upload")
+    options.add_argument("--part-mib", type=int, default=64, help="MiB of each part; 5 at least")
+    args = options.parse_args(argv)
+    try:
+        check_wrk()
+        args.root.mkdir(parents=True, exist_ok=True)
+        peer = install_peer(args.peer or args.root / "peer", say)
+        with working_folder(args.root, xfs=args.xfs) as folder, ending_in_order():
+            rows = measure(folder, peer, args)
+    except (SwiftError, OSError) as error:
+        print(f"s3: {error}", file=sys.stderr)
+        return 1
+    print("| what | unit | ours | theirs | ratio | goal |\n|---|---|---:|---:|---:|---|")
+    print("\n".join(map(str, rows)))
+    machine = {"machine": platform.platform(), "python": platform.python_version()}
+    args.json.write_text(json.dumps({**machine, "rows": [row._asdict() for row in rows]}, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,16 @@
+"""What the S3 filter tells authentication filters of a signed request (spec: middleware.md §22.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypedDict
+
+
+class AuthDetails(TypedDict):
+    """The value of ``s3api.auth_details``."""
+
+    access_key: str
+    signature: str
+    string_to_sign: bytes
+    #: Whether the signature is the one of this secret.
+    check_signature: Callable[[str], bool]

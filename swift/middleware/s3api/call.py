@@ -1,0 +1,156 @@
+"""One S3 request as its handler sees it, and what handlers answer with."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from swift.http.body import RequestBody
+from swift.http.headers import HeaderMap, utf8_value
+from swift.http.request import Request
+from swift.http.response import Response
+from swift.middleware.s3api.account import Account
+from swift.middleware.s3api.checksums import Algorithm
+from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.payload import Upload, read_document, upload_of
+from swift.middleware.s3api.router import Endpoint
+from swift.middleware.s3api.settings import S3Settings
+from swift.middleware.s3api.xml import Node, Tree, Value, parse, render
+from swift.telemetry.log import Log
+
+XML = "application/xml"
+#: Bytes of a document that a client sends, where its kind says nothing else.
+DOCUMENT_MAX = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What the rest of the pipeline can do."""
+
+    multipart: bool = True
+    versioning: bool = True
+
+
+@dataclass(slots=True)
+class Call:
+    """An endpoint, the request that asks for it, and the account of the caller."""
+
+    request: Request
+    endpoint: Endpoint
+    account: Account
+    settings: S3Settings
+    features: Features
+    log: Log
+
+    @property
+    def bucket(self) -> str:
+        """The bucket's name."""
+        return self.endpoint.bucket
+
+    @property
+    def key(self) -> str:
+        """The key."""
+        return self.endpoint.key
+
+    @property
+    def headers(self) -> HeaderMap:
+        """The client's headers."""
+        return self.request.headers
+
+    @property
+    def params(self) -> Mapping[str, str]:
+        """The parameters of the query, Latin-1 views."""
+        return self.request.params
+
+    def text_param(self, name: str) -> str:
+        """A parameter as text, empty when it is not there; raises ``S3Error``."""
+        text = utf8_value(self.params.get(name, ""))
+        if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+            raise S3Error("InvalidURI")
+        return text
+
+    def count_param(self, name: str, most: int) -> int:
+        """A parameter that is a number, no more than ``most``, which it is by default; raises ``S3Error``."""
+        text = self.params.get(name)
+        if text is None or text == "":
+            return most
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit()):
+            raise invalid_argument(name, text, f"Provided {name} not an integer or within integer range")
+        if text.startswith("-") or len(text) > 10 or int(text) > 2**31 - 1:
+            raise invalid_argument(name, text, f"Argument {name} must be an integer between 0 and 2147483647")
+        return min(int(text), most)
+
+    # bodies
+
+    def upload(self, wanted: Algorithm | None = None) -> Upload:
+        """The body as data, its checksum of a wanted kind computed; raises ``S3Error``."""
+        request = self.request
+        if request.body.length is None and "transfer-encoding" not in request.headers:
+            raise S3Error("MissingContentLength")
+        if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
+            raise S3Error("MissingContentLength")
+        return upload_of(request.body, request.headers, self.account.claim, wanted)
+
+    def read_body(self, limit: int = DOCUMENT_MAX) -> bytes:
+        """The body of a small document, all promises kept; raises ``S3Error``.
+
+        The signature of the request is checked first, so nobody else makes us read.
+        """
+        self.account.identify()
+        return read_document(self.request.body, self.request.headers, self.account.claim, limit)
+
+    def document(self, schema: Node, *, limit: int = DOCUMENT_MAX, error: str = "MalformedXML") -> Tree:
+        """The body as a document; raises ``S3Error``."""
+        body = self.read_body(limit)
+        if not body:
+            raise S3Error("MissingRequestBodyError")
+        return parse(schema, body, error=error)
+
+    def take_no_body(self) -> None:
+        """Raise ``S3Error`` when there is a body where none belongs."""
+        body: RequestBody = self.request.body
+        if body.length or (body.length is None and body.read(1)):
+            raise S3Error("UnexpectedContent")
+
+    def __repr__(self) -> str:
+        return f"<Call {self.endpoint.operation.name} {self.bucket}/{self.key}>"
+
+
+#: What answers an operation.
+Handler = Callable[[Call], Response]
+
+
+def xml_response(
+    schema: Node, value: Value, *, headers: HeaderMap | None = None, status: int = 200
+) -> Response:
+    """A document as an answer."""
+    return Response(status, {"content-type": XML, **(headers or {})}, render(schema, value))
+
+
+def no_content(headers: HeaderMap | None = None) -> Response:
+    """204."""
+    return Response(204, dict(headers or {}))
+
+
+def invalid_argument(name: str, value: str, text: str | None = None) -> S3Error:
+    """400 that names an argument."""
+    return S3Error(
+        "InvalidArgument", text, details={"ArgumentName": name, "ArgumentValue": utf8_value(value)}
+    )
+
+
+def iso_time(seconds: float) -> str:
+    """``2026-11-22T18:00:00.000Z``, rounded up as all times of the API are."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(math.ceil(seconds)))
+
+
+def iso_of_row(text: str) -> str:
+    """The same from the ``last_modified`` of a row of a listing (``2026-11-22T18:00:00.123450``)."""
+    whole, _, fraction = text.partition(".")
+    if not fraction.strip("0"):
+        return f"{whole}.000Z"
+    return f"{(datetime.fromisoformat(whole) + timedelta(seconds=1)).isoformat()}.000Z"

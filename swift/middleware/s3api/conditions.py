@@ -1,0 +1,44 @@
+"""Conditions of writes and copies; the store judges them in one step with the write (decision 0011)."""
+
+from __future__ import annotations
+
+from swift.http import fields
+from swift.http.headers import HeaderMap
+from swift.middleware.s3api.account import Account
+from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.metadata import CONDITIONS, ETAG_PLACES, WRITE_ETAG_PLACES
+
+_SOURCE = "x-amz-copy-source-"
+
+
+def writing_conditions(headers: HeaderMap) -> HeaderMap:
+    """If-Match and If-None-Match of a write; raises ``S3Error`` for what the store cannot judge."""
+    found: HeaderMap = {n: headers[n] for n in ("if-match", "if-none-match") if n in headers}
+    if found.get("if-none-match", "*").strip() != "*":
+        raise S3Error("NotImplemented", "If-None-Match of a write can only be *.")
+    for name in ("if-modified-since", "if-unmodified-since"):
+        if name in headers:
+            raise S3Error("NotImplemented", f"{name} of a write is not implemented.")
+    if found:
+        found[fields.BACKEND_ETAG_IS_AT] = WRITE_ETAG_PLACES
+    return found
+
+
+def source_conditions(headers: HeaderMap) -> HeaderMap:
+    """The conditions that a copy has on its source, as those of a GET."""
+    found = {name: headers[_SOURCE + name] for name in CONDITIONS if _SOURCE + name in headers}
+    if "if-match" in found and "if-unmodified-since" in found:
+        # An ETag that matches says more than a date.
+        del found["if-unmodified-since"]
+    if "if-none-match" in found and "if-modified-since" in found:
+        del found["if-modified-since"]
+    found[fields.BACKEND_ETAG_IS_AT] = ETAG_PLACES
+    return found
+
+
+def unmet(account: Account, bucket: str, key: str, conditions: HeaderMap) -> S3Error:
+    """What a refused condition of a write is: If-Match of nothing is a missing key."""
+    if "if-match" in conditions and account.head(bucket, key).status == 404:
+        return S3Error("NoSuchKey", details={"Key": key})
+    name = "If-Match" if "if-match" in conditions else "If-None-Match"
+    return S3Error("PreconditionFailed", details={"Condition": name})

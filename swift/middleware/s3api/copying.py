@@ -1,0 +1,84 @@
+"""The source of CopyObject and UploadPartCopy: which object, under which conditions, opened (middleware.md
+§21).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import quote
+
+from swift.base.entity import RESERVED, NotUTF8, decode_path
+from swift.gateway.subrequest import drained
+from swift.http.response import Response
+from swift.middleware.s3api.access import demand, object_acl
+from swift.middleware.s3api.call import Call, invalid_argument
+from swift.middleware.s3api.conditions import source_conditions
+from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.names import is_bucket_name
+from swift.middleware.s3api.versions import missing_key
+
+#: CopyObject takes no more at once; larger objects are copied in parts.
+COPY_BYTES_MAX = 5 << 30
+
+
+class Source(NamedTuple):
+    """What is to be copied."""
+
+    bucket: str
+    key: str
+    version: str = ""
+
+    @property
+    def query(self) -> str:
+        """The query that asks for the version."""
+        return f"version-id={quote(self.version, safe='')}" if self.version else ""
+
+
+def source_of(call: Call) -> Source:
+    """From ``x-amz-copy-source``; raises ``S3Error``."""
+    value = call.headers["x-amz-copy-source"]
+    path, _, query = value.partition("?")
+    version = ""
+    if query:
+        name, _, version = query.partition("=")
+        if name != "versionId" or not version or "&" in version:
+            raise _bad(value)
+    try:
+        path = decode_path(path)
+    except NotUTF8:
+        raise _bad(value)
+    bucket, _, key = path.removeprefix("/").partition("/")
+    if not bucket or not key or RESERVED in path:
+        raise _bad(value)
+    if not is_bucket_name(bucket, dns=call.settings.dns_compliant_bucket_names):
+        raise S3Error("NoSuchBucket", details={"BucketName": bucket})
+    if version and not call.features.versioning:
+        raise S3Error("NotImplemented", "There is no object versioning here.")
+    return Source(bucket, key, version)
+
+
+def _bad(value: str) -> S3Error:
+    text = "Copy Source must mention the source bucket and key: sourcebucket/sourcekey"
+    return invalid_argument("x-amz-copy-source", value, text)
+
+
+def open_source(call: Call, source: Source, byte_range: str | None = None) -> Response:
+    """The source's bytes and headers; raises ``S3Error``. The caller releases them."""
+    if call.settings.s3_acl:
+        call.account.identify()
+        demand(call, object_acl(call, source.bucket, source.key), "READ")
+    headers = {**source_conditions(call.headers), "x-newest": "true"}
+    if byte_range:
+        headers["range"] = byte_range
+    sub = call.account.subrequest("GET", source.bucket, source.key, headers=headers, query=source.query)
+    response = call.account.open(sub)
+    if response.status in (200, 206):
+        return response
+    drained(response)
+    if response.status in (304, 412):
+        raise S3Error("PreconditionFailed")
+    if source.version and response.status in (400, 404):
+        raise S3Error("NoSuchVersion", details={"Key": source.key, "VersionId": source.version})
+    if response.status == 404:
+        raise missing_key(call, source.key, source.bucket)
+    raise refusal(response.status, conflict="BrokenMPU")

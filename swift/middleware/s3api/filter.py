@@ -1,0 +1,201 @@
+"""Which requests are of the S3 API, and how each is answered (spec: middleware.md §19–22).
+
+A request with a signature becomes a claim (``signature``), an endpoint (``router``) and a call, which the
+handler of its operation answers by asking the rest of the pipeline. Everything else passes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from swift.base.errors import ConfigError
+from swift.compose import process_of, telemetry_of
+from swift.http import fields
+from swift.http.body import BodyError
+from swift.http.headers import utf8_value
+from swift.http.request import Request
+from swift.http.response import HTTPError, Response
+from swift.http.rows import with_row_parameters
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.s3api.access import check_access
+from swift.middleware.s3api.account import Account
+from swift.middleware.s3api.call import XML, Call, Features
+from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.names import KEY_BYTES_MAX, is_bucket_name
+from swift.middleware.s3api.preflight import preflight
+from swift.middleware.s3api.reports import as_s3_error, error_document
+from swift.middleware.s3api.resources import HANDLERS
+from swift.middleware.s3api.router import Endpoint, route
+from swift.middleware.s3api.settings import S3Settings
+from swift.middleware.s3api.signature import identify, is_signed
+from swift.middleware.s3api.target import Target, host_bucket_of, target_of
+from swift.telemetry.telemetry import Telemetry
+
+
+class S3Api(Filter):
+    """Speaks S3 to clients and Swift to the rest of the pipeline."""
+
+    def __init__(
+        self, app: App, settings: S3Settings, telemetry: Telemetry, features: Features | None = None
+    ):
+        super().__init__(app)
+        self._settings = settings
+        self._features = features or Features()
+        self._log = telemetry.log
+        self._statsd = telemetry.statsd
+        self._domains = tuple(domain.lower().strip(".") for domain in settings.storage_domain)
+
+    def handle(self, request: Request) -> Response:
+        """Answer an S3 request; others pass."""
+        if request.method == "OPTIONS" and "origin" in request.headers:
+            response = preflight(request, self._settings)
+            if response is not None:
+                return response
+        if not is_signed(request):
+            return self._swift(request)
+        try:
+            response = self._answer(request)
+        except (S3Error, HTTPError, BodyError) as error:
+            known = as_s3_error(error)
+            assert known is not None, "all of these carry an answer"
+            response = self._error(request, known)
+        if request.expects_continue:
+            _keep_in_step(request, response)
+        txid = str(request.env.get(fields.TRANS_ID, ""))
+        response.headers["x-amz-id-2"] = txid
+        response.headers["x-amz-request-id"] = txid
+        return response
+
+    def _swift(self, request: Request) -> Response:
+        """Something else; listings show the ETags that S3 has for large objects."""
+        response = self.forward(request)
+        if request.method == "GET":
+            entity = request.entity
+            if entity is not None and entity.path.container is not None and entity.path.obj is None:
+                with_row_parameters(response, ("s3_etag",), _shown)
+        return response
+
+    def _answer(self, request: Request) -> Response:
+        """The answer of the operation; raises ``S3Error``, ``HTTPError`` and ``BodyError``."""
+        settings = self._settings
+        host_bucket = host_bucket_of(request, self._domains)
+        target = target_of(request, host_bucket)
+        claim = identify(request, host_bucket, settings, time.time())
+        _hoist(request)
+        account = Account(self.forward, request, claim, settings)
+        try:
+            endpoint = route(request.method, target.bucket, target.key, request.params, request.headers)
+            self._check(target, endpoint)
+        except S3Error:
+            # A stranger is told of the signature first.
+            account.identify()
+            raise
+        call = Call(request, endpoint, account, settings, self._features, self._log)
+        handler = HANDLERS.get(endpoint.operation.name)
+        if handler is None:
+            account.identify()
+            raise S3Error("NotImplemented", f"{endpoint.operation.name} is not implemented.")
+        try:
+            if settings.s3_acl:
+                check_access(call)
+            return handler(call)
+        except S3Error as error:
+            if error.code == "NoSuchBucket":
+                error.details.setdefault("BucketName", target.bucket)
+            raise
+
+    def _check(self, target: Target, endpoint: Endpoint) -> None:
+        """Raise ``S3Error`` for names that no bucket or key has."""
+        bucket = target.bucket
+        if bucket and not is_bucket_name(bucket, dns=self._settings.dns_compliant_bucket_names):
+            raise S3Error("InvalidBucketName", details={"BucketName": bucket})
+        if len(endpoint.key.encode("utf-8", "surrogateescape")) > KEY_BYTES_MAX:
+            raise S3Error("KeyTooLongError")
+
+    def _error(self, request: Request, error: S3Error) -> Response:
+        """The document of an error."""
+        status, code = error.status, error.code
+        if code == "SlowDown" and self._settings.ratelimit_as_client_error:
+            status = 429
+        self._statsd.increment(f"s3api.{error.metric}")
+        request.env.setdefault(fields.LOG_INFO, []).append(
+            "s3:err:" + ".".join(filter(None, (error.code, error.reason)))
+        )
+        headers = {"content-type": XML, **error.headers}
+        body = b"" if request.method == "HEAD" else error_document(request, error)
+        return Response(status, headers, body)
+
+
+def _keep_in_step(request: Request, response: Response) -> None:
+    """Answer a client that waits for 100 Continue as S3 does.
+
+    SDKs of AWS remember an answer that came instead of it for the next request on the connection. So an empty
+    body is asked for too, and who is refused before its body was wanted finds the connection closed.
+    """
+    body = request.body
+    if body.received:
+        return
+    if response.status < 300 and body.length == 0:
+        body.read(0)
+    elif response.status >= 300:
+        response.close_connection = True
+
+
+def _hoist(request: Request) -> None:
+    """Let what a presigned URL says of headers count as headers; it was signed with the rest of the query."""
+    params = request.params
+    if "X-Amz-Credential" not in params:
+        return
+    for name, value in params.items():
+        lower = name.lower()
+        if lower.startswith("x-amz-") and lower not in _OF_SIGNATURE:
+            request.headers.setdefault(
+                lower, utf8_value(value).encode("utf-8", "surrogateescape").decode("latin-1")
+            )
+
+
+_OF_SIGNATURE = frozenset(
+    (
+        *("x-amz-algorithm", "x-amz-credential", "x-amz-date", "x-amz-expires", "x-amz-signature"),
+        *("x-amz-signedheaders", "x-amz-security-token", "x-amz-content-sha256"),
+    )
+)
+
+
+def _shown(parameters: Mapping[str, str]) -> dict[str, str]:
+    return {"s3_etag": f'"{parameters["s3_etag"]}"'}
+
+
+def make_s3api(app: App, conf: Conf) -> S3Api:
+    """The filter of a configuration section."""
+    settings = parse_options(S3Settings, conf, "s3api")
+    if "*" in settings.cors_preflight_allow_origin and len(settings.cors_preflight_allow_origin) > 1:
+        raise ConfigError("[filter:s3api] cors_preflight_allow_origin: * must stand alone")
+    telemetry = telemetry_of(conf, name="s3api")
+    info = process_of(conf).info
+    below = info.public()
+    multipart = settings.allow_multipart_uploads and "slo" in below
+    if settings.allow_multipart_uploads and not multipart:
+        telemetry.log.warning("[filter:s3api]: there are no multipart uploads without slo right of it")
+    features = Features(multipart=multipart, versioning="object_versioning" in below)
+    if settings.auth_pipeline_check and not {"tempauth", "s3token"} & below.keys():
+        # Keystone and foreign filters register nothing; what can be known here is only said.
+        telemetry.log.warning("[filter:s3api]: no filter of ours right of it checks signatures")
+    info.register("s3api", _facts(settings, features))
+    return S3Api(app, settings, telemetry, features)
+
+
+def _facts(settings: S3Settings, features: Features) -> dict[str, object]:
+    return {
+        "max_bucket_listing": settings.max_bucket_listing,
+        "max_parts_listing": settings.max_parts_listing,
+        "max_upload_part_num": settings.max_upload_part_num,
+        "max_multi_delete_objects": settings.max_multi_delete_objects,
+        "allow_multipart_uploads": features.multipart,
+        "min_segment_size": settings.min_segment_size,
+        "s3_acl": settings.s3_acl,
+    }
+
+
+filter_factory = factory_of(make_s3api)

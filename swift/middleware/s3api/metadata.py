@@ -1,0 +1,133 @@
+"""Headers of objects between S3 and Swift (spec: middleware.md §20)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from email.header import Header
+from urllib.parse import quote
+
+from swift.base.timestamp import http_date
+from swift.http import fields
+from swift.http.headers import HeaderMap, utf8_value
+from swift.middleware.s3api.errors import S3Error
+
+_META, _SWIFT_META = "x-amz-meta-", "x-object-meta-"
+#: Stored and shown under the same name.
+_PLAIN = (
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "expires",
+    "x-robots-tag",
+)
+_STRANGE = frozenset(' "),/;<=>?@[\\]{}')
+USUAL_TYPE = "binary/octet-stream"
+#: Of a GET or HEAD, for the object server.
+CONDITIONS = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
+#: In which metadata conditions find an ETag.
+ETAG_PLACES = fields.SYSMETA_S3_ETAG
+#: The same where there may be a link to a version: of a write nobody asks for the target first.
+WRITE_ETAG_PLACES = f"{ETAG_PLACES},{fields.SYSMETA_SLO_ETAG},{fields.SYSMETA_SYMLINK_TARGET_ETAG}"
+_SHOWN = frozenset(
+    (
+        *("accept-ranges", "cache-control", "content-disposition", "content-encoding", "content-language"),
+        *("content-length", "content-range", "content-type", "expires", "last-modified", "x-robots-tag"),
+        *("connection",),
+    )
+)
+#: What GetObject and HeadObject let a query say instead.
+_OVERRIDES = (
+    *("cache-control", "content-disposition", "content-encoding", "content-language"),
+    *("content-type", "expires"),
+)
+
+
+def stored_headers(headers: HeaderMap) -> HeaderMap:
+    """What an upload's headers are in Swift: type, user metadata and the few standard ones."""
+    found: HeaderMap = {}
+    for name, value in headers.items():
+        if name.startswith(_META):
+            key = name[len(_META) :]
+            if key and not _STRANGE & set(key):
+                found[_SWIFT_META + key.replace("_", "=5f")] = value
+        elif name in _PLAIN:
+            found[name] = value
+    encoding = found.get("content-encoding")
+    if encoding is not None and "aws-chunked" in encoding:
+        kept = ",".join(word for word in encoding.split(",") if word.strip() != "aws-chunked").strip()
+        if kept:
+            found["content-encoding"] = kept
+        else:
+            del found["content-encoding"]
+    found["content-type"] = headers.get("content-type") or USUAL_TYPE
+    return found
+
+
+def reading_headers(headers: HeaderMap) -> HeaderMap:
+    """Range and conditions of a GET or HEAD."""
+    found = {name: headers[name] for name in CONDITIONS if name in headers}
+    for name in ("if-match", "if-none-match"):
+        if "-N" in found.get(name, ""):
+            # How the ETag of a large object that came by Swift's API is shown.
+            found[name] = found[name].replace("-N", "")
+    if "range" in headers:
+        found["range"] = headers["range"]
+    found[fields.BACKEND_ETAG_IS_AT] = ETAG_PLACES
+    return found
+
+
+def object_etag(headers: HeaderMap) -> str:
+    """The ETag of an answer about an object, in quotes."""
+    etag = headers.get(fields.SYSMETA_S3_ETAG)
+    if etag is None:
+        etag = headers.get("etag", "").strip('"')
+        if etag and headers.get("x-static-large-object", "").lower() == "true":
+            etag += "-N"
+    return f'"{etag}"'
+
+
+def shown_headers(headers: HeaderMap) -> HeaderMap:
+    """The headers of an answer about an object as S3 has them."""
+    found: HeaderMap = {}
+    for name, value in headers.items():
+        if name in _SHOWN or name.startswith("access-control-"):
+            found[name] = value
+        elif name.startswith(_SWIFT_META):
+            found[_META + name[len(_SWIFT_META) :].replace("=5f", "_")] = _printable(value)
+        elif name == "x-object-version-id":
+            found["x-amz-version-id"] = value
+        elif name == "x-parts-count":
+            found["x-amz-mp-parts-count"] = value
+        elif name == fields.TRANSIENT_S3_TAGGING and value:
+            found["x-amz-tagging-count"] = str(value.count("&") + 1)
+    if "etag" in headers:
+        found["etag"] = object_etag(headers)
+    if "x-delete-at" in headers:
+        date = http_date(int(headers["x-delete-at"]))
+        found["x-amz-expiration"] = f'expiry-date="{date}", rule-id="swift-object-expiration"'
+    if headers.get("content-type", "").startswith("application/x-deleted;"):
+        found["x-amz-delete-marker"] = "true"
+    return found
+
+
+def _printable(value: str) -> str:
+    """A value that any client can read: RFC 2047 for what is not ASCII."""
+    if value.isascii() and value.isprintable():
+        return value
+    return Header(utf8_value(value).encode("utf-8", "replace").decode(), "UTF-8").encode().replace("\n", "")
+
+
+def with_overrides(headers: HeaderMap, params: Mapping[str, str]) -> None:
+    """Replace what ``response-…`` parameters say; raises ``S3Error``."""
+    for name in _OVERRIDES:
+        value = params.get(f"response-{name}")
+        if value:
+            if any(ord(letter) < 32 or ord(letter) == 127 for letter in value):
+                raise S3Error("InvalidArgument", details={"ArgumentName": f"response-{name}"})
+            headers[name] = value
+
+
+def quoted_path(*names: str) -> str:
+    """Names as a path."""
+    return "/" + "/".join(quote(name, safe="/~", errors="surrogateescape") for name in names)

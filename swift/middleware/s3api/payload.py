@@ -1,0 +1,220 @@
+"""The body of an upload, held to everything that its sender promised of it (spec: middleware.md §22.1).
+
+Nothing is kept: bytes are looked at while they pass, and the last ones are handed on only when all promises
+were kept. So the upload of a body that is not what it should be comes to nothing.
+"""
+
+from __future__ import annotations
+
+import hmac
+from base64 import b64decode
+from hashlib import md5, sha256
+
+from swift.base.digits import is_digits
+from swift.http.body import RequestBody
+from swift.http.headers import HeaderMap
+from swift.http.transform import WrappedRequest
+from swift.middleware.s3api.checksums import Algorithm, Promise, Running, encoded, promised
+from swift.middleware.s3api.errors import RefusedBody, S3Error
+from swift.middleware.s3api.signature.chunked import ChunkedPayload
+from swift.middleware.s3api.signature.claim import STREAMING, UNSIGNED, Claim
+
+_READ_BYTES = 65536
+
+
+class CheckedBody(WrappedRequest):
+    """A body of which a SHA-256, a checksum or both were promised; raises ``RefusedBody``."""
+
+    __slots__ = ("_sha", "_promise", "_sum", "_got", "_done", "checksum")
+
+    def __init__(self, source: RequestBody, digest: str | None, promise: Promise | None):
+        super().__init__(source)
+        self._sha = None if digest is None else (sha256(), digest)
+        self._promise = promise
+        self._sum: Running | None = None if promise is None else promise.algorithm.start()
+        self._got = 0
+        self._done = False
+        #: The checksum in base64, once all was read.
+        self.checksum = ""
+        if self.length == 0:
+            self._end()
+
+    def read(self, size: int = -1) -> bytes:
+        """See ``RequestBody``."""
+        if size < 0:
+            return b"".join(iter(lambda: self.read(_READ_BYTES), b""))
+        data = self._source.read(size)
+        self._look(data)
+        return data
+
+    def read_into(self, view: memoryview) -> int:
+        """See ``RequestBody``."""
+        size = self._source.read_into(view)
+        self._look(view[:size])
+        return size
+
+    def _look(self, data: bytes | memoryview) -> None:
+        if data:
+            self._got += len(data)
+            if self._sha is not None:
+                self._sha[0].update(data)
+            if self._sum is not None:
+                self._sum.update(data)
+            if self._got == self.length:
+                self._end()
+        elif self.length is None:
+            self._end()
+
+    def _end(self) -> None:
+        if self._done:
+            return
+        self._done = True
+        if self._sha is not None:
+            running, wanted = self._sha
+            if not hmac.compare_digest(running.hexdigest(), wanted):
+                details = {
+                    "ClientComputedContentSHA256": wanted,
+                    "S3ComputedContentSHA256": running.hexdigest(),
+                }
+                raise RefusedBody(S3Error("XAmzContentSHA256Mismatch", details=details))
+        if self._promise is not None and self._sum is not None:
+            self.checksum = encoded(self._sum.digest())
+            self._check_promise(self._promise)
+
+    def _check_promise(self, promise: Promise) -> None:
+        wanted, name = promise.text, promise.algorithm.header
+        if wanted is None:
+            wanted = self._source.trailers.get(name)
+            if wanted is None:
+                raise RefusedBody(S3Error("MalformedTrailerError"))
+        if wanted and wanted != self.checksum:
+            text = f"The {promise.algorithm.name} you specified did not match the calculated checksum."
+            raise RefusedBody(S3Error("BadDigest", text))
+
+
+class _Watched(WrappedRequest):
+    """A body that remembers why it was refused: others turn that into a status before we hear of it."""
+
+    __slots__ = ("problem",)
+
+    def __init__(self, source: RequestBody):
+        super().__init__(source)
+        self.problem: S3Error | None = None
+
+    def read(self, size: int = -1) -> bytes:
+        """See ``RequestBody``."""
+        try:
+            return self._source.read(size)
+        except RefusedBody as error:
+            self.problem = error.problem
+            raise
+
+    def read_into(self, view: memoryview) -> int:
+        """See ``RequestBody``."""
+        try:
+            return self._source.read_into(view)
+        except RefusedBody as error:
+            self.problem = error.problem
+            raise
+
+
+class Upload:
+    """The body of an upload and the headers that go with it to the rest of the pipeline."""
+
+    def __init__(self, source: RequestBody, body: RequestBody, headers: HeaderMap, promise: Promise | None):
+        self._checked = body if isinstance(body, CheckedBody) else None
+        self.body = body if body is source else _Watched(body)
+        self.headers = headers
+        self.promise = promise
+
+    @property
+    def checksum(self) -> str:
+        """The checksum that was promised, in base64, once the body was read."""
+        return self._checked.checksum if self._checked is not None else ""
+
+    def raise_problem(self) -> None:
+        """Raise the ``S3Error`` for which the body was refused, if it was."""
+        if isinstance(self.body, _Watched) and self.body.problem is not None:
+            raise self.body.problem
+
+
+def upload_of(
+    source: RequestBody, headers: HeaderMap, claim: Claim, wanted: Algorithm | None = None
+) -> Upload:
+    """The upload that a request brings; raises ``S3Error`` for promises that cannot be kept at all.
+
+    A checksum that is ``wanted`` and was not promised is computed; one of another kind is refused.
+    """
+    promise = promised(headers)
+    if wanted is not None and promise is not None and promise.algorithm is not wanted:
+        raise S3Error(
+            "InvalidRequest",
+            f"Checksum Type mismatch occurred, expected checksum Type: {wanted.name.lower()}, actual "
+            "checksum "
+            f"Type: {promise.algorithm.name.lower()}",
+        )
+    body, sent = source, {}
+    if claim.payload.startswith(STREAMING):
+        body = ChunkedPayload(source, claim, decoded_length(headers))
+    elif promise is not None and promise.text is None:
+        raise S3Error("InvalidRequest", "A trailer needs a body in aws-chunked framing.")
+    stored = promise
+    if wanted is not None and promise is None:
+        promise, stored = Promise(wanted, ""), Promise(wanted, None)
+    digest = claim.payload if claim.payload and claim.payload != UNSIGNED and body is source else None
+    if digest is not None or promise is not None:
+        body = CheckedBody(body, digest, promise)
+    if body.length is None:
+        sent["transfer-encoding"] = "chunked"
+    else:
+        sent["content-length"] = str(body.length)
+    etag = content_md5(headers)
+    if etag is not None:
+        sent["etag"] = etag
+    return Upload(source, body, sent, stored)
+
+
+def decoded_length(headers: HeaderMap) -> int:
+    """The size of what a body in aws-chunked framing stands for; raises ``S3Error``."""
+    text = headers.get("x-amz-decoded-content-length")
+    if text is None:
+        raise S3Error("MissingContentLength")
+    if not is_digits(text) or len(text) > 15:
+        raise S3Error("InvalidArgument", "x-amz-decoded-content-length must be a number.")
+    return int(text)
+
+
+def content_md5(headers: HeaderMap) -> str | None:
+    """Content-MD5 in hex; raises ``S3Error``."""
+    text = headers.get("content-md5")
+    if text is None:
+        return None
+    try:
+        digest = b64decode(text, validate=True)
+    except ValueError:
+        digest = b""
+    if len(digest) != 16:
+        raise S3Error("InvalidDigest", details={"ContentMd5": text})
+    return digest.hex()
+
+
+def read_document(source: RequestBody, headers: HeaderMap, claim: Claim, limit: int) -> bytes:
+    """A small body in memory, every promise kept; raises ``S3Error`` and ``RefusedBody``."""
+    if (source.length or 0) > 2 * limit:
+        raise S3Error("MalformedXML" if limit else "UnexpectedContent")
+    upload = upload_of(source, headers, claim)
+    pieces, size = [], 0
+    while piece := upload.body.read(_READ_BYTES):
+        size += len(piece)
+        if size > limit:
+            raise S3Error("MalformedXML")
+        pieces.append(piece)
+    data = b"".join(pieces)
+    check_md5(data, upload.headers.get("etag"))
+    return data
+
+
+def check_md5(data: bytes, wanted: str | None) -> None:
+    """Raise ``S3Error`` when a document is not what Content-MD5 says."""
+    if wanted is not None and md5(data, usedforsecurity=False).hexdigest() != wanted:
+        raise S3Error("BadDigest")

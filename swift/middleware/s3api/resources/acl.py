@@ -1,0 +1,143 @@
+"""ACLs of buckets and objects: GetBucketAcl, PutBucketAcl, GetObjectAcl, PutObjectAcl (spec: middleware.md
+§22.3).
+"""
+
+from __future__ import annotations
+
+from swift.http import fields
+from swift.http.headers import HeaderMap, wire_value
+from swift.http.response import Response
+from swift.http.transform import as_request_body
+from swift.middleware.s3api.access import bucket_acl, object_acl
+from swift.middleware.s3api.acls import (
+    POLICY,
+    Acl,
+    acl_of_document,
+    acl_of_headers,
+    acl_of_swift,
+    has_acl_headers,
+    private_acl,
+    swift_acl,
+    swift_acl_of_document,
+)
+from swift.middleware.s3api.call import Call, Handler, xml_response
+from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.uploads import segments_of
+from swift.middleware.s3api.versions import missing_key, version_query
+from swift.middleware.s3api.xml import parse
+
+
+def get_bucket_acl(call: Call) -> Response:
+    """GetBucketAcl."""
+    owner = call.account.owner
+    if call.settings.s3_acl:
+        found = bucket_acl(call, call.bucket) or private_acl(owner)
+        return xml_response(POLICY, found.document())
+    head = call.account.head(call.bucket)
+    if not head.is_success:
+        raise refusal(head.status, missing="NoSuchBucket")
+    return xml_response(POLICY, acl_of_swift(owner, head.headers).document())
+
+
+def put_bucket_acl(call: Call) -> Response:
+    """PutBucketAcl; the container of the parts gets the same."""
+    acl = _wanted(call)
+    if call.settings.s3_acl:
+        headers = {fields.SYSMETA_S3_BUCKET_ACL: wire_value(acl.stored())}
+    elif "x-amz-acl" in call.headers:
+        headers = swift_acl(call.headers["x-amz-acl"])
+    else:
+        headers = swift_acl_of_document(acl)
+    call.account.done("POST", call.bucket, headers=headers)
+    with call.account.ask("POST", segments_of(call.bucket), headers=headers) as response:
+        if not response.is_success and response.status != 404:
+            raise refusal(response.status)
+    return Response(200)
+
+
+def _wanted(call: Call) -> Acl:
+    """The ACL that a request brings, in headers or in its body; raises ``S3Error``."""
+    body, in_headers = call.read_body(), has_acl_headers(call.headers)
+    if body and in_headers:
+        raise S3Error("UnexpectedContent")
+    owner = call.account.owner
+    if in_headers:
+        found = acl_of_headers(call.headers, owner, owner)
+        assert found is not None, "there is one in the headers"
+        return found
+    if not body:
+        text = "Your request was missing a required header"
+        raise S3Error("MissingSecurityHeader", text, details={"MissingHeaderName": "x-amz-acl"})
+    return acl_of_document(parse(POLICY, body, error="MalformedACLError"))
+
+
+def get_object_acl(call: Call) -> Response:
+    """GetObjectAcl."""
+    owner = call.account.owner
+    head = call.account.head(call.bucket, call.key, query=version_query(call))
+    if not head.is_success:
+        raise missing_key(call, call.key) if head.status in (400, 404) else refusal(head.status)
+    if call.settings.s3_acl:
+        found = object_acl(call, call.bucket, call.key)
+        return xml_response(POLICY, (found or private_acl(owner)).document())
+    return xml_response(POLICY, private_acl(owner).document())
+
+
+def put_object_acl(call: Call) -> Response:
+    """PutObjectAcl; the object is written again with another ACL, as only its data's metadata keeps one."""
+    if not call.settings.s3_acl:
+        raise S3Error("NotImplemented", "Objects have ACLs of their own with the option s3_acl only.")
+    if "versionId" in call.params:
+        raise S3Error("NotImplemented", "The ACL of a version is not changed.")
+    acl = _wanted(call)
+    before = object_acl(call, call.bucket, call.key)
+    if before is not None and before.owner != acl.owner:
+        raise S3Error("AccessDenied")
+    _rewrite(call, {fields.SYSMETA_S3_OBJECT_ACL: wire_value(acl.stored())})
+    return Response(200)
+
+
+def _rewrite(call: Call, changed: HeaderMap) -> None:
+    """Copy an object onto itself with other system metadata; a manifest as such."""
+    account = call.account
+    query = "multipart-manifest=get&format=raw"
+    sub = account.subrequest("GET", call.bucket, call.key, headers={"x-newest": "true"}, query=query)
+    found = account.open(sub)
+    if found.status != 200:
+        found.discard()
+        found.ended(0, False)
+        raise missing_key(call, call.key) if found.status == 404 else refusal(found.status)
+    headers = {name: value for name, value in found.headers.items() if _is_kept(name)}
+    headers.update(changed)
+    large = found.headers.get("x-static-large-object", "").lower() == "true"
+    if large and fields.SYSMETA_S3_ETAG in headers:
+        headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = f"; s3_etag={headers[fields.SYSMETA_S3_ETAG]}"
+    with as_request_body(found) as body:
+        headers["content-length"] = str(body.length)
+        query = "multipart-manifest=put" if large else ""
+        with account.ask("PUT", call.bucket, call.key, headers=headers, body=body, query=query) as response:
+            if not response.is_success:
+                raise refusal(response.status)
+
+
+_PLAIN = (
+    "content-type",
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "expires",
+)
+_KEPT_PREFIXES = ("x-object-meta-", fields.SYSMETA_S3_OBJECT, fields.OBJECT_TRANSIENT_SYSMETA)
+
+
+def _is_kept(name: str) -> bool:
+    return name in _PLAIN or name == "x-delete-at" or name.startswith(_KEPT_PREFIXES)
+
+
+HANDLERS: dict[str, Handler] = {
+    "GetBucketAcl": get_bucket_acl,
+    "PutBucketAcl": put_bucket_acl,
+    "GetObjectAcl": get_object_acl,
+    "PutObjectAcl": put_object_acl,
+}

@@ -1,0 +1,119 @@
+"""GetObjectAttributes."""
+
+from __future__ import annotations
+
+import json
+
+from swift.http.headers import HeaderMap
+from swift.http.response import Response
+from swift.middleware.s3api.call import Call, Handler, invalid_argument, xml_response
+from swift.middleware.s3api.checksums import ALGORITHMS
+from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.metadata import object_etag, shown_headers
+from swift.middleware.s3api.resources.objects import stored_checksum
+from swift.middleware.s3api.versions import missing_key, refused_version, version_query
+from swift.middleware.s3api.xml import Group, Many, Text, Value
+
+_SUMS = tuple(Text(algorithm.element) for algorithm in ALGORITHMS.values())
+ATTRIBUTES = Group(
+    "GetObjectAttributesResponse",
+    Text("ETag"),
+    Group("Checksum", *_SUMS, Text("ChecksumType")),
+    Group(
+        "ObjectParts",
+        *(
+            Text(n)
+            for n in ("PartsCount", "PartNumberMarker", "NextPartNumberMarker", "MaxParts", "IsTruncated")
+        ),
+        Many("Part", Text("PartNumber"), Text("Size")),
+    ),
+    Text("StorageClass"),
+    Text("ObjectSize"),
+)
+_KNOWN = ("ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize")
+_PARTS_MAX = 1000
+
+
+def get_attributes(call: Call) -> Response:
+    """What of an object's attributes the header names."""
+    text = call.headers.get("x-amz-object-attributes", "")
+    wanted = {word.strip() for word in text.split(",") if word.strip()}
+    if not wanted or not wanted <= set(_KNOWN):
+        raise invalid_argument("x-amz-object-attributes", text, "Invalid attribute name specified.")
+    query = version_query(call)
+    head = call.account.head(call.bucket, call.key, query=query)
+    if not head.is_success:
+        raise _refused(call, head)
+    headers = head.headers
+    value: dict[str, Value] = {}
+    if "ETag" in wanted:
+        value["ETag"] = object_etag(headers).strip('"')
+    if "Checksum" in wanted and (sums := _checksum(headers)):
+        value["Checksum"] = sums
+    if "ObjectParts" in wanted and headers.get("x-static-large-object", "").lower() == "true":
+        value["ObjectParts"] = _parts(call, query)
+    if "StorageClass" in wanted:
+        value["StorageClass"] = "STANDARD"
+    if "ObjectSize" in wanted:
+        value["ObjectSize"] = headers.get("content-length", "0")
+    shown = shown_headers(headers)
+    told: HeaderMap = {n: shown[n] for n in ("last-modified", "x-amz-version-id") if n in shown}
+    return xml_response(ATTRIBUTES, value, headers=told)
+
+
+def _refused(call: Call, head: Response) -> S3Error:
+    version = call.params.get("versionId")
+    if version is not None and head.status in (400, 404):
+        return refused_version(call, head, version)
+    return missing_key(call, call.key) if head.status == 404 else refusal(head.status)
+
+
+def _checksum(headers: HeaderMap) -> dict[str, Value]:
+    found = stored_checksum(headers)
+    value: dict[str, Value] = {
+        algorithm.element: found[algorithm.header]
+        for algorithm in ALGORITHMS.values()
+        if algorithm.header in found
+    }
+    if value:
+        value["ChecksumType"] = found["x-amz-checksum-type"]
+    return value
+
+
+def _parts(call: Call, query: str) -> Value:
+    """The parts of a large object, in pages."""
+    most = min(_number(call, "x-amz-max-parts", _PARTS_MAX), _PARTS_MAX)
+    after = _number(call, "x-amz-part-number-marker", 0)
+    query = f"{query}{'&' if query else ''}multipart-manifest=get"
+    with call.account.ask("GET", call.bucket, call.key, query=query) as response:
+        if not response.is_success:
+            raise refusal(response.status)
+        entries = json.loads(response.read_body())
+    shown = list(enumerate(entries, 1))[after : after + most]
+    value: dict[str, Value] = {
+        "PartsCount": len(entries),
+        "PartNumberMarker": after,
+        "MaxParts": most,
+        "IsTruncated": "true" if after + most < len(entries) else "false",
+        "Part": [{"PartNumber": number, "Size": _size(entry)} for number, entry in shown],
+    }
+    if shown:
+        value["NextPartNumberMarker"] = shown[-1][0]
+    return value
+
+
+def _size(entry: dict[str, object]) -> int:
+    first, dash, last = str(entry.get("range", "")).partition("-")
+    return int(last) - int(first) + 1 if dash else int(str(entry.get("bytes", 0)))
+
+
+def _number(call: Call, name: str, usual: int) -> int:
+    text = call.headers.get(name)
+    if text is None:
+        return usual
+    if not (text.isascii() and text.isdigit()) or len(text) > 9:
+        raise invalid_argument(name, text)
+    return int(text)
+
+
+HANDLERS: dict[str, Handler] = {"GetObjectAttributes": get_attributes}

@@ -1,0 +1,132 @@
+"""Making, looking at and removing buckets."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+from swift.http.response import Response
+from swift.middleware.s3api.access import new_bucket_acl
+from swift.middleware.s3api.call import Call, Handler, no_content, xml_response
+from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.names import SEGMENTS
+from swift.middleware.s3api.xml import Group, Text, parse, text_of
+
+CREATE = Group(
+    "CreateBucketConfiguration",
+    Text("LocationConstraint"),
+)
+LOCATION = Text("LocationConstraint")
+#: The region whose name is left out of documents.
+UNNAMED_REGION = "us-east-1"
+
+
+def create_bucket(call: Call) -> Response:
+    """CreateBucket."""
+    body = call.read_body()
+    if body:
+        location = text_of(parse(CREATE, body).get("LocationConstraint"))
+        if location not in ("", call.settings.location):
+            raise S3Error("InvalidLocationConstraint", details={"LocationConstraint": location})
+    if call.headers.get("x-amz-bucket-object-lock-enabled", "").lower() == "true":
+        raise S3Error("NotImplemented", "Object lock is not implemented.")
+    headers = new_bucket_acl(call)
+    with call.account.ask("PUT", call.bucket, headers=headers) as response:
+        status = response.status
+    if status == 202:
+        raise _exists(call)
+    if not 200 <= status <= 299:
+        raise refusal(status, missing="NoSuchBucket")
+    return Response(200, {"location": f"/{call.bucket}"})
+
+
+def _exists(call: Call) -> S3Error:
+    return S3Error("BucketAlreadyOwnedByYou", details={"BucketName": call.bucket})
+
+
+def head_bucket(call: Call) -> Response:
+    """HeadBucket."""
+    response = call.account.head(call.bucket)
+    if not response.is_success:
+        raise _missing(call, response.status)
+    return Response(200, {"x-amz-bucket-region": call.settings.location, "content-type": "application/xml"})
+
+
+def _missing(call: Call, status: int) -> S3Error:
+    error = refusal(status, missing="NoSuchBucket")
+    if error.code == "NoSuchBucket":
+        error.details["BucketName"] = call.bucket
+    return error
+
+
+def get_location(call: Call) -> Response:
+    """GetBucketLocation."""
+    response = call.account.head(call.bucket)
+    if not response.is_success:
+        raise _missing(call, response.status)
+    location = call.settings.location
+    return xml_response(LOCATION, "" if location == UNNAMED_REGION else location)
+
+
+def delete_bucket(call: Call) -> Response:
+    """DeleteBucket, and after it the container of its parts, which no object can need any more."""
+    account = call.account
+    head = account.head(call.bucket)
+    is_versioned = "x-versions-enabled" in head.headers
+    if head.is_success and int(head.headers.get("x-container-object-count") or 0):
+        raise _not_empty(call, is_versioned=is_versioned)
+    status = head.status
+    if head.is_success:
+        with account.ask("DELETE", call.bucket) as response:
+            status = response.status
+    if status == 409:
+        raise _not_empty(call, is_versioned=is_versioned)
+    if call.features.multipart and (status == 404 or 200 <= status <= 299):
+        # Also for a bucket that is gone: its deletion may have broken off here.
+        _delete_segments(call)
+    if not 200 <= status <= 299:
+        raise _missing(call, status)
+    return no_content()
+
+
+def _not_empty(call: Call, *, is_versioned: bool) -> S3Error:
+    text = "The bucket you tried to delete is not empty"
+    if is_versioned:
+        text += ". You must delete all versions in the bucket."
+    return S3Error("BucketNotEmpty", text, details={"BucketName": call.bucket})
+
+
+def _delete_segments(call: Call) -> None:
+    """Remove parts that no object needs and their container; a bucket without parts has none."""
+    account, name = call.account, call.bucket + SEGMENTS
+    marker = ""
+    while True:
+        query = f"format=json&marker={quote(marker, safe='')}"
+        with account.ask("GET", name, query=query) as response:
+            if response.status == 404:
+                return
+            if not response.is_success:
+                raise refusal(response.status, missing="NoSuchBucket")
+            names = [row["name"] for row in json.loads(response.read_body())]
+        if not names:
+            break
+        for key in names:
+            _delete(call, name, key)
+        marker = names[-1]
+    with account.ask("DELETE", name) as response:
+        if not response.is_success and response.status not in (404, 409):
+            raise refusal(response.status)
+
+
+def _delete(call: Call, container: str, key: str) -> None:
+    with call.account.ask("DELETE", container, key) as response:
+        if not response.is_success and response.status != 404:
+            raise refusal(response.status)
+
+
+HANDLERS: dict[str, Handler] = {
+    "CreateBucket": create_bucket,
+    "HeadBucket": head_bucket,
+    "GetBucketLocation": get_location,
+    "DeleteBucket": delete_bucket,
+}

@@ -1,0 +1,255 @@
+"""CompleteMultipartUpload: the parts become one object (spec: middleware.md §20).
+
+The manifest is stored by slo, which looks at every part; so the object appears at once and whole. Whoever
+repeats a completion that was done hears the same again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from swift import green
+from swift.base.etag import unquote_etag
+from swift.gateway.subrequest import asked
+from swift.http import fields
+from swift.http.headers import HeaderMap
+from swift.http.response import Response
+from swift.middleware.s3api.call import Call, Handler, xml_response
+from swift.middleware.s3api.checksums import ALGORITHMS, PREFIX, decoded
+from swift.middleware.s3api.conditions import unmet, writing_conditions
+from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.keepalive import patiently
+from swift.middleware.s3api.metadata import USUAL_TYPE
+from swift.middleware.s3api.reports import explain
+from swift.middleware.s3api.resources.multipart import check_offered
+from swift.middleware.s3api.uploads import (
+    Wish,
+    kept_metadata,
+    marker_of,
+    no_such_upload,
+    part_of,
+    segments_of,
+    upload_id_of,
+    whole_etag,
+    wish_of,
+)
+from swift.middleware.s3api.xml import Group, Many, Text, Tree, Value, text_of, trees_of
+
+_SUMS = tuple(Text(algorithm.element) for algorithm in ALGORITHMS.values())
+COMPLETE = Group(
+    "CompleteMultipartUpload",
+    Many("Part", Text("PartNumber", required=True), Text("ETag", required=True), *_SUMS, required=True),
+)
+RESULT = Group(
+    "CompleteMultipartUploadResult",
+    Text("Location"),
+    Text("Bucket"),
+    Text("Key"),
+    Text("ETag"),
+    *_SUMS,
+    Text("ChecksumType"),
+)
+#: Bytes of a document that names one part.
+_BYTES_OF_ONE = 512
+_LOOKERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A part as the client names it."""
+
+    number: int
+    etag: str
+    #: Its checksum of the upload's kind; empty when it names none.
+    checksum: str
+
+
+def complete_upload(call: Call) -> Response:
+    """CompleteMultipartUpload; the answer begins with spaces when it takes long."""
+    check_offered(call)
+    upload_id = upload_id_of(call)
+    conditions = writing_conditions(call.headers)
+    tree = call.document(COMPLETE, limit=call.settings.max_upload_part_num * _BYTES_OF_ONE + 4096)
+    marker = call.account.head(segments_of(call.bucket), marker_of(call.key, upload_id))
+    if marker.status == 404:
+        parts = _stated(call, tree, None)
+        return _repeated(call, upload_id, whole_etag([part.etag for part in parts]))
+    if not marker.is_success:
+        raise refusal(marker.status)
+    wish = wish_of(marker.headers)
+    parts = _stated(call, tree, wish)
+    return patiently(
+        lambda: _complete(call, upload_id, marker.headers, parts, wish, conditions),
+        lambda error: explain(call, error),
+        interval_s=call.settings.keep_alive_seconds,
+    )
+
+
+# --- what the client says -----------------------------------------------------------------------------
+
+
+def _stated(call: Call, tree: Tree, wish: Wish | None) -> list[Stated]:
+    parts: list[Stated] = []
+    for item in trees_of(tree.get("Part")):
+        text, etag = text_of(item.get("PartNumber")), unquote_etag(text_of(item.get("ETag"))).lower()
+        if not (text.isascii() and text.isdigit()) or len(text) > 9:
+            raise S3Error("MalformedXML")
+        number = int(text)
+        if not 1 <= number <= call.settings.max_upload_part_num:
+            raise S3Error("InvalidArgument", details={"ArgumentName": "PartNumber", "ArgumentValue": text})
+        if parts and number <= parts[-1].number:
+            raise S3Error("InvalidPartOrder")
+        if len(etag) != 32 or not all(letter in "0123456789abcdef" for letter in etag):
+            raise _invalid_part(call, number, etag)
+        checksum = text_of(item.get(wish.algorithm.element)) if wish is not None else ""
+        parts.append(Stated(number, etag, checksum))
+    return parts
+
+
+def _invalid_part(call: Call, number: int, etag: str) -> S3Error:
+    upload_id = call.params.get("uploadId", "")
+    return S3Error("InvalidPart", details={"PartNumber": number, "ETag": etag, "UploadId": upload_id})
+
+
+def _repeated(call: Call, upload_id: str, etag: str) -> Response:
+    """The answer when there is no such upload: perhaps it has become the object already."""
+    head = call.account.head(call.bucket, call.key)
+    headers = head.headers
+    same = (
+        headers.get(fields.SYSMETA_S3_UPLOAD_ID) == upload_id and headers.get(fields.SYSMETA_S3_ETAG) == etag
+    )
+    if not head.is_success or not same:
+        call.account.bucket_info(call.bucket)
+        raise no_such_upload(upload_id)
+    return xml_response(RESULT, _result(call, etag))
+
+
+def _result(call: Call, etag: str) -> dict[str, Value]:
+    request = call.request
+    url = f"{request.scheme}://{request.headers.get('host', 'localhost')}{request.raw_path}"
+    return {"Location": url, "Bucket": call.bucket, "Key": call.key, "ETag": f'"{etag}"'}
+
+
+# --- doing it -----------------------------------------------------------------------------------------
+
+
+def _complete(
+    call: Call,
+    upload_id: str,
+    marker: HeaderMap,
+    parts: Sequence[Stated],
+    wish: Wish | None,
+    conditions: HeaderMap,
+) -> Response:
+    etag = whole_etag([part.etag for part in parts])
+    checksum = "" if wish is None else _checksum(call, upload_id, parts, wish)
+    headers = {
+        "content-type": USUAL_TYPE,
+        **kept_metadata(marker),
+        **conditions,
+        "accept": "application/json",
+    }
+    headers[fields.SYSMETA_S3_UPLOAD_ID] = upload_id
+    headers[fields.SYSMETA_S3_ETAG] = etag
+    headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = f"; s3_etag={etag}"
+    if wish is not None:
+        headers[fields.SYSMETA_S3_CHECKSUM] = f"{wish.algorithm.name} {wish.kind} {checksum}"
+    version = _store(call, upload_id, parts, headers, conditions)
+    with call.account.ask("DELETE", segments_of(call.bucket), marker_of(call.key, upload_id)) as response:
+        if not response.is_success and response.status != 404:
+            call.log.warning(f"the marker of the upload {upload_id} stays: {response.status}")
+    value = _result(call, etag)
+    told: HeaderMap = {}
+    if wish is not None:
+        value[wish.algorithm.element], value["ChecksumType"] = checksum, wish.kind
+    if version:
+        told["x-amz-version-id"] = version
+    return xml_response(RESULT, value, headers=told)
+
+
+def _store(
+    call: Call, upload_id: str, parts: Sequence[Stated], headers: HeaderMap, conditions: HeaderMap
+) -> str:
+    """Have slo store the manifest; the version that it became; raises ``S3Error``."""
+    home = segments_of(call.bucket)
+    manifest = [
+        {"path": f"/{home}/{part_of(call.key, upload_id, part.number)}", "etag": part.etag} for part in parts
+    ]
+    least = call.settings.min_segment_size
+
+    def too_small(entries: Sequence[dict[str, object]]) -> list[tuple[str, str]]:
+        small = [entry for entry in entries[:-1] if int(str(entry.get("bytes", 0))) < least]
+        return [(str(entry["name"]), "EntityTooSmall") for entry in small]
+
+    body = json.dumps(manifest).encode()
+    sub = call.account.subrequest(
+        "PUT", call.bucket, call.key, headers=headers, body=body, query="multipart-manifest=put"
+    )
+    sub.env[fields.SLO_MANIFEST_HOOK] = too_small
+    with asked(call.account.open, sub) as response:
+        if response.is_success:
+            return response.headers.get("x-object-version-id", "")
+        status, told = response.status, response.read_body()
+    if status == 412:
+        raise unmet(call.account, call.bucket, call.key, conditions)
+    if status == 409 and conditions:
+        raise S3Error("ConditionalRequestConflict")
+    if status == 400:
+        raise _bad_parts(call, parts, upload_id, told)
+    raise refusal(status, missing="NoSuchBucket", conflict="OperationAborted")
+
+
+def _bad_parts(call: Call, parts: Sequence[Stated], upload_id: str, told: bytes) -> S3Error:
+    """What slo's report means."""
+    try:
+        problems = {str(name): str(what) for name, what in json.loads(told).get("Errors", ())}
+    except (ValueError, TypeError, AttributeError):
+        problems = {}
+    if any(what == "EntityTooSmall" or what.startswith("Too small") for what in problems.values()):
+        return S3Error("EntityTooSmall")
+    bad = next(
+        (p for p in parts if any(name.endswith(f"/{upload_id}/{p.number}") for name in problems)), None
+    )
+    return S3Error("InvalidPart") if bad is None else _invalid_part(call, bad.number, bad.etag)
+
+
+# --- checksums ----------------------------------------------------------------------------------------
+
+
+def _checksum(call: Call, upload_id: str, parts: Sequence[Stated], wish: Wish) -> str:
+    """The checksum of the object, from those that are stored with its parts; raises ``S3Error``."""
+    found: dict[int, tuple[bytes, int]] = {}
+    left = iter(parts)
+
+    def look() -> None:
+        for part in left:
+            found[part.number] = _sum_of(call, upload_id, part, wish)
+
+    green.gather([look] * min(_LOOKERS, len(parts)))
+    checksum = wish.algorithm.joined([found[part.number] for part in parts], wish.kind)
+    stated = call.headers.get(wish.algorithm.header)
+    if stated is not None and stated.partition("-")[0] != checksum.partition("-")[0]:
+        raise S3Error(
+            "BadDigest", f"The {wish.algorithm.name} you specified did not match the calculated checksum."
+        )
+    kind = call.headers.get(f"{PREFIX}type")
+    if kind is not None and kind.upper() != wish.kind:
+        raise S3Error("InvalidRequest", f"The upload was created using the {wish.kind} checksum type.")
+    return checksum
+
+
+def _sum_of(call: Call, upload_id: str, part: Stated, wish: Wish) -> tuple[bytes, int]:
+    """Checksum and size of a part."""
+    name = part_of(call.key, upload_id, part.number)
+    head = call.account.head(segments_of(call.bucket), name)
+    kind, _, rest = head.headers.get(fields.SYSMETA_S3_CHECKSUM, "").partition(" ")
+    text = rest.partition(" ")[2] if kind == wish.algorithm.name else ""
+    digest = decoded(wish.algorithm, text) if text else None
+    if not head.is_success or digest is None or (part.checksum and part.checksum != text):
+        raise _invalid_part(call, part.number, part.etag)
+    return digest, int(head.headers.get("content-length") or 0)
+
+
+HANDLERS: dict[str, Handler] = {"CompleteMultipartUpload": complete_upload}

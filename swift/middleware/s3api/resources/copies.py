@@ -1,0 +1,162 @@
+"""CopyObject."""
+
+from __future__ import annotations
+
+from swift.base.timestamp import Timestamp
+from swift.gateway.subrequest import asked
+from swift.http import fields
+from swift.http.conditional import parse_http_date
+from swift.http.headers import HeaderMap
+from swift.http.response import Response
+from swift.http.transform import as_request_body
+from swift.middleware.s3api.access import new_object_acl
+from swift.middleware.s3api.call import Call, Handler, invalid_argument, iso_time, xml_response
+from swift.middleware.s3api.checksums import ALGORITHMS, FULL, Promise, algorithm_named
+from swift.middleware.s3api.conditions import unmet, writing_conditions
+from swift.middleware.s3api.copying import COPY_BYTES_MAX, Source, open_source, source_of
+from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.keepalive import patiently
+from swift.middleware.s3api.metadata import stored_headers
+from swift.middleware.s3api.payload import CheckedBody, Upload
+from swift.middleware.s3api.reports import explain
+from swift.middleware.s3api.storing import (
+    check_wishes,
+    keep_checksum,
+    refused_write,
+    tagging_headers,
+    written_headers,
+)
+from swift.middleware.s3api.xml import Group, Text, Value
+
+RESULT = Group(
+    "CopyObjectResult",
+    Text("LastModified"),
+    Text("ETag"),
+    *(Text(algorithm.element) for algorithm in ALGORITHMS.values()),
+    Text("ChecksumType"),
+)
+_KEPT = (
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "expires",
+    "content-type",
+)
+
+
+def copy_object(call: Call) -> Response:
+    """CopyObject; the answer begins with spaces when it takes long."""
+    headers = call.headers
+    check_wishes(headers)
+    call.take_no_body()
+    if "range" in headers:
+        raise S3Error("InvalidRequest", "RANGE is not supported in Copy!")
+    if "x-amz-copy-source-range" in headers:
+        raise invalid_argument(
+            "x-amz-copy-source-range", headers["x-amz-copy-source-range"], "Illegal copy header"
+        )
+    source = source_of(call)
+    replaces = _directive(headers, "x-amz-metadata-directive")
+    if source[:2] == (call.bucket, call.key) and not source.version and not replaces:
+        raise S3Error(
+            "InvalidRequest",
+            "This copy request is illegal because it is trying to copy an object to itself without "
+            "changing the "
+            "object's metadata, storage class, website redirect location or encryption attributes.",
+        )
+    return patiently(
+        lambda: _copy(call, source, replaces=replaces),
+        lambda error: explain(call, error),
+        interval_s=call.settings.keep_alive_seconds,
+    )
+
+
+def _directive(headers: HeaderMap, name: str) -> bool:
+    value = headers.get(name, "COPY").upper()
+    if value not in ("COPY", "REPLACE"):
+        raise invalid_argument(name, headers[name], "Unknown metadata directive.")
+    return value == "REPLACE"
+
+
+def _copy(call: Call, source: Source, *, replaces: bool) -> Response:
+    headers = call.headers
+    conditions = writing_conditions(headers)
+    found = open_source(call, source)
+    with as_request_body(found) as body:
+        if (body.length or 0) > COPY_BYTES_MAX:
+            text = (
+                "The specified copy source is larger than the maximum allowable size for a copy "
+                f"source: {COPY_BYTES_MAX}"
+            )
+            raise S3Error("InvalidRequest", text)
+        promise = _wanted_checksum(headers, found.headers)
+        upload = Upload(
+            body,
+            CheckedBody(body, None, promise),
+            {},
+            None if promise is None else Promise(promise.algorithm, None),
+        )
+        stored = stored_headers(headers) if replaces else _kept(found.headers)
+        stored.update(_tags(headers, found.headers), **conditions, **new_object_acl(call))
+        if body.length is None:
+            stored["transfer-encoding"] = "chunked"
+        else:
+            stored["content-length"] = str(body.length)
+        sub = call.account.subrequest("PUT", call.bucket, call.key, headers=stored, body=upload.body)
+        keep_checksum(sub, upload)
+        with asked(call.account.open, sub) as response:
+            status = response.status
+    if status == 412:
+        raise unmet(call.account, call.bucket, call.key, conditions)
+    if status == 409 and conditions:
+        raise S3Error("ConditionalRequestConflict")
+    if not response.is_success:
+        raise refused_write(call.account, call.bucket, status, headers)
+    answer = {name: value for name, value in written_headers(response).items() if name != "etag"}
+    if "x-object-version-id" in found.headers:
+        answer["x-amz-copy-source-version-id"] = found.headers["x-object-version-id"]
+    return xml_response(RESULT, _result(response, upload), headers=answer)
+
+
+def _result(response: Response, upload: Upload) -> Value:
+    value: dict[str, Value] = {
+        "LastModified": modified_of(response),
+        "ETag": written_headers(response)["etag"],
+    }
+    if upload.promise is not None:
+        value[upload.promise.algorithm.element] = upload.checksum
+        value["ChecksumType"] = FULL
+    return value
+
+
+def modified_of(response: Response) -> str:
+    """When an answer says that its object was written, as documents say it."""
+    seconds = parse_http_date(response.headers.get("last-modified", ""))
+    return iso_time(float(seconds) if seconds is not None else Timestamp.now().seconds)
+
+
+def _wanted_checksum(headers: HeaderMap, source: HeaderMap) -> Promise | None:
+    """The checksum that a copy gets: the one that is asked for, or of the kind that its source has."""
+    name = (
+        headers.get("x-amz-checksum-algorithm")
+        or source.get(fields.SYSMETA_S3_CHECKSUM, "").partition(" ")[0]
+    )
+    return Promise(algorithm_named(name), "") if name else None
+
+
+def _kept(source: HeaderMap) -> HeaderMap:
+    """What a copy keeps of its source."""
+    return {
+        name: value for name, value in source.items() if name in _KEPT or name.startswith("x-object-meta-")
+    }
+
+
+def _tags(headers: HeaderMap, source: HeaderMap) -> HeaderMap:
+    if _directive(headers, "x-amz-tagging-directive"):
+        return tagging_headers(headers)
+    text = source.get(fields.TRANSIENT_S3_TAGGING)
+    return {fields.TRANSIENT_S3_TAGGING: text} if text else {}
+
+
+HANDLERS: dict[str, Handler] = {"CopyObject": copy_object}

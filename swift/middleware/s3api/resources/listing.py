@@ -1,0 +1,244 @@
+"""Listings of buckets: objects (versions 1 and 2 of the operation) and their versions."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import quote
+
+from swift.base.documents import JsonObject
+from swift.http.response import Response
+from swift.middleware.s3api.call import Call, Handler, invalid_argument, iso_of_row, xml_response
+from swift.middleware.s3api.documents import Encoding, person
+from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.xml import Fragment, Group, Many, Text, Value, escape
+
+_PREFIXES = Many("CommonPrefixes", Text("Prefix"))
+_HEAD = (Text("Name"), Text("Prefix"))
+_TAIL = (Text("MaxKeys"), Text("Delimiter"), Text("EncodingType"), Text("IsTruncated"))
+_OBJECT = (
+    Text("Key"),
+    Text("LastModified"),
+    Text("ETag"),
+    Text("Size"),
+    Text("StorageClass"),
+    person("Owner"),
+)
+LIST = Group(
+    "ListBucketResult",
+    *_HEAD,
+    Text("Marker"),
+    Text("NextMarker"),
+    Text("NextContinuationToken"),
+    Text("ContinuationToken"),
+    Text("StartAfter"),
+    Text("KeyCount"),
+    *_TAIL,
+    Many("Contents", *_OBJECT),
+    _PREFIXES,
+)
+VERSIONS = Group(
+    "ListVersionsResult",
+    *_HEAD,
+    Text("KeyMarker"),
+    Text("VersionIdMarker"),
+    Text("NextKeyMarker"),
+    Text("NextVersionIdMarker"),
+    *_TAIL,
+    Many("Version", Text("Key")),
+    Many("DeleteMarker", Text("Key")),
+    _PREFIXES,
+)
+DELETED_TYPE = "application/x-deleted;swift_versions_deleted=1"
+
+
+class Page(NamedTuple):
+    """Rows of a container, and whether there are more."""
+
+    rows: list[JsonObject]
+    is_truncated: bool
+
+
+def read_page(
+    call: Call, container: str, limit: int, parameters: Mapping[str, str], *, flags: str = ""
+) -> Page:
+    """Up to ``limit`` rows of a container; raises ``S3Error``."""
+    if not limit:
+        parameters = {}
+    query = f"format=json&limit={max(limit, 0) + 1}{flags}"
+    for name, value in parameters.items():
+        if value:
+            query += f"&{name}={quote(value, safe='', errors='surrogateescape')}"
+    with call.account.ask("GET", container, query=query) as response:
+        if response.status == 404:
+            raise S3Error("NoSuchBucket", details={"BucketName": call.bucket})
+        if not response.is_success:
+            raise refusal(response.status, missing="NoSuchBucket")
+        rows = json.loads(response.read_body()) if response.status == 200 else []
+    return Page(rows[:limit], bool(limit) and len(rows) > limit)
+
+
+def row_etag(row: JsonObject) -> str:
+    """The ETag of a row, unquoted."""
+    etag = str(row.get("hash", ""))
+    if "; s3_etag=" in etag:
+        return etag.partition("; s3_etag=")[2].partition(";")[0]
+    slo = row.get("slo_etag")
+    if slo:
+        return f"{str(slo).strip(chr(34))}-N"
+    return etag.partition(";")[0]
+
+
+def last_name(row: JsonObject) -> str:
+    """The name that a row, or a prefix, stands for."""
+    return str(row["subdir"] if "subdir" in row else row["name"])
+
+
+def _common(call: Call, page: Page, encode: Encoding) -> dict[str, Value]:
+    delimiter = call.text_param("delimiter")
+    value: dict[str, Value] = {
+        "Name": call.bucket,
+        "Prefix": encode(call.text_param("prefix")),
+        "MaxKeys": call.count_param("max-keys", call.settings.max_bucket_listing),
+        "IsTruncated": "true" if page.is_truncated else "false",
+        "CommonPrefixes": [{"Prefix": encode(row["subdir"])} for row in page.rows if "subdir" in row],
+    }
+    if delimiter:
+        value["Delimiter"] = encode(delimiter)
+    encode.mark(value)
+    return value
+
+
+def _contents(call: Call, page: Page, encode: Encoding, *, owner: bool) -> list[Value]:
+    who = ""
+    if owner:
+        name = escape(call.account.owner)
+        who = f"<Owner><ID>{name}</ID><DisplayName>{name}</DisplayName></Owner>"
+    return [
+        Fragment(
+            f"<Contents><Key>{escape(encode(row['name']))}</Key>"
+            f"<LastModified>{iso_of_row(row['last_modified'])}</LastModified>"
+            f'<ETag>"{row_etag(row)}"</ETag><Size>{row["bytes"]}</Size>'
+            f"<StorageClass>STANDARD</StorageClass>{who}</Contents>"
+        )
+        for row in page.rows
+        if "subdir" not in row
+    ]
+
+
+def list_objects(call: Call) -> Response:
+    """ListObjects."""
+    encode = Encoding(call)
+    limit = call.count_param("max-keys", call.settings.max_bucket_listing)
+    marker = call.text_param("marker")
+    wanted = {
+        "prefix": call.text_param("prefix"),
+        "delimiter": call.text_param("delimiter"),
+        "marker": marker,
+    }
+    page = read_page(call, call.bucket, limit, wanted)
+    value = _common(call, page, encode)
+    value["Marker"] = encode(marker)
+    if page.is_truncated and wanted["delimiter"]:
+        value["NextMarker"] = encode(last_name(page.rows[-1]))
+    value["Contents"] = _contents(call, page, encode, owner=True)
+    return xml_response(LIST, value)
+
+
+def list_objects_v2(call: Call) -> Response:
+    """ListObjectsV2."""
+    if call.params["list-type"] != "2":
+        raise invalid_argument(
+            "list-type", call.params["list-type"], "Invalid List Type specified in Request"
+        )
+    encode = Encoding(call)
+    limit = call.count_param("max-keys", call.settings.max_bucket_listing)
+    token, start = call.params.get("continuation-token"), call.text_param("start-after")
+    marker = start if token is None else _name_of_token(token)
+    wanted = {
+        "prefix": call.text_param("prefix"),
+        "delimiter": call.text_param("delimiter"),
+        "marker": marker,
+    }
+    page = read_page(call, call.bucket, limit, wanted)
+    value = _common(call, page, encode)
+    value["KeyCount"] = len(page.rows)
+    if page.is_truncated:
+        value["NextContinuationToken"] = b64encode(last_name(page.rows[-1]).encode()).decode("ascii")
+    if token is not None:
+        value["ContinuationToken"] = token
+    if start:
+        value["StartAfter"] = encode(start)
+    owner = call.params.get("fetch-owner", "").lower() == "true"
+    value["Contents"] = _contents(call, page, encode, owner=owner)
+    return xml_response(LIST, value)
+
+
+def _name_of_token(token: str) -> str:
+    try:
+        name = b64decode(token, validate=True).decode("utf-8")
+    except ValueError:
+        name = ""
+    if not name or "\x00" in name:
+        raise invalid_argument("continuation-token", token, "The continuation token provided is incorrect")
+    return name
+
+
+def list_versions(call: Call) -> Response:
+    """ListObjectVersions."""
+    encode = Encoding(call)
+    limit = call.count_param("max-keys", call.settings.max_bucket_listing)
+    marker, version_marker = call.text_param("key-marker"), call.text_param("version-id-marker")
+    if version_marker and not marker:
+        raise invalid_argument(
+            "version-id-marker",
+            version_marker,
+            "A version-id marker cannot be specified without a key marker.",
+        )
+    wanted = {
+        "prefix": call.text_param("prefix"),
+        "delimiter": call.text_param("delimiter"),
+        "marker": marker,
+        "version_marker": version_marker,
+    }
+    page = read_page(
+        call, call.bucket, limit, wanted, flags="&versions=true" if call.features.versioning else ""
+    )
+    value = _common(call, page, encode)
+    value["KeyMarker"], value["VersionIdMarker"] = encode(marker), version_marker
+    if page.is_truncated:
+        last = page.rows[-1]
+        value["NextKeyMarker"] = encode(last_name(last))
+        if "subdir" not in last:
+            value["NextVersionIdMarker"] = last.get("version_id", "null")
+    objects = [row for row in page.rows if "subdir" not in row]
+    # Both kinds in one order: what reads them relies on it within a name.
+    value["Version"] = [Fragment(_version(call, row, encode)) for row in objects]
+    return xml_response(VERSIONS, value)
+
+
+def _version(call: Call, row: JsonObject, encode: Encoding) -> str:
+    is_marker = row.get("content_type") == DELETED_TYPE
+    tag = "DeleteMarker" if is_marker else "Version"
+    name = escape(call.account.owner)
+    data = ""
+    if not is_marker:
+        data = (
+            f'<ETag>"{row_etag(row)}"</ETag><Size>{row["bytes"]}</Size><StorageClass>STANDARD</StorageClass>'
+        )
+    return (
+        f"<{tag}><Key>{escape(encode(row['name']))}</Key>"
+        f"<VersionId>{escape(str(row.get('version_id', 'null')))}</VersionId>"
+        f"<IsLatest>{'true' if row.get('is_latest', True) else 'false'}</IsLatest>"
+        f"<LastModified>{iso_of_row(row['last_modified'])}</LastModified>{data}"
+        f"<Owner><ID>{name}</ID><DisplayName>{name}</DisplayName></Owner></{tag}>"
+    )
+
+
+HANDLERS: dict[str, Handler] = {
+    "ListObjects": list_objects,
+    "ListObjectsV2": list_objects_v2,
+    "ListObjectVersions": list_versions,
+}

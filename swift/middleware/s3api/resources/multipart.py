@@ -1,0 +1,407 @@
+"""Multipart uploads: beginning, parts, listing, aborting. Completing is in ``completion``."""
+
+from __future__ import annotations
+
+from swift.gateway.subrequest import asked
+from swift.http import fields
+from swift.http.headers import HeaderMap
+from swift.http.response import Response
+from swift.http.transform import as_request_body
+from swift.middleware.s3api.access import new_object_acl
+from swift.middleware.s3api.call import (
+    Call,
+    Handler,
+    invalid_argument,
+    iso_of_row,
+    no_content,
+    xml_response,
+)
+from swift.middleware.s3api.checksums import ALGORITHMS, Promise, algorithm_named
+from swift.middleware.s3api.copying import COPY_BYTES_MAX, Source, open_source, source_of
+from swift.middleware.s3api.documents import Encoding, person, person_of
+from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.keepalive import patiently
+from swift.middleware.s3api.metadata import stored_headers
+from swift.middleware.s3api.payload import CheckedBody, Upload
+from swift.middleware.s3api.reports import explain
+from swift.middleware.s3api.resources.copies import modified_of
+from swift.middleware.s3api.resources.listing import row_etag
+from swift.middleware.s3api.storing import (
+    check_wishes,
+    checksum_headers,
+    keep_checksum,
+    refused_write,
+    tagging_headers,
+    written_headers,
+)
+from swift.middleware.s3api.uploads import (
+    MARKER_TYPE,
+    WISH,
+    Wish,
+    find_upload,
+    marker_of,
+    new_upload_id,
+    part_number_of,
+    part_of,
+    rows_of,
+    segments_of,
+    upload_id_of,
+    wish_of,
+)
+from swift.middleware.s3api.xml import Group, Many, Text, Value
+
+INITIATED = Group("InitiateMultipartUploadResult", Text("Bucket"), Text("Key"), Text("UploadId"))
+_SUMS = tuple(Text(algorithm.element) for algorithm in ALGORITHMS.values())
+COPIED = Group("CopyPartResult", Text("LastModified"), Text("ETag"), *_SUMS)
+PARTS = Group(
+    "ListPartsResult",
+    *(Text(n) for n in ("Bucket", "Key", "UploadId")),
+    person("Initiator"),
+    person("Owner"),
+    *(Text(n) for n in ("StorageClass", "PartNumberMarker", "NextPartNumberMarker", "MaxParts")),
+    *(Text(n) for n in ("EncodingType", "IsTruncated", "ChecksumAlgorithm", "ChecksumType")),
+    Many("Part", *(Text(n) for n in ("PartNumber", "LastModified", "ETag", "Size"))),
+)
+UPLOADS = Group(
+    "ListMultipartUploadsResult",
+    *(Text(n) for n in ("Bucket", "KeyMarker", "UploadIdMarker", "NextKeyMarker", "NextUploadIdMarker")),
+    *(Text(n) for n in ("Prefix", "Delimiter", "EncodingType", "MaxUploads", "IsTruncated")),
+    Many(
+        "Upload",
+        Text("Key"),
+        Text("UploadId"),
+        person("Initiator"),
+        person("Owner"),
+        Text("StorageClass"),
+        Text("Initiated"),
+    ),
+    Many("CommonPrefixes", Text("Prefix")),
+)
+
+
+def check_offered(call: Call) -> None:
+    """Raise ``S3Error`` where there are no multipart uploads."""
+    if not call.features.multipart:
+        raise S3Error("NotImplemented", "Multipart uploads are not offered.")
+
+
+# --- beginning and ending -----------------------------------------------------------------------------
+
+
+def create_upload(call: Call) -> Response:
+    """CreateMultipartUpload."""
+    check_offered(call)
+    headers = call.headers
+    check_wishes(headers)
+    call.take_no_body()
+    wish = _wish(headers)
+    stored = stored_headers(headers)
+    stored.update(tagging_headers(headers), **new_object_acl(call, name=fields.SYSMETA_S3_UPLOAD_ACL))
+    named = "content-type" in headers
+    stored[fields.SYSMETA_S3_HAS_CONTENT_TYPE] = "yes" if named else "no"
+    if named:
+        stored[fields.SYSMETA_S3_CONTENT_TYPE] = headers["content-type"]
+    stored["content-type"] = MARKER_TYPE
+    answer: HeaderMap = {}
+    if wish is not None:
+        stored[WISH] = f"{wish.algorithm.name} {wish.kind}"
+        answer = {"x-amz-checksum-algorithm": wish.algorithm.name, "x-amz-checksum-type": wish.kind}
+    _make_segments(call)
+    upload_id = new_upload_id()
+    with call.account.ask(
+        "PUT", segments_of(call.bucket), marker_of(call.key, upload_id), headers=stored
+    ) as response:
+        if not response.is_success:
+            raise refused_write(call.account, call.bucket, response.status, headers)
+    value = {"Bucket": call.bucket, "Key": call.key, "UploadId": upload_id}
+    return xml_response(INITIATED, value, headers=answer)
+
+
+def _wish(headers: HeaderMap) -> Wish | None:
+    name, kind = headers.get("x-amz-checksum-algorithm"), headers.get("x-amz-checksum-type")
+    if name is None:
+        if kind is not None:
+            text = "The x-amz-checksum-type header can only be used with the x-amz-checksum-algorithm header."
+            raise S3Error("InvalidRequest", text)
+        return None
+    algorithm = algorithm_named(name)
+    wish = Wish(algorithm, (kind or algorithm.usual_type).upper())
+    algorithm.check_type(wish.kind)
+    return wish
+
+
+def _make_segments(call: Call) -> None:
+    """The container of parts, with the bucket's policy and ACLs."""
+    bucket = call.account.head(call.bucket)
+    if not bucket.is_success:
+        error = refusal(bucket.status, missing="NoSuchBucket")
+        error.details.setdefault("BucketName", call.bucket)
+        raise error
+    name = segments_of(call.bucket)
+    if call.account.head(name).is_success:
+        return
+    copied = ("x-container-read", "x-container-write", "x-storage-policy")
+    headers = {key: bucket.headers[key] for key in copied if key in bucket.headers}
+    call.account.done("PUT", name, headers=headers)
+
+
+def abort_upload(call: Call) -> Response:
+    """AbortMultipartUpload: the marker goes first, so that no part can come after."""
+    check_offered(call)
+    upload_id = upload_id_of(call)
+    find_upload(call, upload_id)
+    _remove(call, marker_of(call.key, upload_id))
+    prefix = marker_of(call.key, upload_id) + "/"
+    while rows := rows_of(call, segments_of(call.bucket), prefix=prefix, limit=1000):
+        gone = 0
+        for row in rows:
+            gone += _remove(call, str(row["name"]))
+        if not gone:
+            # The listing is behind; what it still shows is gone.
+            break
+    return no_content()
+
+
+def _remove(call: Call, name: str) -> bool:
+    """Whether something was there to be removed."""
+    with call.account.ask("DELETE", segments_of(call.bucket), name) as response:
+        if not response.is_success and response.status != 404:
+            raise refusal(response.status)
+        return response.is_success
+
+
+# --- parts --------------------------------------------------------------------------------------------
+
+
+def upload_part(call: Call) -> Response:
+    """UploadPart."""
+    check_offered(call)
+    upload_id, number = upload_id_of(call), part_number_of(call)
+    wish = wish_of(find_upload(call, upload_id).headers)
+    upload = call.upload(None if wish is None else wish.algorithm)
+    name = part_of(call.key, upload_id, number)
+    sub = call.account.subrequest(
+        "PUT", segments_of(call.bucket), name, headers=_part_headers(upload), body=upload.body
+    )
+    keep_checksum(sub, upload)
+    with asked(call.account.open, sub) as response:
+        if response.is_success:
+            told = {name: value for name, value in checksum_headers(upload).items() if "-type" not in name}
+            return Response(200, {"etag": written_headers(response)["etag"], **told})
+    upload.raise_problem()
+    raise refused_write(call.account, call.bucket, response.status, call.headers)
+
+
+def _part_headers(upload: Upload) -> HeaderMap:
+    return {"content-type": "application/octet-stream", **upload.headers}
+
+
+def copy_part(call: Call) -> Response:
+    """UploadPartCopy; the answer begins with spaces when it takes long."""
+    check_offered(call)
+    call.take_no_body()
+    upload_id, number = upload_id_of(call), part_number_of(call)
+    source = source_of(call)
+    byte_range = call.headers.get("x-amz-copy-source-range")
+    wish = wish_of(find_upload(call, upload_id).headers)
+    name = part_of(call.key, upload_id, number)
+    return patiently(
+        lambda: _copy_part(call, source, byte_range, name, wish),
+        lambda error: explain(call, error),
+        interval_s=call.settings.keep_alive_seconds,
+    )
+
+
+def _copy_part(call: Call, source: Source, byte_range: str | None, name: str, wish: Wish | None) -> Response:
+    _check_range(call, source, byte_range)
+    found = open_source(call, source, byte_range)
+    with as_request_body(found) as body:
+        if (body.length or 0) > COPY_BYTES_MAX:
+            raise S3Error("InvalidRequest", f"A part is no larger than {COPY_BYTES_MAX} bytes.")
+        computed = None if wish is None else Promise(wish.algorithm, "")
+        stated = None if wish is None else Promise(wish.algorithm, None)
+        upload = Upload(body, CheckedBody(body, None, computed), {}, stated)
+        headers = _part_headers(upload)
+        if body.length is None:
+            headers["transfer-encoding"] = "chunked"
+        else:
+            headers["content-length"] = str(body.length)
+        sub = call.account.subrequest(
+            "PUT", segments_of(call.bucket), name, headers=headers, body=upload.body
+        )
+        keep_checksum(sub, upload)
+        with asked(call.account.open, sub) as response:
+            status = response.status
+    if not response.is_success:
+        raise refused_write(call.account, call.bucket, status, call.headers)
+    value: dict[str, Value] = {
+        "LastModified": modified_of(response),
+        "ETag": written_headers(response)["etag"],
+    }
+    if wish is not None:
+        value[wish.algorithm.element] = upload.checksum
+    told = {}
+    if "x-object-version-id" in found.headers:
+        told["x-amz-copy-source-version-id"] = found.headers["x-object-version-id"]
+    return xml_response(COPIED, value, headers=told)
+
+
+def _check_range(call: Call, source: Source, text: str | None) -> None:
+    """Raise ``S3Error`` for a range that is not inside of the source."""
+    if text is None:
+        return
+    first, dash, last = text.removeprefix("bytes=").partition("-")
+    bad = (
+        not text.startswith("bytes=")
+        or not dash
+        or not all(n.isascii() and n.isdigit() for n in (first, last))
+    )
+    if bad or len(first) > 15 or len(last) > 15 or int(first) > int(last):
+        raise invalid_argument(
+            "x-amz-copy-source-range",
+            text,
+            "The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are "
+            "the zero-based offsets of the first and last bytes to copy",
+        )
+    head = call.account.head(source.bucket, source.key, query=source.query)
+    size = int(head.headers.get("content-length") or 0)
+    if head.is_success and int(last) >= size:
+        raise invalid_argument(
+            "x-amz-copy-source-range", text, f"Range specified is not valid for source object of size: {size}"
+        )
+
+
+# --- listings -----------------------------------------------------------------------------------------
+
+
+def list_parts(call: Call) -> Response:
+    """ListParts; in the order of their numbers."""
+    check_offered(call)
+    encode = Encoding(call)
+    upload_id = upload_id_of(call)
+    limit = call.count_param("max-parts", call.settings.max_parts_listing)
+    after = call.count_param("part-number-marker", 2**31 - 1) if call.params.get("part-number-marker") else 0
+    marker = find_upload(call, upload_id)
+    parts = sorted((number, row) for number, row in _parts_of(call, upload_id).items() if number > after)
+    shown = parts[:limit]
+    owner = person_of(call.account.owner)
+    value: dict[str, Value] = {
+        "Bucket": call.bucket,
+        "Key": encode(call.key),
+        "UploadId": upload_id,
+        "Initiator": owner,
+        "Owner": owner,
+        "StorageClass": "STANDARD",
+        "PartNumberMarker": after,
+        "MaxParts": limit,
+        "IsTruncated": "true" if len(parts) > len(shown) and limit else "false",
+        "Part": [
+            {
+                "PartNumber": number,
+                "LastModified": iso_of_row(str(row["last_modified"])),
+                "ETag": f'"{row_etag(row)}"',
+                "Size": int(str(row["bytes"])),
+            }
+            for number, row in shown
+        ],
+    }
+    if shown:
+        value["NextPartNumberMarker"] = shown[-1][0]
+    wish = wish_of(marker.headers)
+    if wish is not None:
+        value["ChecksumAlgorithm"], value["ChecksumType"] = wish.algorithm.name, wish.kind
+    encode.mark(value)
+    return xml_response(PARTS, value)
+
+
+def _parts_of(call: Call, upload_id: str) -> dict[int, dict[str, object]]:
+    """The rows of the parts of an upload by number."""
+    prefix = marker_of(call.key, upload_id) + "/"
+    found: dict[int, dict[str, object]] = {}
+    marker = ""
+    while rows := rows_of(call, segments_of(call.bucket), prefix=prefix, marker=marker):
+        for row in rows:
+            number = str(row["name"])[len(prefix) :]
+            if number.isascii() and number.isdigit():
+                found[int(number)] = row
+        marker = str(rows[-1]["name"])
+    return found
+
+
+def list_uploads(call: Call) -> Response:
+    """ListMultipartUploads."""
+    check_offered(call)
+    encode = Encoding(call)
+    call.account.bucket_info(call.bucket)
+    limit = call.count_param("max-uploads", call.settings.max_bucket_listing)
+    prefix, delimiter = call.text_param("prefix"), call.text_param("delimiter")
+    key_marker, id_marker = call.text_param("key-marker"), call.text_param("upload-id-marker")
+    start = "" if not key_marker else f"{key_marker}/{id_marker}" if id_marker else f"{key_marker}/~"
+    uploads, prefixes, truncated = _collect(call, prefix, delimiter, start, limit)
+    owner = person_of(call.account.owner)
+    value: dict[str, Value] = {
+        "Bucket": call.bucket,
+        "KeyMarker": encode(key_marker),
+        "UploadIdMarker": id_marker,
+        "MaxUploads": limit,
+        "IsTruncated": "true" if truncated else "false",
+        "Upload": [
+            {
+                "Key": encode(key),
+                "UploadId": upload_id,
+                "Initiator": owner,
+                "Owner": owner,
+                "StorageClass": "STANDARD",
+                "Initiated": iso_of_row(modified),
+            }
+            for key, upload_id, modified in uploads
+        ],
+        "CommonPrefixes": [{"Prefix": encode(p)} for p in prefixes],
+    }
+    if prefix:
+        value["Prefix"] = encode(prefix)
+    if delimiter:
+        value["Delimiter"] = encode(delimiter)
+    value["NextKeyMarker"] = value["NextUploadIdMarker"] = ""
+    if truncated and uploads:
+        value["NextKeyMarker"], value["NextUploadIdMarker"] = encode(uploads[-1][0]), uploads[-1][1]
+    encode.mark(value)
+    return xml_response(UPLOADS, value)
+
+
+def _collect(
+    call: Call, prefix: str, delimiter: str, marker: str, limit: int
+) -> tuple[list[tuple[str, str, str]], list[str], bool]:
+    """(key, upload id, when) of uploads and common prefixes, up to a number; whether there are more.
+
+    The container lists parts among the markers: an upload id is what is behind the last slash of a marker.
+    """
+    uploads: list[tuple[str, str, str]] = []
+    prefixes: list[str] = []
+    while rows := rows_of(call, segments_of(call.bucket), prefix=prefix, marker=marker):
+        for row in rows:
+            name = marker = str(row["name"])
+            key, slash, upload_id = name.rpartition("/")
+            if not slash or upload_id.isdigit() or not key:
+                continue
+            cut = key.find(delimiter, len(prefix)) if delimiter else -1
+            common = key[: cut + len(delimiter)] if cut >= 0 else ""
+            if common in prefixes and common:
+                continue
+            if len(uploads) + len(prefixes) >= limit:
+                return uploads, prefixes, bool(limit)
+            if common:
+                prefixes.append(common)
+            else:
+                uploads.append((key, upload_id, str(row["last_modified"])))
+    return uploads, prefixes, False
+
+
+HANDLERS: dict[str, Handler] = {
+    "CreateMultipartUpload": create_upload,
+    "UploadPart": upload_part,
+    "UploadPartCopy": copy_part,
+    "AbortMultipartUpload": abort_upload,
+    "ListParts": list_parts,
+    "ListMultipartUploads": list_uploads,
+}

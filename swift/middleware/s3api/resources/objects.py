@@ -1,0 +1,170 @@
+"""Objects: PutObject, GetObject, HeadObject, DeleteObject."""
+
+from __future__ import annotations
+
+from swift.base.digits import is_digits
+from swift.base.ranges import ByteRanges
+from swift.gateway.subrequest import asked, drained
+from swift.http import fields
+from swift.http.headers import HeaderMap
+from swift.http.response import Response
+from swift.middleware.s3api.access import new_object_acl
+from swift.middleware.s3api.call import Call, Handler, invalid_argument, no_content
+from swift.middleware.s3api.checksums import ALGORITHMS
+from swift.middleware.s3api.conditions import unmet, writing_conditions
+from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.metadata import reading_headers, shown_headers, stored_headers, with_overrides
+from swift.middleware.s3api.removal import remove_object
+from swift.middleware.s3api.storing import (
+    check_wishes,
+    checksum_headers,
+    keep_checksum,
+    refused_write,
+    tagging_headers,
+    written_headers,
+)
+from swift.middleware.s3api.versions import missing_key, refused_version, version_query
+
+_FOUND = (200, 206, 304)
+
+
+def put_object(call: Call) -> Response:
+    """PutObject."""
+    headers = call.headers
+    check_wishes(headers)
+    conditions = writing_conditions(headers)
+    upload = call.upload()
+    stored = {**stored_headers(headers), **upload.headers, **conditions, **tagging_headers(headers)}
+    stored.update(new_object_acl(call))
+    sub = call.account.subrequest("PUT", call.bucket, call.key, headers=stored, body=upload.body)
+    keep_checksum(sub, upload)
+    with asked(call.account.open, sub) as response:
+        status = response.status
+        if response.is_success:
+            return Response(200, {**written_headers(response), **checksum_headers(upload)})
+    upload.raise_problem()
+    if status == 412:
+        raise unmet(call.account, call.bucket, call.key, conditions)
+    if status == 409 and conditions:
+        raise S3Error("ConditionalRequestConflict")
+    raise refused_write(call.account, call.bucket, status, headers)
+
+
+def read_object(call: Call) -> Response:
+    """GetObject and HeadObject."""
+    params = call.params
+    query = _query(call)
+    sub = call.account.subrequest(
+        call.request.method, call.bucket, call.key, headers=reading_headers(call.headers), query=query
+    )
+    response = call.account.open(sub)
+    if response.status not in _FOUND:
+        drained(response)
+        raise _refused_read(call, response)
+    below = response.headers
+    headers = shown_headers(below)
+    if call.headers.get("x-amz-checksum-mode", "").upper() == "ENABLED" and response.status == 200:
+        headers.update(stored_checksum(below))
+    if params:
+        with_overrides(headers, params)
+        if "partNumber" in params:
+            _as_part(call, response, headers)
+    response.headers = headers
+    if call.request.method == "HEAD" and "range" in call.headers and response.status == 200:
+        _cut_head(call, response)
+    return response
+
+
+def _cut_head(call: Call, response: Response) -> None:
+    """Answer a HEAD with Range as its GET would be; raises ``S3Error``."""
+    headers = response.headers
+    size = int(headers.get("content-length") or 0)
+    ranges = ByteRanges.parse(call.headers["range"])
+    spans = ranges.resolve(size) if ranges else None
+    if spans is None or len(ranges or ()) > 1:
+        return
+    if not spans:
+        drained(response)
+        raise S3Error("InvalidRange", details={"RangeRequested": call.headers["range"]})
+    response.status, response.reason = 206, "Partial Content"
+    headers["content-range"] = spans[0].content_range(size)
+    headers["content-length"] = str(spans[0].length)
+
+
+def stored_checksum(below: HeaderMap) -> HeaderMap:
+    """The checksum that is stored with an object, as headers."""
+    name, _, rest = below.get(fields.SYSMETA_S3_CHECKSUM, "").partition(" ")
+    kind, _, text = rest.partition(" ")
+    if name not in ALGORITHMS or not text:
+        return {}
+    return {ALGORITHMS[name].header: text, "x-amz-checksum-type": kind}
+
+
+def _query(call: Call) -> str:
+    """Which version and part is wanted, for the rest of the pipeline; raises ``S3Error``."""
+    params = call.params
+    if not params:
+        return ""
+    found = version_query(call)
+    number = params.get("partNumber")
+    if number is not None:
+        if not is_digits(number) or not 1 <= int(number[:6]) <= 10000:
+            raise invalid_argument(
+                "partNumber", number, "Part number must be an integer between 1 and 10000, inclusive"
+            )
+        if "range" in call.headers:
+            raise S3Error("InvalidRequest", "Cannot specify both Range header and partNumber query parameter")
+        found += f"{'&' if found else ''}part-number={number}"
+    return found
+
+
+def _as_part(call: Call, response: Response, headers: HeaderMap) -> None:
+    """A whole object is its only part."""
+    if "x-amz-mp-parts-count" in headers or response.status != 200:
+        return
+    if call.params["partNumber"] != "1":
+        drained(response)
+        raise S3Error("InvalidPartNumber", details={"PartNumberRequested": call.params["partNumber"]})
+    size = int(headers.get("content-length") or 0)
+    if size:
+        response.status, response.reason = 206, "Partial Content"
+        headers["content-range"] = f"bytes 0-{size - 1}/{size}"
+
+
+def _refused_read(call: Call, response: Response) -> S3Error:
+    """What a GET or HEAD that found nothing is."""
+    status = response.status
+    version = call.params.get("versionId")
+    if status in (400, 404) and version is not None:
+        return refused_version(call, response, version)
+    if status == 404:
+        return missing_key(call, call.key)
+    if status == 416 and "partNumber" in call.params:
+        return S3Error("InvalidPartNumber", details={"PartNumberRequested": call.params["partNumber"]})
+    if status == 416:
+        return S3Error("InvalidRange", details={"RangeRequested": call.headers.get("range", "")})
+    return refusal(status, missing="NoSuchKey", conflict="BrokenMPU")
+
+
+def delete_object(call: Call) -> Response:
+    """DeleteObject."""
+    if "x-amz-mfa" in call.headers:
+        raise S3Error("NotImplemented", "MFA delete is not implemented.")
+    version_query(call)
+    removed = remove_object(
+        call, call.key, call.params.get("versionId"), conditions=writing_conditions(call.headers)
+    )
+    headers = {}
+    if removed.version:
+        headers["x-amz-version-id"] = removed.version
+    if removed.is_marker:
+        headers["x-amz-delete-marker"] = "true"
+    return no_content(headers)
+
+
+HANDLERS: dict[str, Handler] = {
+    "PutObject": put_object,
+    "GetObject": read_object,
+    "HeadObject": read_object,
+    "DeleteObject": delete_object,
+}

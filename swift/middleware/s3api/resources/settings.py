@@ -1,0 +1,73 @@
+"""What a bucket is set to: versioning, and the fixed answers of what it cannot be set to."""
+
+from __future__ import annotations
+
+from swift.base.truth import is_true
+from swift.http.response import Response
+from swift.middleware.s3api.call import Call, Handler, xml_response
+from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.xml import Group, Node, Text, Value, text_of
+
+VERSIONING = Group("VersioningConfiguration", Text("Status"), Text("MfaDelete"))
+LOGGING = Group("BucketLoggingStatus")
+PAYMENT = Group("RequestPaymentConfiguration", Text("Payer"))
+ACCELERATION = Group("AccelerateConfiguration")
+
+
+def get_versioning(call: Call) -> Response:
+    """GetBucketVersioning."""
+    head = call.account.head(call.bucket)
+    if not head.is_success:
+        raise refusal(head.status, missing="NoSuchBucket")
+    state = head.headers.get("x-versions-enabled")
+    value: dict[str, Value] = {}
+    if state is not None:
+        value["Status"] = "Enabled" if is_true(state) else "Suspended"
+    return xml_response(VERSIONING, value)
+
+
+def put_versioning(call: Call) -> Response:
+    """PutBucketVersioning, through object versioning."""
+    if not call.features.versioning:
+        raise S3Error("NotImplemented", "There is no object versioning here.")
+    tree = call.document(VERSIONING)
+    if "MfaDelete" in tree and text_of(tree["MfaDelete"]) != "Disabled":
+        raise S3Error("NotImplemented", "MFA delete is not implemented.")
+    status = text_of(tree.get("Status"))
+    if status not in ("Enabled", "Suspended"):
+        raise S3Error("MalformedXML")
+    headers = {"x-versions-enabled": "true" if status == "Enabled" else "false"}
+    call.account.done("POST", call.bucket, headers=headers)
+    return Response(200)
+
+
+def _fixed(schema: Node, value: dict[str, Value]) -> Handler:
+    def answer(call: Call) -> Response:
+        call.account.identify()
+        call.account.bucket_info(call.bucket)
+        return xml_response(schema, value)
+
+    return answer
+
+
+def no_logging_of_key(call: Call) -> Response:
+    """A key has no logging status."""
+    call.account.identify()
+    raise S3Error("NoLoggingStatusForKey")
+
+
+def no_object_lock(call: Call) -> Response:
+    """No bucket has a configuration of object lock."""
+    call.account.bucket_info(call.bucket)
+    raise S3Error("ObjectLockConfigurationNotFoundError", details={"BucketName": call.bucket})
+
+
+HANDLERS: dict[str, Handler] = {
+    "GetBucketVersioning": get_versioning,
+    "PutBucketVersioning": put_versioning,
+    "GetBucketLogging": _fixed(LOGGING, {}),
+    "GetBucketRequestPayment": _fixed(PAYMENT, {"Payer": "BucketOwner"}),
+    "GetBucketAccelerateConfiguration": _fixed(ACCELERATION, {}),
+    "GetObjectLogging": no_logging_of_key,
+    "GetObjectLockConfiguration": no_object_lock,
+}

@@ -1,0 +1,130 @@
+"""Tags of objects and of buckets.
+
+The tags of an object are metadata that a POST replaces as a whole, so a change reads the other metadata
+first and says it again; of two changes at the same time one wins.
+"""
+
+from __future__ import annotations
+
+from swift.http import fields
+from swift.http.headers import HeaderMap
+from swift.http.response import Response
+from swift.middleware.s3api.call import Call, Handler, no_content, xml_response
+from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.tags import (
+    BUCKET_TAGS_MAX,
+    OBJECT_TAGS_MAX,
+    TAGGING,
+    parsed_tags,
+    stored_tags,
+    tags_document,
+    tags_of_document,
+)
+from swift.middleware.s3api.versions import missing_key, refused_version, version_query
+
+#: What a POST would drop if it were not said again.
+_REPLACED = (
+    *("content-disposition", "content-encoding", "cache-control", "content-language", "expires"),
+    *("x-delete-at", "x-robots-tag"),
+)
+
+
+def get_object_tagging(call: Call) -> Response:
+    """GetObjectTagging."""
+    head = _head(call)
+    tags = parsed_tags(head.headers.get(fields.TRANSIENT_S3_TAGGING))
+    return xml_response(TAGGING, tags_document(tags), headers=_version(head.headers))
+
+
+def put_object_tagging(call: Call) -> Response:
+    """PutObjectTagging."""
+    tags = tags_of_document(call.document(TAGGING), OBJECT_TAGS_MAX)
+    return Response(200, _store(call, stored_tags(tags)))
+
+
+def delete_object_tagging(call: Call) -> Response:
+    """DeleteObjectTagging."""
+    return no_content(_store(call, ""))
+
+
+def _head(call: Call) -> Response:
+    head = call.account.head(call.bucket, call.key, query=version_query(call))
+    if head.is_success:
+        return head
+    version = call.params.get("versionId")
+    if version is not None and head.status in (400, 404):
+        raise refused_version(call, head, version)
+    raise missing_key(call, call.key) if head.status == 404 else refusal(head.status)
+
+
+def _version(headers: HeaderMap) -> HeaderMap:
+    version = headers.get("x-object-version-id")
+    return {"x-amz-version-id": version} if version else {}
+
+
+def _store(call: Call, text: str) -> HeaderMap:
+    """Replace the tags; what the answer says of the version."""
+    found = _head(call).headers
+    wanted = call.params.get("versionId")
+    if wanted is not None and wanted != "null":
+        current = call.account.head(call.bucket, call.key).headers.get("x-object-version-id")
+        if current != wanted:
+            raise S3Error("NotImplemented", "Only the tags of the current version are changed.")
+    headers = {
+        name: value
+        for name, value in found.items()
+        if name in _REPLACED
+        or name.startswith(("x-object-meta-", fields.OBJECT_TRANSIENT_SYSMETA))
+        and name != fields.TRANSIENT_S3_TAGGING
+    }
+    if text:
+        headers[fields.TRANSIENT_S3_TAGGING] = text
+    with call.account.ask("POST", call.bucket, call.key, headers=headers) as response:
+        if not response.is_success:
+            raise missing_key(call, call.key) if response.status == 404 else refusal(response.status)
+    return _version(found)
+
+
+# --- buckets ------------------------------------------------------------------------------------------
+
+
+def get_bucket_tagging(call: Call) -> Response:
+    """GetBucketTagging."""
+    text = _bucket(call).get(fields.SYSMETA_S3_BUCKET_TAGGING)
+    if not text:
+        raise S3Error("NoSuchTagSet", details={"BucketName": call.bucket})
+    return xml_response(TAGGING, tags_document(parsed_tags(text)))
+
+
+def _bucket(call: Call) -> HeaderMap:
+    head = call.account.head(call.bucket)
+    if not head.is_success:
+        raise refusal(head.status, missing="NoSuchBucket")
+    return head.headers
+
+
+def put_bucket_tagging(call: Call) -> Response:
+    """PutBucketTagging."""
+    tags = tags_of_document(call.document(TAGGING), BUCKET_TAGS_MAX)
+    _store_bucket(call, stored_tags(tags))
+    return no_content()
+
+
+def delete_bucket_tagging(call: Call) -> Response:
+    """DeleteBucketTagging."""
+    _store_bucket(call, "")
+    return no_content()
+
+
+def _store_bucket(call: Call, text: str) -> None:
+    call.account.done("POST", call.bucket, headers={fields.SYSMETA_S3_BUCKET_TAGGING: text})
+
+
+HANDLERS: dict[str, Handler] = {
+    "GetObjectTagging": get_object_tagging,
+    "PutObjectTagging": put_object_tagging,
+    "DeleteObjectTagging": delete_object_tagging,
+    "GetBucketTagging": get_bucket_tagging,
+    "PutBucketTagging": put_bucket_tagging,
+    "DeleteBucketTagging": delete_bucket_tagging,
+}

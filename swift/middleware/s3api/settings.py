@@ -1,0 +1,39 @@
+"""Options of the filter (spec: middleware.md §19)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swift.config.kinds import COUNT, integer
+from swift.config.schema import Settings, option
+
+
+@dataclass(frozen=True)
+class S3Settings(Settings):
+    """``[filter:s3api]``."""
+
+    location: str = option("us-east-1", "The region that clients sign for.")
+    storage_domain: tuple[str, ...] = option((), "Domains in front of which a host may name the bucket.")
+    dns_compliant_bucket_names: bool = option(True, "Allow only bucket names that a host name can hold.")
+    max_bucket_listing: int = option(1000, "Objects, versions and uploads of one listing.", kind=integer(1))
+    max_parts_listing: int = option(1000, "Parts of one listing.", kind=integer(1))
+    max_upload_part_num: int = option(
+        1000, "The highest part number; slo's max_manifest_segments must allow it.", kind=integer(1)
+    )
+    max_multi_delete_objects: int = option(1000, "Objects of one DeleteObjects.", kind=integer(1))
+    multi_delete_concurrency: int = option(2, "Of those, deleted at the same time.", kind=integer(1))
+    min_segment_size: int = option(5242880, "Bytes that all parts but the last must have.", kind=COUNT)
+    allowable_clock_skew: int = option(900, "Seconds that a client's clock may differ.", kind=COUNT)
+    s3_acl: bool = option(False, "Keep ACLs as S3 does, and decide by them alone.")
+    allow_no_owner: bool = option(False, "With s3_acl: let everybody use what has no owner.")
+    check_bucket_owner: bool = option(False, "List only buckets that the caller may read.")
+    allow_multipart_uploads: bool = option(True, "Offer multipart uploads; they need slo.")
+    auth_pipeline_check: bool = option(True, "Refuse to start when no filter could check signatures.")
+    force_swift_request_proxy_log: bool = option(False, "Log also what is asked for an S3 request.")
+    ratelimit_as_client_error: bool = option(False, "Answer 429 instead of 503 to who is too fast.")
+    cors_preflight_allow_origin: tuple[str, ...] = option(
+        (), "Origins whose preflight requests are allowed; * alone stands for all."
+    )
+    keep_alive_seconds: int = option(
+        10, "Seconds without an answer after which spaces are sent to keep a connection.", kind=integer(1)
+    )

@@ -1,0 +1,143 @@
+"""A signature as it came, to be checked by whoever knows the secret (spec: middleware.md §22.1, §22.2).
+
+The S3 filter knows no secrets: it hands a ``Claim`` on, and the authentication filter asks ``check``. What
+the secret gives besides, the key that signs the chunks of a body, is kept here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import hmac
+from base64 import b64encode
+from collections.abc import Mapping
+from hashlib import sha1, sha256
+
+UNSIGNED = "UNSIGNED-PAYLOAD"
+STREAMING = "STREAMING-"
+SIGNED_CHUNKS = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
+SIGNED_CHUNKS_TRAILER = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"
+UNSIGNED_TRAILER = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
+
+#: (secret, date, region) → the key of that day.
+_day_keys: dict[tuple[str, str, str], bytes] = {}
+_DAY_KEYS_MAX = 1024
+
+
+class Claim:
+    """An access key, a signature, and the text that was signed."""
+
+    __slots__ = ("access_key", "signature", "string_to_sign", "payload", "is_presigned", "_checked")
+
+    def __init__(
+        self, access_key: str, signature: str, string_to_sign: bytes, *, payload: str = "", is_presigned: bool
+    ):
+        self.access_key = access_key
+        self.signature = signature
+        self.string_to_sign = string_to_sign
+        #: What is promised of the body: a SHA-256 in hex, or one of the words above; empty: nothing.
+        self.payload = payload
+        self.is_presigned = is_presigned
+        #: The last secret that was tried and what came of it.
+        self._checked: tuple[str, bool] | None = None
+
+    def check(self, secret: str) -> bool:
+        """Whether the signature is the one that ``secret`` gives; in constant time."""
+        if self._checked is not None and hmac.compare_digest(self._checked[0].encode(), secret.encode()):
+            return self._checked[1]
+        wanted = self._signature_of(secret)
+        good = hmac.compare_digest(wanted.encode("ascii"), self.signature.encode("latin-1", "replace"))
+        self._checked = secret, good
+        return good
+
+    @property
+    def _secret(self) -> str | None:
+        """The secret, once it was found to be the right one."""
+        return self._checked[0] if self._checked is not None and self._checked[1] else None
+
+    def _signature_of(self, secret: str) -> str:
+        """The signature that a secret gives."""
+        digest = hmac.digest(secret.encode("utf-8"), self.string_to_sign, sha1)
+        return b64encode(digest).decode("ascii")
+
+    @property
+    def details(self) -> Mapping[str, object]:
+        """What the answer to a wrong signature says, so that a client can be corrected."""
+        return {
+            "AWSAccessKeyId": self.access_key,
+            "StringToSign": self.string_to_sign.decode("utf-8", "replace"),
+            "SignatureProvided": self.signature,
+            "StringToSignBytes": _spaced(self.string_to_sign),
+        }
+
+    def chunk_signature(self, kind: str, previous: str, digests: str) -> str | None:
+        """The signature of a chunk of the body; None where nobody told a secret."""
+        return None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.access_key!r}>"
+
+
+class ClaimV4(Claim):
+    """A signature of version 4."""
+
+    __slots__ = ("date", "region", "stamp", "canonical")
+
+    def __init__(
+        self,
+        access_key: str,
+        signature: str,
+        *,
+        stamp: str,
+        region: str,
+        canonical: bytes,
+        payload: str,
+        is_presigned: bool,
+    ):
+        self.stamp = stamp
+        self.date = stamp[:8]
+        self.region = region
+        self.canonical = canonical
+        text = f"AWS4-HMAC-SHA256\n{stamp}\n{self.scope}\n{sha256(canonical).hexdigest()}"
+        super().__init__(
+            access_key, signature, text.encode("ascii", "replace"), payload=payload, is_presigned=is_presigned
+        )
+
+    @property
+    def scope(self) -> str:
+        """What the key is for."""
+        return f"{self.date}/{self.region}/s3/aws4_request"
+
+    def _signature_of(self, secret: str) -> str:
+        return hmac.digest(self._day_key(secret), self.string_to_sign, sha256).hex()
+
+    def _day_key(self, secret: str) -> bytes:
+        name = secret, self.date, self.region
+        key = _day_keys.get(name)
+        if key is None:
+            key = ("AWS4" + secret).encode("utf-8")
+            for word in (self.date, self.region, "s3", "aws4_request"):
+                key = hmac.digest(key, word.encode("utf-8"), sha256)
+            if len(_day_keys) >= _DAY_KEYS_MAX:
+                _day_keys.clear()
+            _day_keys[name] = key
+        return key
+
+    @property
+    def details(self) -> Mapping[str, object]:
+        """See ``Claim``."""
+        return {
+            **super().details,
+            "CanonicalRequest": self.canonical.decode("utf-8", "replace"),
+            "CanonicalRequestBytes": _spaced(self.canonical),
+        }
+
+    def chunk_signature(self, kind: str, previous: str, digests: str) -> str | None:
+        """See ``Claim``; ``digests`` are the lines after the previous signature."""
+        secret = self._secret
+        if secret is None:
+            return None
+        text = f"{kind}\n{self.stamp}\n{self.scope}\n{previous}\n{digests}"
+        return hmac.digest(self._day_key(secret), text.encode("latin-1", "replace"), sha256).hex()
+
+
+def _spaced(data: bytes) -> str:
+    return data.hex(" ")

@@ -1,0 +1,47 @@
+"""Whether a request is one of S3, and who signed it (spec: middleware.md §19, §22.1)."""
+
+from __future__ import annotations
+
+from swift.http.request import Request
+from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.settings import S3Settings
+from swift.middleware.s3api.signature import v2, v4
+from swift.middleware.s3api.signature.claim import Claim
+
+
+def is_signed(request: Request) -> bool:
+    """Whether a request is for the S3 API: it brings a signature, or at least an Authorization header."""
+    if "authorization" in request.headers:
+        return True
+    query = request.query
+    if "Amz-Credential" not in query and "AWSAccessKeyId" not in query:
+        return False
+    return "X-Amz-Credential" in request.params or "AWSAccessKeyId" in request.params
+
+
+def identify(request: Request, host_bucket: str, settings: S3Settings, now: float) -> Claim:
+    """The claim of a signed request; raises ``S3Error`` for what is no signature, and for old ones.
+
+    ``host_bucket`` is the bucket that the host names, if it does.
+    """
+    value = request.headers.get("authorization")
+    params = request.params
+    if value is not None and ("X-Amz-Credential" in params or "AWSAccessKeyId" in params):
+        raise S3Error("InvalidArgument", "Only one auth mechanism allowed", reason="two_mechanisms")
+    if value is None:
+        if "X-Amz-Credential" in params:
+            claim: Claim = v4.from_query(request, settings, now)
+        else:
+            claim = v2.from_query(request, host_bucket, now)
+    elif value.startswith("AWS4-"):
+        if not value.startswith(v4.ALGORITHM + " "):
+            raise S3Error("InvalidRequest", "The authorization mechanism you have provided is not supported.")
+        claim = v4.from_header(request, value, settings, now)
+    elif value.startswith("AWS "):
+        claim = v2.from_header(request, value, host_bucket, settings, now)
+    else:
+        raise S3Error("AccessDenied", reason="unknown_auth")
+    key = claim.access_key
+    if not key or "/" in key or not key.isprintable() or any("\ud800" <= c <= "\udfff" for c in key):
+        raise S3Error("InvalidAccessKeyId", details={"AWSAccessKeyId": key})
+    return claim

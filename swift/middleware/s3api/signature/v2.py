@@ -1,0 +1,81 @@
+"""Signatures of version 2, in a header or in the query (spec: middleware.md §22.1)."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote_plus
+
+from swift.http.headers import utf8_value
+from swift.http.request import Request
+from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.settings import S3Settings
+from swift.middleware.s3api.signature.claim import Claim
+from swift.middleware.s3api.signature.dates import check_skew, date_seconds, no_date
+
+EXPIRES_MAX = 1 << 31
+#: Query parameters that are signed.
+_SIGNED = frozenset(
+    (
+        *("acl", "cors", "delete", "lifecycle", "location", "logging", "notification", "object-lock"),
+        *("partNumber", "policy", "publicAccessBlock", "requestPayment", "response-cache-control"),
+        *("response-content-disposition", "response-content-encoding", "response-content-language"),
+        *("response-content-type", "response-expires", "restore", "tagging", "torrent", "uploadId"),
+        *("uploads", "versionId", "versioning", "versions", "website"),
+    )
+)
+
+
+def from_header(request: Request, value: str, host_bucket: str, settings: S3Settings, now: float) -> Claim:
+    """The claim of an Authorization header ``AWS key:signature``; raises ``S3Error``."""
+    access_key, colon, signature = value[len("AWS ") :].strip().rpartition(":")
+    if not colon or not access_key or not signature:
+        raise S3Error("AccessDenied", reason="invalid_header_auth")
+    headers = request.headers
+    dated = headers.get("x-amz-date")
+    seconds = date_seconds(dated or headers.get("date", ""))
+    if seconds is None:
+        raise no_date()
+    check_skew(seconds, now, settings.allowable_clock_skew)
+    date = "" if dated is not None else headers.get("date", "")
+    return _claim(request, access_key, signature, date, host_bucket, is_presigned=False)
+
+
+def from_query(request: Request, host_bucket: str, now: float) -> Claim:
+    """The claim of a signed URL; raises ``S3Error``."""
+    params = request.params
+    access_key, signature = params.get("AWSAccessKeyId", ""), params.get("Signature", "")
+    expires = params.get("Expires", "")
+    if not access_key or not signature or not expires:
+        text = "Query-string authentication requires the Signature, Expires and AWSAccessKeyId parameters"
+        raise S3Error("AccessDenied", text, reason="invalid_query_auth")
+    if not (expires.isascii() and expires.isdigit()) or len(expires) > 10 or int(expires) >= EXPIRES_MAX:
+        raise S3Error(
+            "AccessDenied",
+            f"Invalid date (should be seconds since epoch): {expires}",
+            reason="invalid_expires",
+        )
+    if int(expires) < now:
+        raise S3Error("AccessDenied", "Request has expired", reason="expired")
+    return _claim(request, access_key, signature, expires, host_bucket, is_presigned=True)
+
+
+def _claim(
+    request: Request, access_key: str, signature: str, date: str, host_bucket: str, *, is_presigned: bool
+) -> Claim:
+    headers = request.headers
+    lines = [request.method, headers.get("content-md5", ""), headers.get("content-type", ""), date]
+    lines += [f"{name}:{headers[name].strip()}" for name in sorted(headers) if name.startswith("x-amz-")]
+    path = request.raw_path
+    if host_bucket:
+        path = f"/{host_bucket}{path}"
+    resources = sorted(filter(None, map(_resource, request.query.split("&"))))
+    lines.append(f"{path}?{'&'.join(resources)}" if resources else path)
+    text = "\n".join(lines).encode("latin-1", "replace")
+    return Claim(utf8_value(access_key), signature, text, is_presigned=is_presigned)
+
+
+def _resource(pair: str) -> str:
+    name, equals, value = pair.partition("=")
+    name = unquote_plus(name)
+    if name not in _SIGNED:
+        return ""
+    return f"{name}={unquote_plus(value, 'latin-1')}" if equals and value else name

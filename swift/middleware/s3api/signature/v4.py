@@ -1,0 +1,235 @@
+"""Signatures of version 4, in a header or in the query (spec: middleware.md §22.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+from urllib.parse import quote, unquote_plus, unquote_to_bytes
+
+from swift.http.headers import utf8_value
+from swift.http.request import Request
+from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.settings import S3Settings
+from swift.middleware.s3api.signature.claim import (
+    SIGNED_CHUNKS,
+    SIGNED_CHUNKS_TRAILER,
+    STREAMING,
+    UNSIGNED,
+    UNSIGNED_TRAILER,
+    ClaimV4,
+)
+from swift.middleware.s3api.signature.dates import check_skew, no_date, stamp_of, stamp_seconds
+
+ALGORITHM = "AWS4-HMAC-SHA256"
+EXPIRES_MAX_S = 604800
+#: Headers that must be signed where they are sent: with them a stolen signature would do other things.
+_SIGNED_PREFIXES = ("x-amz-copy", "x-amz-acl", "x-amz-grant", "x-amz-meta-", "x-amz-tagging", "x-amz-object-")
+_SIGNED_NAMES = frozenset(
+    (
+        *("x-amz-metadata-directive", "x-amz-storage-class", "x-amz-website-redirect-location"),
+        *("x-amz-mfa", "x-amz-bypass-governance-retention", "x-amz-server-side-encryption"),
+    )
+)
+_STREAMS = frozenset((SIGNED_CHUNKS, SIGNED_CHUNKS_TRAILER, UNSIGNED_TRAILER))
+_is_sha256 = re.compile(r"[0-9a-f]{64}", re.ASCII | re.IGNORECASE).fullmatch
+_is_plain_query = re.compile(r"[A-Za-z0-9_.~=&-]*").fullmatch
+_spaces = re.compile(r"\s{2,}").sub
+
+
+class _Credential(NamedTuple):
+    access_key: str
+    date: str
+    region: str
+
+
+def from_header(request: Request, value: str, settings: S3Settings, now: float) -> ClaimV4:
+    """The claim of an Authorization header; raises ``S3Error``."""
+    words = _words(value[len(ALGORITHM) :])
+    for name in ("Credential", "SignedHeaders", "Signature"):
+        if not words.get(name):
+            raise S3Error("AuthorizationHeaderMalformed", reason="missing")
+    stamp, seconds = stamp_of(request.headers)
+    credential = _credential(words["Credential"], stamp, settings, "AuthorizationHeaderMalformed")
+    check_skew(seconds, now, settings.allowable_clock_skew)
+    payload = request.headers.get("x-amz-content-sha256")
+    if payload is None:
+        raise S3Error("InvalidRequest", "Missing required header for this request: x-amz-content-sha256")
+    payload = _checked_payload(payload)
+    signed = words["SignedHeaders"].split(";")
+    _check_signed(request.headers, signed)
+    canonical = _canonical(request, request.query, signed, payload)
+    return ClaimV4(
+        credential.access_key,
+        words["Signature"],
+        stamp=stamp,
+        region=credential.region,
+        canonical=canonical,
+        payload=payload,
+        is_presigned=False,
+    )
+
+
+def from_query(request: Request, settings: S3Settings, now: float) -> ClaimV4:
+    """The claim of a presigned URL; raises ``S3Error``."""
+    params = request.params
+    code = "AuthorizationQueryParametersError"
+    if params.get("X-Amz-Algorithm") != ALGORITHM:
+        raise S3Error(code, 'X-Amz-Algorithm only supports "AWS4-HMAC-SHA256"')
+    for name in ("X-Amz-Date", "X-Amz-SignedHeaders", "X-Amz-Signature", "X-Amz-Expires"):
+        if not params.get(name):
+            raise S3Error(
+                code,
+                "Query-string authentication version 4 requires the X-Amz-Algorithm, X-Amz-Credential, "
+                "X-Amz-Signature, X-Amz-Date, X-Amz-SignedHeaders, and X-Amz-Expires parameters.",
+            )
+    stamp = params["X-Amz-Date"]
+    seconds = stamp_seconds(stamp)
+    if seconds is None:
+        raise no_date()
+    credential = _credential(params["X-Amz-Credential"], stamp, settings, code)
+    _check_expiry(params["X-Amz-Expires"], seconds, now, settings)
+    payload = params.get("X-Amz-Content-SHA256") or request.headers.get("x-amz-content-sha256")
+    payload = UNSIGNED if payload is None else _checked_payload(payload)
+    signed = params["X-Amz-SignedHeaders"].split(";")
+    _check_signed(request.headers, signed)
+    query = "&".join(
+        pair for pair in request.query.split("&") if unquote_plus(pair.partition("=")[0]) != "X-Amz-Signature"
+    )
+    return ClaimV4(
+        credential.access_key,
+        params["X-Amz-Signature"],
+        stamp=stamp,
+        region=credential.region,
+        canonical=_canonical(request, query, signed, payload),
+        payload=payload,
+        is_presigned=True,
+    )
+
+
+def _words(text: str) -> dict[str, str]:
+    """``Credential=…, SignedHeaders=…, Signature=…`` by name."""
+    words = {}
+    for item in text.split(","):
+        name, _, value = item.strip().partition("=")
+        words[name] = value
+    return words
+
+
+def _credential(text: str, stamp: str, settings: S3Settings, code: str) -> _Credential:
+    parts = utf8_value(text).rsplit("/", 4)
+    if len(parts) != 5 or not parts[0]:
+        raise S3Error(
+            code, "The credential is malformed; it needs access key, date, region, service and aws4_request."
+        )
+    access_key, date, region, service, end = parts
+    if date != stamp[:8]:
+        raise S3Error(
+            code, f'Invalid credential date "{date}". This date is not the same as X-Amz-Date: "{stamp[:8]}".'
+        )
+    if region not in (settings.location, settings.location.lower()):
+        text = (
+            f"The authorization header is malformed; the region '{region}' is wrong; expecting "
+            f"'{settings.location}'"
+        )
+        raise S3Error(code, text, details={"Region": settings.location})
+    if service != "s3" or end != "aws4_request":
+        raise S3Error(
+            code,
+            f'The credential must be for service "s3" and end with "aws4_request", not "{service}/{end}".',
+        )
+    return _Credential(access_key, date, region)
+
+
+def _check_expiry(text: str, seconds: int, now: float, settings: S3Settings) -> None:
+    code = "AuthorizationQueryParametersError"
+    if not (text.isascii() and text.isdigit()):
+        raise S3Error(
+            code,
+            "X-Amz-Expires should be a number"
+            if not text.startswith("-")
+            else "X-Amz-Expires must be non-negative",
+        )
+    if len(text) > 9 or int(text) > EXPIRES_MAX_S:
+        raise S3Error(
+            code,
+            "X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires "
+            f"must be less than {EXPIRES_MAX_S} seconds",
+        )
+    if seconds + int(text) < now:
+        raise S3Error(
+            "AccessDenied", "Request has expired", details={"X-Amz-Expires": text}, reason="expired"
+        )
+    if seconds - settings.allowable_clock_skew > now:
+        raise S3Error("AccessDenied", "Request is not yet valid", reason="not_yet_valid")
+
+
+def _checked_payload(value: str) -> str:
+    """What is said of the body; raises ``S3Error`` when that is nothing we know."""
+    if _is_sha256(value):
+        return value.lower()
+    if value == UNSIGNED or value in _STREAMS:
+        return value
+    if value.startswith(STREAMING):
+        raise S3Error("NotImplemented", f"{value} is not implemented.")
+    raise S3Error(
+        "InvalidArgument",
+        "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, STREAMING-UNSIGNED-PAYLOAD-TRAILER, "
+        "STREAMING-AWS4-HMAC-SHA256-PAYLOAD, STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER or a valid "
+        "sha256 value.",
+        details={"ArgumentName": "x-amz-content-sha256", "ArgumentValue": value},
+    )
+
+
+def _check_signed(headers: Mapping[str, str], signed: Iterable[str]) -> None:
+    missing = [
+        name
+        for name in headers
+        if name.startswith("x-amz-")
+        and (name.startswith(_SIGNED_PREFIXES) or name in _SIGNED_NAMES)
+        and name not in signed
+    ]
+    if "host" not in signed:
+        missing.append("host")
+    if missing:
+        text = "There were headers present in the request which were not signed"
+        raise S3Error(
+            "AccessDenied",
+            text,
+            details={"HeadersNotSigned": ", ".join(sorted(missing))},
+            reason="headers_not_signed",
+        )
+
+
+def canonical_query(query: str) -> str:
+    """The parameters quoted in one way and sorted."""
+    if not query:
+        return ""
+    pairs = []
+    for pair in query.split("&"):
+        if pair:
+            name, _, value = pair.partition("=")
+            if _is_plain_query(pair) is None:
+                name, value = _requoted(name), _requoted(value)
+            pairs.append((name, value))
+    pairs.sort()
+    return "&".join(f"{name}={value}" for name, value in pairs)
+
+
+def _requoted(text: str) -> str:
+    return quote(unquote_to_bytes(text.replace("+", " ").encode("latin-1", "replace")), safe="-_.~")
+
+
+def canonical_path(raw_path: str) -> str:
+    """The path quoted in one way."""
+    return quote(unquote_to_bytes(raw_path.encode("latin-1", "replace")), safe="/-_.~")
+
+
+def _canonical(request: Request, query: str, signed: list[str], payload: str) -> bytes:
+    headers = request.headers
+    lines = [request.method, canonical_path(request.raw_path), canonical_query(query)]
+    for name in signed:
+        value = headers.get(name, "").strip()
+        lines.append(f"{name}:{_spaces(' ', value) if '  ' in value else value}")
+    lines += ["", ";".join(signed), payload]
+    return "\n".join(lines).encode("latin-1", "replace")

@@ -1,0 +1,83 @@
+"""What every write of an object has in common: wishes that cannot be met, what is stored beside the bytes."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+
+from swift.http import fields
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.http.response import Response
+from swift.middleware.s3api.account import Account
+from swift.middleware.s3api.checksums import FULL
+from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.metadata import object_etag
+from swift.middleware.s3api.payload import Upload
+from swift.middleware.s3api.tags import stored_tags, tags_of_header
+
+#: Headers whose wish nobody here can meet; each would change what is stored or who may change it.
+_UNMET_PREFIXES = (
+    "x-amz-server-side-encryption",
+    "x-amz-object-lock-",
+    "x-amz-copy-source-server-side-encryption",
+)
+_UNMET = ("x-amz-website-redirect-location", "x-amz-mfa", "x-amz-write-offset-bytes")
+
+
+def check_wishes(headers: HeaderMap) -> None:
+    """Raise ``S3Error`` for a wish that cannot be met."""
+    for name in headers:
+        if name.startswith("x-amz-") and (name.startswith(_UNMET_PREFIXES) or name in _UNMET):
+            raise S3Error("NotImplemented", f"{name} is not implemented.", details={"Header": name})
+    if headers.get("x-amz-storage-class", "STANDARD").upper() != "STANDARD":
+        raise S3Error("InvalidStorageClass")
+    if headers.get("x-amz-request-payer", "requester") != "requester":
+        raise S3Error("InvalidArgument", details={"ArgumentName": "x-amz-request-payer"})
+
+
+def tagging_headers(headers: HeaderMap) -> HeaderMap:
+    """The tags that a write brings, as metadata; raises ``S3Error``."""
+    text = headers.get("x-amz-tagging")
+    tags = tags_of_header(text) if text else {}
+    return {fields.TRANSIENT_S3_TAGGING: stored_tags(tags)} if tags else {}
+
+
+def keep_checksum(sub: Request, upload: Upload) -> None:
+    """Have the checksum of an upload stored with it: from its head, or once its trailer came."""
+    promise = upload.promise
+    if promise is None:
+        return
+    start = f"{promise.algorithm.name} {FULL} "
+    if promise.text is not None:
+        sub.headers[fields.SYSMETA_S3_CHECKSUM] = start + promise.text
+        return
+
+    def add(footers: MutableMapping[str, str]) -> None:
+        footers[fields.SYSMETA_S3_CHECKSUM] = start + upload.checksum
+
+    sub.env[fields.UPDATE_FOOTERS] = add
+
+
+def checksum_headers(upload: Upload) -> HeaderMap:
+    """What an answer says of the checksum of an upload."""
+    if upload.promise is None:
+        return {}
+    return {upload.promise.algorithm.header: upload.checksum, "x-amz-checksum-type": FULL}
+
+
+def written_headers(response: Response) -> HeaderMap:
+    """What the answer to a write says of the object."""
+    headers = {"etag": object_etag(response.headers)}
+    version = response.headers.get("x-object-version-id")
+    if version:
+        headers["x-amz-version-id"] = version
+    return headers
+
+
+def refused_write(account: Account, bucket: str, status: int, headers: HeaderMap) -> S3Error:
+    """What a refused write is, its conditions apart."""
+    if status == 404:
+        return S3Error("NoSuchBucket", details={"BucketName": bucket})
+    if status == 400 and any(name.startswith("x-amz-meta-") for name in headers):
+        return S3Error("MetadataTooLarge")
+    return refusal(status, missing="NoSuchBucket", conflict="OperationAborted")

@@ -1,0 +1,41 @@
+"""Which version of an object is asked for, and what it means when it is not there."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from swift.http.response import Response
+from swift.middleware.s3api.call import Call, invalid_argument
+from swift.middleware.s3api.errors import S3Error
+
+
+def version_query(call: Call) -> str:
+    """The query that asks for the wanted version; raises ``S3Error``."""
+    version = call.params.get("versionId")
+    if version is None:
+        return ""
+    if not version:
+        raise invalid_argument("versionId", "", "Version id cannot be the empty string")
+    if not call.features.versioning:
+        raise S3Error("NotImplemented", "There is no object versioning here.")
+    return f"version-id={quote(version, safe='')}"
+
+
+def missing_key(call: Call, key: str, bucket: str = "") -> S3Error:
+    """A 404 of an object: which of the two is not there."""
+    name = bucket or call.bucket
+    if not call.account.has_bucket(name):
+        return S3Error("NoSuchBucket", details={"BucketName": name})
+    return S3Error("NoSuchKey", details={"Key": key})
+
+
+def refused_version(call: Call, response: Response, version: str) -> S3Error:
+    """What a 404 or 400 of a version is."""
+    if response.headers.get("content-type", "").startswith("application/x-deleted;"):
+        headers = {"x-amz-delete-marker": "true", "x-amz-version-id": version}
+        details = {"Method": call.request.method, "ResourceType": "DeleteMarker"}
+        return S3Error("MethodNotAllowed", details=details, headers=headers)
+    info = call.account.bucket_info(call.bucket)
+    if response.status == 400 and "versions-container" in info.sysmeta:
+        return invalid_argument("versionId", version, "Invalid version id specified")
+    return S3Error("NoSuchVersion", details={"Key": call.key, "VersionId": version})

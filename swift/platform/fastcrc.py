@@ -1,0 +1,79 @@
+"""CRCs computed by Intel's ISA-L, which the erasure coding library brings along.
+
+``crc32c`` and ``crc64nvme`` are functions (bytes, start) → value, or None where the library, or a function
+in it, is missing: ``base.crc`` has the slow way. Looked for when first asked for.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from collections.abc import Callable, Iterator
+from ctypes.util import find_library
+from functools import cache
+from pathlib import Path
+
+#: (the bytes, what the bytes before them gave) → what all of them give.
+Crc = Callable[[bytes | memoryview, int], int]
+_MASK32, _MASK64 = (1 << 32) - 1, (1 << 64) - 1
+
+
+def _places() -> Iterator[str]:
+    """Files that may be the library: the one beside PyECLib first, which is loaded anyway."""
+    spec = importlib.util.find_spec("pyeclib")
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        yield from map(str, sorted(Path(f"{folder}.libs").glob("libisal*")))
+    found = find_library("isal")
+    if found:
+        yield found
+
+
+@cache
+def _library() -> ctypes.CDLL | None:
+    for place in _places():
+        try:
+            return ctypes.CDLL(place)
+        except OSError:
+            continue
+    return None
+
+
+@cache
+def crc32c() -> Crc | None:
+    """CRC-32C (Castagnoli), or None."""
+    library = _library()
+    function = getattr(library, "crc32_iscsi", None)
+    if function is None:
+        return None
+    function.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_uint)
+    function.restype = ctypes.c_uint
+
+    def compute(data: bytes | memoryview, start: int) -> int:
+        return function(_address(data), len(data), start ^ _MASK32) ^ _MASK32
+
+    return compute
+
+
+@cache
+def crc64nvme() -> Crc | None:
+    """CRC-64/NVME, or None."""
+    library = _library()
+    function = getattr(library, "crc64_rocksoft_refl", None)
+    if function is None:
+        return None
+    function.argtypes = (ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)
+    function.restype = ctypes.c_uint64
+
+    def compute(data: bytes | memoryview, start: int) -> int:
+        return int(function(start, _address(data), len(data)))
+
+    return compute
+
+
+def _address(data: bytes | memoryview) -> object:
+    """What ctypes passes as a pointer to the bytes, without a copy where that is possible."""
+    if isinstance(data, bytes):
+        return data
+    if data.readonly:
+        return data.tobytes()
+    return ctypes.addressof(ctypes.c_char.from_buffer(data))
