@@ -12,6 +12,7 @@ DAEMONS = (
     "object_updater",
     "container_updater",
     "container_auditor",
+    "container_reconciler",
     "account_auditor",
     "account_reaper",
     "account_replicator",

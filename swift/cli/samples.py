@@ -24,6 +24,7 @@ from swift.config.common import LogSettings, PrioritySettings, ServerSettings, S
 from swift.config.render import Sample, Section, reference_text, sample_text
 from swift.config.schema import Settings
 from swift.container.auditor import ContainerAuditorSettings
+from swift.container.reconciler.settings import ContainerReconcilerSettings
 from swift.container.settings import ContainerSettings
 from swift.container.updater import ContainerUpdaterSettings
 from swift.dbsync.settings import ReplicatorSettings
@@ -159,9 +160,20 @@ INTERNAL_CLIENT = Sample(
     ),
 )
 
+RECONCILER = Sample(
+    "container-reconciler.conf",
+    "The container reconciler, and the pipeline by which it moves objects; one for the cluster is enough.",
+    (
+        Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings, StorageSettings)),
+        Section("container-reconciler", (ContainerReconcilerSettings,)),
+        *INTERNAL_CLIENT.sections[1:],
+    ),
+)
+
 SAMPLES = (
     PROXY,
     INTERNAL_CLIENT,
+    RECONCILER,
     _storage(
         "account",
         AccountSettings,

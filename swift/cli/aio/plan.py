@@ -40,11 +40,12 @@ DAEMONS = {
     "container-replicator": "container",
     "account-replicator": "account",
     "container-auditor": "container",
+    "container-reconciler": "container",
     "account-auditor": "account",
     "account-reaper": "account",
 }
 #: Of these one is enough for the cluster.
-ONLY_ONCE = ("object-expirer",)
+ONLY_ONCE = ("object-expirer", "container-reconciler")
 #: Seconds between the passes of those that somebody waits for; an idle pass costs next to nothing.
 DAEMON_INTERVALS_S = {"object-updater": 5, "container-updater": 30, "account-reaper": 60}
 REPLICATOR_INTERVAL_S = 60

@@ -35,6 +35,7 @@ DAEMONS = {
         "object_updater",
         "container_updater",
         "container_auditor",
+        "container_reconciler",
         "account_auditor",
         "account_reaper",
     )
