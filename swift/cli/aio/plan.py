@@ -41,6 +41,7 @@ DAEMONS = {
     "account-replicator": "account",
     "container-auditor": "container",
     "container-reconciler": "container",
+    "container-sync": "container",
     "account-auditor": "account",
     "account-reaper": "account",
 }
