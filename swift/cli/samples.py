@@ -26,6 +26,7 @@ from swift.config.schema import Settings
 from swift.container.auditor import ContainerAuditorSettings
 from swift.container.reconciler.settings import ContainerReconcilerSettings
 from swift.container.settings import ContainerSettings
+from swift.container.sharding.settings import ContainerSharderSettings
 from swift.container.sync.settings import ContainerSyncSettings as ContainerSyncDaemonSettings
 from swift.container.updater import ContainerUpdaterSettings
 from swift.dbsync.settings import ReplicatorSettings
@@ -188,6 +189,7 @@ SAMPLES = (
         Section("container-replicator", (ReplicatorSettings,)),
         Section("container-updater", (ContainerUpdaterSettings,)),
         Section("container-auditor", (ContainerAuditorSettings,)),
+        Section("container-sharder", (ContainerSharderSettings,)),
         Section("container-sync", (ContainerSyncDaemonSettings,)),
     ),
     _storage(

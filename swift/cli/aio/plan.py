@@ -41,6 +41,7 @@ DAEMONS = {
     "account-replicator": "account",
     "container-auditor": "container",
     "container-reconciler": "container",
+    "container-sharder": "container",
     "container-sync": "container",
     "account-auditor": "account",
     "account-reaper": "account",
@@ -56,6 +57,7 @@ AUDITOR_INTERVAL_S = 1800
 PACES = {
     "container-replicator": "databases_per_second",
     "account-replicator": "databases_per_second",
+    "container-sharder": "databases_per_second",
     "container-updater": "containers_per_second",
     "container-auditor": "containers_per_second",
     "account-auditor": "accounts_per_second",

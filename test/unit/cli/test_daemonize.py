@@ -36,6 +36,7 @@ DAEMONS = {
         "container_updater",
         "container_auditor",
         "container_reconciler",
+        "container_sharder",
         "container_sync",
         "account_auditor",
         "account_reaper",
