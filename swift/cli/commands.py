@@ -46,6 +46,7 @@ TOOLS = {
     "swift-container-deleter": "container_deleter",
     "swift-form-signature": "form_signature",
     "swift-reconciler-enqueue": "reconciler_enqueue",
+    "swift-manage-shard-ranges": "manage_shard_ranges",
     "swift-health": "health.main",
     "swift-load": "load",
     "swift-plan": "plan",
