@@ -70,6 +70,13 @@ class Daemon:
     companions: Callable[[DaemonParts], Sequence[tuple[DaemonTask, Schedule]]] = lambda _parts: ()
     #: Adds its own options to the command line.
     add_arguments: Callable[[argparse.ArgumentParser], object] = lambda _parser: None
+    #: The configuration file where it is not the server's.
+    conf_name: str = ""
+
+    @property
+    def usual_path(self) -> str:
+        """Where its configuration mostly is."""
+        return f"/etc/swift/{self.conf_name or f'{self.server_type}-server.conf'}"
 
 
 def make_parser(daemon: Daemon) -> argparse.ArgumentParser:
@@ -78,7 +85,7 @@ def make_parser(daemon: Daemon) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=command,
         description=daemon.about,
-        epilog=f"example: {command} /etc/swift/{daemon.server_type}-server.conf --once -v",
+        epilog=f"example: {command} {daemon.usual_path} --once -v",
     )
     parser.add_argument("config", nargs="?", help="configuration file or directory")
     parser.add_argument("-v", "--verbose", action="store_true", help="log to the console")

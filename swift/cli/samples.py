@@ -24,7 +24,10 @@ from swift.config.common import LogSettings, PrioritySettings, ServerSettings, S
 from swift.config.render import Sample, Section, reference_text, sample_text
 from swift.config.schema import Settings
 from swift.container.auditor import ContainerAuditorSettings
+from swift.container.reconciler.settings import ContainerReconcilerSettings
 from swift.container.settings import ContainerSettings
+from swift.container.sharding.settings import ContainerSharderSettings
+from swift.container.sync.settings import ContainerSyncSettings as ContainerSyncDaemonSettings
 from swift.container.updater import ContainerUpdaterSettings
 from swift.dbsync.settings import ReplicatorSettings
 from swift.http import fields
@@ -163,9 +166,20 @@ INTERNAL_CLIENT = Sample(
     ),
 )
 
+RECONCILER = Sample(
+    "container-reconciler.conf",
+    "The container reconciler, and the pipeline by which it moves objects; one for the cluster is enough.",
+    (
+        Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings, StorageSettings)),
+        Section("container-reconciler", (ContainerReconcilerSettings,)),
+        *INTERNAL_CLIENT.sections[1:],
+    ),
+)
+
 SAMPLES = (
     PROXY,
     INTERNAL_CLIENT,
+    RECONCILER,
     _storage(
         "account",
         AccountSettings,
@@ -179,6 +193,8 @@ SAMPLES = (
         Section("container-replicator", (ReplicatorSettings,)),
         Section("container-updater", (ContainerUpdaterSettings,)),
         Section("container-auditor", (ContainerAuditorSettings,)),
+        Section("container-sharder", (ContainerSharderSettings,)),
+        Section("container-sync", (ContainerSyncDaemonSettings,)),
     ),
     _storage(
         "object",

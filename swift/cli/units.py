@@ -42,6 +42,9 @@ SystemCallFilter=@system-service
 UMask=0022
 """
 
+#: Daemons that do not read the file of a server.
+OWN_CONF = ("container-reconciler",)
+
 UNIT = """\
 # Generated from the list of commands; change it with: systemctl edit {unit}
 [Unit]
@@ -149,7 +152,8 @@ WantedBy=timers.target
 
 
 def _unit(name: str, *, is_template: bool) -> tuple[str, str]:
-    kind, is_server = name.partition("-")[0], name.endswith("-server")
+    is_server = name.endswith("-server")
+    conf = name if name in OWN_CONF else f"{name.partition('-')[0]}-server"
     unit = f"swift-{name}{'@' if is_template else ''}.service"
     text = UNIT.format(
         unit=unit.replace("@", "@<instance>"),
@@ -158,7 +162,7 @@ def _unit(name: str, *, is_template: bool) -> tuple[str, str]:
         instance=" %i" if is_template else "",
         target=TARGET,
         bin=BIN,
-        config=f"/etc/swift/{kind}-server/%i.conf" if is_template else f"/etc/swift/{kind}-server.conf",
+        config=f"/etc/swift/{conf}/%i.conf" if is_template else f"/etc/swift/{conf}.conf",
         reload=f"ExecReload={BIN}/swift-reload $MAINPID\n" if is_server else "",
         sandbox=SANDBOX,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
@@ -156,8 +156,12 @@ class ContainerBroker(Broker):
         return files.create(engine.disk, self.place, build, trace=engine.trace)
 
     def info(self) -> ContainerInfo:
-        """What is known of the container now."""
-        return self.read(self.info_of, database=self.oldest)
+        """What is known of the container now; while it is being split, the old file has the counts."""
+        info = self.read(self.info_of)
+        if len(self.databases) > 1:
+            retiring = self.read(self.info_of, database=self.oldest)
+            info = replace(info, object_count=retiring.object_count, bytes_used=retiring.bytes_used)
+        return info
 
     def info_of(self, connection: sqlite3.Connection) -> ContainerInfo:
         """The same within a transaction on the newest file."""

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from swift.base.hashing import PathHasher
+from swift.container.broker import ContainerBroker
 from swift.container.misplaced import queue_misplaced
 from swift.container.replication import identify, replica_at
+from swift.container.syncstore import keep_link
 from swift.dbsync.kind import Kind
+from swift.dbsync.replica import Replica
+from swift.ring.view import RingView
 
-KIND = Kind("container", "containers", replica_at, identify, queue_misplaced)
+
+def _afterwards(replica: Replica, view: RingView, hasher: PathHasher, answers: Sequence[bool]) -> None:
+    """A replica may have learned that its container is to be copied, or that it has another policy."""
+    queue_misplaced(replica, view, hasher, answers)
+    broker = replica.broker
+    assert isinstance(broker, ContainerBroker)
+    keep_link(broker, broker.info(), broker.engine.disk, broker.engine.run)
+
+
+KIND = Kind("container", "containers", replica_at, identify, _afterwards)

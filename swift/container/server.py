@@ -30,10 +30,12 @@ from swift.container.broker import (
 from swift.container.replication import ContainerReplica
 from swift.container.rows import ObjectRow, rows_of_mappings, tombstone
 from swift.container.settings import ContainerSettings
+from swift.container.syncstore import keep_link
 from swift.db import metadata as meta
 from swift.db.listing import PageRow
 from swift.db.stat import as_timestamp
 from swift.dbsync.receiver import Receiver
+from swift.http import fields
 from swift.http.headers import HeaderMap, utf8_value
 from swift.http.listing import container_xml
 from swift.http.negotiate import ListingFormat, choose_format
@@ -60,8 +62,8 @@ _PREFIXES = ("x-container-meta-", "x-container-sysmeta-")
 _CTYPE_TIME = "x-content-type-timestamp"
 _META_TIME = "x-meta-timestamp"
 _TARGETS_MAX = 1024
-_POLICY = "x-backend-storage-policy-index"
-_REDIRECT = "x-backend-accept-redirect"
+_POLICY = fields.BACKEND_STORAGE_POLICY_INDEX
+_REDIRECT = fields.BACKEND_ACCEPT_REDIRECT
 _SHARDS_PREFIX = "shards_"
 
 
@@ -123,7 +125,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             return self._store_row(request, target, broker, row, 201)
         broker = self._broker(target)
         self.check_space(broker)
-        if request.headers.get("x-backend-record-type", "").lower() == records.SHARD:
+        if request.headers.get(fields.BACKEND_RECORD_TYPE, "").lower() == records.SHARD:
             return self._put_shards(request, target, broker, timestamp)
         return self._put_container(request, target, broker, timestamp)
 
@@ -143,6 +145,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         if metadata:
             broker.update_metadata(metadata, self._check_metadata)
         info = broker.info()
+        self._keep_sync_link(broker, info)
         outcome = self._accounts.report(request, target, info)
         if outcome is Outcome.ALL_MISSING:
             return error_response(404)
@@ -168,11 +171,11 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         created = False
         asked = self._policy(request)
         if not broker.exists:
-            if not is_true(request.headers.get("x-backend-auto-create")):
+            if not is_true(request.headers.get(fields.BACKEND_AUTO_CREATE)):
                 return error_response(404)
             if asked is None:
                 return error_response(400, "X-Backend-Storage-Policy-Index header is required")
-        if is_true(request.headers.get("x-backend-auto-create")) and asked is not None:
+        if is_true(request.headers.get(fields.BACKEND_AUTO_CREATE)) and asked is not None:
             try:
                 created = self._create_or_put(broker, timestamp, asked, asked)
             except WrongPolicy as error:
@@ -244,7 +247,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
 
     def _creates_itself(self, request: Request, target: Target) -> bool:
         """Whether a row may create its container: internal accounts do, shards only when told to."""
-        told = request.headers.get("x-backend-auto-create")
+        told = request.headers.get(fields.BACKEND_AUTO_CREATE)
         if told is not None:
             return is_true(told)
         prefix = self.context.limits.auto_create_account_prefix
@@ -257,14 +260,14 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             return None
         location = f"/{shard.name}/{name}"
         quoted = quote_path(location)
-        if quoted != location and not is_true(request.headers.get("x-backend-accept-quoted-location")):
+        if quoted != location and not is_true(request.headers.get(fields.BACKEND_ACCEPT_QUOTED_LOCATION)):
             return None
         return error_response(
             301,
             headers={
                 "location": quoted,
-                "x-backend-location-is-quoted": "true",
-                "x-backend-redirect-timestamp": shard.timestamp,
+                fields.BACKEND_LOCATION_IS_QUOTED: "true",
+                fields.BACKEND_REDIRECT_TIMESTAMP: shard.timestamp,
             },
         )
 
@@ -286,7 +289,9 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             existed = broker.delete(timestamp)
         except (NotEmpty, StaysAlive):
             return error_response(409)
-        if self._accounts.report(request, target, broker.info()) is Outcome.ALL_MISSING:
+        info = broker.info()
+        self._keep_sync_link(broker, info)
+        if self._accounts.report(request, target, info) is Outcome.ALL_MISSING:
             return error_response(404)
         return error_response(204 if existed else 404)
 
@@ -303,10 +308,11 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         self._check_metadata(metadata)
         if not broker.exists or broker.info().is_deleted:
             return error_response(404)
-        if not is_true(request.headers.get("x-backend-no-timestamp-update")):
+        if not is_true(request.headers.get(fields.BACKEND_NO_TIMESTAMP_UPDATE)):
             broker.touch(timestamp)
         if metadata:
             broker.update_metadata(metadata, self._check_metadata)
+            self._keep_sync_link(broker, broker.info())
         return error_response(204)
 
     def update(self, request: Request) -> Response:
@@ -350,11 +356,11 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         broker = self._broker(target)
         info = broker.info() if broker.exists else None
         headers = _always(info)
-        overridden = is_true(request.headers.get("x-backend-override-deleted"))
+        overridden = is_true(request.headers.get(fields.BACKEND_OVERRIDE_DELETED))
         if info is None or (info.is_deleted and not overridden):
             return error_response(404, headers=headers)
         headers.update(_facts(info))
-        wanted = request.headers.get("x-backend-record-type", "").lower()
+        wanted = request.headers.get(fields.BACKEND_RECORD_TYPE, "").lower()
         if wanted == records.SHARD or (wanted == records.AUTO and info.db_state in records.SPLIT_STATES):
             rows, extra = records.shard_rows(request, broker, info)
             headers.update(extra)
@@ -364,8 +370,8 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             policy_index = info.storage_policy_index if index is None else index
             columns = ("name",) if shape is ListingFormat.PLAIN else LISTED
             page = broker.listing(query, policy_index, columns)
-            headers["x-backend-record-type"] = records.OBJECT
-            headers["x-backend-record-storage-policy-index"] = str(policy_index)
+            headers[fields.BACKEND_RECORD_TYPE] = records.OBJECT
+            headers[fields.BACKEND_RECORD_STORAGE_POLICY_INDEX] = str(policy_index)
             body = _render(shape, page, target.path.container or "")
         headers["content-type"] = shape.content_type
         headers["content-length"] = str(len(body))
@@ -390,10 +396,10 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         return index
 
     def _default_policy(self, request: Request) -> int:
-        text = request.headers.get("x-backend-storage-policy-default")
+        text = request.headers.get(fields.BACKEND_STORAGE_POLICY_DEFAULT)
         if text is None:
             return self.context.policies.default.index
-        return header_int(request.headers, "x-backend-storage-policy-default")
+        return header_int(request.headers, fields.BACKEND_STORAGE_POLICY_DEFAULT)
 
     def _metadata(self, request: Request, timestamp: Timestamp) -> dict[str, tuple[str, str]]:
         return metadata_of(request.headers, _PREFIXES, self._saved, timestamp)
@@ -401,6 +407,9 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
     def _check_metadata(self, metadata: Mapping[str, tuple[str, str]]) -> None:
         check_metadata_text(metadata)
         check_stored_metadata(meta.user_items(metadata, "container"), self.context.limits)
+
+    def _keep_sync_link(self, broker: ContainerBroker, info: ContainerInfo) -> None:
+        keep_link(broker, info, self.disk, self.context.pools.run(broker.place.device))
 
     def _check_sync_to(self, value: str) -> None:
         try:
@@ -435,7 +444,7 @@ def _facts(info: ContainerInfo) -> HeaderMap:
         "x-container-bytes-used": str(info.bytes_used),
         "x-timestamp": as_timestamp(info.created_at).normal,
         "x-put-timestamp": put.normal,
-        "x-backend-sharding-state": info.db_state,
+        fields.BACKEND_SHARDING_STATE: info.db_state,
         **metadata_headers(info.metadata),
         "last-modified": http_date(put.ceil_seconds),
     }

@@ -149,6 +149,12 @@ SYSMETA_SHARD_ROOT = _header(
 SYSMETA_SHARD_QUOTED_ROOT = _header(
     "x-container-sysmeta-shard-quoted-root", _TEXT, _STORED, "The same, percent-quoted."
 )
+SYSMETA_SHARD_CONTEXT = _header(
+    "x-container-sysmeta-shard-context-",
+    _JSON,
+    _STORED,
+    "Prefix: how far the rows of a database, named behind it, were brought to shards.",
+)
 SYSMETA_VERSIONS_LOCATION = _header(
     "x-container-sysmeta-versions-location", _TEXT, _STORED, "The container that keeps former objects."
 )

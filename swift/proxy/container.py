@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import quote
 
 from swift.base.entity import EntityPath
 from swift.gateway.info import (
@@ -25,6 +26,8 @@ from swift.proxy.backend import backend_headers
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Controller, metadata_headers
 from swift.proxy.query import listing_query
+from swift.proxy.shards import is_split, prepare_listing, sharded_answer
+from swift.ring.view import RingView
 
 PASS_THROUGH = frozenset(
     (
@@ -75,7 +78,8 @@ class ContainerController(Controller):
             denied = _authorise(request)
             return denied or error_response(404)
         view, part = self._place(path)
-        response = self.read(request, path, view, part, listing_query(request, self.kind))
+        query = prepare_listing(request, listing_query(request, self.kind))
+        response = self.read(request, path, view, part, query)
         settings = self.context.settings
         record = container_record(response.status, response.headers)
         key = container_key(path.account, str(path.container))
@@ -85,8 +89,24 @@ class ContainerController(Controller):
         if denied is not None:
             response.discard()
             return denied
+        if is_split(request, response):
+            response = self._of_shards(request, path, view, part, response)
         self._dress(request, response)
         return response
+
+    def _of_shards(
+        self, request: Request, path: EntityPath, view: RingView, part: int, root: Response
+    ) -> Response:
+        def reask() -> Response:
+            params = {**dict(request.params), "format": "json", "states": "listing"}
+            query = "&".join(
+                f"{quote(name.encode('latin-1'), safe='')}={quote(value.encode('latin-1'), safe='')}"
+                for name, value in params.items()
+            )
+            return self.read(request, path, view, part, query)
+
+        limit_max = self.context.limits.container_listing_limit
+        return sharded_answer(request, self._forward, path, limit_max, root, reask)
 
     def _dress(self, request: Request, response: Response) -> None:
         headers = response.headers

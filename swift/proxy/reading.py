@@ -26,7 +26,7 @@ from swift.http.body import BodyError, ResponseBody, WholeBody
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.proxy.backend import Backends
-from swift.proxy.results import best_response, client_headers, has_timestamp
+from swift.proxy.results import best_response, client_headers, has_timestamp, with_deletion
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 from swift.wire.byteranges import layout_of
@@ -202,7 +202,7 @@ class SourceSearch:
 
     def failure(self) -> Response:
         """The answer when no source was found."""
-        return best_response(self.bad, len(self.bad), half(len(self.bad)))
+        return with_deletion(best_response(self.bad, len(self.bad), half(len(self.bad))), self.bad)
 
 
 def _close_late(arrival: tuple[Node, StreamReply | None]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from swift.base.etag import unquote_etag
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
@@ -60,6 +60,15 @@ def best_response(
     if position is None or position >= len(answers):
         return error_response(503)
     return response_of(answers[position])
+
+
+def with_deletion(response: Response, answers: Iterable[Answer]) -> Response:
+    """A 404 that says when the entity was deleted, if any node knows; daemons ask that."""
+    if response.status == 404:
+        stamps = [Timestamp(a.headers[fields.BACKEND_TIMESTAMP]) for a in answers if has_timestamp(a.headers)]
+        if stamps:
+            response.headers[fields.BACKEND_TIMESTAMP] = max(stamps).internal
+    return response
 
 
 def refused_early(request: Request, answers: Sequence[Answer]) -> Response | None:

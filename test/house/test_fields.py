@@ -13,7 +13,7 @@ HOME = PACKAGE / "http" / "fields.py"
 #: Packages that name no such thing but by its constant.
 MOVED = ("http", "wire", "cluster", "middleware", "gateway", "proxy", "runtime")
 #: Literals that other packages still have. These numbers only become smaller.
-LEFT = {"account": 8, "container": 35, "dbsync": 1, "obj": 55, "store": 3}
+LEFT = {"account": 8, "container": 27, "dbsync": 1, "obj": 55, "store": 3}
 HEADER = re.compile(r"x-(backend|(account|container|object|object-transient)-sysmeta)\b[a-z0-9-]*")
 KEY = re.compile(r"swift\.[a-z_]+(\.[a-z_]+)*|swift_owner|swift_sync_key|reseller_request|swob\.\w+")
 #: Of the same shape, and something else: names of settings.

@@ -239,6 +239,8 @@ def _daemon_section(plan: Plan, name: str) -> str:
     if name == "object-expirer":
         options["dequeue_from_legacy"] = "true"
         options["internal_client_conf_path"] = plan.etc / "internal-client.conf"
+    if name in ("container-reconciler", "container-sharder", "container-sync"):
+        options["internal_client_conf_path"] = plan.etc / "internal-client.conf"
     return "".join((f"\n[{name}]\n", *(f"{key} = {value}\n" for key, value in options.items())))
 
 

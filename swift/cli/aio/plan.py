@@ -40,11 +40,14 @@ DAEMONS = {
     "container-replicator": "container",
     "account-replicator": "account",
     "container-auditor": "container",
+    "container-reconciler": "container",
+    "container-sharder": "container",
+    "container-sync": "container",
     "account-auditor": "account",
     "account-reaper": "account",
 }
 #: Of these one is enough for the cluster.
-ONLY_ONCE = ("object-expirer",)
+ONLY_ONCE = ("object-expirer", "container-reconciler")
 #: Seconds between the passes of those that somebody waits for; an idle pass costs next to nothing.
 DAEMON_INTERVALS_S = {"object-updater": 5, "container-updater": 30, "account-reaper": 60}
 REPLICATOR_INTERVAL_S = 60
@@ -54,6 +57,7 @@ AUDITOR_INTERVAL_S = 1800
 PACES = {
     "container-replicator": "databases_per_second",
     "account-replicator": "databases_per_second",
+    "container-sharder": "databases_per_second",
     "container-updater": "containers_per_second",
     "container-auditor": "containers_per_second",
     "account-auditor": "accounts_per_second",

@@ -42,6 +42,7 @@ from swift.proxy.reading import (
     source_response,
 )
 from swift.proxy.results import best_response, response_of
+from swift.proxy.shards import SPLIT_STATES, updating_shard
 
 
 class ObjectController(Controller):
@@ -109,6 +110,19 @@ class ObjectController(Controller):
 
     # writing
 
+    def _shard(self, request: Request, target: ObjectTarget) -> EntityPath | None:
+        """The container that takes the object's row where the object's own is split."""
+        if target.container.sharding_state not in SPLIT_STATES:
+            return None
+        settings = self.context.settings
+        return updating_shard(
+            request,
+            self._forward,
+            target.path,
+            recheck_s=settings.recheck_updating_shard_ranges,
+            skip_pct=settings.container_updating_shard_ranges_skip_cache_pct,
+        )
+
     def handle_put(self, request: Request, path: EntityPath) -> Response:
         """Store an object."""
         headers = request.headers
@@ -126,7 +140,8 @@ class ObjectController(Controller):
         if "etag" in headers:
             headers["etag"] = unquote_etag(headers["etag"])
         target = locate(self.context, request, path, info)
-        attempts = write_attempts(self.context, backend_headers(self.context, request, transfer=True), target)
+        headers = backend_headers(self.context, request, transfer=True)
+        attempts = write_attempts(self.context, headers, target, shard=self._shard(request, target))
         return _with_policy(self._uploader.put(request, target, attempts), target)
 
     def handle_post(self, request: Request, path: EntityPath) -> Response:
@@ -145,7 +160,7 @@ class ObjectController(Controller):
         check_metadata(request.headers, "object", self.context.limits)
         target = locate(self.context, request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
-        attempts = write_attempts(self.context, headers, target)
+        attempts = write_attempts(self.context, headers, target, shard=self._shard(request, target))
         if is_conditional(request.headers):
             planner = self.context.planner(target.policy.index)
             need = self.context.write_quorum(len(attempts))
@@ -206,7 +221,8 @@ class ObjectController(Controller):
         headers = backend_headers(self.context, request, transfer=True)
         planner = self.context.planner(target.policy.index)
         nodes, count = planner.for_delete(target.view, target.part)
-        attempts = write_attempts(self.context, headers, target, count)
+        shard = self._shard(request, target)
+        attempts = write_attempts(self.context, headers, target, count, shard)
         if is_conditional(request.headers):
             need = self.context.write_quorum(count)
             attempts, answers = self._changer.change(

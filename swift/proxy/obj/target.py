@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swift.base.entity import EntityPath
+from swift.base.entity import EntityPath, quote_path
 from swift.cluster.expiry import EXPIRING_ACCOUNT, queue_container
 from swift.gateway.info import ContainerInfo
 from swift.http import fields
@@ -49,15 +49,23 @@ def locate(context: ProxyContext, request: Request, path: EntityPath, info: Cont
 
 
 def write_attempts(
-    context: ProxyContext, headers: HeaderMap, target: ObjectTarget, count: int | None = None
+    context: ProxyContext,
+    headers: HeaderMap,
+    target: ObjectTarget,
+    count: int | None = None,
+    shard: EntityPath | None = None,
 ) -> list[HeaderMap]:
     """One set of headers per primary of the object, with its share of container and queue updates.
 
-    ``count`` is the number of nodes when it is not that of the primaries.
+    ``count`` is the number of nodes when it is not that of the primaries; ``shard`` is the container that
+    takes the row where it is not the object's own.
     """
     path = target.path
     containers = context.rings.container.view()
-    part = containers.partition_of(context.hasher.digest(path.account, path.container))
+    told = shard or path
+    part = containers.partition_of(context.hasher.digest(told.account, told.container))
+    if shard is not None:
+        headers[fields.BACKEND_QUOTED_CONTAINER_PATH] = quote_path(f"{shard.account}/{shard.container}")
     headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(target.policy.index)
     if target.view.next_part_power is not None:
         headers[fields.BACKEND_NEXT_PART_POWER] = str(target.view.next_part_power)

@@ -35,6 +35,9 @@ DAEMONS = {
         "object_updater",
         "container_updater",
         "container_auditor",
+        "container_reconciler",
+        "container_sharder",
+        "container_sync",
         "account_auditor",
         "account_reaper",
     )

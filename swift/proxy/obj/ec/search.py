@@ -20,7 +20,7 @@ from swift.http import fields
 from swift.http.response import Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.obj.ec.source import ArchiveRequest, ArchiveSource, holding_of
-from swift.proxy.results import best_response, has_timestamp
+from swift.proxy.results import best_response, has_timestamp, with_deletion
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 
@@ -180,7 +180,9 @@ class FragmentSearch:
         # Archives that were never committed are as good as none.
         bad += [Answer(404) for holding in self._sets.holdings()]
         response = best_response(bad, len(bad), half(len(bad)))
-        return error_response(404) if response.status == 404 and not response.body else response
+        if response.status == 404 and not response.body:
+            response = error_response(404)
+        return with_deletion(response, bad)
 
 
 def _close_late(arrival: tuple[Node, StreamReply | None]) -> None:

@@ -1,0 +1,469 @@
+"""swift-manage-shard-ranges: look at the shards of a container, and say by hand how it is to be split.
+
+spec: cli-and-config.md §12. Everything is done to one database file; replication tells the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from swift.base.documents import JsonObject
+from swift.base.errors import ConfigError, InvalidValue, SwiftError
+from swift.base.shardrange import ShardRange, State
+from swift.base.timestamp import Timestamp
+from swift.base.truth import is_true
+from swift.config.files import parser_of
+from swift.container import shardtable
+from swift.container.broker import SHARDED, ContainerBroker, root_path
+from swift.container.reported import open_found
+from swift.container.sharding import shrink
+from swift.container.sharding.context import PREFIX
+from swift.container.sharding.scan import Cut, find_cuts, in_state, ranges_of_cuts
+from swift.container.sharding.settings import ContainerSharderSettings
+from swift.container.shardtable import ShardQuery
+from swift.db.broker import Engine
+from swift.db.files import Place
+from swift.http import fields
+
+DONE, FAILED, BAD_ARGUMENTS, QUIT = 0, 1, 2, 3
+_PROMPT = (
+    "Do you want to show the existing ranges [s], delete the existing ranges [yes] or quit without deleting "
+    "[q]? "
+)
+
+
+class BadArguments(SwiftError):
+    """What was given cannot be used; exit 2."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """A database and what is to be done with it."""
+
+    broker: ContainerBroker
+    args: argparse.Namespace
+    settings: ContainerSharderSettings
+    now: Timestamp
+
+    @property
+    def stored_own(self) -> ShardRange | None:
+        """The container's own range, None when it has none."""
+        broker = self.broker
+        return broker.read(lambda c: shardtable.own_range(c, broker.own_name), merged=False)
+
+    @property
+    def own(self) -> ShardRange:
+        """The same, or the one that stands for it."""
+        return self.stored_own or ShardRange(self.broker.own_name, self.now.normal, state=State.ACTIVE)
+
+    def ranges(self, *, deleted: bool = False, includes: str | None = None) -> list[ShardRange]:
+        """The shards."""
+        return self.broker.shard_ranges(ShardQuery(include_deleted=deleted, includes=includes))
+
+
+# --- showing ----------------------------------------------------------------------------------------------
+
+
+def _shown(item: ShardRange) -> JsonObject:
+    values: JsonObject = item.as_dict()
+    del values["last_modified"]
+    return {**values, "state": item.state.name.lower()}
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, indent=2, sort_keys=True))
+
+
+def _print_ranges(ranges: Sequence[ShardRange], *, brief: bool = False) -> None:
+    print("Existing shard ranges:", file=sys.stderr)
+    _print_json([[item.lower, item.upper] for item in ranges] if brief else [_shown(r) for r in ranges])
+
+
+def show(work: Work) -> int:
+    """The shards."""
+    ranges = work.ranges(deleted=work.args.include_deleted, includes=work.args.includes)
+    if not ranges:
+        print("No shard data found.", file=sys.stderr)
+        return DONE
+    _print_ranges(ranges, brief=work.args.brief)
+    return DONE
+
+
+def info(work: Work) -> int:
+    """What is known of the container."""
+    facts = work.broker.info()
+    is_enabled = is_true(facts.metadata.get(fields.SYSMETA_SHARDING.title(), ("", ""))[0])
+    print(f"Sharding enabled = {is_enabled or bool(work.ranges())}")
+    own = work.stored_own
+    print("Own shard range: None" if own is None else f"Own shard range: {_own_text(own)}")
+    print(f"db_state = {facts.db_state}")
+    if len(work.broker.databases) > 1:
+        print(f"Retiring db: {work.broker.oldest.path}")
+        for name, (value, _stamp) in sorted(facts.metadata.items()):
+            if name.startswith(PREFIX) and value:
+                print(f"Cleaving context: {value}")
+    print(f"object_count = {facts.object_count}")
+    print(f"bytes_used = {facts.bytes_used}")
+    print("Metadata:")
+    for name, (value, _stamp) in sorted(facts.metadata.items()):
+        if value:
+            print(f"  {name} = {value}")
+    return DONE
+
+
+def _own_text(own: ShardRange) -> str:
+    return json.dumps(_shown(own), indent=2, sort_keys=True)
+
+
+# --- finding ----------------------------------------------------------------------------------------------
+
+
+def _cuts(work: Work) -> list[Cut]:
+    rows = work.args.rows_per_shard or work.settings.shard_rows
+    minimum = work.args.minimum_shard_size or max(rows // 5, 1)
+    broker = work.broker
+    policy_index = broker.info().storage_policy_index
+    found, _ = broker.read(
+        lambda c: find_cuts(c, work.own, policy_index, rows=rows, minimum=minimum), database=broker.oldest
+    )
+    return found
+
+
+def find(work: Work) -> int:
+    """Where the container may be cut."""
+    started_s = time.monotonic()
+    cuts = _cuts(work)
+    _print_json(
+        [
+            {"index": n, "lower": cut.lower, "upper": cut.upper, "object_count": cut.object_count}
+            for n, cut in enumerate(cuts)
+        ]
+    )
+    total = sum(cut.object_count for cut in cuts)
+    seconds = time.monotonic() - started_s
+    print(f"Found {len(cuts)} ranges in {seconds:g}s (total object count {total})", file=sys.stderr)
+    return DONE
+
+
+# --- replacing --------------------------------------------------------------------------------------------
+
+
+def _document(path: str) -> list[JsonObject]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            values: list[JsonObject] = json.load(file)
+    except OSError as error:
+        raise BadArguments(f"Failed to open file {path}: {error}")
+    except ValueError as error:
+        raise BadArguments(f"Failed to load valid JSON from file {path}: {error}")
+    if not isinstance(values, list) or not all(isinstance(item, dict) for item in values):
+        raise BadArguments(f"{path} must hold a list of shard ranges")
+    return values
+
+
+def _cut_of(item: JsonObject) -> Cut:
+    try:
+        return Cut(str(item["lower"]), str(item["upper"]), int(item["object_count"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadArguments(f"not a shard range: {item} ({error!r})")
+
+
+def _problems(ranges: Sequence[ShardRange | Cut], own: ShardRange) -> list[str]:
+    """Why ranges do not cover the container's names exactly once."""
+    if not ranges:
+        return ["No shard ranges."]
+    ends = [(own.lower, ranges[0].lower), (own.upper, ranges[-1].upper)]
+    ends += [(one.upper, other.lower) for one, other in zip(ranges, ranges[1:], strict=False)]
+    return [f"{wanted} != {have}" for wanted, have in ends if wanted != have]
+
+
+def _refuse(problems: list[str]) -> int:
+    print(f"WARNING: invalid shard ranges: {problems}.")
+    print("Aborting.")
+    return FAILED
+
+
+def _remove(work: Work) -> int:
+    """Delete all shards, if the operator agrees."""
+    existing = work.ranges()
+    if not existing:
+        print("No shard ranges found to delete.")
+        return DONE
+    while not work.args.force:
+        print(f"This will delete existing {len(existing)} shard ranges.")
+        try:
+            answer = input(_PROMPT)
+        except EOFError:
+            return QUIT
+        if answer == "s":
+            _print_ranges(existing)
+        elif answer == "q":
+            return QUIT
+        elif answer == "yes":
+            break
+        else:
+            print("Please make a valid choice.\n")
+    gone = [replace(item, deleted=True, timestamp=work.now.normal) for item in existing]
+    work.broker.merge_shard_ranges(gone)
+    print(f"Deleted {len(existing)} existing shard ranges.")
+    return DONE
+
+
+def delete(work: Work) -> int:
+    """Delete all shards."""
+    return _remove(work)
+
+
+def _replace(work: Work, cuts: list[Cut]) -> int:
+    problems = _problems(cuts, work.own)
+    if problems:
+        return _refuse(problems)
+    code = _remove(work)
+    if code != DONE:
+        return code
+    broker = work.broker
+    root = root_path(broker.info().metadata) or broker.own_name
+    account, _, container = root.partition("/")
+    # What was deleted a moment ago has the time of this command.
+    stamp = Timestamp.from_raw(work.now.raw + 1)
+    broker.merge_shard_ranges(ranges_of_cuts(cuts, account, container, broker.container, stamp))
+    print(f"Injected {len(cuts)} shard ranges.")
+    print("Run container-replicator to replicate them to other nodes.")
+    if work.args.enable:
+        return enable(work)
+    print("Use the enable sub-command to enable sharding.")
+    return DONE
+
+
+def replace_ranges(work: Work) -> int:
+    """Put the shards of a file in the place of those that there are."""
+    return _replace(work, [_cut_of(item) for item in _document(work.args.input)])
+
+
+def find_and_replace(work: Work) -> int:
+    """The same with what is found."""
+    return _replace(work, _cuts(work))
+
+
+def merge(work: Work) -> int:
+    """Merge whole shard ranges of a file."""
+    try:
+        ranges = [ShardRange.from_mapping(item) for item in _document(work.args.input)]
+    except InvalidValue as error:
+        raise BadArguments(f"{work.args.input}: {error}")
+    code = _agreed(work, f"{len(ranges)} shard ranges will be merged.")
+    if code == DONE:
+        work.broker.merge_shard_ranges(ranges)
+        print(f"Injected {len(ranges)} shard ranges.")
+    return code
+
+
+# --- steering ---------------------------------------------------------------------------------------------
+
+
+def enable(work: Work) -> int:
+    """Have the sharder begin."""
+    own = work.own
+    problems = _problems(work.ranges(), own)
+    if problems:
+        return _refuse(problems)
+    if own.state == State.SHARDING:
+        print(f"Container already in state 'sharding' with epoch {own.epoch}.")
+        print("No action required.")
+    elif own.state != State.ACTIVE:
+        print(f"WARNING: container in state {own.state.name.lower()} (should be active or sharding).")
+        print("Aborting.")
+        return FAILED
+    else:
+        begun = in_state(own, State.SHARDING, work.now, epoch=True)
+        facts = work.broker.info()
+        begun = replace(
+            begun,
+            object_count=facts.object_count,
+            bytes_used=facts.bytes_used,
+            meta_timestamp=work.now.normal,
+        )
+        work.broker.merge_shard_ranges([begun])
+        work.broker.update_metadata({fields.SYSMETA_SHARDING.title(): ("True", work.now.internal)})
+        print(f"Container moved to state 'sharding' with epoch {begun.epoch}.")
+    print("Run container-sharder on all nodes to shard the container.")
+    return DONE
+
+
+def compact(work: Work) -> int:
+    """Have small shards put together."""
+    broker, args, settings = work.broker, work.args, work.settings
+    if not broker.read(broker.is_root):
+        print("WARNING: Shard containers cannot be compacted.")
+        print("This command should be used on a root container.")
+        return FAILED
+    if broker.info().db_state != SHARDED:
+        print("WARNING: Container is not yet sharded so cannot be compacted.")
+        return FAILED
+    problems = _problems(work.ranges(), work.own)
+    if problems:
+        return _refuse(problems)
+    mergings = shrink.find_mergings(
+        work.ranges(),
+        shrink_below=args.shrink_threshold or settings.shrink_below,
+        expand_to=args.expansion_limit or settings.expand_to,
+        max_shrinking=args.max_shrinking or settings.max_shrinking,
+        max_expanding=args.max_expanding or settings.max_expanding,
+    )
+    if not mergings:
+        print("No shards identified for compaction.")
+        return DONE
+    for donors, acceptor in mergings:
+        rows = sum(map(shrink.rows_of, donors))
+        print(f"Donor shard range(s) with total of {rows} rows:")
+        for donor in donors:
+            print(f"  {donor.name} ({donor.lower!r} - {donor.upper!r})")
+        print(f"can be compacted into acceptor shard range:\n  {acceptor.name}")
+    code = _agreed(work, "Once applied to the broker these changes will result in shard range compaction.")
+    if code != DONE:
+        return code
+    for merging in mergings:
+        donors, acceptor = shrink.apply(merging, work.now)
+        broker.merge_shard_ranges([*donors, acceptor])
+    print(f"Updated {len(mergings)} shard sequences for compaction.")
+    print("Run container-replicator to replicate the changes to other nodes.")
+    print("Run container-sharder on all nodes to compact shards.")
+    return DONE
+
+
+def _agreed(work: Work, what: str) -> int:
+    """Whether a change is to be made."""
+    if work.args.yes:
+        return DONE
+    print(what)
+    if work.args.dry_run:
+        return QUIT
+    try:
+        answer = input("Do you want to apply these changes? [yes/N]")
+    except EOFError:
+        answer = ""
+    return DONE if answer == "yes" else QUIT
+
+
+# --- the command line -------------------------------------------------------------------------------------
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be > 0, not {text}")
+    return number
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="swift-manage-shard-ranges",
+        description="Look at the shards of a container database, and say by hand how it is to be split.",
+        epilog="example: swift-manage-shard-ranges HASH.db find_and_replace 500000 --enable",
+    )
+    add = parser.add_argument
+    add("--config", default="", help="file whose [container-sharder] has what is not said here")
+    add("--verbose", "-v", action="count", default=0, help="say more")
+    add("--skip-commits", action="store_true", help="leave rows that wait to be merged alone")
+    add("path_to_file", help="a container database file")
+    commands = parser.add_subparsers(dest="command", required=True)
+    shown = commands.add_parser("show", help="the shards as JSON")
+    shown.add_argument("-d", "--include_deleted", action="store_true", help="deleted ones too")
+    shown.add_argument("-b", "--brief", action="store_true", help="only their bounds")
+    shown.add_argument("--includes", help="only the one that an object belongs to")
+    commands.add_parser("info", help="what is known of the container")
+    found = commands.add_parser("find", help="where the container may be cut, as JSON")
+    removed = commands.add_parser("delete", help="delete all shards")
+    replaced = commands.add_parser("replace", help="put the shards of a file in the place of existing ones")
+    replaced.add_argument("input", help="what 'find' printed")
+    both = commands.add_parser("find_and_replace", help="put what is found in the place of existing ones")
+    for one in (found, both):
+        one.add_argument("rows_per_shard", nargs="?", type=_count, help="objects of a shard")
+        one.add_argument("--minimum-shard-size", type=_count, help="objects that the last one has at least")
+    for one in (removed, replaced, both):
+        one.add_argument("-f", "--force", action="store_true", help="delete existing shards without asking")
+    for one in (replaced, both):
+        one.add_argument("--enable", action="store_true", help="have the sharder begin")
+    commands.add_parser("enable", help="have the sharder begin")
+    merged = commands.add_parser("merge", help="merge whole shard ranges of a file; for those who know")
+    merged.add_argument("input", help="a JSON list as 'show' prints it")
+    small = commands.add_parser("compact", help="have small shards of a root put together")
+    for name in ("shrink-threshold", "expansion-limit", "max-shrinking", "max-expanding"):
+        small.add_argument(f"--{name}", type=_count, help="as in [container-sharder]")
+    for one in (merged, small):
+        group = one.add_mutually_exclusive_group()
+        group.add_argument("-y", "--yes", action="store_true", help="do not ask")
+        group.add_argument("-n", "--dry-run", action="store_true", help="change nothing")
+    return parser
+
+
+COMMANDS = {
+    "show": show,
+    "info": info,
+    "find": find,
+    "delete": delete,
+    "replace": replace_ranges,
+    "find_and_replace": find_and_replace,
+    "enable": enable,
+    "merge": merge,
+    "compact": compact,
+}
+
+
+def _settings(path: str) -> ContainerSharderSettings:
+    if not path:
+        return ContainerSharderSettings()
+    parser = parser_of(path)
+    section = "container-sharder"
+    values = dict(parser.items(section)) if parser.has_section(section) else dict(parser.defaults())
+    settings = ContainerSharderSettings.parse(values, source=f"{path} [{section}]")
+    settings.check()
+    return settings
+
+
+def _open(path: str) -> ContainerBroker:
+    try:
+        broker = open_found(Place.of_file(path), Engine())
+    except ValueError:
+        broker = None
+    if broker is None:
+        raise SwiftError("there is no database")
+    return broker
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script; the exit code."""
+    args = make_parser().parse_args(argv)
+    try:
+        settings = _settings(args.config)
+    except ConfigError as error:
+        print(f"Error loading config: {error}", file=sys.stderr)
+        return BAD_ARGUMENTS
+    try:
+        broker = _open(args.path_to_file)
+    except (SwiftError, OSError) as error:
+        print(f"Error opening container DB {args.path_to_file}: {error}", file=sys.stderr)
+        return FAILED
+    try:
+        print(f"Loaded db broker for {broker.own_name}", file=sys.stderr)
+        if not args.skip_commits:
+            broker.merge_pending()
+        return COMMANDS[args.command](Work(broker, args, settings, Timestamp.now()))
+    except BadArguments as error:
+        print(error, file=sys.stderr)
+        return BAD_ARGUMENTS
+    except (SwiftError, OSError) as error:
+        print(f"Error with container DB {args.path_to_file}: {error}", file=sys.stderr)
+        return FAILED
+    finally:
+        broker.close()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

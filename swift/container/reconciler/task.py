@@ -1,0 +1,286 @@
+"""What the container reconciler does in a pass over its queue (spec: account-container.md §18).
+
+The copy in the right policy gets a time a little above everything that the wrong policy has, so that nothing
+written there before comes back; only when it is stored is the wrong copy removed, and only then does the
+entry leave the queue. Whatever goes wrong in between is met again in the next pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from swift.base.entity import EntityPath
+from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
+from swift.cluster.direct import DirectClient
+from swift.cluster.rings import Rings
+from swift.cluster.transport import Reply, TransportError
+from swift.container.misplaced import QUEUE_ACCOUNT
+from swift.container.policyconflict import PolicyClaim, wins
+from swift.container.reconciler.queue import Entry, Queue
+from swift.container.reconciler.settings import ContainerReconcilerSettings
+from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.http import fields
+from swift.http.headers import HeaderMap
+from swift.http.transform import as_request_body
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.daemon import PassContext, PassReport
+
+NAME = "container-reconciler"
+#: The only share there is.
+SHARE = "queue"
+#: How far above the misplaced version each later one is: the wrong copy's tombstone, the entry's removal, the
+#: right copy.
+TOMBSTONE, REMOVAL, RIGHT = 1, 2, 3
+#: What becomes of entries; those of ``_DONE`` leave the queue.
+_DONE = ("success", "noop_object", "lost_source")
+OUTCOMES = (
+    *_DONE,
+    *("unavailable_container", "unavailable_source", "unavailable_policy", "unknown_policy", "errors"),
+)
+#: What belongs to the answer, not to the object.
+_NOT_STORED = frozenset(
+    (
+        *("date", "connection", "keep-alive", "transfer-encoding", "content-length", "accept-ranges"),
+        *("last-modified", "x-timestamp", "content-range", "server", "x-trans-id", "x-openstack-request-id"),
+    )
+)
+
+
+class ContainerReconciler:
+    """The task: the queue is its only share."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        context: BackendContext,
+        rings: Rings,
+        settings: ContainerReconcilerSettings,
+        client: InternalClient,
+        mover: InternalClient,
+        queue: Queue,
+    ):
+        """``mover`` tries once: what it sends is read from elsewhere at the same time."""
+        self.context = context
+        self.rings = rings
+        self.settings = settings
+        self.client = client
+        self.mover = mover
+        self.queue = queue
+
+        def missed(node: str, error: TransportError) -> None:
+            context.telemetry.log.info(f"{node}: {error}")
+
+        self.direct = DirectClient(
+            context.transport,
+            NAME,
+            conn_timeout_s=settings.conn_timeout,
+            node_timeout_s=settings.node_timeout,
+            missed=missed,
+        )
+
+    def shares(self) -> list[str]:
+        """The queue."""
+        return [SHARE]
+
+    def begin(self, share: str, pass_context: PassContext) -> ReconcilerPass:
+        """A pass over the queue."""
+        return ReconcilerPass(self, pass_context)
+
+    def report(self, passed: PassReport) -> dict[str, object]:
+        """The recon facts of the pass."""
+        results = passed.results.values()
+        counts = {name: sum(result.counts.get(name, 0) for result in results) for name in OUTCOMES}
+        return {
+            "reconciler_stats": counts,
+            "reconciler_time": passed.seconds,
+            "reconciler_last": passed.ended_s,
+        }
+
+    def progress(self, passed: PassReport) -> dict[str, object]:
+        """Nothing beyond how far the pass is."""
+        return {}
+
+
+class ReconcilerPass:
+    """One pass over the queue."""
+
+    def __init__(self, task: ContainerReconciler, pass_context: PassContext):
+        self._task = task
+        self._pass_context = pass_context
+        self._tally = pass_context.tally
+        self._log = task.context.telemetry.log
+        self._containers: list[str] = []
+
+    def plan(self) -> Iterator[Entry]:
+        """The entries, those of the newest hour first."""
+        queue = self._task.queue
+        for container in queue.containers(self._pass_context.clock.time()):
+            self._containers.append(container)
+            for entry in queue.entries(container):
+                if self._pass_context.stop.requested:
+                    return
+                yield entry
+
+    def do(self, unit: Entry) -> None:
+        """Bring one object to where it belongs, and take its entry out of the queue."""
+        try:
+            outcome = self._reconcile(unit)
+        except UnexpectedAnswer as error:
+            self._tally.add("errors")
+            self._log.error(f"ERROR cannot reconcile {unit}: {error}")
+            return
+        self._tally.add(outcome)
+        if outcome in _DONE:
+            self._pop(unit)
+
+    # --- deciding -------------------------------------------------------------------------------------
+
+    def _reconcile(self, entry: Entry) -> str:
+        """What became of it; raises ``UnexpectedAnswer``."""
+        task = self._task
+        policies = task.context.policies
+        right = self._policy_of(entry)
+        if right is None:
+            return "unavailable_container"
+        if right == entry.policy_index:
+            return "noop_object"
+        for index in (right, entry.policy_index):
+            policy = policies.get(index)
+            if policy is None:
+                return "unknown_policy"
+            if task.rings.object(policy).view().next_part_power is not None:
+                # Its objects are about to get other places.
+                return "unavailable_policy"
+        there = self._newest(entry.path, right)
+        if there >= entry.timestamp:
+            self._throw_tombstone(entry)
+            return "success"
+        return self._move(entry, right)
+
+    def _policy_of(self, entry: Entry) -> int | None:
+        """The policy of the entry's container; None when no majority of its nodes can say."""
+        task, path = self._task, entry.path
+        part, nodes = task.rings.container.nodes(task.context.hasher.digest(path.account, path.container))
+        answers = task.direct.ask_all(nodes, part, "HEAD", EntityPath(path.account, path.container), {})
+        if not answers.has_majority(404):
+            return None
+        best: PolicyClaim | None = None
+        for reply in answers.replies:
+            claim = None if reply is None else claim_of(reply)
+            if claim is not None and (best is None or wins(claim, best)):
+                best = claim
+        return None if best is None else best.index
+
+    def _newest(self, path: EntityPath, policy_index: int) -> Timestamp:
+        """The time of what a policy has of an object, be it a tombstone; zero when it has nothing."""
+        headers = {**_in(policy_index), "x-newest": "true"}
+        with self._task.client.ask("HEAD", path, headers, accept=(2, 404)) as response:
+            return _time_of(response.headers)
+
+    # --- moving ---------------------------------------------------------------------------------------
+
+    def _move(self, entry: Entry, right: int) -> str:
+        task = self._task
+        headers = {**_in(entry.policy_index), "x-newest": "true", fields.BACKEND_OPEN_EXPIRED: "true"}
+        with task.client.ask("GET", entry.path, headers, query="symlink=get", accept=(2, 404)) as source:
+            found = _time_of(source.headers)
+            if source.is_success and found >= entry.timestamp:
+                stored = _stored_headers(source.headers)
+                sent = {**stored, **_in(right), "x-timestamp": _above(max(found, entry.timestamp), RIGHT)}
+                with as_request_body(source) as body:
+                    task.mover.put(entry.path, lambda: body, sent)
+            elif entry.is_delete or (source.status == 404 and found >= entry.timestamp):
+                sent = {**_in(right), "x-timestamp": _above(max(found, entry.timestamp), RIGHT)}
+                task.client.delete(entry.path, sent, accept=(2, 404, 409))
+            else:
+                return self._without_source(entry)
+        self._throw_tombstone(entry)
+        return "success"
+
+    def _without_source(self, entry: Entry) -> str:
+        now_s = self._pass_context.clock.time()
+        if entry.timestamp.seconds + self._task.settings.reclaim_age > now_s:
+            return "unavailable_source"
+        self._log.error(f"{entry.path} is in no policy; nobody has had it for long: {entry} is given up")
+        return "lost_source"
+
+    def _throw_tombstone(self, entry: Entry) -> None:
+        """Remove the copy in the wrong policy."""
+        headers = {**_in(entry.policy_index), "x-timestamp": _above(entry.timestamp, TOMBSTONE)}
+        self._task.client.delete(entry.path, headers, accept=(2, 404, 409))
+
+    def _pop(self, entry: Entry) -> None:
+        """Take an entry out of the queue at all its servers; one that misses it is met in the next pass."""
+        task = self._task
+        path = EntityPath(QUEUE_ACCOUNT, entry.container, entry.name)
+        part, nodes = task.rings.container.nodes(task.context.hasher.digest(path.account, path.container))
+        stamp = _above(max(entry.recorded, entry.timestamp), REMOVAL)
+        headers = {"x-timestamp": stamp, fields.BACKEND_STORAGE_POLICY_INDEX: "0"}
+        task.direct.ask_all(nodes, part, "DELETE", path, headers)
+
+    # --- ending ---------------------------------------------------------------------------------------
+
+    def facts(self) -> dict[str, object]:
+        """Nothing beyond the counts."""
+        return {}
+
+    def end(self) -> None:
+        """Remove containers of the queue that are empty and too old to get entries again."""
+        if self._pass_context.stop.requested:
+            return
+        before_s = self._pass_context.clock.time() - self._task.settings.reclaim_age
+        for container in self._containers:
+            if int(container) >= before_s:
+                continue
+            path = EntityPath(QUEUE_ACCOUNT, container)
+            try:
+                if self._task.queue.is_empty(container):
+                    self._task.client.delete(path, accept=(2, 404, 409))
+            except UnexpectedAnswer as error:
+                self._log.error(f"ERROR cannot remove {path}: {error}")
+
+
+def claim_of(reply: Reply) -> PolicyClaim | None:
+    """What a container server says of the policy; None when it has never heard of the container."""
+    if not (reply.is_success or reply.status == 404):
+        return None
+    try:
+        put, delete, changed = (
+            Timestamp(reply.headers[name])
+            for name in (
+                fields.BACKEND_PUT_TIMESTAMP,
+                fields.BACKEND_DELETE_TIMESTAMP,
+                fields.BACKEND_STATUS_CHANGED_AT,
+            )
+        )
+        index = int(reply.headers[fields.BACKEND_STORAGE_POLICY_INDEX])
+        count = int(reply.headers.get("x-container-object-count", "0"))
+    except (KeyError, ValueError):
+        return None
+    return PolicyClaim(index, count, put, delete, changed) if put else None
+
+
+def _in(policy_index: int) -> HeaderMap:
+    return {fields.BACKEND_STORAGE_POLICY_INDEX: str(policy_index)}
+
+
+def _above(stamp: Timestamp, offset: int) -> str:
+    return Timestamp(stamp, offset=offset).internal
+
+
+def _time_of(headers: HeaderMap) -> Timestamp:
+    """When what is answered was last changed; zero when the answer does not say."""
+    try:
+        return Timestamp(headers.get(fields.BACKEND_TIMESTAMP) or headers.get("x-timestamp", "0"))
+    except InvalidTimestamp:
+        return ZERO
+
+
+def _stored_headers(answered: HeaderMap) -> HeaderMap:
+    """The headers that make the object what it is."""
+    return {
+        name: value
+        for name, value in answered.items()
+        if name not in _NOT_STORED and not name.startswith(fields.BACKEND)
+    }

@@ -1,0 +1,1 @@
+"""The container sharder: large containers are split into shards, small shards are put together."""

@@ -1,0 +1,57 @@
+"""How far the rows of a file were brought to shards; kept in metadata (spec: account-container.md §19.3)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+
+from swift.base.timestamp import Timestamp
+from swift.container.broker import ContainerBroker
+from swift.db.metadata import Metadata
+from swift.http import fields as names
+
+PREFIX = names.SYSMETA_SHARD_CONTEXT.title()
+
+
+@dataclass
+class CleaveContext:
+    """The progress of one old file, ``ref``; ``cursor`` is the upper bound of what is done."""
+
+    ref: str
+    cursor: str = ""
+    max_row: int = -1
+    cleave_to_row: int | None = None
+    last_cleave_to_row: int | None = None
+    cleaving_done: bool = False
+    misplaced_done: bool = False
+    ranges_done: int = 0
+    ranges_todo: int = 0
+    replication_time: float = 0.0
+
+    @classmethod
+    def load(cls, metadata: Metadata, ref: str, max_row: int) -> CleaveContext:
+        """The stored progress, or none yet; what cannot be read counts as none."""
+        text = metadata.get(PREFIX + ref, ("", ""))[0]
+        known = {field.name for field in fields(cls)}
+        try:
+            values = json.loads(text) if text else {}
+            made = cls(**{**{k: v for k, v in values.items() if k in known}, "ref": ref})
+        except (ValueError, TypeError, AttributeError):
+            made = cls(ref)
+        made.max_row = max_row
+        return made
+
+    def start(self, max_row: int) -> None:
+        """Begin again, up to the rows there are now."""
+        self.cursor = ""
+        self.ranges_done = self.ranges_todo = 0
+        self.cleaving_done = False
+        self.last_cleave_to_row, self.cleave_to_row = self.cleave_to_row, max_row
+
+    def store(self, broker: ContainerBroker, now: Timestamp) -> None:
+        """Keep it; durable when this returns."""
+        broker.update_metadata({PREFIX + self.ref: (json.dumps(asdict(self)), now.internal)})
+
+    def delete(self, broker: ContainerBroker, now: Timestamp) -> None:
+        """Forget it."""
+        broker.update_metadata({PREFIX + self.ref: ("", now.internal)})

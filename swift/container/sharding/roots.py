@@ -1,0 +1,112 @@
+"""What shards and roots say to each other (spec: account-container.md §19.3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from urllib.parse import quote
+
+from swift import green
+from swift.base.entity import EntityPath, quote_path
+from swift.base.errors import InvalidValue
+from swift.base.hashing import PathHasher
+from swift.base.shardrange import ShardRange
+from swift.cluster.direct import DirectClient, node_path
+from swift.cluster.transport import TransportError
+from swift.gateway.internal_client import InternalClient
+from swift.http import fields
+from swift.http.headers import HeaderMap
+from swift.ring.device import Node
+from swift.ring.ring import Ring
+
+
+class Roots:
+    """Asks roots by way of a pipeline, and tells all nodes of a container about ranges."""
+
+    def __init__(self, client: InternalClient, direct: DirectClient, ring: Ring, hasher: PathHasher):
+        self._client = client
+        self._direct = direct
+        self._ring = ring
+        self._hasher = hasher
+
+    # --- asking ---------------------------------------------------------------------------------------
+
+    def auditing_ranges(self, root: str, own: ShardRange) -> list[ShardRange]:
+        """What a root knows of the part of a shard, deleted ranges and its own too."""
+        return self._ranges(root, "auditing", own.lower, own.upper, include_deleted=True)
+
+    def updating_ranges(self, root: str, first: str, last: str) -> list[ShardRange]:
+        """The shards of a root that take the rows from one name to another."""
+        found = self._ranges(root, "updating", "", "", include_deleted=False)
+        return [item for item in found if item.includes(first) or item.lower < last]
+
+    def _ranges(
+        self, root: str, states: str, lower: str, upper: str, *, include_deleted: bool
+    ) -> list[ShardRange]:
+        account, _, container = root.partition("/")
+        headers = {
+            fields.BACKEND_RECORD_TYPE: "shard",
+            fields.BACKEND_OVERRIDE_DELETED: "true",
+            fields.BACKEND_INCLUDE_DELETED: "true" if include_deleted else "false",
+            "x-newest": "true",
+        }
+        pairs = {"format": "json", "states": states, "marker": lower, "end_marker": upper}
+        query = "&".join(f"{name}={quote(text.encode(), safe='')}" for name, text in pairs.items() if text)
+        with self._client.ask(
+            "GET", EntityPath(account, container), headers, query=query, accept=(2, 404)
+        ) as response:
+            body = response.read_body() if response.status == 200 else b""
+            if response.headers.get(fields.BACKEND_RECORD_TYPE) != "shard":
+                return []
+        try:
+            return [ShardRange.from_mapping(item) for item in json.loads(body or b"[]")]
+        except (ValueError, InvalidValue):
+            return []
+
+    # --- telling --------------------------------------------------------------------------------------
+
+    def create_shard(self, shard: ShardRange, root: str, policy_index: int) -> bool:
+        """Make a shard's containers; whether a majority of its nodes has one now."""
+        headers = {
+            fields.BACKEND_AUTO_CREATE: "true",
+            fields.BACKEND_STORAGE_POLICY_INDEX: str(policy_index),
+            fields.SYSMETA_SHARD_QUOTED_ROOT: quote_path(root),
+            fields.SYSMETA_SHARDING: "True",
+        }
+        return self._put(shard.name, [shard], {"x-timestamp": shard.timestamp, **headers}, root)
+
+    def tell_shard(self, shard: ShardRange, ranges: Sequence[ShardRange], root: str) -> bool:
+        """Tell a shard of ranges; whether a majority of its nodes heard."""
+        return self._put(shard.name, ranges, {"x-timestamp": shard.state_timestamp}, root)
+
+    def tell_root(self, root: str, ranges: Sequence[ShardRange], teller: str) -> bool:
+        """Tell a root of ranges; whether a majority of its nodes heard."""
+        stamp = max((item.meta_timestamp for item in ranges), default="0")
+        return self._put(root, ranges, {"x-timestamp": stamp}, teller)
+
+    def _put(self, name: str, ranges: Sequence[ShardRange], headers: HeaderMap, teller: str) -> bool:
+        account, _, container = name.partition("/")
+        path = EntityPath(account, container)
+        part, nodes = self._ring.nodes(self._hasher.digest(account, container))
+        body = json.dumps([item.as_dict() for item in ranges]).encode("ascii")
+        sent = {
+            **headers,
+            fields.BACKEND_RECORD_TYPE: "shard",
+            "content-length": str(len(body)),
+            "content-type": "application/json",
+            "user-agent": self._direct.agent,
+            "referer": quote_path(teller),
+        }
+        calls = [partial(self._put_at, node, part, path, sent, body) for node in nodes]
+        return 2 * sum(green.gather(calls)) > len(nodes)
+
+    def _put_at(self, node: Node, part: int, path: EntityPath, headers: HeaderMap, body: bytes) -> bool:
+        address = node.replication_ip, node.replication_port
+        try:
+            reply = self._direct.send(
+                address, "PUT", node_path(node.device, part, path.quoted), headers, body
+            )
+        except TransportError:
+            return False
+        return reply.is_success

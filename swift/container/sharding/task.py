@@ -1,0 +1,166 @@
+"""The container sharder as a task: every device of this node is a share (account-container.md §19.3)."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+
+from swift.base.errors import LockTimeout, NoSpace
+from swift.base.timestamp import Timestamp
+from swift.cluster.direct import DirectClient
+from swift.container.replicator import KIND
+from swift.container.reported import open_found
+from swift.container.sharding.delivery import ShardDelivery
+from swift.container.sharding.roots import Roots
+from swift.container.sharding.settings import ContainerSharderSettings
+from swift.container.sharding.visit import Visit
+from swift.db.broker import Engine
+from swift.db.connection import DatabaseError, DatabaseMissing
+from swift.db.settled import CALM, Due, Settled
+from swift.dbsync.daemon import DatabaseReplicator
+from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.platform.disk import Disk
+from swift.ring.ring import Ring
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.devicetask import DatabasePassBase, DeviceTask
+from swift.runtime.selection import Selection
+
+NAME = "container-sharder"
+DIRECTORY = "containers"
+#: Seconds within which every container is looked at although nothing has happened to it.
+RECHECK_S = 3600.0
+_STATS = (
+    *("visited_attempted", "visited_failure", "sharding_begun", "scanned_found"),
+    *("created_success", "created_failure", "cleaved_success", "cleaved_failure", "completed"),
+    *("misplaced_attempted", "misplaced_success", "misplaced_failure"),
+    *("shrinking_found", "reported", "report_failure"),
+)
+
+
+class ContainerSharder(DeviceTask):
+    """The task."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        context: BackendContext,
+        container_ring: Ring,
+        settings: ContainerSharderSettings,
+        client: InternalClient,
+        *,
+        disk: Disk | None = None,
+        rng: random.Random | None = None,
+        selection: Selection | None = None,
+    ):
+        super().__init__(context, disk=disk, rng=rng, selection=selection)
+        settings.check()
+        self.settings = settings
+        self.ring = container_ring
+        direct = DirectClient(
+            context.transport,
+            NAME,
+            conn_timeout_s=settings.conn_timeout,
+            node_timeout_s=settings.node_timeout,
+        )
+        self.roots = Roots(client, direct, container_ring, context.hasher)
+        replicator = DatabaseReplicator(context, container_ring, KIND, settings.replication(), disk=self.disk)
+        self.replication = replicator.replication
+        self.own = replicator.own
+        self._settled: dict[str, Settled] = {}
+
+    def settled(self, device: str) -> Settled:
+        """What is known of a device's containers, at the beginning of another pass."""
+        if device not in self._settled:
+            interval_s = self.settings.interval
+            self._settled[device] = Settled(self.disk, RECHECK_S, busy_s=interval_s, calm_s=CALM * interval_s)
+        self.own.ids(self.ring.view())
+        self._settled[device].begin(self.own.rings_seen)
+        return self._settled[device]
+
+    def begin(self, share: str, pass_context: PassContext) -> DevicePass:
+        """A pass over the device ``share``."""
+        return DevicePass(self, share, pass_context)
+
+    def report(self, passed: PassReport) -> dict[str, object]:
+        """The recon facts of the pass."""
+        results = passed.results.values()
+        sharding: dict[str, dict[str, int]] = {}
+        for name in _STATS:
+            category, _, event = name.rpartition("_")
+            counts = sharding.setdefault(category or "completed", {})
+            counts[event] = sum(result.counts.get(name, 0) for result in results)
+        attempted, failure = sharding["visited"]["attempted"], sharding["visited"]["failure"]
+        stats = {
+            "attempted": attempted,
+            "failure": failure,
+            "success": attempted - failure,
+            "sharding": sharding,
+        }
+        return {
+            "sharding_stats": stats,
+            "sharding_time": passed.seconds,
+            "sharding_last": passed.ended_s,
+        }
+
+
+class DevicePass(DatabasePassBase):
+    """One pass over the containers of a device."""
+
+    def __init__(self, task: ContainerSharder, device: str, pass_context: PassContext):
+        super().__init__(task, device, pass_context)
+        self._task = task
+        self._engine = Engine(disk=task.disk, run=self._run, warn=self._log.warning)
+        self._delivery = ShardDelivery(task.replication, device, pass_context, self._engine)
+        self._settled = task.settled(device)
+
+    def plan(self) -> Iterator[Due]:
+        """The containers to which something has happened, partitions in random order."""
+        device_path = self._device_path()
+        if device_path is None:
+            return
+        for some in self._portions(self._partitions(device_path, DIRECTORY)):
+            yield from self._run(self._settled.scan, device_path, DIRECTORY, some, time.time_ns()).due
+
+    def do(self, unit: Due) -> None:
+        """Take one container some steps on."""
+        try:
+            broker = open_found(unit.place, self._engine)
+            if broker is None:
+                return
+            try:
+                visit = self._visit_of(broker)
+                if visit.is_candidate:
+                    visit.run()
+                if visit.is_at_rest:
+                    self._run(self._settled.settle, unit, time.time_ns())
+            finally:
+                broker.close()
+        except DatabaseMissing:
+            # It was removed or replaced while we looked; the next pass sees what is there.
+            return
+        except (DatabaseError, LockTimeout, NoSpace, OSError, UnexpectedAnswer) as error:
+            self._tally.add("visited_failure")
+            self._log.error(f"ERROR cannot shard {unit}: {error}")
+
+    def _visit_of(self, broker) -> Visit:  # type: ignore[no-untyped-def]
+        view = self._task.ring.view()
+        primaries = view.primaries(view.partition_of(bytes.fromhex(broker.place.name_hash)))
+        ids = self._task.own.ids(view)
+        is_leader = primaries[0].id in ids and primaries[0].device == self._device
+        return Visit(
+            broker,
+            self._task.settings,
+            self._task.roots,
+            self._delivery,
+            self._tally,
+            now=Timestamp(self._pass_context.clock.time()),
+            is_leader=is_leader,
+            replica_count=len(primaries),
+        )
+
+    def end(self) -> None:
+        """What was found out is kept for the next pass."""
+        self._settled.end()

@@ -1,0 +1,123 @@
+"""Bringing one object of a container to another cluster (spec: account-container.md §17)."""
+
+from __future__ import annotations
+
+from swift.base.entity import EntityPath
+from swift.base.etag import unquote_etag
+from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
+from swift.container.rows import ObjectRow, split_swift_bytes
+from swift.container.sync.remote import RemoteCluster, RemoteError, Target
+from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.http import fields
+from swift.http.body import BodyError
+from swift.http.headers import HeaderMap
+from swift.http.response import Response
+from swift.http.transform import as_request_body
+from swift.runtime.report import Tally
+from swift.telemetry.log import Log
+
+#: What belongs to the answer, or is about this cluster.
+_NOT_SENT = frozenset(
+    (
+        *("date", "last-modified", "connection", "keep-alive", "transfer-encoding", "content-length"),
+        *("accept-ranges", "server", "x-timestamp", "x-trans-id", "x-openstack-request-id"),
+    )
+)
+#: A link is made by other headers than those by which it is stored.
+_LINK = {
+    fields.SYSMETA_SYMLINK_TARGET: "x-symlink-target",
+    fields.SYSMETA_SYMLINK_TARGET_ACCOUNT: "x-symlink-target-account",
+    fields.SYSMETA_SYMLINK_TARGET_ETAG: "x-symlink-target-etag",
+}
+
+
+class Copier:
+    """Copies objects of one container to its target."""
+
+    def __init__(
+        self,
+        client: InternalClient,
+        remote: RemoteCluster,
+        target: Target,
+        container: EntityPath,
+        *,
+        tally: Tally,
+        log: Log,
+    ):
+        self._client = client
+        self._remote = remote
+        self._target = target
+        self._container = container
+        self._tally = tally
+        self._log = log
+
+    def copy(self, row: ObjectRow) -> bool:
+        """Make the other cluster's object what a row says; whether that succeeded."""
+        try:
+            return self._delete(row) if row.deleted else self._put(row)
+        except (RemoteError, UnexpectedAnswer, BodyError) as error:
+            self._tally.add("failures")
+            self._log.error(f"ERROR cannot copy {self._container}/{row.name}: {error}")
+            return False
+
+    def _delete(self, row: ObjectRow) -> bool:
+        stamp = row.times()[0].internal
+        answer = self._remote.ask("DELETE", self._target, row.name, stamp, {})
+        if answer.is_success:
+            self._tally.add("deletes")
+        return answer.is_success or answer.status in (404, 409) or self._refused(row, "DELETE", answer.status)
+
+    def _put(self, row: ObjectRow) -> bool:
+        wanted = max(row.times())
+        there = self._remote.ask("HEAD", self._target, row.name, wanted.internal, {})
+        if there.is_success and _time(there.headers.get("x-timestamp")) >= wanted:
+            return True
+        if not there.is_success and there.status != 404:
+            return self._refused(row, "HEAD", there.status)
+        headers = {"x-newest": "true", fields.BACKEND_STORAGE_POLICY_INDEX: str(row.storage_policy_index)}
+        path = EntityPath(self._container.account, self._container.container, row.name)
+        with self._client.ask("GET", path, headers, query="symlink=get", accept=(2, 404)) as source:
+            stamp = _time(source.headers.get(fields.BACKEND_TIMESTAMP) or source.headers.get("x-timestamp"))
+            if not source.is_success:
+                # Its deletion has a row of its own.
+                return stamp >= wanted or self._refused(row, "GET", source.status)
+            if stamp < wanted:
+                return self._refused(row, "GET", 404)
+            with as_request_body(source) as body:
+                answer = self._remote.ask(
+                    "PUT", self._target, row.name, stamp.internal, _sent_headers(source), body
+                )
+        if answer.is_success:
+            self._tally.add("puts")
+        return answer.is_success or answer.status == 409 or self._refused(row, "PUT", answer.status)
+
+    def _refused(self, row: ObjectRow, method: str, status: int) -> bool:
+        self._tally.add("failures")
+        self._log.error(
+            f"ERROR cannot copy {self._container}/{row.name} to {self._target.sync_to.url}: "
+            f"{method} answered {status}"
+        )
+        return False
+
+
+def _time(text: str | None) -> Timestamp:
+    try:
+        return Timestamp(text) if text else ZERO
+    except InvalidTimestamp:
+        return ZERO
+
+
+def _sent_headers(source: Response) -> HeaderMap:
+    """The headers that make the same object elsewhere."""
+    headers = source.headers
+    sent = {
+        name: value
+        for name, value in headers.items()
+        if name not in _NOT_SENT and not name.startswith((fields.BACKEND, fields.OBJECT_SYSMETA))
+    }
+    sent |= {public: headers[name] for name, public in _LINK.items() if headers.get(name)}
+    if "etag" in sent:
+        sent["etag"] = unquote_etag(sent["etag"])
+    if "content-type" in sent:
+        sent["content-type"] = split_swift_bytes(sent["content-type"])[0]
+    return sent

@@ -1,0 +1,147 @@
+"""Signed requests to the proxy of another cluster, perhaps through a proxy (account-container.md §17)."""
+
+from __future__ import annotations
+
+import hmac
+import http.client
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import choice
+from typing import NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+from swift.base.entity import quote_path
+from swift.base.errors import SwiftError
+from swift.cluster.syncrealms import SyncTo
+from swift.http.body import RequestBody
+from swift.http.headers import HeaderMap
+
+_CHUNK_BYTES = 65536
+
+
+class RemoteError(SwiftError):
+    """The other cluster could not be asked, or broke off."""
+
+
+class RemoteAnswer(NamedTuple):
+    """What it said; header names in lower case."""
+
+    status: int
+    headers: HeaderMap
+
+    @property
+    def is_success(self) -> bool:
+        """2xx."""
+        return self.status // 100 == 2
+
+
+@dataclass(frozen=True)
+class Target:
+    """A container of another cluster and the key that it shares with ours."""
+
+    sync_to: SyncTo
+    user_key: str
+
+    def url_of(self, name: str) -> str:
+        """The quoted URL of an object."""
+        return f"{self.sync_to.url}/{quote_path(name)}"
+
+    def credentials(self, method: str, name: str, timestamp: str, nonce: str = "") -> HeaderMap:
+        """The headers by which the other cluster knows the request for one of ours."""
+        headers = {"x-timestamp": timestamp}
+        if self.sync_to.realm is None:
+            return {**headers, "x-container-sync-key": self.user_key}
+        nonce = nonce or secrets.token_hex(16)
+        signature = sign(
+            method,
+            urlsplit(self.url_of(name)).path,
+            timestamp,
+            nonce,
+            self.sync_to.realm_key or "",
+            self.user_key,
+        )
+        return {**headers, "x-container-sync-auth": f"{self.sync_to.realm} {nonce} {signature}"}
+
+
+def sign(method: str, path: str, timestamp: str, nonce: str, realm_key: str, user_key: str) -> str:
+    """The signature of a request of a realm."""
+    text = "\n".join((method, path, timestamp, nonce, user_key))
+    return hmac.new(realm_key.encode(), text.encode("utf-8", "surrogateescape"), "sha1").hexdigest()
+
+
+#: Makes a connection to host and port; the scheme says whether by TLS.
+Connect = Callable[[str, str, int | None, float], http.client.HTTPConnection]
+
+
+def _connect(scheme: str, host: str, port: int | None, timeout_s: float) -> http.client.HTTPConnection:
+    kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
+    return kind(host, port, timeout=timeout_s)
+
+
+class RemoteCluster:
+    """Asks other clusters; each request has a connection of its own."""
+
+    def __init__(self, timeout_s: float, proxies: Sequence[str] = (), connect: Connect = _connect):
+        self._timeout_s = timeout_s
+        self._proxies = [urlsplit(text if "//" in text else f"http://{text}") for text in proxies]
+        self._connect = connect
+
+    def ask(
+        self,
+        method: str,
+        target: Target,
+        name: str,
+        timestamp: str,
+        headers: HeaderMap,
+        body: RequestBody | None = None,
+    ) -> RemoteAnswer:
+        """One request about an object; raises ``RemoteError``, and ``BodyError`` of ``body``."""
+        url = urlsplit(target.url_of(name))
+        sent = {**headers, **target.credentials(method, name, timestamp)}
+        try:
+            connection, selector = self._open(url)
+            try:
+                return _converse(connection, method, selector, sent, body)
+            finally:
+                connection.close()
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise RemoteError(f"{method} {url.scheme}://{url.netloc}{url.path}: {error!r}")
+
+    def _open(self, url: SplitResult) -> tuple[http.client.HTTPConnection, str]:
+        """A connection, and what to ask for on it."""
+        host = url.hostname or ""
+        if not self._proxies:
+            return self._connect(url.scheme, host, url.port, self._timeout_s), url.path
+        proxy = choice(self._proxies)
+        if url.scheme == "http":
+            connection = self._connect("http", proxy.hostname or "", proxy.port, self._timeout_s)
+            return connection, f"http://{url.netloc}{url.path}"
+        connection = self._connect("https", proxy.hostname or "", proxy.port, self._timeout_s)
+        connection.set_tunnel(host, url.port or 443)
+        return connection, url.path
+
+
+def _converse(
+    connection: http.client.HTTPConnection,
+    method: str,
+    selector: str,
+    headers: HeaderMap,
+    body: RequestBody | None,
+) -> RemoteAnswer:
+    length = 0 if body is None else body.length
+    sent = {
+        **headers,
+        **({"transfer-encoding": "chunked"} if length is None else {"content-length": str(length)}),
+    }
+    connection.putrequest(method, selector, skip_accept_encoding=True)
+    for name, value in sent.items():
+        connection.putheader(name, value.encode("latin-1"))
+    connection.endheaders()
+    while body is not None and (piece := body.read(_CHUNK_BYTES)):
+        connection.send(b"%x\r\n%b\r\n" % (len(piece), piece) if length is None else piece)
+    if length is None:
+        connection.send(b"0\r\n\r\n")
+    answer = connection.getresponse()
+    answer.read()
+    return RemoteAnswer(answer.status, {name.lower(): value for name, value in answer.getheaders()})

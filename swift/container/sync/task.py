@@ -1,0 +1,204 @@
+"""What container sync does in a pass: new rows are copied, those that other nodes copied are checked.
+
+Spec: account-container.md §17. Each primary of a container copies its share of the new rows, up to sync point
+1; before that it looks at all rows up to there again, from sync point 2 on, so that a row whose node was away
+is copied by another one. A copy that fails is tried again in the next pass.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from swift import green
+from swift.base.entity import EntityPath
+from swift.base.errors import LockTimeout, NoSpace
+from swift.cluster.owndevices import OwnDevices
+from swift.cluster.syncrealms import Realms, SyncToError, validate_sync_to
+from swift.container import objecttable
+from swift.container.broker import TABLE, ContainerBroker, ContainerInfo
+from swift.container.reported import open_found
+from swift.container.rows import ObjectRow, row_of_mapping
+from swift.container.sync.copying import Copier
+from swift.container.sync.remote import RemoteCluster, Target
+from swift.container.sync.settings import ContainerSyncSettings
+from swift.container.syncstore import DIRECTORY, is_synced, keep_link
+from swift.db.broker import Engine
+from swift.db.connection import DatabaseError, DatabaseMissing
+from swift.db.files import Place
+from swift.gateway.internal_client import InternalClient
+from swift.http import fields
+from swift.platform.disk import Disk
+from swift.ring.ring import Ring
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.devicetask import DatabasePassBase, DeviceTask
+from swift.runtime.selection import Selection
+
+NAME = "container-sync"
+#: What is counted, under the names of the recon file.
+COUNTS = ("syncs", "puts", "deletes", "skips", "failures")
+_VERSIONED = tuple(
+    name.title() for name in (fields.SYSMETA_VERSIONS_ENABLED, fields.SYSMETA_VERSIONS_LOCATION)
+)
+
+
+class ContainerSync(DeviceTask):
+    """The task: every device is a share."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        context: BackendContext,
+        container_ring: Ring,
+        settings: ContainerSyncSettings,
+        client: InternalClient,
+        remote: RemoteCluster,
+        realms: Realms,
+        *,
+        disk: Disk | None = None,
+        rng: random.Random | None = None,
+        selection: Selection | None = None,
+    ):
+        super().__init__(context, disk=disk, rng=rng, selection=selection)
+        self.ring = container_ring
+        self.settings = settings
+        self.client = client
+        self.remote = remote
+        self.realms = realms
+        self.own = OwnDevices(context.ring_ip, context.ring_port)
+
+    def begin(self, share: str, pass_context: PassContext) -> DevicePass:
+        """A pass over the device ``share``."""
+        return DevicePass(self, share, pass_context)
+
+    def report(self, passed: PassReport) -> dict[str, object]:
+        """The recon facts of the pass."""
+        results = passed.results.values()
+        counts = {name: sum(result.counts.get(name, 0) for result in results) for name in COUNTS}
+        return {"container_sync_sweep": passed.seconds, "container_sync_stats": counts}
+
+
+class DevicePass(DatabasePassBase):
+    """One pass over the containers of a device that are to be copied."""
+
+    def __init__(self, task: ContainerSync, device: str, pass_context: PassContext):
+        super().__init__(task, device, pass_context)
+        self._task = task
+        self._engine = Engine(disk=task.disk, run=self._run, warn=self._log.warning)
+
+    def plan(self) -> Iterator[Place]:
+        """The containers to which there is a link."""
+        device_path = self._device_path()
+        if device_path is None:
+            return
+        self._task.ring.view()
+        for partition in self._partitions(device_path, DIRECTORY):
+            for place in self._places(device_path, DIRECTORY, partition):
+                yield place._replace(kind="containers")
+
+    def do(self, unit: Place) -> None:
+        """Copy what is new in one container."""
+        try:
+            broker = open_found(unit, self._engine)
+            if broker is None:
+                return
+            try:
+                self._look(broker)
+            finally:
+                broker.close()
+        except DatabaseMissing:
+            return
+        except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
+            self._tally.add("failures")
+            self._log.error(f"ERROR cannot look at container database {unit.directory}: {error}")
+
+    def _look(self, broker: ContainerBroker) -> None:
+        info = broker.info()
+        if not is_synced(info):
+            keep_link(broker, info, self._task.disk, self._run)
+            self._tally.add("skips")
+            return
+        index, count = self._own_place(broker)
+        if index is None or any(info.metadata.get(name, ("", ""))[0] for name in _VERSIONED):
+            self._tally.add("skips")
+            return
+        try:
+            target = self._target(info)
+        except SyncToError as error:
+            self._tally.add("failures")
+            self._log.error(f"ERROR {broker.own_name} cannot be copied: {error}")
+            return
+        if target is None:
+            self._tally.add("skips")
+            return
+        path = EntityPath(info.account, info.container)
+        copier = Copier(self._task.client, self._task.remote, target, path, tally=self._tally, log=self._log)
+        self._copy(broker, info, copier, index, count)
+        self._tally.add("syncs")
+
+    def _own_place(self, broker: ContainerBroker) -> tuple[int | None, int]:
+        """Which of the container's primaries this device is, and how many there are."""
+        view = self._task.ring.view()
+        primaries = view.primaries(view.partition_of(bytes.fromhex(broker.place.name_hash)))
+        ids = self._task.own.ids(view)
+        own = (n for n, node in enumerate(primaries) if node.id in ids and node.device == self._device)
+        return next(own, None), len(primaries)
+
+    def _target(self, info: ContainerInfo) -> Target | None:
+        task = self._task
+        value = info.metadata["X-Container-Sync-To"][0]
+        found = validate_sync_to(value, task.settings.allowed_sync_hosts, task.realms)
+        return None if found is None else Target(found, info.metadata["X-Container-Sync-Key"][0])
+
+    # --- one container --------------------------------------------------------------------------------
+
+    def _copy(
+        self, broker: ContainerBroker, info: ContainerInfo, copier: Copier, index: int, count: int
+    ) -> None:
+        clock = self._pass_context.clock
+        until_s = clock.monotonic() + self._task.settings.container_time
+        point1, point2 = info.x_container_sync_point1, info.x_container_sync_point2
+        first_failed: int | None = None
+        while point2 < point1 and clock.monotonic() < until_s and not self._pass_context.stop.requested:
+            rows = [item for item in self._rows(broker, point2) if item[0] <= point1]
+            if not rows:
+                break
+            failed = self._copy_rows(copier, rows)
+            if failed is not None and first_failed is None:
+                first_failed = failed - 1
+            point2 = rows[-1][0]
+            self._remember(
+                broker, "x_container_sync_point2", point2 if first_failed is None else first_failed
+            )
+        while clock.monotonic() < until_s and not self._pass_context.stop.requested:
+            rows = self._rows(broker, point1)
+            if not rows:
+                break
+            self._copy_rows(copier, [item for item in rows if self._turn_of(broker, item[1], count) == index])
+            point1 = rows[-1][0]
+            self._remember(broker, "x_container_sync_point1", point1)
+
+    def _rows(self, broker: ContainerBroker, after: int) -> list[tuple[int, ObjectRow]]:
+        """The next rows, as many as are copied at the same time."""
+        size = self._task.settings.sync_row_concurrency
+        found = broker.read(lambda connection: objecttable.items_since(connection, after, size))
+        return [(int(str(item["ROWID"])), row_of_mapping(item)) for item in found]
+
+    def _copy_rows(self, copier: Copier, rows: Sequence[tuple[int, ObjectRow]]) -> int | None:
+        """Copy rows at the same time; the first that failed."""
+        done = green.gather([partial(copier.copy, row) for _row_id, row in rows])
+        return next((row_id for (row_id, _row), ok in zip(rows, done, strict=True) if not ok), None)
+
+    def _turn_of(self, broker: ContainerBroker, row: ObjectRow, count: int) -> int:
+        """Whose turn a new row is."""
+        digest = self._task.context.hasher.digest(broker.account, broker.container, row.name)
+        return int.from_bytes(digest[:4], "big") % count
+
+    def _remember(self, broker: ContainerBroker, column: str, point: int) -> None:
+        """Move a sync point."""
+        broker.write(
+            lambda connection: connection.execute(f"UPDATE {TABLE} SET {column} = ?", (point,)).rowcount
+        )

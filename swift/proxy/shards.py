@@ -1,0 +1,303 @@
+"""Containers that are split into shards, as the proxy sees them (spec: proxy.md §14).
+
+``updating_shard`` finds the shard that gets an object's row; ``ShardedListing`` puts the listings of shards
+together so that a client sees one container. Which shards there are is asked of the root, with the request's
+own credentials laid aside.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from urllib.parse import quote
+
+from swift.base.documents import JsonObject
+from swift.base.entity import EntityPath, quote_path
+from swift.base.errors import InvalidValue
+from swift.base.namespace import Namespace, check_bounds
+from swift.base.truth import is_true
+from swift.gateway.subrequest import Forward, asked, make_subrequest, preauthorise
+from swift.http import fields
+from swift.http.body import BodyError
+from swift.http.headers import HeaderMap
+from swift.http.listing import as_json, as_text
+from swift.http.request import Request
+from swift.http.response import HTTPError, Response
+
+SHARD, AUTO, OBJECT = "shard", "auto", "object"
+_PARAMETERS = ("limit", "marker", "end_marker", "prefix", "delimiter", "path", "reverse")
+#: States of a root in which rows go to shards.
+SPLIT_STATES = frozenset(("sharding", "sharded"))
+SOURCE = "SH"
+#: The name of a shard's lower bound, and of its account and container.
+Bounds = list[list[str]]
+
+
+# --- where a row belongs --------------------------------------------------------------------------------
+
+
+def updating_shard(
+    request: Request, forward: Forward, path: EntityPath, *, recheck_s: float, skip_pct: float = 0.0
+) -> EntityPath | None:
+    """The shard of a split container that an object's row goes to; None: the root takes it."""
+    name, key = str(path.obj), f"shard-updating-v2/{path.account}/{path.container}"
+    cache = request.env.get(fields.CACHE)
+    if cache is None or not recheck_s:
+        found = _ask(request, forward, path, f"states=updating&includes={quote(name.encode(), safe='')}")
+        return _shard_in(bounds_of(found or ()), name)
+    infocache = request.env.setdefault(fields.INFOCACHE, {})
+    bounds = infocache.get(key)
+    if bounds is None and not (skip_pct and random.random() * 100 < skip_pct):
+        bounds = _sound(cache.get(key))
+    if bounds is None:
+        found = _ask(request, forward, path, "states=updating")
+        if not found:
+            return None
+        bounds = bounds_of(found)
+        cache.set(key, bounds, ttl_s=recheck_s)
+    infocache[key] = bounds
+    return _shard_in(bounds, name)
+
+
+def bounds_of(namespaces: Sequence[Namespace]) -> Bounds:
+    """What is cached of namespaces that are in order: overlapping later ones are left out."""
+    bounds: Bounds = []
+    end: str | None = None
+    for space in namespaces:
+        if end is None or (end and space.lower >= end):
+            bounds.append([space.lower, space.name])
+            end = space.upper
+    return bounds
+
+
+def _sound(value: object) -> Bounds | None:
+    """Bounds from a cache that others write to as well."""
+    if not isinstance(value, list) or not value:
+        return None
+    for item in value:
+        if not (isinstance(item, list) and len(item) == 2 and all(isinstance(text, str) for text in item)):
+            return None
+    return value
+
+
+def _shard_in(bounds: Bounds, name: str) -> EntityPath | None:
+    place = bisect_left([lower for lower, _shard in bounds], name)
+    if not place:
+        return None
+    account, _, container = bounds[place - 1][1].partition("/")
+    return EntityPath(account, container)
+
+
+def _ask(request: Request, forward: Forward, path: EntityPath, query: str) -> list[Namespace] | None:
+    headers = {
+        fields.BACKEND_RECORD_TYPE: SHARD,
+        fields.BACKEND_RECORD_SHARD_FORMAT: "namespace",
+        fields.BACKEND_ALLOW_RESERVED_NAMES: "true",
+    }
+    sub = make_subrequest(
+        request,
+        "GET",
+        "/v1" + quote_path(f"/{path.account}/{path.container}"),
+        headers=headers,
+        query=f"format=json&{query}",
+        source=SOURCE,
+    )
+    with asked(forward, preauthorise(sub)) as response:
+        if response.status != 200 or response.headers.get(fields.BACKEND_RECORD_TYPE) != SHARD:
+            return None
+        try:
+            return namespaces_of(response.read_body())
+        except (BodyError, InvalidValue):
+            return None
+
+
+def namespaces_of(body: bytes) -> list[Namespace]:
+    """The namespaces of a listing of shards; raises ``InvalidValue``."""
+    try:
+        rows: list[JsonObject] = json.loads(body)
+        found = []
+        for row in rows:
+            lower, upper = check_bounds(row["lower"], row["upper"])
+            name = str(row["name"])
+            if not all(name.partition("/")):
+                raise InvalidValue(f"{name!r} names no container")
+            found.append(Namespace(name, lower, upper))
+        return found
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidValue(f"not a list of shards: {error}")
+
+
+# --- listings ---------------------------------------------------------------------------------------------
+
+
+def prepare_listing(request: Request, query: str) -> str:
+    """Have a root answer with its shards when it is split; the query to send. Nothing when told otherwise."""
+    asked_for = request.headers.get(fields.BACKEND_RECORD_TYPE, AUTO).lower()
+    if request.method != "GET" or asked_for != AUTO:
+        return query
+    request.headers[fields.BACKEND_RECORD_TYPE] = AUTO
+    request.headers[fields.BACKEND_RECORD_SHARD_FORMAT] = "namespace"
+    request.headers[fields.BACKEND_INCLUDE_DELETED] = "false"
+    return f"{query}&states=listing"
+
+
+def is_split(request: Request, response: Response) -> bool:
+    """Whether an answer lists shards to which the client's rows have to be fetched."""
+    return (
+        response.status in (200, 204)
+        and request.headers.get(fields.BACKEND_RECORD_TYPE, "").lower() == AUTO
+        and response.headers.get(fields.BACKEND_RECORD_TYPE) == SHARD
+    )
+
+
+class ShardedListing:
+    """One listing of a split container."""
+
+    def __init__(self, request: Request, forward: Forward, path: EntityPath, limit_max: int):
+        self._request = request
+        self._forward = forward
+        self._own = (path.account, str(path.container))
+        self._params = {name: request.param_utf8(name) for name in _PARAMETERS}
+        self._reverse = is_true(self._params.get("reverse"))
+        self._limit = limit_max
+        limit = self._params.get("limit") or ""
+        if limit.isascii() and limit.isdigit():
+            self._limit = min(int(limit), limit_max)
+        self._rows: list[JsonObject] = []
+
+    def answer(self, root: Response, namespaces: Sequence[Namespace]) -> Response:
+        """The root's answer with the rows of its shards; raises ``HTTPError`` 503."""
+        policy = root.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0")
+        for space in namespaces:
+            if len(self._rows) >= self._limit:
+                break
+            if not self._is_beside(space):
+                self._rows += self._fetch(space, policy)
+            if self._ends_in(space):
+                break
+        return self._dressed(root)
+
+    def _dressed(self, root: Response) -> Response:
+        headers = dict(root.headers)
+        for name in (fields.BACKEND_RECORD_SHARD_FORMAT, fields.BACKEND_OVERRIDE_NAME_FILTER):
+            headers.pop(name, None)
+        headers[fields.BACKEND_RECORD_TYPE] = OBJECT
+        limits = ("marker", "end_marker", "prefix", "delimiter", "path")
+        if len(self._rows) < self._limit and not any(self._params.get(name) for name in limits):
+            headers["x-container-object-count"] = str(len(self._rows))
+            headers["x-container-bytes-used"] = str(sum(row.get("bytes", 0) for row in self._rows))
+        if fields.LISTING_TEXT in self._request.env:
+            headers["content-type"], body = "text/plain; charset=utf-8", as_text(self._rows)
+        else:
+            headers["content-type"], body = "application/json; charset=utf-8", as_json(self._rows)
+        headers["content-length"] = str(len(body))
+        return Response(200 if body else 204, headers, body)
+
+    # --- one shard ------------------------------------------------------------------------------------
+
+    def _is_beside(self, space: Namespace) -> bool:
+        """Whether nothing in it can be listed."""
+        prefix = self._params.get("prefix") or ""
+        path = self._params.get("path")
+        if path is not None:
+            prefix = f"{path.rstrip('/')}/" if path else ""
+        if prefix and ((space.upper and space.upper < prefix) or _is_behind(space.lower, prefix)):
+            return True
+        subdir = self._rows[-1].get("subdir") if self._rows else None
+        edge = space.lower if self._reverse else space.upper
+        return bool(subdir and edge.startswith(subdir))
+
+    def _fetch(self, space: Namespace, policy: str) -> list[JsonObject]:
+        history: list[tuple[str, str]] = list(self._request.env.get(fields.SHARD_LISTING_HISTORY, ()))
+        history.append(self._own)
+        here = (space.account, space.container)
+        headers: HeaderMap = {
+            fields.BACKEND_RECORD_TYPE: OBJECT if here in history else AUTO,
+            fields.BACKEND_STORAGE_POLICY_INDEX: policy,
+            fields.BACKEND_ALLOW_RESERVED_NAMES: "true",
+        }
+        for name in ("x-newest", fields.BACKEND_USE_REPLICATION_NETWORK):
+            if name in self._request.headers:
+                headers[name] = self._request.headers[name]
+        sub = make_subrequest(
+            self._request,
+            "GET",
+            "/v1" + quote_path(f"/{space.account}/{space.container}"),
+            headers=headers,
+            query=self._query(space),
+            source=SOURCE,
+        )
+        sub.env[fields.SHARD_LISTING_HISTORY] = history
+        if fields.BACKEND_ALLOW_RESERVED_NAMES not in self._request.headers:
+            # The shard's account is internal; names inside it are the client's.
+            sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "false"
+        with asked(self._forward, preauthorise(sub)) as response:
+            shown = response.headers.get(fields.BACKEND_RECORD_STORAGE_POLICY_INDEX, policy)
+            if not response.is_success or shown != policy:
+                raise HTTPError(503)
+            try:
+                rows: list[JsonObject] = json.loads(response.read_body() or b"[]")
+            except (BodyError, ValueError):
+                raise HTTPError(503)
+        return rows
+
+    def _query(self, space: Namespace) -> str:
+        low, high = space.lower, f"{space.upper}\x00" if space.upper else ""
+        end = self._params.get("end_marker") or ""
+        marker = self._params.get("marker") or ""
+        if self._rows:
+            last = self._rows[-1]
+            marker = str(last.get("name") or last["subdir"])
+        first, behind = (high, low) if self._reverse else (low, high)
+        if not marker or (first and not first.startswith(marker) and self._is_before(marker, first)):
+            marker = first
+        if not end or not space.includes(end):
+            end = behind
+        params = {
+            **self._params,
+            "format": "json",
+            "limit": str(self._limit - len(self._rows)),
+            "marker": marker,
+            "end_marker": end,
+            "states": "listing",
+        }
+        pairs = ((name, text) for name, text in params.items() if text is not None)
+        return "&".join(f"{quote(n.encode(), safe='')}={quote(t.encode(), safe='')}" for n, t in pairs)
+
+    def _is_before(self, name: str, other: str) -> bool:
+        return name > other if self._reverse else name < other
+
+    def _ends_in(self, space: Namespace) -> bool:
+        """Whether the client wants nothing behind this shard."""
+        end = self._params.get("end_marker") or ""
+        if not end:
+            return False
+        return end >= space.lower if self._reverse else (not space.upper or end <= space.upper)
+
+
+def _is_behind(lower: str, prefix: str) -> bool:
+    """Whether all names above a bound come after those of a prefix."""
+    return lower > prefix and not lower.startswith(prefix)
+
+
+#: Asks a root again, for JSON.
+Reask = Callable[[], Response]
+
+
+def sharded_answer(
+    request: Request, forward: Forward, path: EntityPath, limit_max: int, root: Response, reask: Reask
+) -> Response:
+    """The client's listing of a split container; raises ``HTTPError`` 503."""
+    if fields.LISTING_TEXT in request.env:
+        root.discard()
+        root = reask()
+        if not is_split(request, root):
+            raise HTTPError(503)
+    try:
+        body = root.read_body()
+        namespaces = namespaces_of(body) if body else []
+    except (BodyError, InvalidValue):
+        raise HTTPError(503)
+    return ShardedListing(request, forward, path, limit_max).answer(root, namespaces)

@@ -1,0 +1,140 @@
+"""A container is split by real daemons, ours or the peer's, and both proxies show all of it all the time."""
+
+import json
+import re
+import subprocess
+import time
+
+import pytest
+
+from swift.cli.aio.make import make_cluster
+from swift.cli.aio.supervisor import answers
+from test.support.cluster import LiveCluster
+from test.support.peer import can_hide_etc, environment, needs_peer, peer_command, run_peer
+from test.support.ports import free_ports
+
+NODES = 3
+NAMES = [f"o{number:02d}" for number in range(40)]
+OPTIONS = (
+    "auto_shard = true\nshard_container_threshold = 30\nrows_per_shard = 12\nminimum_shard_size = 4\n"
+    "shrink_threshold = 3\nexpansion_limit = 20\n"
+)
+OF_THE_PEER = [
+    pytest.mark.peer,
+    needs_peer,
+    pytest.mark.skipif(not can_hide_etc(), reason="needs root and unshare(1) for an /etc of its own"),
+]
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    cluster = LiveCluster(tmp_path, nodes=NODES, proxy_workers=0)
+    make_cluster(cluster.plan)
+    for conf in cluster.plan.etc.glob("container-server/*.conf"):
+        text = re.sub(r"(\[container-sharder\]\n)", rf"\1{OPTIONS}", conf.read_text())
+        conf.write_text(text.replace("databases_per_second = 10", "databases_per_second = 50"))
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
+def fill(cluster):
+    headers = {"X-Container-Sharding": "on"}
+    assert cluster.request("PUT", "c").status == 201
+    assert cluster.request("POST", "c", headers=headers, user="admin:admin").status == 204
+    for name in NAMES:
+        assert cluster.request("PUT", f"c/{name}", body=b"x").status == 201
+
+
+def listed(cluster, query=""):
+    answer = cluster.request("GET", f"c?format=json{query}")
+    assert answer.status == 200
+    return [row["name"] for row in json.loads(answer.body)]
+
+
+def files(cluster):
+    """The names of the root's database files, a list for each node that has some."""
+    found = {}
+    for path in cluster.files("containers/*/*/*/*.db"):
+        found.setdefault(path.parent, []).append(path.name)
+    return found
+
+
+def is_split(cluster):
+    """Whether every replica of the root has one file, named by an epoch."""
+    roots = [names for names in files(cluster).values() if any("_" in name for name in names)]
+    return len(roots) == NODES and all(len(names) == 1 for names in roots)
+
+
+def test_a_container_is_split_under_load(cluster):
+    fill(cluster)
+    started_s = time.monotonic()
+    more = []
+
+    def is_done():
+        if len(more) < 20:
+            name = f"p{len(more):03d}"
+            assert cluster.request("PUT", f"c/{name}", body=b"x").status == 201
+            more.append(name)
+        assert set(NAMES) <= set(listed(cluster))
+        return is_split(cluster)
+
+    cluster.await_true(is_done, "the container is split on every node", 120)
+    print(f"split after {time.monotonic() - started_s:.1f} s, {len(more)} objects came meanwhile")
+    wanted = sorted([*NAMES, *more])
+    cluster.await_true(lambda: listed(cluster) == wanted, "every object is listed", 60)
+    assert listed(cluster, "&limit=3&marker=o11") == ["o12", "o13", "o14"]
+    assert listed(cluster, "&reverse=true&limit=3") == wanted[:-4:-1]
+    cluster.await_true(
+        lambda: cluster.request("HEAD", "c").headers["x-container-object-count"] == str(len(wanted)),
+        "shards have told the root how many objects there are",
+        60,
+    )
+    assert cluster.request("DELETE", "c").status == 409
+    for name in wanted:
+        assert cluster.request("DELETE", f"c/{name}").status == 204
+    cluster.await_true(lambda: cluster.request("DELETE", "c").status == 204, "the empty container goes", 90)
+    assert "Traceback" not in cluster.log_text()
+
+
+@pytest.mark.parametrize("sharder", [pytest.param(who, marks=OF_THE_PEER) for who in ("ours", "peer")])
+def test_what_one_has_split_both_read(cluster, sharder):
+    if sharder == "peer":
+        for node in cluster.plan.node_numbers():
+            cluster.kill(f"daemons-{node}")
+    fill(cluster)
+    if sharder == "peer":
+        for _ in range(12):
+            for node in cluster.plan.node_numbers():
+                conf = cluster.plan.etc / "container-server" / f"{node}.conf"
+                said = run_peer("swift-container-sharder", conf, "once", "-v", swift_dir=cluster.plan.etc)
+            if is_split(cluster):
+                break
+        assert is_split(cluster), said[-3000:]
+    else:
+        cluster.await_true(lambda: is_split(cluster), "the container is split on every node", 120)
+    cluster.kill("proxy")
+    cluster.restart("proxy")
+    cluster.await_true(lambda: listed(cluster) == NAMES, "our proxy lists every object", 30)
+    assert cluster.request("PUT", "c/o05x", body=b"x").status == 201
+    cluster.await_true(lambda: "o05x" in listed(cluster), "a new object is in its shard", 30)
+    (port,) = free_ports(1)
+    conf = cluster.plan.root / "peer-proxy.conf"
+    text = (cluster.plan.etc / "proxy-server.conf").read_text()
+    conf.write_text(text.replace(f"bind_port = {cluster.plan.proxy_port}", f"bind_port = {port}"))
+    with open(cluster.plan.logs / "peer-proxy.txt", "ab") as log:
+        words = peer_command("swift-proxy-server", conf, "-v", swift_dir=cluster.plan.etc)
+        child = subprocess.Popen(words, stdout=log, stderr=log, env=environment(), start_new_session=True)
+    try:
+        cluster.await_true(lambda: answers(cluster.plan.ip, port), "the peer's proxy answers", 60)
+        token = {"X-Auth-Token": cluster.token()}
+        for query in ("", "&limit=5&marker=o20", "&reverse=true", "&prefix=o1"):
+            path = f"/v1/AUTH_test/c?format=json{query}"
+            theirs = json.loads(cluster.raw("GET", path, token, port=port).body)
+            ours = json.loads(cluster.raw("GET", path, token).body)
+            assert theirs == ours
+        assert cluster.raw("PUT", "/v1/AUTH_test/c/by-peer", token, b"x", port=port).status == 201
+        cluster.await_true(lambda: "by-peer" in listed(cluster), "what the peer's proxy wrote is listed", 30)
+    finally:
+        child.terminate()
+        child.wait(20)

@@ -1,0 +1,205 @@
+"""Containers of one simulated cluster are copied to another, whatever nodes and requests fail."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from swift.cluster.syncrealms import Realm, Realms
+from swift.container.server import ContainerServer
+from swift.container.sync.remote import RemoteAnswer, RemoteError
+from swift.container.sync.settings import ContainerSyncSettings
+from swift.container.sync.task import ContainerSync
+from swift.gateway.internal_client import InternalClient
+from swift.platform.mounts import Devices
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.daemon import Runner
+from swift.runtime.stop import Stop
+from swift.telemetry.recon import ReconFile
+from swift.telemetry.telemetry import Telemetry
+from test.support.daemons import VirtualTime
+from test.support.reapers import Words
+from test.support.sim import NODES, SimCluster, node_port
+
+REALMS = Realms({"R": Realm("key", clusters={"FAR": "http://far/v1/"})})
+SYNC_TO = {"x-container-sync-to": "//r/far/b/copy", "x-container-sync-key": "secret"}
+
+
+class FarCluster:
+    """Another simulated cluster, asked as over the network."""
+
+    def __init__(self, sim):
+        self.sim = sim
+        self.asked = []
+        self.fails = set()
+
+    def ask(self, method, target, name, timestamp, headers, body=None):
+        self.asked.append((method, name))
+        if name in self.fails:
+            raise RemoteError("cut")
+        assert target.credentials(method, name, timestamp)["x-container-sync-auth"].startswith("R ")
+        sent = {**headers, "x-timestamp": timestamp}
+        data = b"" if body is None else body.read()
+        assert target.url_of("").startswith("http://far/v1/b/copy")
+        answer = self.sim(method, f"/b/copy/{name}", sent, data)
+        return RemoteAnswer(answer.status, answer.headers)
+
+
+class Bench:
+    def __init__(self, near, far, root):
+        self.near, self.far, self.root = near, far, root
+        self.remote = FarCluster(far)
+        self.log = Words()
+        for number in range(1, NODES + 1):
+            kind, n, app = near.transport.apps[node_port("container", number)]
+            with_realms = ContainerServer(app.context, realms=REALMS)
+            near.transport.apps[node_port("container", number)] = (kind, n, with_realms)
+        assert near("PUT", "/a/c", SYNC_TO).status == 201
+        assert far("PUT", "/b/copy").status == 201
+
+    def once(self, *numbers, **options):
+        """One pass on nodes, all of them by default; the sum of what they counted."""
+        total = {}
+        for number in numbers or range(1, NODES + 1):
+            for name, count in self._run(number, options).items():
+                total[name] = total.get(name, 0) + count
+        return {name: count for name, count in total.items() if count and name != "syncs"}
+
+    def _run(self, number, options):
+        telemetry = Telemetry(self.log)
+        context = BackendContext(
+            devices=Devices(str(self.near.root / f"node{number}"), mount_check=False),
+            hasher=self.near.hasher,
+            policies=self.near.policies,
+            telemetry=telemetry,
+            clock=VirtualTime(),
+            transport=self.near.transport,
+            ring_ip="10.0.0.1",
+            ring_port=node_port("container", number),
+        )
+        settings = ContainerSyncSettings(**options)
+        client = InternalClient(self.near.app.handle, "sync", backoff_s=0.0)
+        ring = self.near.context.rings.container
+        task = ContainerSync(context, ring, settings, client, self.remote, REALMS)
+        folder = self.root / f"recon{number}"
+        folder.mkdir(exist_ok=True)
+        recon = ReconFile(str(folder), "container", telemetry.log)
+        clock = context.clock
+        runner = Runner(
+            task,
+            settings.schedule,
+            telemetry=telemetry,
+            recon=recon,
+            clock=clock,
+            stop=Stop(clock, clock.sleep),
+        )
+        assert runner.once()
+        return recon.read()["container_sync_stats"]
+
+    def put(self, name, body=b"x", **headers):
+        assert self.near("PUT", f"/a/c/{name}", headers, body).status == 201
+
+    def names(self):
+        return [row["name"] for row in json.loads(self.far("GET", "/b/copy?format=json").body)]
+
+    def links(self):
+        return sorted(self.near.root.glob("node*/sdb*/sync_containers/*/*/*/*.db"))
+
+
+@pytest.fixture
+def bench(tmp_path, rings):
+    near, far = tmp_path / "near", tmp_path / "far"
+    near.mkdir()
+    far.mkdir()
+    return Bench(SimCluster(near, rings), SimCluster(far, rings), tmp_path)
+
+
+def test_objects_are_copied_with_their_metadata_and_times_and_deletions_follow(bench):
+    bench.put("o/1", b"one", **{"x-object-meta-a": "b", "content-type": "text/x"})
+    bench.put("two", b"2" * 100_000)
+    assert bench.once()["puts"] == 2
+    assert bench.names() == ["o/1", "two"]
+    here, there = bench.near("GET", "/a/c/o/1"), bench.far("GET", "/b/copy/o/1")
+    for name in ("x-timestamp", "etag", "content-type", "x-object-meta-a"):
+        assert here.headers[name] == there.headers[name]
+    assert there.body == b"one"
+    assert bench.near("DELETE", "/a/c/two").status == 204
+    assert bench.once()["deletes"]
+    assert bench.names() == ["o/1"]
+
+
+def test_each_new_row_is_one_nodes_and_later_passes_only_look(bench):
+    for number in range(10):
+        bench.put(f"o{number}")
+    assert bench.once() == {"puts": 10}
+    puts = [name for method, name in bench.remote.asked if method == "PUT"]
+    assert sorted(puts) == sorted(set(puts))
+    assert bench.once() == {}
+    bench.remote.asked.clear()
+    # All rows were looked at twice: nothing is asked any more.
+    assert bench.once() == {}
+    assert bench.remote.asked == []
+
+
+def test_the_rows_of_a_node_that_is_away_are_copied_by_the_others(bench):
+    for number in range(12):
+        bench.put(f"o{number}")
+    away, *others = bench.near.primaries("container", "a", "c")
+    bench.once(*others)
+    assert len(bench.names()) < 12
+    bench.once(*others)
+    assert len(bench.names()) == 12
+    assert away not in others
+
+
+def test_a_copy_that_fails_is_made_in_a_later_pass(bench):
+    bench.remote.fails = {"o3", "o7"}
+    for number in range(10):
+        bench.put(f"o{number}")
+    assert bench.once()["failures"] == 2
+    assert len(bench.names()) == 8
+    bench.once()
+    bench.remote.fails.clear()
+    bench.once()
+    assert len(bench.names()) == 10
+
+
+def test_what_is_newer_over_there_stays(bench):
+    bench.put("o", b"old")
+    assert bench.far("PUT", "/b/copy/o", {}, b"newer").status == 201
+    bench.once()
+    assert bench.far("GET", "/b/copy/o").body == b"newer"
+
+
+def test_only_containers_that_are_to_be_copied_have_links_and_unsetting_removes_them(bench):
+    assert bench.near("PUT", "/a/other").status == 201
+    links = bench.links()
+    assert len(links) == 3
+    assert all(Path(link).resolve().exists() for link in links)
+    assert bench.near("POST", "/a/c", {"x-container-sync-to": ""}).status == 204
+    assert bench.links() == []
+    assert bench.near("POST", "/a/c", SYNC_TO).status == 204
+    assert len(bench.links()) == 3
+    assert bench.near("DELETE", "/a/c").status == 204
+    assert bench.links() == []
+
+
+def test_versioned_containers_and_unknown_realms_are_left_alone(bench):
+    bench.put("o")
+    for node in range(1, NODES + 1):
+        app = bench.near.transport.apps[node_port("container", node)][2]
+        app._realms = Realms({"R": Realm("key", clusters={"FAR": "http://far/v1/", "X": "http://x/"})})
+    assert bench.near("POST", "/a/c", {"x-container-sync-to": "//r/x/b/copy"}).status == 204
+    assert bench.once() == {"failures": 3}
+    assert any("No cluster endpoint" in line for line in bench.log.lines)
+    headers = {"x-container-sysmeta-versions-enabled": "true"}
+    assert bench.near("POST", "/a/c", {**SYNC_TO, **headers}).status == 204
+    assert bench.once() == {"skips": 3}
+    assert bench.names() == []
+
+
+def test_a_container_gets_only_its_time(bench):
+    for number in range(10):
+        bench.put(f"o{number}")
+    assert bench.once(container_time=0.0) == {}
+    assert bench.names() == []

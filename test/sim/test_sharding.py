@@ -1,0 +1,202 @@
+"""A container is split while clients work, and looks the same to them all the time."""
+
+import json
+import random
+from urllib.parse import quote
+
+import pytest
+
+from test.support.sharders import Sharders
+from test.support.sim import node_port
+
+
+@pytest.fixture
+def sharders(sim, tmp_path):
+    assert sim("POST", "/a/c", {"x-container-sysmeta-sharding": "True"}).status == 204
+    return Sharders(sim, tmp_path)
+
+
+def put(sim, *names):
+    for name in names:
+        assert sim("PUT", f"/a/c/{quote(name)}", {"content-type": "t/p"}, b"x").status == 201
+
+
+def rows(sim, **params):
+    query = "&".join(f"{name}={quote(str(value), safe='')}" for name, value in params.items())
+    answer = sim("GET", f"/a/c?format=json&{query}")
+    assert answer.status == 200, answer
+    return [row.get("name") or row["subdir"] for row in json.loads(answer.body)]
+
+
+def state(sim):
+    return sim("HEAD", "/a/c", {"x-newest": "true"}).headers["x-backend-sharding-state"]
+
+
+def shards(sim):
+    """The shards that a root lists."""
+    headers = {"x-backend-record-type": "shard", "x-newest": "true"}
+    return json.loads(sim("GET", "/a/c?format=json&states=listing", headers).body)
+
+
+def settle(sim, sharders, passes=12, **options):
+    """Pass after pass until nothing is being split."""
+    for _ in range(passes):
+        told = sharders.run(**options)
+        sim.cache.values.clear()
+        busy = {"completed_completed", "cleaved_success", "cleaved_failure", "misplaced_attempted"}
+        if not busy & told.keys() and "reported" not in "".join(told):
+            return
+    raise AssertionError(f"not settled after {passes} passes: {told}")
+
+
+NAMES = [f"o{number:02d}" for number in range(30)]
+
+
+def test_a_large_container_is_split_and_lists_the_same(sim, sharders):
+    put(sim, *NAMES)
+    before = sim("HEAD", "/a/c").headers
+    told = sharders.run()
+    assert told["created_success"] == 4
+    assert told["cleaved_success"]
+    sim.cache.values.clear()
+    assert state(sim) in ("sharding", "unsharded")
+    assert rows(sim) == NAMES
+    settle(sim, sharders)
+    assert state(sim) == "sharded"
+    assert rows(sim) == NAMES
+    after = sim("HEAD", "/a/c").headers
+    for name in ("x-container-object-count", "x-container-bytes-used"):
+        assert after[name] == before[name]
+    assert not sharders.log.lines or not [line for line in sharders.log.lines if line.startswith("ERROR")]
+
+
+def test_listings_of_a_split_container_take_all_parameters(sim, sharders):
+    names = sorted([*NAMES, *(f"d{n}/x{m}" for n in range(4) for m in range(3)), "d2", "p/ä", "p/z"])
+    put(sim, *names)
+    plain = {
+        json.dumps(params): rows(sim, **params)
+        for params in (
+            {},
+            {"limit": 7},
+            {"marker": "o07"},
+            {"marker": "o07", "limit": 5},
+            {"end_marker": "o20"},
+            {"marker": "o03", "end_marker": "o21"},
+            {"prefix": "o1"},
+            {"prefix": "d1/"},
+            {"prefix": "zzz"},
+            {"delimiter": "/"},
+            {"delimiter": "/", "limit": 3},
+            {"delimiter": "/", "marker": "d1/"},
+            {"delimiter": "/", "prefix": "d"},
+            {"delimiter": "/", "reverse": "true"},
+            {"reverse": "true"},
+            {"reverse": "true", "limit": 4},
+            {"reverse": "true", "marker": "o17", "end_marker": "d3"},
+            {"reverse": "true", "prefix": "o2"},
+            {"reverse": "true", "delimiter": "/", "marker": "d3/"},
+            {"path": "d1"},
+            {"path": ""},
+            {"limit": 0},
+            {"marker": "zzz"},
+        )
+    }
+    settle(sim, sharders, passes=20)
+    assert state(sim) == "sharded"
+    for text, wanted in plain.items():
+        assert rows(sim, **json.loads(text)) == wanted, text
+
+
+def test_rows_go_to_shards_and_deletions_as_well(sim, sharders):
+    put(sim, *NAMES)
+    settle(sim, sharders)
+    assert state(sim) == "sharded"
+    put(sim, "o05x", "zz", "aa")
+    told = [
+        headers["x-backend-quoted-container-path"]
+        for kind, _n, method, _path, headers in sim.transport.requests
+        if kind == "object" and method == "PUT"
+    ]
+    assert told and all(path.startswith(".shards_a/c-") for path in told)
+    for name in ("o00", "o29"):
+        assert sim("DELETE", f"/a/c/{name}").status == 204
+    wanted = sorted({*NAMES, "o05x", "zz", "aa"} - {"o00", "o29"})
+    assert rows(sim) == wanted
+    settle(sim, sharders)
+    assert rows(sim) == wanted
+    sim.cache.values.clear()
+    assert sim("HEAD", "/a/c").headers["x-container-object-count"] == str(len(wanted))
+
+
+def test_rows_that_reach_the_root_late_are_moved(sim, sharders):
+    put(sim, *NAMES)
+    settle(sim, sharders)
+    # Whoever has old facts cached tells the root.
+    for node in sim.primaries("container", "a", "c"):
+        answer = sim.transport.request(
+            "10.0.0.1",
+            node_port("container", node),
+            "PUT",
+            f"/sdb{node}/{part_of(sim)}/a/c/late",
+            {"x-timestamp": "1795000000.00000", "x-size": "1", "x-etag": "e", "x-content-type": "t/p"},
+            connect_timeout_s=1,
+            timeout_s=1,
+        )
+        assert answer.status == 201
+    settle(sim, sharders)
+    assert "late" in rows(sim)
+
+
+def part_of(sim):
+    view = sim.context.rings.container.view()
+    return view.partition_of(sim.hasher.digest("a", "c"))
+
+
+def test_a_split_container_is_deleted_only_when_it_is_empty(sim, sharders):
+    put(sim, *NAMES)
+    settle(sim, sharders)
+    assert sim("DELETE", "/a/c").status == 409
+    for name in NAMES:
+        assert sim("DELETE", f"/a/c/{name}").status == 204
+    settle(sim, sharders, auto_shard=False)
+    assert rows(sim) == []
+    assert sim("DELETE", "/a/c").status == 204
+    assert sim("HEAD", "/a/c").status == 404
+
+
+def test_small_shards_are_put_together(sim, sharders):
+    put(sim, *NAMES)
+    settle(sim, sharders)
+    for name in NAMES[:7]:
+        assert sim("DELETE", f"/a/c/{name}").status == 204
+    assert len(shards(sim)) == 4
+    for _ in range(15):
+        sharders.run(shrink_threshold=3, reclaim_age=0.0)
+        sim.cache.values.clear()
+        assert rows(sim) == NAMES[7:]
+    assert len(shards(sim)) == 3
+    assert sim("HEAD", "/a/c").headers["x-container-object-count"] == str(len(NAMES) - 7)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_listing_is_the_set_of_objects_at_every_rest(sim, sharders, seed):
+    draw = random.Random(seed)
+    known = set()
+    for _round in range(6):
+        for _ in range(14):
+            name = f"{draw.choice('abcdef')}{draw.randrange(20):02d}"
+            if name in known and draw.random() < 0.4:
+                assert sim("DELETE", f"/a/c/{name}").status == 204
+                known.discard(name)
+            else:
+                put(sim, name)
+                known.add(name)
+        away = draw.sample(range(1, 7), draw.randrange(3))
+        with sim.refusing("container", *away[:1]):
+            sharders.run(*(n for n in range(1, 7) if n not in away))
+        sim.forgive()
+        if draw.random() < 0.5:
+            sim.cache.values.clear()
+    settle(sim, sharders, passes=25)
+    assert rows(sim) == sorted(known)
+    assert sim("HEAD", "/a/c").headers["x-container-object-count"] == str(len(known))

@@ -1,0 +1,70 @@
+"""Sharders of a simulated cluster, run by hand."""
+
+from swift.base.clock import SystemClock
+from swift.container.sharding.settings import ContainerSharderSettings
+from swift.container.sharding.task import ContainerSharder
+from swift.gateway.internal_client import InternalClient
+from swift.platform.mounts import Devices
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.daemon import Runner
+from swift.runtime.stop import Stop
+from swift.telemetry.recon import ReconFile
+from swift.telemetry.telemetry import Telemetry
+from test.support.reapers import Words
+from test.support.sim import NODES, node_port
+
+#: Containers of 20 objects are split into shards of 8.
+SMALL = {
+    "auto_shard": True,
+    "shard_container_threshold": 20,
+    "rows_per_shard": 8,
+    "minimum_shard_size": 3,
+    "shrink_threshold": 2,
+    "expansion_limit": 15,
+    "databases_per_second": 0,
+    "conn_timeout": 5.0,
+}
+
+
+class Sharders:
+    """``run(*numbers)`` makes one pass on nodes, on all of them by default."""
+
+    def __init__(self, sim, root):
+        self.sim = sim
+        self.root = root
+        self.log = Words()
+
+    def run(self, *numbers, **options):
+        total = {}
+        for number in numbers or range(1, NODES + 1):
+            stats = self._run(number, {**SMALL, **options})
+            for category, counts in stats["sharding"].items():
+                for event, count in counts.items():
+                    name = f"{category}_{event}"
+                    total[name] = total.get(name, 0) + count
+        return {name: count for name, count in total.items() if count}
+
+    def _run(self, number, options):
+        telemetry = Telemetry(self.log)
+        clock = SystemClock()
+        context = BackendContext(
+            devices=Devices(str(self.sim.root / f"node{number}"), mount_check=False),
+            hasher=self.sim.hasher,
+            policies=self.sim.policies,
+            telemetry=telemetry,
+            clock=clock,
+            transport=self.sim.transport,
+            ring_ip="10.0.0.1",
+            ring_port=node_port("container", number),
+        )
+        settings = ContainerSharderSettings(**options)
+        client = InternalClient(self.sim.app.handle, "sharder", backoff_s=0.0)
+        task = ContainerSharder(context, self.sim.context.rings.container, settings, client)
+        folder = self.root / f"sharder{number}"
+        folder.mkdir(exist_ok=True)
+        recon = ReconFile(str(folder), "container", telemetry.log)
+        runner = Runner(
+            task, settings.schedule, telemetry=telemetry, recon=recon, clock=clock, stop=Stop(clock)
+        )
+        assert runner.once()
+        return recon.read()["sharding_stats"]

@@ -1,0 +1,164 @@
+"""Shards of a database are shown, found, replaced and enabled by hand, as with the peer's command."""
+
+import io
+import json
+
+import pytest
+
+from swift.base.shardrange import State
+from swift.base.timestamp import Timestamp
+from swift.cli.manage_shard_ranges import main
+from swift.container.broker import ContainerBroker
+from swift.container.rows import ObjectRow
+from swift.container.shardtable import ShardQuery
+from swift.db.broker import Engine
+from swift.db.files import Place
+
+PLACE = ("containers", "1", "ab" * 16)
+
+
+class Bench:
+    def __init__(self, root, capsys, monkeypatch):
+        (root / "sdb1").mkdir()
+        self.place = Place(str(root / "sdb1"), *PLACE)
+        self.root, self._capsys, self._monkeypatch = root, capsys, monkeypatch
+        stamp = Timestamp("1795000000.00000")
+        broker = ContainerBroker(self.place, Engine(), "AUTH_test", "c")
+        broker.refresh()
+        broker.create(stamp, 0, created_at=stamp)
+        names = [f"o{number:03d}" for number in range(10)]
+        broker.merge_rows([ObjectRow(name, stamp.internal, 1, "t/p", "e") for name in names])
+        self.path = broker.newest.path
+        broker.close()
+
+    def __call__(self, *words, answers=""):
+        self._monkeypatch.setattr("sys.stdin", io.StringIO(answers))
+        code = main([self.path, *words])
+        out, err = self._capsys.readouterr()
+        return code, out, err
+
+    def ranges(self, **query):
+        broker = ContainerBroker(self.place, Engine(), "AUTH_test", "c")
+        broker.refresh()
+        try:
+            return broker.shard_ranges(ShardQuery(**query))
+        finally:
+            broker.close()
+
+    def file(self, content):
+        path = self.root / "ranges.json"
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return str(path)
+
+
+@pytest.fixture
+def bench(tmp_path, capsys, monkeypatch):
+    return Bench(tmp_path, capsys, monkeypatch)
+
+
+def test_cuts_are_found_as_the_peer_finds_them(bench):
+    code, out, err = bench("find", "4")
+    assert code == 0
+    assert json.loads(out) == [
+        {"index": 0, "lower": "", "object_count": 4, "upper": "o003"},
+        {"index": 1, "lower": "o003", "object_count": 4, "upper": "o007"},
+        {"index": 2, "lower": "o007", "object_count": 2, "upper": ""},
+    ]
+    assert err.startswith("Loaded db broker for AUTH_test/c\nFound 3 ranges in ")
+    assert err.endswith("s (total object count 10)\n")
+    sizes = [cut["object_count"] for cut in json.loads(bench("find", "4", "--minimum-shard-size", "3")[1])]
+    assert sizes == [4, 6]
+    assert json.loads(bench("find", "20")[1]) == []
+
+
+def test_what_is_found_replaces_what_there_is_and_is_shown(bench):
+    assert bench("show")[2].endswith("No shard data found.\n")
+    code, out, _ = bench("find_and_replace", "4")
+    assert code == 0
+    assert out.splitlines() == [
+        "No shard ranges found to delete.",
+        "Injected 3 shard ranges.",
+        "Run container-replicator to replicate them to other nodes.",
+        "Use the enable sub-command to enable sharding.",
+    ]
+    shown = json.loads(bench("show")[1])
+    assert [(row["lower"], row["upper"], row["state"]) for row in shown] == [
+        ("", "o003", "found"),
+        ("o003", "o007", "found"),
+        ("o007", "", "found"),
+    ]
+    assert shown[0]["name"].startswith(".shards_AUTH_test/c-4a8a08f09d37b73795649038408b5f33-")
+    assert json.loads(bench("show", "-b")[1]) == [["", "o003"], ["o003", "o007"], ["o007", ""]]
+    assert [row["upper"] for row in json.loads(bench("show", "--includes", "o005")[1])] == ["o007"]
+
+
+def test_existing_shards_are_deleted_only_with_consent(bench):
+    bench("find_and_replace", "4")
+    assert bench("delete")[0] == 3
+    code, out, _ = bench("delete", answers="no\ns\nq\n")
+    assert code == 3
+    assert "Please make a valid choice." in out
+    assert len(bench.ranges()) == 3
+    code, out, _ = bench("find_and_replace", "5", answers="yes\n")
+    assert code == 0
+    assert "Deleted 3 existing shard ranges." in out
+    assert len(bench.ranges()) == 2
+    assert bench("delete", "-f")[1] == "Deleted 2 existing shard ranges.\n"
+    assert bench.ranges() == []
+    assert len(json.loads(bench("show", "-d")[1])) == 5
+
+
+def test_shards_that_do_not_cover_everything_are_refused(bench):
+    assert bench("enable")[:2] == (1, "WARNING: invalid shard ranges: ['No shard ranges.'].\nAborting.\n")
+    partial = bench.file([{"index": 0, "lower": "", "upper": "o003", "object_count": 4}])
+    code, out, _ = bench("replace", partial)
+    assert (code, out) == (1, "WARNING: invalid shard ranges: [' != o003'].\nAborting.\n")
+    assert bench.ranges() == []
+
+
+def test_splitting_is_enabled_once(bench):
+    found = bench.file(bench("find", "4")[1])
+    code, out, _ = bench("replace", found, "--enable")
+    assert code == 0
+    assert "Container moved to state 'sharding' with epoch " in out
+    (own,) = [item for item in bench.ranges(include_own=True) if item.name == "AUTH_test/c"]
+    assert own.state == State.SHARDING and own.epoch == own.state_timestamp
+    code, out, _ = bench("enable")
+    assert code == 0
+    assert out.startswith(
+        f"Container already in state 'sharding' with epoch {own.epoch}.\nNo action required."
+    )
+    told = bench("info")[1]
+    assert "Sharding enabled = True" in told
+    assert '"state": "sharding"' in told
+    assert "X-Container-Sysmeta-Sharding = True" in told
+
+
+def test_whole_ranges_are_merged(bench):
+    bench("find_and_replace", "4")
+    rows = json.loads(bench("show")[1])
+    rows[0]["object_count"], rows[0]["meta_timestamp"] = 77, "1900000000.00000"
+    assert bench("merge", bench.file(rows), "-n")[0] == 3
+    assert bench.ranges()[0].object_count == 4
+    assert bench("merge", bench.file(rows), "-y")[0] == 0
+    assert bench.ranges()[0].object_count == 77
+
+
+def test_only_a_split_root_is_compacted(bench):
+    code, out, _ = bench("compact", "-n")
+    assert (code, out) == (1, "WARNING: Container is not yet sharded so cannot be compacted.\n")
+
+
+@pytest.mark.parametrize("content", ["no json", "{}", "[1]", '[{"lower": "a"}]'])
+def test_files_of_no_use_are_refused_in_a_line(bench, content):
+    code, _out, err = bench("replace", bench.file(content))
+    assert code == 2
+    assert len(err.splitlines()) == 2
+
+
+def test_files_that_are_not_there_are_named(bench, capsys):
+    assert bench("replace", "/nofile")[0] == 2
+    for path in ("/nodb", "relative", str(bench.root)):
+        assert main([path, "show"]) == 1
+        assert capsys.readouterr().err.startswith(f"Error opening container DB {path}: ")
+    assert main(["--config", "/nofile", bench.path, "show"]) == 2
