@@ -148,6 +148,11 @@ class TierBench(FileBench):
     def make(self, reserve=None):
         return PerPolicy(super().make(reserve), self.tier)
 
+    def damage(self, key):
+        """What is on the SSD stays sound, so that has to go as well."""
+        super().damage(key)
+        self.tier.entries().flush(key.device)
+
 
 def tier_bench(mode):
     return type(f"TierBench{mode}", (TierBench,), {"mode": mode})
