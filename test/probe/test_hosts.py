@@ -1,0 +1,146 @@
+"""Faults between hosts: a partition, a wrong clock, rings of different ages. Then health returns by itself.
+
+Each node has a network namespace of its own; skipped where these cannot be made.
+"""
+
+import shutil
+import time
+
+import pytest
+
+from swift.ring.builder import RingBuilder
+from test.support.hosts import Hosts, can_make_hosts
+
+pytestmark = pytest.mark.skipif(not can_make_hosts(), reason="needs root and network namespaces")
+
+
+@pytest.fixture
+def hosts(tmp_path, request):
+    made = Hosts(tmp_path / "data", count=getattr(request, "param", 3))
+    try:
+        made.make()
+        yield made
+    finally:
+        made.stop()
+
+
+def attempt(hosts, number, method, path, body=None):
+    """A status, None when the connection broke."""
+    try:
+        return hosts(number, method, path, body=body).status
+    except OSError:
+        return None
+
+
+def copies(hosts):
+    """How many objects have so many data files: copies → objects."""
+    counts = {}
+    for path in hosts.files("objects/*/*/*/*.data"):
+        counts[path.parent.name] = counts.get(path.parent.name, 0) + 1
+    return sorted(counts.values())
+
+
+def await_health(hosts, known, gone):
+    """Every copy of what is known is back, listings agree, and nothing deleted returns; seconds."""
+    started_s = time.monotonic()
+
+    def is_healthy():
+        return copies(hosts) == [3] * len(known) and all(
+            hosts.names(number) == sorted(known) for number in hosts.numbers
+        )
+
+    hosts.await_true(is_healthy, "three copies of everything, and equal listings", 120)
+    took_s = time.monotonic() - started_s
+    for name, body in known.items():
+        answer = hosts(1, "GET", f"c/{name}", {"X-Newest": "true"})
+        assert (answer.status, answer.body) == (200, body)
+    for name in gone:
+        assert hosts(1, "GET", f"c/{name}").status == 404
+    assert "Traceback" not in hosts.log_text()
+    return took_s
+
+
+def test_a_partition_loses_nothing_and_heals(hosts):
+    hosts.start()
+    assert hosts(1, "PUT", "c").status == 201
+    known, gone = {}, []
+    for number in range(6):
+        known[f"before{number}"] = b"x"
+        assert hosts(1, "PUT", f"c/before{number}", body=b"x").status == 201
+    hosts.part(3)
+    for number in range(6):
+        name, body = f"amid{number}", f"body {number}".encode()
+        assert hosts(1, "PUT", f"c/{name}", body=body).status == 201
+        known[name] = body
+    for name in ("before0", "before1"):
+        assert hosts(1, "DELETE", f"c/{name}").status == 204
+        gone.append(name)
+        del known[name]
+    # One host of three is no majority: it may serve what it has, and acknowledges nothing.
+    assert attempt(hosts, 3, "PUT", "c/minority", b"x") in (None, 401, 503)
+    assert attempt(hosts, 3, "DELETE", "c/before3") in (None, 401, 503)
+    hosts.heal(3)
+    hosts.tokens.clear()
+    for name in ("minority", "before3"):
+        # Nobody was told what became of them, so the client does it again.
+        if name in known:
+            assert hosts(1, "PUT", f"c/{name}", body=b"x").status == 201
+        else:
+            assert hosts(1, "DELETE", f"c/{name}").status in (204, 404)
+            gone.append(name)
+    took_s = await_health(hosts, known, gone)
+    print(f"healthy {took_s:.1f} s after the partition")
+
+
+def test_a_host_whose_clock_is_an_hour_slow_or_fast_does_no_harm(hosts):
+    hosts.offsets = {2: 3600, 3: -3600}
+    hosts.start()
+    assert hosts(1, "PUT", "c").status == 201
+    known, gone = {}, []
+    for number in range(6):
+        name, body = f"o{number}", f"body {number}".encode()
+        assert hosts(1, "PUT", f"c/{name}", body=body).status == 201
+        known[name] = body
+    assert hosts(1, "DELETE", "c/o0").status == 204
+    gone.append("o0")
+    del known["o0"]
+    # The slow one's proxy thinks that its writes are older: they lose, and say so, or are newer.
+    status = attempt(hosts, 3, "PUT", "c/o1", b"of the slow clock")
+    assert status in (None, 201, 202, 401, 409, 503)
+    assert hosts(1, "GET", "c/o1", {"X-Newest": "true"}).body == known["o1"]
+    for number in (2, 3):
+        hosts.stop_host(number)
+    hosts.offsets.clear()
+    hosts.tokens.clear()
+    for number in (2, 3):
+        hosts.start_host(number)
+    hosts.await_answers()
+    took_s = await_health(hosts, known, gone)
+    print(f"healthy {took_s:.1f} s after the clocks were set right")
+
+
+@pytest.mark.parametrize("hosts", [4], indirect=True)
+def test_hosts_with_rings_of_different_ages_lose_nothing(hosts):
+    # A host has rings of another time, in which partitions lie on other devices.
+    for path in sorted(hosts.etc(3).glob("*.builder")):
+        builder = RingBuilder.load(str(path))
+        device = next(iter(builder.live_devs))
+        builder.change_device(device["id"], weight=30.0)
+        builder.pretend_min_part_hours_passed()
+        builder.rebalance(seed=7)
+        builder.write_ring(str(path.with_suffix(".ring.gz")))
+    hosts.start()
+    assert hosts(1, "PUT", "c").status == 201
+    known, gone = {}, []
+    for number in range(12):
+        name, body = f"o{number}", f"body {number}".encode()
+        assert hosts((1, 3)[number % 2], "PUT", f"c/{name}", body=body).status == 201
+        known[name] = body
+    for name in ("o0", "o1"):
+        assert hosts(1, "DELETE", f"c/{name}").status == 204
+        gone.append(name)
+        del known[name]
+    for kind in ("account", "container", "object"):
+        shutil.copy(hosts.etc(1) / f"{kind}.ring.gz", hosts.etc(3) / f"{kind}.ring.gz")
+    took_s = await_health(hosts, known, gone)
+    print(f"healthy {took_s:.1f} s after the rings were equal")
