@@ -157,7 +157,7 @@ def stock(contestant: Contestant, keys: int) -> None:
 def measure(root: Path, peer: Path, args: argparse.Namespace) -> list[Row]:
     """All rows."""
     pair = make_contestants(root, peer, "per-device")
-    small, listed = f"/{BUCKET}/small", f"/{BUCKET}?list-type=2&prefix=listed%2F"
+    small, listed = f"/{BUCKET}/small", f"/{BUCKET}?list-type=2&prefix=listed"
     measured = partial(_measured, pair, args)
     try:
         for contestant in pair:
