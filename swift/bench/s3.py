@@ -4,7 +4,8 @@
 
 Two clusters of the same plan with the pipeline of ``swift-aio``. Small requests are counted for each second
 of CPU of all servers, every one with the same signature, so that the client costs nothing; what is large is
-timed by the clock. The last row is what S3 costs over the same request of Swift's API on our side and on
+timed by the clock. wrk cannot measure a HEAD.
+The last row is what S3 costs over the same request of Swift's API on our side and on
 theirs.
 """
 
@@ -157,7 +158,7 @@ def stock(contestant: Contestant, keys: int) -> None:
 def measure(root: Path, peer: Path, args: argparse.Namespace) -> list[Row]:
     """All rows."""
     pair = make_contestants(root, peer, "per-device")
-    small, listed = f"/{BUCKET}/small", f"/{BUCKET}?list-type=2&prefix=listed%2F"
+    small, listed = f"/{BUCKET}/small", f"/{BUCKET}?list-type=2&prefix=listed"
     measured = partial(_measured, pair, args)
     try:
         for contestant in pair:
@@ -166,7 +167,6 @@ def measure(root: Path, peer: Path, args: argparse.Namespace) -> list[Row]:
             stock(contestant, args.keys)
         rows = [
             measured("small GET", ">= 8x", lambda c: per_cpu_second(c, args.seconds, "GET", small)),
-            measured("small HEAD", ">= 8x", lambda c: per_cpu_second(c, args.seconds, "HEAD", small)),
             measured("small PUT", ">= 5x", lambda c: per_cpu_second(c, args.seconds, "PUT", small, 1024)),
             measured(
                 f"ListObjectsV2 of {args.keys}",

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from swift.cli import units
+from swift.cli import s3_matrix, units
 from swift.cli.commands import MODULES
 from swift.cli.samples import SAMPLES, files
 from swift.config.render import default_text
@@ -15,6 +15,11 @@ ROOT = Path(__file__).parents[2]
 def test_samples_and_reference_are_up_to_date():
     stale = [str(path.relative_to(ROOT)) for path, text in files(ROOT) if path.read_text() != text]
     assert not stale, f"run python -m swift.cli.samples: {stale}"
+
+
+def test_the_table_of_the_s3_api_is_up_to_date():
+    stale = [str(path.relative_to(ROOT)) for path, text in s3_matrix.files(ROOT) if path.read_text() != text]
+    assert not stale, f"run python -m swift.cli.s3_matrix: {stale}"
 
 
 def test_every_option_says_what_it_means_and_reads_back_its_own_default():
