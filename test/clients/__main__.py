@@ -27,6 +27,7 @@ CLIENTS: dict[str, Callable[[Site], Outcome]] = {
     "swiftclient-tests": swiftclient.own_tests,
     "rclone": rclone.sync,
     "rclone-tests": rclone.own_tests,
+    "rclone-s3-tests": rclone.own_s3_tests,
     "restic": restic.backup,
     "duplicity": duplicity.backup,
     "libcloud": libcloud.driver,

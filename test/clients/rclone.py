@@ -14,24 +14,44 @@ _MODULE = "github.com/rclone/rclone"
 
 
 def own_tests(site: Site) -> Outcome:
-    """The tests that rclone has for its backend of Swift, built from its module."""
+    """The tests that rclone has for its backend of Swift."""
+    options = {"type": "swift", "user": site.user, "key": site.key, "auth": site.auth_url}
+    return _tests_of(site, "swift", options)
+
+
+def own_s3_tests(site: Site) -> Outcome:
+    """The tests that rclone has for its backend of S3."""
+    options = {
+        "type": "s3",
+        "provider": "Other",
+        "access_key_id": site.user,
+        "secret_access_key": site.key,
+        "endpoint": site.auth_url.removesuffix("/auth/v1.0"),
+        "region": "us-east-1",
+        # A bucket that one has already may be made again.
+        "use_already_exists": "true",
+    }
+    return _tests_of(site, "s3", options)
+
+
+def _tests_of(site: Site, backend: str, options: dict[str, str]) -> Outcome:
+    """The tests of a backend, run in rclone's own module."""
     go = site.find("go", "golang")
-    outcome = Outcome("rclone's backend/swift tests", VERSION)
+    outcome = Outcome(f"rclone's backend/{backend} tests", VERSION)
     # Modules and what is built of them are shared with whoever else builds here.
     found = site.run(go, "env", "-json", "GOPATH", "GOCACHE", HOME=str(Path.home()))
     caches = {name: str(value) for name, value in json.loads(found.stdout).items()}
     done = site.run(go, "mod", "download", "-json", f"{_MODULE}@{VERSION}", timeout_s=900, **caches)
     if done.returncode:
         raise Missing(f"its module cannot be had: {(done.stderr or done.stdout)[-200:]}")
-    folder = site.folder / "rclone-tests"
+    folder = site.folder / f"rclone-{backend}-tests"
     shutil.copytree(json.loads(done.stdout)["Dir"], folder)
     for directory in (folder, *folder.rglob("*/")):
         directory.chmod(0o755)
-    config = site.folder / "rclone.conf"
-    config.write_text(
-        f"[TestSwiftAIO]\ntype = swift\nuser = {site.user}\nkey = {site.key}\nauth = {site.auth_url}\n"
-    )
-    words = ("test", "-json", "-count=1", "-timeout=20m", "./backend/swift", "-remote", "TestSwiftAIO:")
+    config = site.folder / f"rclone-{backend}.conf"
+    # A name that begins with Test makes rclone start a server of its own.
+    config.write_text("[Ours]\n" + "".join(f"{name} = {value}\n" for name, value in options.items()))
+    words = ("test", "-json", "-count=1", "-timeout=20m", f"./backend/{backend}", "-remote", "Ours:")
     done = site.run(go, "-C", folder, *words, timeout_s=1500, RCLONE_CONFIG=str(config), **caches)
     events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     results = {event["Test"]: event["Action"] for event in events if event.get("Test")}
