@@ -3,7 +3,7 @@
 import io
 import socket
 import zlib
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from contextlib import contextmanager
 from hashlib import md5
 
@@ -375,6 +375,16 @@ def test_what_is_wrong_with_parts_is_told(s3, bucket):
         s3.upload_part(Bucket=bucket, Key="k", UploadId="bm9uZQ==", PartNumber=1, Body=b"")
     complete(s3, bucket, "k", upload, parts[:1])
     assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"small"
+
+
+def test_the_checksum_at_the_end_of_an_upload_is_that_of_the_object(s3, bucket):
+    upload, parts = parts_of(s3, bucket, "k", [b"whole"], ChecksumAlgorithm="CRC32")
+    composite = b64encode(zlib.crc32(b64decode(parts[0]["ChecksumCRC32"])).to_bytes(4, "big")).decode()
+    with refused("BadDigest", 400):
+        complete(s3, bucket, "k", upload, parts, ChecksumCRC32="AAAAAA==")
+    assert (
+        complete(s3, bucket, "k", upload, parts, ChecksumCRC32=composite)["ChecksumCRC32"] == f"{composite}-1"
+    )
 
 
 def test_an_aborted_upload_leaves_nothing(cluster, s3, bucket):
