@@ -570,3 +570,8 @@ def test_attributes_of_objects(s3, bucket):
     told = s3.get_object_attributes(Bucket=bucket, Key="big", ObjectAttributes=["ObjectParts"])
     assert told["ObjectParts"]["TotalPartsCount"] == 2
     assert [p["Size"] for p in told["ObjectParts"]["Parts"]] == [PART, 1]
+    upload, parts = parts_of(s3, bucket, "summed", [b"a" * PART, b"b"], ChecksumAlgorithm="SHA256")
+    complete(s3, bucket, "summed", upload, parts)
+    told = s3.get_object_attributes(Bucket=bucket, Key="summed", ObjectAttributes=["ObjectParts"])
+    sums = [part["ChecksumSHA256"] for part in told["ObjectParts"]["Parts"]]
+    assert sums == [part["ChecksumSHA256"] for part in parts]

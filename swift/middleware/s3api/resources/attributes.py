@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
+from swift import green
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, xml_response
@@ -25,13 +27,15 @@ ATTRIBUTES = Group(
             Text(n)
             for n in ("PartsCount", "PartNumberMarker", "NextPartNumberMarker", "MaxParts", "IsTruncated")
         ),
-        Many("Part", Text("PartNumber"), Text("Size")),
+        Many("Part", Text("PartNumber"), Text("Size"), *_SUMS),
     ),
     Text("StorageClass"),
     Text("ObjectSize"),
 )
 _KNOWN = ("ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize")
 _PARTS_MAX = 1000
+#: Parts that are looked at beside each other.
+_LOOKERS = 8
 
 
 def get_attributes(call: Call) -> Response:
@@ -51,7 +55,7 @@ def get_attributes(call: Call) -> Response:
     if "Checksum" in wanted and (sums := _checksum(headers)):
         value["Checksum"] = sums
     if "ObjectParts" in wanted and headers.get("x-static-large-object", "").lower() == "true":
-        value["ObjectParts"] = _parts(call, query)
+        value["ObjectParts"] = _parts(call, query, has_sums=bool(_checksum(headers)))
     if "StorageClass" in wanted:
         value["StorageClass"] = "STANDARD"
     if "ObjectSize" in wanted:
@@ -80,8 +84,8 @@ def _checksum(headers: HeaderMap) -> dict[str, Value]:
     return value
 
 
-def _parts(call: Call, query: str) -> Value:
-    """The parts of a large object, in pages."""
+def _parts(call: Call, query: str, *, has_sums: bool) -> Value:
+    """The parts of a large object, in pages; each with its checksum when the object has one."""
     most = min(_number(call, "x-amz-max-parts", _PARTS_MAX), _PARTS_MAX)
     after = _number(call, "x-amz-part-number-marker", 0)
     query = f"{query}{'&' if query else ''}multipart-manifest=get"
@@ -90,16 +94,35 @@ def _parts(call: Call, query: str) -> Value:
             raise refusal(response.status)
         entries = json.loads(response.read_body())
     shown = list(enumerate(entries, 1))[after : after + most]
+    sums = _sums_of(call, [entry for _, entry in shown]) if has_sums else [{} for _ in shown]
     value: dict[str, Value] = {
         "PartsCount": len(entries),
         "PartNumberMarker": after,
         "MaxParts": most,
         "IsTruncated": "true" if after + most < len(entries) else "false",
-        "Part": [{"PartNumber": number, "Size": _size(entry)} for number, entry in shown],
+        "Part": [
+            {"PartNumber": number, "Size": _size(entry), **found}
+            for (number, entry), found in zip(shown, sums, strict=True)
+        ],
     }
     if shown:
         value["NextPartNumberMarker"] = shown[-1][0]
     return value
+
+
+def _sums_of(call: Call, entries: Sequence[dict[str, object]]) -> list[dict[str, Value]]:
+    """The checksums that are stored with segments; nothing for one that has none."""
+    found: dict[int, dict[str, Value]] = {}
+    left = iter(enumerate(entries))
+
+    def look() -> None:
+        for at, entry in left:
+            container, _, name = str(entry.get("name", "")).lstrip("/").partition("/")
+            sums = _checksum(call.account.head(container, name).headers)
+            found[at] = {element: text for element, text in sums.items() if element != "ChecksumType"}
+
+    green.gather([look] * min(_LOOKERS, len(entries)))
+    return [found[at] for at in range(len(entries))]
 
 
 def _size(entry: dict[str, object]) -> int:
