@@ -20,6 +20,7 @@ FILTERS = {
     "memcache": "memcache",
     "listing_formats": "listing_formats",
     "tempauth": "tempauth",
+    "keystoneauth": "keystoneauth",
     "bulk": "bulk",
     "ratelimit": "ratelimit",
     "backend_ratelimit": "backend_ratelimit",

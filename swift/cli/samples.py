@@ -44,6 +44,7 @@ from swift.middleware.etag_quoter import EtagQuoterSettings
 from swift.middleware.formpost.filter import FormPostSettings
 from swift.middleware.gatekeeper import GatekeeperSettings
 from swift.middleware.healthcheck import HealthcheckSettings
+from swift.middleware.keystoneauth.settings import KeystoneauthSettings
 from swift.middleware.list_endpoints import ListEndpointsSettings
 from swift.middleware.memcache import CacheSettings
 from swift.middleware.name_check import NameCheckSettings
@@ -129,6 +130,7 @@ PROXY = Sample(
             "# user_<account>_<user> = <key> [group] [group] [...] [storage_url]",
             "user_test_tester = testing .admin",
         ),
+        _filter("keystoneauth", "keystoneauth", KeystoneauthSettings),
         _filter("staticweb", "staticweb", StaticWebSettings),
         _filter("container-quotas", "container_quotas"),
         _filter("account-quotas", "account_quotas"),

@@ -123,6 +123,9 @@ INTERNAL_NAMES = frozenset(HEADERS) - frozenset(INTERNAL_PREFIXES)
 # --- system metadata of our own --------------------------------------------------------------------------
 
 SYSMETA_ACCOUNT_ACL = _header("x-account-sysmeta-core-access-control", _JSON, _STORED, "The account's ACL.")
+SYSMETA_PROJECT_DOMAIN = _header(
+    "x-account-sysmeta-project-domain-id", _TEXT, _STORED, "The domain of the project that owns the account."
+)
 SYSMETA_QUOTA = _header(
     "x-account-sysmeta-quota-",
     _NUMBER,
@@ -504,7 +507,11 @@ CLEAN_ACL = _key("swift.clean_acl", _CALL, "Normalises an ACL (header name, text
 OWNER = _key("swift_owner", _FLAG, "The caller may see and set the owner's headers.")
 SYNC_KEY = _key("swift_sync_key", _TEXT, "The container's key for container sync.")
 RESELLER_REQUEST = _key("reseller_request", _FLAG, "The caller is an administrator of the reseller.")
-REMOTE_USER = _key("REMOTE_USER", _TEXT, "Who the caller is: user and groups, joined by commas.")
+REMOTE_USER = _key(
+    "REMOTE_USER",
+    _TEXT,
+    "Who the caller is: user and groups, joined by commas; of keystoneauth (project id, name).",
+)
 ACL = _key("swob.ACL", _TEXT, "The ACL of what is asked for, as foreign callbacks find it.")
 CACHE = _key("swift.cache", _OBJECT, "The memcached client (gateway.infocache.Cache).")
 INFOCACHE = _key(
@@ -553,6 +560,12 @@ S3_AUTH_DETAILS = _key(
     "access_key, signature, string_to_sign and check_signature(secret) of an S3 request; the filter "
     "that knows "
     "the caller puts the account in place of the access key in the path.",
+)
+KEYSTONE_TOKEN_INFO = _key(
+    "keystone.token_info", _MAP, "What the identity service says of the token; its keys tell the version."
+)
+KEYSTONE_IDENTITY = _key(
+    "keystone.identity", _MAP, "user, tenant, roles and domains of a confirmed token, for foreign filters."
 )
 BRIDGED_REQUEST = _key("swift.bridge.request", _OBJECT, "Our request behind a WSGI environ (ours).")
 

@@ -46,6 +46,7 @@ ORDER: dict[tuple[str, str], str] = {
     },
     **{(name, auth): "its requests would keep the rights of one" for name in ("bulk",) for auth in _AUTH},
     **{("s3api", name): "it asks it for what S3 requests are about" for name in (*_AUTH, "slo", "copy")},
+    ("auth_token", "keystoneauth"): "nobody would know yet who asks",
     ("gatekeeper", "s3api"): "clients could say what only it may say",
     ("memcache", "ratelimit"): "rates are counted in the cache",
     ("gatekeeper", "container_sync"): "clients could choose timestamps",

@@ -28,6 +28,8 @@ from swift.middleware.filter import Filter
 from swift.middleware.formpost.filter import FormPost, FormPostSettings
 from swift.middleware.gatekeeper import Gatekeeper, GatekeeperSettings
 from swift.middleware.healthcheck import Healthcheck, HealthcheckSettings
+from swift.middleware.keystoneauth.filter import Keystoneauth
+from swift.middleware.keystoneauth.settings import KeystoneauthSettings
 from swift.middleware.list_endpoints import ListEndpoints
 from swift.middleware.listing_formats import ListingFormats
 from swift.middleware.memcache import Memcache
@@ -87,6 +89,7 @@ FILTERS = {
     "DomainRemap": lambda app: DomainRemap(app, DomainRemapSettings()),
     "EtagQuoter": lambda app: EtagQuoter(app, EtagQuoterSettings()),
     "FormPost": lambda app: FormPost(app, FormPostSettings()),
+    "Keystoneauth": lambda app: Keystoneauth(app, KeystoneauthSettings(), {}),
     "NameCheck": lambda app: NameCheck(app, NameCheckSettings()),
     "Ratelimit": lambda app: Ratelimit(app, RatelimitSettings(), SizedRates({}), SizedRates({})),
     "ReadOnly": lambda app: ReadOnly(app, ReadOnlySettings()),
