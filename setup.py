@@ -43,6 +43,8 @@ FILTERS = {
     "dlo": "dlo",
     "versioned_writes": "versioned_writes",
     "symlink": "symlink",
+    "keymaster": "keymaster",
+    "encryption": "encryption",
     "recon": "recon",
     "s3api": "s3api",
 }

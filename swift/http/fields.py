@@ -276,6 +276,24 @@ SYSMETA_VERSIONS_SYMLINK = _header(
     _STORED,
     "The link leads to the current version of the object.",
 )
+SYSMETA_CRYPTO = _header(
+    "x-object-sysmeta-crypto-", _TEXT, _STORED, "Prefix of what is needed to decrypt an object."
+)
+SYSMETA_CRYPTO_BODY_META = _header(
+    "x-object-sysmeta-crypto-body-meta", _JSON, _STORED, "The wrapped key of the body, and its cipher."
+)
+SYSMETA_CRYPTO_ETAG = _header(
+    "x-object-sysmeta-crypto-etag", _TEXT, _STORED, "The ETag of the plain body, encrypted."
+)
+SYSMETA_CRYPTO_ETAG_MAC = _header(
+    "x-object-sysmeta-crypto-etag-mac", _TEXT, _STORED, "Its HMAC, by which conditions are judged."
+)
+TRANSIENT_CRYPTO_META = _header(
+    "x-object-transient-sysmeta-crypto-meta",
+    _JSON,
+    _STORED,
+    "The cipher of the user's metadata; as a prefix, with a dash behind it, one encrypted value.",
+)
 SYSMETA_UPDATE_OVERRIDE_ETAG = _header(
     "x-object-sysmeta-container-update-override-etag",
     _TEXT,
@@ -492,6 +510,9 @@ BACKEND_OVERRIDE_NAME_FILTER = _header(
 BACKEND_NO_TIMESTAMP_UPDATE = _header(
     "x-backend-no-timestamp-update", _FLAG, _TO_NODE, "A POST of metadata leaves the container's timestamp."
 )
+BACKEND_CRYPTO_CIPHER = _header(
+    "x-backend-crypto-cipher", _TEXT, _INSIDE, "The cipher that an object's body is stored with."
+)
 BACKEND_DATABASE_UPLOAD = _header(
     "x-backend-database-upload", _TEXT, _TO_NODE, "A whole database is sent in the body (ours)."
 )
@@ -567,6 +588,12 @@ KEYSTONE_TOKEN_INFO = _key(
 KEYSTONE_IDENTITY = _key(
     "keystone.identity", _MAP, "user, tenant, roles and domains of a confirmed token, for foreign filters."
 )
+FETCH_CRYPTO_KEYS = _key(
+    "swift.callback.fetch_crypto_keys",
+    _CALL,
+    "Gives the keys (container, object, id, all_ids) of a request, or of the key id that something has.",
+)
+CRYPTO_OVERRIDE = _key("swift.crypto.override", _FLAG, "Objects are stored and read as they are.")
 BRIDGED_REQUEST = _key("swift.bridge.request", _OBJECT, "Our request behind a WSGI environ (ours).")
 
 # --- classification --------------------------------------------------------------------------------------
