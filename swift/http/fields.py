@@ -9,46 +9,9 @@ declared, and none at all outside this file in the packages that have moved.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
 
 from swift.base.memo import Memo
-
-
-class Kind(Enum):
-    """What a value is."""
-
-    TEXT = "text"
-    FLAG = "flag"
-    NUMBER = "number"
-    TIME = "timestamp"
-    LIST = "list"
-    MAP = "dictionary"
-    JSON = "JSON"
-    CALL = "function"
-    OBJECT = "object"
-
-
-class Direction(Enum):
-    """Who tells whom."""
-
-    TO_NODE = "to storage servers"
-    FROM_NODE = "from storage servers"
-    BOTH_WAYS = "to and from storage servers"
-    INSIDE = "among filters, proxy and servers"
-    STORED = "stored with the entity"
-    FILTERS = "among filters and proxy"
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A declared name; a header's is in lower case, and a prefix when it ends in ``-``."""
-
-    name: str
-    kind: Kind
-    direction: Direction
-    doc: str
-
+from swift.http.field import Direction, Field, Kind
 
 #: All headers and all environment keys, by name.
 HEADERS: dict[str, Field] = {}
@@ -566,14 +529,10 @@ UPDATE_FOOTERS = _key(
     _CALL,
     "Adds metadata (a dictionary) after an object's body was read; wraps the one before.",
 )
-SYMLINK_OVERRIDE = _key("swift.symlink_override", _FLAG, "Links are handled as the objects they are.")
 SLO_MANIFEST_HOOK = _key(
     "swift.callback.slo_manifest_hook",
     _CALL,
     "Asked with the entries of a manifest before it is stored; gives (name, error) pairs or None.",
-)
-SLO_OVERRIDE = _key(
-    "swift.slo_override", _FLAG, "Manifests of static large objects are handled as the objects they are."
 )
 S3_AUTH_DETAILS = _key(
     "s3api.auth_details",

@@ -54,8 +54,6 @@ from swift.common.middleware.crypto.keymaster import filter_factory as keymaster
 from swift.common.swob import Request, Response
 from swift.common.header_key_dict import HeaderKeyDict
 
-class Logger: pass
-
 def through(case, app):
     return keymaster({}, **case["conf"])(encryption({})(app))
 
@@ -81,7 +79,8 @@ def put(case):
 def get(case):
     def app(env, start):
         body = base64.b64decode(case["stored"]["body"])
-        return Response(status=200, body=body, headers=case["stored"]["headers"], request=Request(env))(env, start)
+        headers = case["stored"]["headers"]
+        return Response(status=200, body=body, headers=headers, request=Request(env))(env, start)
     req = Request.blank("/", method="GET")
     from urllib.parse import unquote
     req.environ["PATH_INFO"] = unquote(case["path"], encoding="latin-1")
@@ -92,7 +91,8 @@ def get(case):
         def listing(env, start):
             rows = [{"name": "o", "hash": row, "bytes": 1}]
             headers = {"Content-Type": "application/json"}
-            return Response(status=200, body=json.dumps(rows).encode(), headers=headers, request=Request(env))(env, start)
+            body = json.dumps(rows).encode()
+            return Response(status=200, body=body, headers=headers, request=Request(env))(env, start)
         ask = Request.blank("/", method="GET")
         ask.environ["PATH_INFO"] = "/".join(req.environ["PATH_INFO"].split("/", 4)[:4])
         ask.environ["QUERY_STRING"] = "format=json"
