@@ -207,3 +207,11 @@ def test_damaged_crypto_meta_is_an_error_and_no_traceback(front, sim):
         answer = front("GET", "/a/c/o")
         assert answer.status == 500
         assert answer.body in (b"Error decrypting header", b"Error decrypting object")
+
+
+def test_a_conditional_upload_looks_at_the_plain_etag(front):
+    front("PUT", "/a/c/o", {}, b"one")
+    assert front("PUT", "/a/c/o", {"if-match": '"other"'}, b"two").status == 412
+    assert front("PUT", "/a/c/o", {"if-none-match": "*"}, b"two").status == 412
+    assert front("PUT", "/a/c/o", {"if-match": f'"{md5(b"one")}"'}, b"two" * 100_000).status == 201
+    assert front("GET", "/a/c/o").body == b"two" * 100_000
