@@ -137,7 +137,7 @@ PROXY = Sample(
             "keystoneauth",
             KeystoneauthSettings,
             "# needs auth_token of keystonemiddleware left of it",
-            "# <PREFIX>_operator_roles, <PREFIX>_service_roles, <PREFIX>_project_reader_roles = <role>[, ...]",
+            "# <PREFIX>_operator_roles, <PREFIX>_service_roles, <PREFIX>_project_reader_roles = <role>",
         ),
         _filter("staticweb", "staticweb", StaticWebSettings),
         _filter("container-quotas", "container_quotas"),

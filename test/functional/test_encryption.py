@@ -50,6 +50,12 @@ def test_nothing_that_was_sent_is_on_a_device(live, policy):
         assert b"needle" not in path.read_bytes()
         values = [os.getxattr(path, name) for name in os.listxattr(path)]
         assert not any(b"needle-meta" in value for value in values)
+    several = live.request("GET", f"c-{policy}/o", {"Range": "bytes=0-18,1000-1005"})
+    assert (several.status, data[:19] in several.body, data[1000:1006] in several.body) == (206, True, True)
+    for body in (b"short", data):
+        wrong = live.request("PUT", f"c-{policy}/wrong", {"ETag": hashlib.md5(b"").hexdigest()}, body)
+        assert wrong.status == 422
+        assert live.request("GET", f"c-{policy}/wrong").status == 404
     condition = {"If-None-Match": answer.headers["etag"]}
     assert live.request("GET", f"c-{policy}/o", condition).status == 304
 
