@@ -20,6 +20,7 @@ FILTERS = {
     "memcache": "memcache",
     "listing_formats": "listing_formats",
     "tempauth": "tempauth",
+    "keystoneauth": "keystoneauth",
     "bulk": "bulk",
     "ratelimit": "ratelimit",
     "backend_ratelimit": "backend_ratelimit",
@@ -42,6 +43,8 @@ FILTERS = {
     "dlo": "dlo",
     "versioned_writes": "versioned_writes",
     "symlink": "symlink",
+    "keymaster": "keymaster",
+    "encryption": "encryption",
     "recon": "recon",
     "s3api": "s3api",
 }

@@ -40,10 +40,13 @@ from swift.middleware.copy import CopySettings
 from swift.middleware.crossdomain import CrossdomainSettings
 from swift.middleware.dlo import DloSettings
 from swift.middleware.domain_remap import DomainRemapSettings
+from swift.middleware.encryption.filter import EncryptionSettings
 from swift.middleware.etag_quoter import EtagQuoterSettings
 from swift.middleware.formpost.filter import FormPostSettings
 from swift.middleware.gatekeeper import GatekeeperSettings
 from swift.middleware.healthcheck import HealthcheckSettings
+from swift.middleware.keymaster import KeymasterSettings
+from swift.middleware.keystoneauth.settings import KeystoneauthSettings
 from swift.middleware.list_endpoints import ListEndpointsSettings
 from swift.middleware.memcache import CacheSettings
 from swift.middleware.name_check import NameCheckSettings
@@ -129,6 +132,13 @@ PROXY = Sample(
             "# user_<account>_<user> = <key> [group] [group] [...] [storage_url]",
             "user_test_tester = testing .admin",
         ),
+        _filter(
+            "keystoneauth",
+            "keystoneauth",
+            KeystoneauthSettings,
+            "# needs auth_token of keystonemiddleware left of it",
+            "# <PREFIX>_operator_roles, <PREFIX>_service_roles, <PREFIX>_project_reader_roles = <role>",
+        ),
         _filter("staticweb", "staticweb", StaticWebSettings),
         _filter("container-quotas", "container_quotas"),
         _filter("account-quotas", "account_quotas"),
@@ -137,6 +147,13 @@ PROXY = Sample(
         _filter("dlo", "dlo", DloSettings),
         _filter("versioned_writes", "versioned_writes", VersionedWritesSettings),
         _filter("symlink", "symlink", SymlinkSettings),
+        _filter(
+            "keymaster",
+            "keymaster",
+            KeymasterSettings,
+            "# encryption_root_secret_<id> = <base64 of 32 bytes or more>",
+        ),
+        _filter("encryption", "encryption", EncryptionSettings),
         _filter("cname_lookup", "cname_lookup", CnameLookupSettings),
         _filter("domain_remap", "domain_remap", DomainRemapSettings),
         _filter("name_check", "name_check", NameCheckSettings),

@@ -9,46 +9,9 @@ declared, and none at all outside this file in the packages that have moved.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
 
 from swift.base.memo import Memo
-
-
-class Kind(Enum):
-    """What a value is."""
-
-    TEXT = "text"
-    FLAG = "flag"
-    NUMBER = "number"
-    TIME = "timestamp"
-    LIST = "list"
-    MAP = "dictionary"
-    JSON = "JSON"
-    CALL = "function"
-    OBJECT = "object"
-
-
-class Direction(Enum):
-    """Who tells whom."""
-
-    TO_NODE = "to storage servers"
-    FROM_NODE = "from storage servers"
-    BOTH_WAYS = "to and from storage servers"
-    INSIDE = "among filters, proxy and servers"
-    STORED = "stored with the entity"
-    FILTERS = "among filters and proxy"
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A declared name; a header's is in lower case, and a prefix when it ends in ``-``."""
-
-    name: str
-    kind: Kind
-    direction: Direction
-    doc: str
-
+from swift.http.field import Direction, Field, Kind
 
 #: All headers and all environment keys, by name.
 HEADERS: dict[str, Field] = {}
@@ -123,6 +86,9 @@ INTERNAL_NAMES = frozenset(HEADERS) - frozenset(INTERNAL_PREFIXES)
 # --- system metadata of our own --------------------------------------------------------------------------
 
 SYSMETA_ACCOUNT_ACL = _header("x-account-sysmeta-core-access-control", _JSON, _STORED, "The account's ACL.")
+SYSMETA_PROJECT_DOMAIN = _header(
+    "x-account-sysmeta-project-domain-id", _TEXT, _STORED, "The domain of the project that owns the account."
+)
 SYSMETA_QUOTA = _header(
     "x-account-sysmeta-quota-",
     _NUMBER,
@@ -272,6 +238,24 @@ SYSMETA_VERSIONS_SYMLINK = _header(
     _FLAG,
     _STORED,
     "The link leads to the current version of the object.",
+)
+SYSMETA_CRYPTO = _header(
+    "x-object-sysmeta-crypto-", _TEXT, _STORED, "Prefix of what is needed to decrypt an object."
+)
+SYSMETA_CRYPTO_BODY_META = _header(
+    "x-object-sysmeta-crypto-body-meta", _JSON, _STORED, "The wrapped key of the body, and its cipher."
+)
+SYSMETA_CRYPTO_ETAG = _header(
+    "x-object-sysmeta-crypto-etag", _TEXT, _STORED, "The ETag of the plain body, encrypted."
+)
+SYSMETA_CRYPTO_ETAG_MAC = _header(
+    "x-object-sysmeta-crypto-etag-mac", _TEXT, _STORED, "Its HMAC, by which conditions are judged."
+)
+TRANSIENT_CRYPTO_META = _header(
+    "x-object-transient-sysmeta-crypto-meta",
+    _JSON,
+    _STORED,
+    "The cipher of the user's metadata; as a prefix, with a dash behind it, one encrypted value.",
 )
 SYSMETA_UPDATE_OVERRIDE_ETAG = _header(
     "x-object-sysmeta-container-update-override-etag",
@@ -489,6 +473,9 @@ BACKEND_OVERRIDE_NAME_FILTER = _header(
 BACKEND_NO_TIMESTAMP_UPDATE = _header(
     "x-backend-no-timestamp-update", _FLAG, _TO_NODE, "A POST of metadata leaves the container's timestamp."
 )
+BACKEND_CRYPTO_CIPHER = _header(
+    "x-backend-crypto-cipher", _TEXT, _INSIDE, "The cipher that an object's body is stored with."
+)
 BACKEND_DATABASE_UPLOAD = _header(
     "x-backend-database-upload", _TEXT, _TO_NODE, "A whole database is sent in the body (ours)."
 )
@@ -504,7 +491,11 @@ CLEAN_ACL = _key("swift.clean_acl", _CALL, "Normalises an ACL (header name, text
 OWNER = _key("swift_owner", _FLAG, "The caller may see and set the owner's headers.")
 SYNC_KEY = _key("swift_sync_key", _TEXT, "The container's key for container sync.")
 RESELLER_REQUEST = _key("reseller_request", _FLAG, "The caller is an administrator of the reseller.")
-REMOTE_USER = _key("REMOTE_USER", _TEXT, "Who the caller is: user and groups, joined by commas.")
+REMOTE_USER = _key(
+    "REMOTE_USER",
+    _TEXT,
+    "Who the caller is: user and groups, joined by commas; of keystoneauth (project id, name).",
+)
 ACL = _key("swob.ACL", _TEXT, "The ACL of what is asked for, as foreign callbacks find it.")
 CACHE = _key("swift.cache", _OBJECT, "The memcached client (gateway.infocache.Cache).")
 INFOCACHE = _key(
@@ -538,14 +529,10 @@ UPDATE_FOOTERS = _key(
     _CALL,
     "Adds metadata (a dictionary) after an object's body was read; wraps the one before.",
 )
-SYMLINK_OVERRIDE = _key("swift.symlink_override", _FLAG, "Links are handled as the objects they are.")
 SLO_MANIFEST_HOOK = _key(
     "swift.callback.slo_manifest_hook",
     _CALL,
     "Asked with the entries of a manifest before it is stored; gives (name, error) pairs or None.",
-)
-SLO_OVERRIDE = _key(
-    "swift.slo_override", _FLAG, "Manifests of static large objects are handled as the objects they are."
 )
 S3_AUTH_DETAILS = _key(
     "s3api.auth_details",
@@ -554,6 +541,18 @@ S3_AUTH_DETAILS = _key(
     "that knows "
     "the caller puts the account in place of the access key in the path.",
 )
+KEYSTONE_TOKEN_INFO = _key(
+    "keystone.token_info", _MAP, "What the identity service says of the token; its keys tell the version."
+)
+KEYSTONE_IDENTITY = _key(
+    "keystone.identity", _MAP, "user, tenant, roles and domains of a confirmed token, for foreign filters."
+)
+FETCH_CRYPTO_KEYS = _key(
+    "swift.callback.fetch_crypto_keys",
+    _CALL,
+    "Gives the keys (container, object, id, all_ids) of a request, or of the key id that something has.",
+)
+CRYPTO_OVERRIDE = _key("swift.crypto.override", _FLAG, "Objects are stored and read as they are.")
 BRIDGED_REQUEST = _key("swift.bridge.request", _OBJECT, "Our request behind a WSGI environ (ours).")
 
 # --- classification --------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from swift.base.entity import EntityPath
 from swift.gateway.info import account_key, account_record, forget, remember
 from swift.http import fields
-from swift.http.headers import HeaderMap
+from swift.http.headers import HeaderMap, with_prefix
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
 from swift.http.validate import check_metadata, check_names
@@ -102,6 +102,8 @@ class AccountController(Controller):
             "x-trans-id": request.env.get(fields.TRANS_ID, "-"),
             "user-agent": self.context.agent,
             "x-openstack-request-id": request.env.get(fields.TRANS_ID, "-"),
+            # What a filter wants a new account to say.
+            **with_prefix(request.headers, fields.ACCOUNT_SYSMETA),
         }
         attempts = [headers] * len(view.primaries(part))
         response = self.write(view, part, "PUT", path, attempts, request=request)

@@ -46,6 +46,13 @@ ORDER: dict[tuple[str, str], str] = {
     },
     **{(name, auth): "its requests would keep the rights of one" for name in ("bulk",) for auth in _AUTH},
     **{("s3api", name): "it asks it for what S3 requests are about" for name in (*_AUTH, "slo", "copy")},
+    ("auth_token", "keystoneauth"): "nobody would know yet who asks",
+    ("keymaster", "encryption"): "there would be no keys",
+    ("gatekeeper", "encryption"): "clients could see and set what is needed to decrypt",
+    **{
+        (name, "encryption"): "it would read and write what is encrypted"
+        for name in ("copy", "slo", "dlo", "versioned_writes", "symlink", "s3api", "bulk", "staticweb")
+    },
     ("gatekeeper", "s3api"): "clients could say what only it may say",
     ("memcache", "ratelimit"): "rates are counted in the cache",
     ("gatekeeper", "container_sync"): "clients could choose timestamps",

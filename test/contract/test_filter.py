@@ -5,6 +5,7 @@ import io
 import pytest
 
 from swift.base.hashing import PathHasher
+from swift.base.limits import Limits
 from swift.cluster.syncrealms import Realms
 from swift.gateway.subrequest import PRE_AUTHED_USER
 from swift.http import fields
@@ -23,11 +24,15 @@ from swift.middleware.copy import Copy, CopySettings
 from swift.middleware.crossdomain import Crossdomain, CrossdomainSettings
 from swift.middleware.dlo import Dlo, DloSettings
 from swift.middleware.domain_remap import DomainRemap, DomainRemapSettings
+from swift.middleware.encryption.filter import Encryption, EncryptionSettings
 from swift.middleware.etag_quoter import EtagQuoter, EtagQuoterSettings
 from swift.middleware.filter import Filter
 from swift.middleware.formpost.filter import FormPost, FormPostSettings
 from swift.middleware.gatekeeper import Gatekeeper, GatekeeperSettings
 from swift.middleware.healthcheck import Healthcheck, HealthcheckSettings
+from swift.middleware.keymaster import Keymaster, RootSecrets
+from swift.middleware.keystoneauth.filter import Keystoneauth
+from swift.middleware.keystoneauth.settings import KeystoneauthSettings
 from swift.middleware.list_endpoints import ListEndpoints
 from swift.middleware.listing_formats import ListingFormats
 from swift.middleware.memcache import Memcache
@@ -87,6 +92,9 @@ FILTERS = {
     "DomainRemap": lambda app: DomainRemap(app, DomainRemapSettings()),
     "EtagQuoter": lambda app: EtagQuoter(app, EtagQuoterSettings()),
     "FormPost": lambda app: FormPost(app, FormPostSettings()),
+    "Encryption": lambda app: Encryption(app, EncryptionSettings(), Limits(), silent_log()),
+    "Keymaster": lambda app: Keymaster(app, RootSecrets({None: b"x" * 32}, None, "2")),
+    "Keystoneauth": lambda app: Keystoneauth(app, KeystoneauthSettings(), {}),
     "NameCheck": lambda app: NameCheck(app, NameCheckSettings()),
     "Ratelimit": lambda app: Ratelimit(app, RatelimitSettings(), SizedRates({}), SizedRates({})),
     "ReadOnly": lambda app: ReadOnly(app, ReadOnlySettings()),

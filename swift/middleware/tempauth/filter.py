@@ -20,13 +20,13 @@ from swift.http.acl import (
     format_account_acl,
     parse_account_acl,
     parse_acl,
-    referrer_allowed,
     stored_account_acl,
 )
 from swift.http.authdetails import AuthDetails
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
+from swift.middleware.access import has_referrer, has_sync_key, normalise_prefixes, prefix_of, unauthorised
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.tempauth.fernet import fernet_tokens
 from swift.middleware.tempauth.users import (
@@ -34,7 +34,6 @@ from swift.middleware.tempauth.users import (
     RESELLER_READER,
     TempauthSettings,
     User,
-    normalise_prefixes,
     parse_users,
     required_groups,
     user_groups,
@@ -46,8 +45,6 @@ ACL_HEADER = "x-account-access-control"
 
 #: When to come again while no cache server answers: they are tried again each second.
 RETRY_AFTER_S = 1
-#: Control characters, the quote and the backslash → percent-quoted.
-_UNSAFE_IN_REALM = {code: f"%{code:02X}" for code in (*range(32), 34, 92, 127)}
 
 
 class Tempauth(Filter):
@@ -134,7 +131,7 @@ class Tempauth(Filter):
     def _anonymous(self, request: Request) -> Response:
         env = request.env
         account = _account_of(request)
-        if account is not None and self._prefix_of(account) is not None:
+        if account is not None and prefix_of(account, self._prefixes) is not None:
             env[fields.AUTHORIZE] = self.authorise
             env[fields.CLEAN_ACL] = clean_acl
         elif fields.AUTHORIZE not in env:
@@ -171,13 +168,6 @@ class Tempauth(Filter):
         self._log.error(str(error), txid=request.env.get(fields.TRANS_ID))
         return error_response(503, headers={"retry-after": str(RETRY_AFTER_S)})
 
-    def _prefix_of(self, account: str) -> str | None:
-        """The reseller prefix that an account begins with; the empty one matches what no other does."""
-        for prefix in self._prefixes:
-            if prefix and account.startswith(prefix):
-                return prefix
-        return "" if "" in self._prefixes else None
-
     # authorisation
 
     def authorise(self, request: Request) -> Response | None:
@@ -186,7 +176,7 @@ class Tempauth(Filter):
         if entity is None:
             return error_response(404)
         account, container, obj = entity.path
-        prefix = self._prefix_of(account)
+        prefix = prefix_of(account, self._prefixes)
         if prefix is None:
             return self._denied(request)
         problem = self._check_account_acl(request, container)
@@ -217,17 +207,10 @@ class Tempauth(Filter):
         return not required or required in groups
 
     def _acl_allows(self, request: Request, groups: list[str], obj: str | None) -> bool:
-        sync_key = request.env.get(fields.SYNC_KEY)
-        if sync_key and "x-timestamp" in request.headers:
-            offered = request.headers.get("x-container-sync-key", "")
-            if hmac.compare_digest(str(sync_key).encode(), offered.encode()):
-                return True
-        if request.method == "OPTIONS":
+        if has_sync_key(request) or request.method == "OPTIONS":
             return True
         referrers, acl_groups = parse_acl(request.acl)
-        if referrer_allowed(request.headers.get("referer"), referrers) and (
-            obj or ".rlistings" in acl_groups
-        ):
+        if has_referrer(request, referrers) and (obj or ".rlistings" in acl_groups):
             return True
         return any(group in acl_groups for group in groups)
 
@@ -394,20 +377,6 @@ def _credentials_for(account: str, headers: HeaderMap) -> tuple[str | None, str 
         if not separator or owner != account:
             return account, None, None
     return account, unquote(name), headers.get("x-storage-pass") or headers.get("x-auth-key")
-
-
-def unauthorised(request: Request, realm: str | None = None) -> Response:
-    """401 with the challenge of public-api.md §3.
-
-    The realm is the account of the path, percent-quoted, or ``realm``, of which only what would end the
-    header's value is quoted.
-    """
-    if realm is None:
-        account = request.loose_path.split("/")[2:3]
-        realm = quote(account[0], safe="", errors="surrogateescape") if account and account[0] else "unknown"
-    else:
-        realm = realm.translate(_UNSAFE_IN_REALM)
-    return error_response(401, headers={"www-authenticate": f'Swift realm="{realm}"'})
 
 
 def make_tempauth(app: App, conf: Conf) -> Tempauth:

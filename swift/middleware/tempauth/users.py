@@ -40,15 +40,6 @@ class User:
     url: str | None
 
 
-def normalise_prefixes(items: tuple[str, ...]) -> list[str]:
-    """Reseller prefixes with their trailing underscore; ``''`` stands for none."""
-    prefixes = []
-    for item in items or ("",):
-        word = item.strip().strip("'\"")
-        prefixes.append(word + "_" if word and not word.endswith("_") else word)
-    return list(dict.fromkeys(prefixes))
-
-
 def parse_users(conf: Mapping[str, object]) -> dict[tuple[str, str], User]:
     """The ``user_…`` and ``user64_…`` options; raises ``ConfigError`` naming the option."""
     users: dict[tuple[str, str], User] = {}

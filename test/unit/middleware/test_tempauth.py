@@ -7,8 +7,9 @@ import pytest
 from swift.cluster.memcache import MemcacheError
 from swift.http.request import Request
 from swift.http.response import Response
+from swift.middleware.access import normalise_prefixes
 from swift.middleware.tempauth.filter import Tempauth
-from swift.middleware.tempauth.users import TempauthSettings, normalise_prefixes, parse_users
+from swift.middleware.tempauth.users import TempauthSettings, parse_users
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.sim import MemoryCache

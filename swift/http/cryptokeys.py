@@ -1,0 +1,33 @@
+"""What a keymaster and the encryption filter tell each other (spec: middleware.md §17.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypedDict
+
+from swift.base.errors import SwiftError
+
+#: What names a key where something encrypted is stored: ``v``, ``path`` and perhaps ``secret_id``.
+KeyId = dict[str, str]
+
+
+class Keys(TypedDict):
+    """The keys of a request; those of a container have no ``object``."""
+
+    container: bytes
+    object: bytes | None
+    id: KeyId
+    #: Ids of the same path under every secret.
+    all_ids: list[KeyId]
+
+
+#: The value of ``swift.callback.fetch_crypto_keys``; raises ``NoKeys``.
+FetchKeys = Callable[[KeyId | None], Keys]
+
+
+class NoKeys(SwiftError):
+    """There is no key; ``unknown_secret`` when another keymaster may have it."""
+
+    def __init__(self, text: str, *, unknown_secret: bool = False):
+        super().__init__(text)
+        self.unknown_secret = unknown_secret

@@ -1,0 +1,41 @@
+"""What a declaration of an internal name says (``http/fields.py``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    """What a value is."""
+
+    TEXT = "text"
+    FLAG = "flag"
+    NUMBER = "number"
+    TIME = "timestamp"
+    LIST = "list"
+    MAP = "dictionary"
+    JSON = "JSON"
+    CALL = "function"
+    OBJECT = "object"
+
+
+class Direction(Enum):
+    """Who tells whom."""
+
+    TO_NODE = "to storage servers"
+    FROM_NODE = "from storage servers"
+    BOTH_WAYS = "to and from storage servers"
+    INSIDE = "among filters, proxy and servers"
+    STORED = "stored with the entity"
+    FILTERS = "among filters and proxy"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A declared name; a header's is in lower case, and a prefix when it ends in ``-``."""
+
+    name: str
+    kind: Kind
+    direction: Direction
+    doc: str

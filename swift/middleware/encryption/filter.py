@@ -1,0 +1,143 @@
+"""The filter that encrypts what is written and decrypts what is read (spec: middleware.md §17)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swift.base.etag import EtagList
+from swift.base.limits import Limits
+from swift.base.truth import is_true
+from swift.compose import cluster_of, process_of, telemetry_of
+from swift.config.schema import Settings, option
+from swift.http import fields
+from swift.http.cryptokeys import FetchKeys, Keys, NoKeys
+from swift.http.headers import HeaderMap, title_case
+from swift.http.request import Request
+from swift.http.response import TEXT, HTTPError, Response, error_response
+from swift.http.validate import check_metadata
+from swift.middleware.encryption import cipher
+from swift.middleware.encryption.read import decrypt_body, decrypt_headers, decrypt_listing
+from swift.middleware.encryption.write import Upload, encrypt_metadata, object_key
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.telemetry.log import Log
+
+_NO_KEYS = "Unable to retrieve encryption keys."
+_CONDITIONS = ("if-match", "if-none-match")
+
+
+@dataclass(frozen=True)
+class EncryptionSettings(Settings):
+    """``[filter:encryption]``."""
+
+    disable_encryption: bool = option(False, "Store new objects as they come; encrypted ones are still read.")
+
+
+class Encryption(Filter):
+    """Stores objects encrypted and gives them out in clear."""
+
+    def __init__(self, app: App, settings: EncryptionSettings, limits: Limits, log: Log):
+        super().__init__(app)
+        self._writes = not settings.disable_encryption
+        self._limits = limits
+        self._log = log
+
+    def handle(self, request: Request) -> Response:
+        """Answer a request for an object, or list a container."""
+        env, entity = request.env, request.entity
+        fetch: FetchKeys | None = env.get(fields.FETCH_CRYPTO_KEYS)
+        if fetch is None or entity is None or is_true(env.get(fields.CRYPTO_OVERRIDE)):
+            return self.forward(request)
+        if entity.path.obj is None:
+            return self._list(request, fetch) if request.method == "GET" else self.forward(request)
+        self._add_macs(request, fetch)
+        if request.method in ("GET", "HEAD"):
+            return self._read(request, fetch)
+        if self._writes and request.method == "PUT":
+            return self._put(request, fetch)
+        if self._writes and request.method == "POST":
+            check_metadata(request.headers, "object", self._limits)
+            encrypt_metadata(request.headers, self._keys(request, fetch))
+        return self.forward(request)
+
+    def _keys(self, request: Request, fetch: FetchKeys) -> Keys:
+        try:
+            return fetch(None)
+        except NoKeys as error:
+            self._log.error(str(error), txid=request.env.get(fields.TRANS_ID))
+            raise HTTPError(500, _NO_KEYS, content_type=TEXT)
+
+    def _add_macs(self, request: Request, fetch: FetchKeys) -> None:
+        """Have conditions be judged by what stands for ETags, under every secret that may be an object's."""
+        headers = request.headers
+        listed = [name for name in _CONDITIONS if EtagList.parse(headers.get(name, "")) - {"*"}]
+        if not listed:
+            return
+        keys = self._keys(request, fetch)
+        secrets = [object_key(fetch(key_id)) for key_id in keys["all_ids"]]
+        for name in listed:
+            tags = sorted(EtagList.parse(headers[name]))
+            macs = [cipher.mac_of(key, tag) for tag in tags if tag != "*" for key in secrets]
+            headers[name] = ", ".join(tag if tag == "*" else f'"{tag}"' for tag in (*tags, *macs))
+        place, also = title_case(fields.SYSMETA_CRYPTO_ETAG_MAC), headers.get(fields.BACKEND_ETAG_IS_AT)
+        headers[fields.BACKEND_ETAG_IS_AT] = f"{also},{place}" if also else place
+
+    # writing
+
+    def _put(self, request: Request, fetch: FetchKeys) -> Response:
+        check_metadata(request.headers, "object", self._limits)
+        env, sent = request.env, request.body
+        before = env.get(fields.UPDATE_FOOTERS)
+        upload = Upload(request, self._keys(request, fetch))
+        try:
+            return upload.told(self.forward(request))
+        finally:
+            request.body = sent
+            if before is None:
+                del env[fields.UPDATE_FOOTERS]
+            else:
+                env[fields.UPDATE_FOOTERS] = before
+
+    # reading
+
+    def _list(self, request: Request, fetch: FetchKeys) -> Response:
+        response = self.forward(request)
+        txid = request.env.get(fields.TRANS_ID)
+        decrypt_listing(response, fetch, lambda text: self._log.error(text, txid=txid))
+        return response
+
+    def _read(self, request: Request, fetch: FetchKeys) -> Response:
+        response = self.forward(request)
+        headers = response.headers
+        if not response.is_success and response.status != 304:
+            _drop(headers)
+            return response
+        body_meta = headers.get(fields.SYSMETA_CRYPTO_BODY_META)
+        what = "header"
+        try:
+            decrypt_headers(headers, fetch)
+            what = "object"
+            if body_meta is not None and request.method == "GET" and response.is_success:
+                decrypt_body(request, response, body_meta, fetch)
+        except (NoKeys, cipher.BadCrypto) as error:
+            self._log.error(f"Error decrypting {what}: {error}", txid=request.env.get(fields.TRANS_ID))
+            response.discard()
+            response.ended(0, False)
+            text = _NO_KEYS if isinstance(error, NoKeys) else f"Error decrypting {what}"
+            return error_response(500, text, content_type=TEXT)
+        return response
+
+
+def _drop(headers: HeaderMap) -> None:
+    for name in [name for name in headers if name.startswith(fields.SYSMETA_CRYPTO)]:
+        del headers[name]
+
+
+def make_encryption(app: App, conf: Conf) -> Encryption:
+    """The filter of a configuration section."""
+    settings = parse_options(EncryptionSettings, conf, "encryption")
+    process_of(conf).info.register("encryption", {"enabled": not settings.disable_encryption}, admin=True)
+    limits = cluster_of(conf).config.limits
+    return Encryption(app, settings, limits, telemetry_of(conf, name="encryption").log)
+
+
+filter_factory = factory_of(make_encryption)

@@ -1,0 +1,163 @@
+"""What is read: plaintext comes out of what is stored (spec: middleware.md §17.3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+from swift.base.documents import JsonObject
+from swift.base.ranges import ByteRanges, Span
+from swift.http import fields
+from swift.http.body import BodyError, Pieces, ResponseBody, body_of, chunks_of
+from swift.http.cryptokeys import FetchKeys, Keys, NoKeys
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.http.response import Response
+from swift.http.rows import LISTING_BYTES_MAX
+from swift.http.transform import Mapped
+from swift.middleware.encryption import cipher
+from swift.middleware.encryption.write import CRYPTO_META, USER_META, object_key
+from swift.wire.byteranges import layout_of
+
+UNKNOWN = "<unknown>"
+#: What the head of a first part may have.
+_HEAD_BYTES_MAX = 65536
+
+Fetch = Callable[[JsonObject], Keys]
+
+
+def keys_for(fetch: FetchKeys, meta: JsonObject) -> Keys:
+    """The keys that something stored was encrypted with; raises ``NoKeys``."""
+    key_id = meta.get("key_id")
+    if key_id is not None and not isinstance(key_id, dict):
+        raise NoKeys("a key id is no object")
+    return fetch(key_id)
+
+
+# --- headers ----------------------------------------------------------------------------------------
+
+
+def decrypt_headers(headers: HeaderMap, fetch: FetchKeys) -> None:
+    """Restore ETags and users' metadata; raises ``BadCrypto`` and ``NoKeys``."""
+    body_meta = headers.pop(fields.SYSMETA_CRYPTO_BODY_META, None)
+    etag = headers.pop(fields.SYSMETA_CRYPTO_ETAG, None)
+    headers.pop(fields.SYSMETA_CRYPTO_ETAG_MAC, None)
+    if body_meta is not None:
+        meta = cipher.load(body_meta)
+        headers[fields.BACKEND_CRYPTO_CIPHER] = cipher.NAME
+        if etag is not None:
+            plain = cipher.unseal(etag, object_key(keys_for(fetch, meta)))
+            if "etag" in headers:
+                headers["etag"] = f'"{plain}"' if headers["etag"].startswith('"') else plain
+    _restore_override(headers, fetch)
+    _restore_metadata(headers, fetch)
+
+
+def _restore_override(headers: HeaderMap, fetch: FetchKeys) -> None:
+    """What other filters wanted the container's row to say; copies bring it along."""
+    override = headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, "")
+    if not cipher.is_sealed(override):
+        return
+    keys = keys_for(fetch, cipher.sealed_meta(override))
+    plain = cipher.unseal(override, keys["container"])
+    if ";" in plain:
+        headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = plain
+    else:
+        del headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG]
+
+
+def _restore_metadata(headers: HeaderMap, fetch: FetchKeys) -> None:
+    common = headers.pop(fields.TRANSIENT_CRYPTO_META, None)
+    names = [name for name in headers if name.startswith(CRYPTO_META)]
+    if not names:
+        return
+    if common is None:
+        raise cipher.BadCrypto("metadata has no key id")
+    key = object_key(keys_for(fetch, cipher.load(common)))
+    for name in names:
+        headers[USER_META + name[len(CRYPTO_META) :]] = cipher.unseal(headers.pop(name), key)
+
+
+# --- bodies -----------------------------------------------------------------------------------------
+
+
+def decrypt_body(request: Request, response: Response, body_meta: str, fetch: FetchKeys) -> None:
+    """Put the plain body into an answer to GET; raises ``BadCrypto`` and ``NoKeys``."""
+    meta = cipher.load(body_meta)
+    wrapped = meta.get("body_key")
+    if "iv" not in meta or not isinstance(wrapped, dict) or not {"iv", "key"} <= wrapped.keys():
+        raise cipher.BadCrypto("the key of a body is missing")
+    key = cipher.Stream(object_key(keys_for(fetch, meta)), wrapped["iv"]).update(wrapped["key"])
+    if len(key) != cipher.KEY_BYTES:
+        raise cipher.BadCrypto("the key of a body has the wrong length")
+
+    def stream(offset: int) -> cipher.Stream:
+        return cipher.Stream(key, meta["iv"], offset)
+
+    if response.status == 206 and response.headers.get("content-type", "").startswith("multipart/"):
+        ranges = ByteRanges.parse(request.headers.get("range", ""))
+        if ranges is None:
+            raise cipher.BadCrypto("several parts that nobody asked for")
+        source = body_of(response.body)
+        response.body = Pieces(_parts(source, ranges, stream), source.length, source.close)
+        return
+    offset = _first_byte(response.headers.get("content-range", "")) if response.status == 206 else 0
+    response.body = Mapped(response.body, stream(offset).update)
+
+
+def _first_byte(content_range: str) -> int:
+    first = content_range.removeprefix("bytes ").partition("-")[0]
+    if not first.isdecimal():
+        raise cipher.BadCrypto(f"Content-Range is {content_range!r}")
+    return int(first)
+
+
+def _parts(
+    source: ResponseBody, ranges: ByteRanges, stream: Callable[[int], cipher.Stream]
+) -> Iterator[bytes]:
+    """The parts of a multipart body, each decrypted from its first byte on."""
+    chunks = chunks_of(source)
+    held, layout = b"", None
+    while layout is None:
+        chunk = next(chunks, b"")
+        held += chunk
+        layout = layout_of(held, ranges)
+        if layout is None and (not chunk or len(held) > _HEAD_BYTES_MAX):
+            raise BodyError("the parts of an answer cannot be told apart")
+    for piece in layout.pieces():
+        left = piece.length if isinstance(piece, Span) else len(piece)
+        transform = stream(piece.start).update if isinstance(piece, Span) else bytes
+        while left:
+            held = held or next(chunks, b"")
+            if not held:
+                raise BodyError("the parts of an answer broke off")
+            yield transform(held[:left])
+            left, held = left - min(left, len(held)), held[left:]
+
+
+# --- listings ---------------------------------------------------------------------------------------
+
+
+def decrypt_listing(response: Response, fetch: FetchKeys, warn: Callable[[str], None]) -> None:
+    """Restore the hashes of a JSON listing; those of unknown keys become ``<unknown>``."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip()
+    if not response.is_success or kind != "application/json":
+        return
+    body = response.read_body(2 * LISTING_BYTES_MAX)
+    if b"; swift_meta=" not in body:
+        return
+    rows = json.loads(body)
+    failures = set()
+    for row in rows:
+        value = row.get("hash")
+        if not isinstance(value, str) or not cipher.is_sealed(value):
+            continue
+        try:
+            row["hash"] = cipher.unseal(value, keys_for(fetch, cipher.sealed_meta(value))["container"])
+        except (NoKeys, cipher.BadCrypto) as error:
+            failures.add(str(error))
+            row["hash"] = UNKNOWN
+    for failure in sorted(failures):
+        warn(f"hashes of a listing cannot be decrypted: {failure}")
+    response.body = json.dumps(rows).encode("ascii")
+    response.headers["content-length"] = str(len(response.body))

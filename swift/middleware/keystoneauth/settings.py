@@ -1,0 +1,75 @@
+"""The options of keystoneauth, and the roles that count below each reseller prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from swift.config.schema import Settings, option
+
+
+@dataclass(frozen=True)
+class KeystoneauthSettings(Settings):
+    """``[filter:keystoneauth]``; the lists of roles also per prefix, as ``SERVICE_service_roles``."""
+
+    reseller_prefix: tuple[str, ...] = option(("AUTH",), "Prefixes of the accounts that it governs.")
+    operator_roles: tuple[str, ...] = option(
+        ("admin", "swiftoperator"), "Roles that own their project's account; also per prefix."
+    )
+    service_roles: tuple[str, ...] = option(
+        (), "Roles of which a service must have one besides; also per prefix: SERVICE_service_roles."
+    )
+    project_reader_roles: tuple[str, ...] = option(
+        (), "Roles that may read their project's account; also per prefix."
+    )
+    reseller_admin_role: str = option("ResellerAdmin", "The role that owns all accounts.")
+    system_reader_roles: tuple[str, ...] = option((), "Roles that may read all accounts.")
+    allow_overrides: bool = option(True, "Let swift.authorize_override of other filters pass.")
+    default_domain_id: str = option("default", "The domain whose names container ACLs may have.")
+    allow_names_in_acls: bool = option(
+        True, "Container ACLs may have names of projects and users, not only ids."
+    )
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "is_admin": "a user called like its project is not its owner; give it an operator role"
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """The roles that count for the accounts of one prefix, in lower case."""
+
+    operator: frozenset[str]
+    service: frozenset[str]
+    reader: frozenset[str]
+
+
+def roles_by_prefix(
+    settings: KeystoneauthSettings, conf: Mapping[str, object], prefixes: list[str]
+) -> dict[str, Roles]:
+    """Prefix → its roles; ``<PREFIX>_operator_roles`` and the like override the general lists."""
+
+    def listed(prefix: str, name: str, general: tuple[str, ...]) -> frozenset[str]:
+        own = conf.get(f"{prefix}{name}") if prefix else None
+        words = general if own is None else str(own).split(",")
+        return folded(words)
+
+    return {
+        prefix: Roles(
+            listed(prefix, "operator_roles", settings.operator_roles),
+            listed(prefix, "service_roles", settings.service_roles),
+            listed(prefix, "project_reader_roles", settings.project_reader_roles),
+        )
+        for prefix in prefixes
+    }
+
+
+def folded(words: tuple[str, ...] | list[str]) -> frozenset[str]:
+    """Names of roles as they are compared."""
+    return frozenset(word.strip().lower() for word in words if word.strip())
+
+
+def warnings_of(conf: Mapping[str, object]) -> list[str]:
+    """A sentence for each option of a section that has no effect any more."""
+    effects = KeystoneauthSettings.without_effect.items()
+    return [f"[filter:keystoneauth] {name} has no effect: {why}" for name, why in effects if name in conf]

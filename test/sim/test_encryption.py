@@ -1,0 +1,217 @@
+"""Encryption over the simulated cluster: what is stored, and what comes back."""
+
+import base64
+import hashlib
+import json
+import os
+
+import pytest
+
+from swift.base.limits import Limits
+from swift.http.request import Request
+from swift.http.response import HTTPError
+from swift.middleware.copy import Copy, CopySettings
+from swift.middleware.encryption.filter import Encryption, EncryptionSettings
+from swift.middleware.keymaster import Keymaster, KeymasterSettings, parse_secrets
+from swift.middleware.symlink import Symlink, SymlinkSettings
+from swift.telemetry.log import silent_log
+from test.support.sim import Answer
+
+ONE = base64.b64encode(b"A" * 32).decode()
+TWO = base64.b64encode(b"B" * 32).decode()
+EMPTY = hashlib.md5(b"").hexdigest()
+
+
+class Front:
+    """Keymaster and encryption over a simulated cluster, and other filters left of them."""
+
+    def __init__(self, sim, left=(), disable=False, **options):
+        options = options or {"encryption_root_secret": ONE}
+        self.sim = sim
+        settings = EncryptionSettings(disable_encryption=disable)
+        app = Encryption(sim.app, settings, Limits(), silent_log())
+        self.filter = Keymaster(app, parse_secrets(options, KeymasterSettings.parse(options)))
+        for make in reversed(left):
+            self.filter = make(self.filter)
+
+    def __call__(self, method, path, headers=None, body=b""):
+        target, _, query = path.partition("?")
+        sent = dict(headers or {})
+        if method in ("PUT", "POST"):
+            sent.setdefault("content-length", str(len(body)))
+        env = {"swift.cache": self.sim.cache, "swift_owner": True}
+        try:
+            return Answer(
+                self.filter.handle(Request(method, f"/v1{target}", sent, body, query=query, env=env))
+            )
+        except HTTPError as error:
+            return Answer(error.response)
+
+
+@pytest.fixture
+def front(sim):
+    return Front(sim)
+
+
+def md5(data):
+    return hashlib.md5(data).hexdigest()
+
+
+def bare(etag):
+    return etag.strip('"')
+
+
+@pytest.mark.parametrize("size", [1, 10, 65536, 300_001])
+def test_what_is_stored_is_not_what_was_sent_and_comes_back(front, sim, size):
+    data = os.urandom(size)
+    put = front("PUT", "/a/c/o", {"x-object-meta-color": "blue", "etag": md5(data)}, data)
+    assert (put.status, bare(put.headers["etag"])) == (201, md5(data))
+    stored = sim("GET", "/a/c/o")
+    assert len(stored.body) == size and (size < 8 or stored.body != data)
+    assert "x-object-meta-color" not in stored.headers
+    answer = front("GET", "/a/c/o")
+    assert (answer.body, bare(answer.headers["etag"])) == (data, md5(data))
+    assert answer.headers["x-object-meta-color"] == "blue"
+    assert not [name for name in answer.headers if "sysmeta-crypto" in name]
+    head = front("HEAD", "/a/c/o")
+    assert (bare(head.headers["etag"]), head.headers["content-length"]) == (md5(data), str(size))
+
+
+@pytest.mark.parametrize("first", [0, 1, 15, 16, 17, 1000])
+def test_every_range_is_that_of_the_plain_body(front, first):
+    data = os.urandom(3000)
+    front("PUT", "/a/c/o", {}, data)
+    answer = front("GET", "/a/c/o", {"range": f"bytes={first}-{first + 99}"})
+    assert (answer.status, answer.body) == (206, data[first : first + 100])
+    assert front("GET", "/a/c/o", {"range": "bytes=-7"}).body == data[-7:]
+
+
+def test_several_ranges_are_parts_of_the_plain_body(front):
+    data = bytes(range(256)) * 12
+    front("PUT", "/a/c/o", {"content-type": "text/x"}, data)
+    answer = front("GET", "/a/c/o", {"range": "bytes=3-9,1000-1040,-5"})
+    assert answer.status == 206
+    boundary = answer.headers["content-type"].partition("boundary=")[2]
+    parts = answer.body.split(b"--" + boundary.encode())[1:-1]
+    assert [part.partition(b"\r\n\r\n")[2][:-2] for part in parts] == [data[3:10], data[1000:1041], data[-5:]]
+    assert int(answer.headers["content-length"]) == len(answer.body)
+
+
+def test_an_empty_object_and_empty_metadata_are_stored_in_clear(front, sim):
+    assert bare(front("PUT", "/a/c/o", {"x-object-meta-none": ""}).headers["etag"]) == EMPTY
+    stored = sim("GET", "/a/c/o")
+    assert not [name for name in stored.headers if "crypto" in name]
+    answer = front("GET", "/a/c/o")
+    assert (answer.body, bare(answer.headers["etag"])) == (b"", EMPTY)
+    assert json.loads(front("GET", "/a/c?format=json").body)[0]["hash"] == EMPTY
+
+
+def test_a_body_that_is_not_the_announced_one_is_refused(front, sim):
+    for size in (10, 300_000):
+        assert front("PUT", "/a/c/o", {"etag": EMPTY}, b"x" * size).status == 422
+        assert sim("GET", "/a/c/o").status == 404
+
+
+def test_a_post_replaces_metadata_that_is_encrypted_again(front, sim):
+    front("PUT", "/a/c/o", {"x-object-meta-a": "1"}, b"data")
+    assert front("POST", "/a/c/o", {"x-object-meta-b": "secret"}).status == 202
+    assert "secret" not in str(sim("GET", "/a/c/o").headers)
+    answer = front("GET", "/a/c/o")
+    assert (answer.headers["x-object-meta-b"], answer.body) == ("secret", b"data")
+    assert "x-object-meta-a" not in answer.headers
+
+
+def test_metadata_has_the_limits_of_plain_metadata(front):
+    long = {"x-object-meta-a": "x" * 257}
+    assert front("PUT", "/a/c/o", long, b"data").status == 400
+    front("PUT", "/a/c/o", {}, b"data")
+    assert front("POST", "/a/c/o", long).status == 400
+    many = {f"x-object-meta-{number}": "x" * 60 for number in range(3)}
+    assert front("PUT", "/a/c/o", many, b"data").status == 201
+    assert front("GET", "/a/c/o").headers["x-object-meta-2"] == "x" * 60
+
+
+def test_listings_show_plain_hashes_or_say_that_they_cannot(front, sim):
+    front("PUT", "/a/c/o", {}, b"data")
+    assert json.loads(front("GET", "/a/c?format=json").body)[0]["hash"] == md5(b"data")
+    assert "swift_meta" in json.loads(sim("GET", "/a/c?format=json").body)[0]["hash"]
+    other = Front(sim, encryption_root_secret_two=TWO, active_root_secret_id="two")
+    assert json.loads(other("GET", "/a/c?format=json").body)[0]["hash"] == "<unknown>"
+    assert other("GET", "/a/c/o").status == 500
+    assert other("GET", "/a/c/o").body == b"Unable to retrieve encryption keys."
+
+
+@pytest.mark.parametrize("data", [b"data", b""])
+def test_conditions_look_at_plain_etags_under_every_secret(sim, data):
+    Front(sim)("PUT", "/a/c/o", {}, data)
+    both = {"encryption_root_secret": ONE, "encryption_root_secret_two": TWO, "active_root_secret_id": "two"}
+    front = Front(sim, **both)
+    etag = f'"{md5(data)}"'
+    assert front("GET", "/a/c/o", {"if-none-match": etag}).status == 304
+    assert bare(front("GET", "/a/c/o", {"if-none-match": etag}).headers["etag"]) == md5(data)
+    assert front("GET", "/a/c/o", {"if-match": f'"x", {etag}'}).body == data
+    assert front("GET", "/a/c/o", {"if-match": '"other"'}).status == 412
+    assert front("GET", "/a/c/o", {"if-none-match": '"other"'}).body == data
+    assert front("GET", "/a/c/o", {"if-match": "*"}).body == data
+    assert front("GET", "/a/c/o", {"if-none-match": "*"}).status == 304
+
+
+def test_objects_of_an_older_secret_and_of_no_secret_are_read(sim):
+    sim("PUT", "/a/c/plain", {"x-object-meta-a": "1"}, b"plain")
+    Front(sim)("PUT", "/a/c/old", {}, b"old")
+    both = {"encryption_root_secret": ONE, "encryption_root_secret_two": TWO, "active_root_secret_id": "two"}
+    front = Front(sim, **both)
+    front("PUT", "/a/c/new", {}, b"new")
+    for name in ("plain", "old", "new"):
+        assert front("GET", f"/a/c/{name}").body == name.encode()
+    assert Front(sim)("GET", "/a/c/new").status == 500
+    off = Front(sim, disable=True, **both)
+    off("PUT", "/a/c/off", {"x-object-meta-a": "1"}, b"off")
+    assert (sim("GET", "/a/c/off").body, off("GET", "/a/c/new").body) == (b"off", b"new")
+
+
+def test_a_copy_is_encrypted_with_its_own_key(sim):
+    front = Front(sim, [lambda app: Copy(app, CopySettings(), 1 << 30, silent_log())])
+    front("PUT", "/a/c/o", {"x-object-meta-a": "blue"}, b"some data")
+    assert front("PUT", "/a/c/copy", {"x-copy-from": "/c/o", "content-length": "0"}).status == 201
+    front("DELETE", "/a/c/o")
+    answer = front("GET", "/a/c/copy")
+    assert (answer.body, answer.headers["x-object-meta-a"]) == (b"some data", "blue")
+    assert bare(answer.headers["etag"]) == md5(b"some data")
+    rows = json.loads(front("GET", "/a/c?format=json").body)
+    assert [(row["name"], row["hash"]) for row in rows] == [("copy", md5(b"some data"))]
+
+
+def test_where_a_link_leads_is_encrypted_in_the_listing(sim):
+    front = Front(sim, [lambda app: Symlink(app, SymlinkSettings())])
+    front("PUT", "/a/c/target", {}, b"data")
+    assert front("PUT", "/a/c/link", {"x-symlink-target": "c/target"}).status == 201
+    assert front("GET", "/a/c/link").body == b"data"
+    assert "target" not in json.loads(sim("GET", "/a/c?format=json").body)[0]["hash"]
+    row = json.loads(front("GET", "/a/c?format=json").body)[0]
+    assert (row["hash"], row["symlink_path"]) == (EMPTY, "/v1/a/c/target")
+
+
+def test_an_override_leaves_everything_as_it_is(sim):
+    front = Front(sim)
+    front("PUT", "/a/c/o", {}, b"data")
+    env = {"swift.cache": sim.cache, "swift.crypto.override": True}
+    answer = Answer(front.filter.handle(Request("GET", "/v1/a/c/o", {}, env=env)))
+    assert answer.body == sim("GET", "/a/c/o").body != b"data"
+
+
+def test_damaged_crypto_meta_is_an_error_and_no_traceback(front, sim):
+    meta = "x-object-sysmeta-crypto-body-meta"
+    for text in ("", "x", "%7B%7D", "%7B%22cipher%22%3A+%22AES_CTR_256%22%7D", "[]", "%7B%22iv%22%3A+3%7D"):
+        sim("PUT", "/a/c/o", {meta: text or "-"}, b"data")
+        answer = front("GET", "/a/c/o")
+        assert answer.status == 500
+        assert answer.body in (b"Error decrypting header", b"Error decrypting object")
+
+
+def test_a_conditional_upload_looks_at_the_plain_etag(front):
+    front("PUT", "/a/c/o", {}, b"one")
+    assert front("PUT", "/a/c/o", {"if-match": '"other"'}, b"two").status == 412
+    assert front("PUT", "/a/c/o", {"if-none-match": "*"}, b"two").status == 412
+    assert front("PUT", "/a/c/o", {"if-match": f'"{md5(b"one")}"'}, b"two" * 100_000).status == 201
+    assert front("GET", "/a/c/o").body == b"two" * 100_000
