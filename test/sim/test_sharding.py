@@ -164,6 +164,24 @@ def test_a_split_container_is_deleted_only_when_it_is_empty(sim, sharders):
     assert sim("HEAD", "/a/c").status == 404
 
 
+def test_writers_do_not_keep_a_container_from_being_split(sim, sharders, tmp_path):
+    running = Sharders(sim, tmp_path, keeps=True)
+    running.run()
+    put(sim, *NAMES)
+    # Every file was written a moment ago; who has not seen that the container is to be split would wait.
+    for turn in range(6):
+        put(sim, f"p{turn}")
+        running.run()
+    sim.cache.values.clear()
+    assert state(sim) == "sharded"
+    for _ in range(2):
+        running.run()
+    wanted = sorted([*NAMES, *(f"p{turn}" for turn in range(6))])
+    sim.cache.values.clear()
+    assert rows(sim) == wanted
+    assert sim("HEAD", "/a/c", {"x-newest": "true"}).headers["x-container-object-count"] == str(len(wanted))
+
+
 def test_small_shards_are_put_together(sim, sharders):
     put(sim, *NAMES)
     settle(sim, sharders)

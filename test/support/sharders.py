@@ -27,9 +27,13 @@ SMALL = {
 
 
 class Sharders:
-    """``run(*numbers)`` makes one pass on nodes, on all of them by default."""
+    """``run(*numbers)`` makes one pass on nodes, on all of them by default.
 
-    def __init__(self, sim, root):
+    Each is a new process, unless ``keeps`` lets them go on from pass to pass.
+    """
+
+    def __init__(self, sim, root, *, keeps=False):
+        self._kept = {} if keeps else None
         self.sim = sim
         self.root = root
         self.log = Words()
@@ -60,6 +64,8 @@ class Sharders:
         settings = ContainerSharderSettings(**options)
         client = InternalClient(self.sim.app.handle, "sharder", backoff_s=0.0)
         task = ContainerSharder(context, self.sim.context.rings.container, settings, client)
+        if self._kept is not None:
+            task = self._kept.setdefault(number, task)
         folder = self.root / f"sharder{number}"
         folder.mkdir(exist_ok=True)
         recon = ReconFile(str(folder), "container", telemetry.log)

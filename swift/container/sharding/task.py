@@ -75,7 +75,9 @@ class ContainerSharder(DeviceTask):
         """What is known of a device's containers, at the beginning of another pass."""
         if device not in self._settled:
             interval_s = self.settings.interval
-            self._settled[device] = Settled(self.disk, RECHECK_S, busy_s=interval_s, calm_s=CALM * interval_s)
+            self._settled[device] = Settled(
+                self.disk, RECHECK_S, busy_s=interval_s, calm_s=CALM * interval_s, is_eager=True
+            )
         self.own.ids(self.ring.view())
         self._settled[device].begin(self.own.rings_seen)
         return self._settled[device]
@@ -132,7 +134,10 @@ class DevicePass(DatabasePassBase):
                 return
             try:
                 visit = self._visit_of(broker)
-                if visit.is_candidate:
+                is_candidate = visit.is_candidate
+                # Writers do not keep a container from being split, nor its totals from its root.
+                self._settled.hurry(unit.place, is_urgent=is_candidate)
+                if is_candidate:
                     visit.run()
                 if visit.is_at_rest:
                     self._run(self._settled.settle, unit, time.time_ns())
