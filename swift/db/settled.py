@@ -9,8 +9,8 @@ that they are not all due at once.
 
 Change times move in steps, so a database that changed a moment ago has no mark yet. A database that is being
 written is left alone until it comes to rest, because a visit now says little about it in a moment, and takes
-the device from those who write; one that never rests is visited now and then, and one of which the daemon says
-that its work cannot wait (``hurry``) in every pass. The first pass of a process looks at everything.
+the device from those who write; one that never rests is visited now and then, and one whose work cannot
+wait (``hurry``) in every pass. The first pass of a process looks at everything.
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ from swift.telemetry.telemetry import Telemetry
 from test.support.reapers import Words
 from test.support.sim import NODES, node_port
 
+RECON_LISTS = ("sharding_candidates", "shrinking_candidates", "sharding_in_progress")
+
 #: Containers of 20 objects are split into shards of 8.
 SMALL = {
     "auto_shard": True,
@@ -37,16 +39,22 @@ class Sharders:
         self.sim = sim
         self.root = root
         self.log = Words()
+        #: What recon listed after the last ``run``, of all its nodes.
+        self.lists = {}
 
     def run(self, *numbers, **options):
         total = {}
+        self.lists = {}
         for number in numbers or range(1, NODES + 1):
             stats = self._run(number, {**SMALL, **options})
+            lists = {name: stats["sharding"].pop(name) for name in RECON_LISTS}
+            for name, what in lists.items():
+                self.lists.setdefault(name, []).extend(what.get("top", what.get("all")))
             for category, counts in stats["sharding"].items():
                 for event, count in counts.items():
                     name = f"{category}_{event}"
                     total[name] = total.get(name, 0) + count
-        return {name: count for name, count in total.items() if count}
+        return {name: count for name, count in total.items() if count and not name.startswith("audit_")}
 
     def _run(self, number, options):
         telemetry = Telemetry(self.log)
