@@ -133,6 +133,14 @@ class Settled:
         self._seen[key] = mark
         return True
 
+    def due(self, place: Place, now_ns: int) -> Due | None:
+        """Blocking: a database to be visited, None if nothing has happened to it; it never waits for rest."""
+        mark, key = self.mark(place, now_ns), bytes.fromhex(place.name_hash)
+        if mark is None or self._known.get(key) != mark:
+            return Due(place, mark)
+        self._seen[key] = mark
+        return None
+
     def settle(self, unit: Due, now_ns: int) -> None:
         """Blocking: a visit found the database in order; unless it changed meanwhile, that was the last."""
         if unit.mark is not None and self.mark(unit.place, now_ns) == unit.mark:
