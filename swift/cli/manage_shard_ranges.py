@@ -17,6 +17,7 @@ from swift.base.errors import ConfigError, InvalidValue, SwiftError
 from swift.base.shardrange import ShardRange, State
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
+from swift.cli import shardrepair
 from swift.config.files import parser_of
 from swift.container import shardtable
 from swift.container.broker import SHARDED, ContainerBroker, root_path
@@ -336,18 +337,65 @@ def compact(work: Work) -> int:
     return DONE
 
 
+def repair(work: Work) -> int:
+    """Have overlapping shards shrink, or neighbours take the names of gaps."""
+    broker, args = work.broker, work.args
+    if not broker.read(broker.is_root):
+        print("WARNING: Shard containers cannot be repaired.")
+        print("This command should be used on a root container.")
+        return FAILED
+    if args.gaps:
+        verdict = shardrepair.gaps(work.ranges(), work.now, max_expanding=args.max_expanding or -1)
+    else:
+        verdict = shardrepair.overlaps(
+            work.ranges(), work.now, min_age_s=args.min_shard_age, verbose=args.verbose
+        )
+    if not verdict.changes:
+        return DONE if verdict.is_fit else FAILED
+    if not _has_consent(work, "Do you want to apply these changes to the container DB? [yes/N]"):
+        print("No changes applied")
+        return QUIT
+    broker.merge_shard_ranges(verdict.changes)
+    if not args.gaps:
+        print(f"Updated {len(verdict.changes)} donor shard ranges.")
+    print("Run container-replicator to replicate the changes to other nodes.")
+    print(f"Run container-sharder on all nodes to {'fill gaps' if args.gaps else 'repair shards'}.")
+    return DONE
+
+
+def analyze(args: argparse.Namespace) -> int:
+    """Tell of overlapping shards in a file that ``show`` printed."""
+    try:
+        with open(args.path_to_file, encoding="utf-8") as file:
+            values = json.load(file)
+        if not isinstance(values, list):
+            raise ValueError("Shard data must be a list of dicts")
+        ranges = [ShardRange.from_mapping(item) for item in values]
+    except OSError as error:
+        raise BadArguments(f"Failed to open file {args.path_to_file}: {error}")
+    except (ValueError, InvalidValue) as error:
+        raise BadArguments(f"Failed to load valid shard range data: {error!r}")
+    verdict = shardrepair.overlaps(
+        ranges, Timestamp.now(), min_age_s=args.min_shard_age, verbose=args.verbose
+    )
+    return DONE if verdict.is_fit else FAILED
+
+
+def _has_consent(work: Work, question: str) -> bool:
+    if work.args.yes or work.args.dry_run:
+        return bool(work.args.yes)
+    try:
+        return input(question) == "yes"
+    except EOFError:
+        return False
+
+
 def _agreed(work: Work, what: str) -> int:
     """Whether a change is to be made."""
     if work.args.yes:
         return DONE
     print(what)
-    if work.args.dry_run:
-        return QUIT
-    try:
-        answer = input("Do you want to apply these changes? [yes/N]")
-    except EOFError:
-        answer = ""
-    return DONE if answer == "yes" else QUIT
+    return DONE if _has_consent(work, "Do you want to apply these changes? [yes/N]") else QUIT
 
 
 # --- the command line -------------------------------------------------------------------------------------
@@ -357,6 +405,13 @@ def _count(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be > 0, not {text}")
+    return number
+
+
+def _age(text: str) -> int:
+    number = int(text) if text.isdecimal() else -1
+    if number < 0:
+        raise argparse.ArgumentTypeError("must be >= 0")
     return number
 
 
@@ -371,7 +426,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--config", default="", help="file whose [container-sharder] has what is not said here")
     add("--verbose", "-v", action="count", default=0, help="say more")
     add("--skip-commits", action="store_true", help="leave rows that wait to be merged alone")
-    add("path_to_file", help="a container database file")
+    add("path_to_file", help="a container database file; of analyze a file of shards")
     commands = parser.add_subparsers(dest="command", required=True)
     shown = commands.add_parser("show", help="the shards as JSON")
     shown.add_argument("-d", "--include_deleted", action="store_true", help="deleted ones too")
@@ -396,7 +451,14 @@ def make_parser() -> argparse.ArgumentParser:
     small = commands.add_parser("compact", help="have small shards of a root put together")
     for name in ("shrink-threshold", "expansion-limit", "max-shrinking", "max-expanding"):
         small.add_argument(f"--{name}", type=_count, help="as in [container-sharder]")
-    for one in (merged, small):
+    mended = commands.add_parser("repair", help="have overlapping shards shrink, or gaps filled")
+    mended.add_argument("--gaps", action="store_true", help="fill gaps")
+    mended.add_argument("--max-expanding", type=_count, help="shards that grow at most")
+    told = commands.add_parser("analyze", help="tell of overlaps in a file that 'show' printed")
+    for one, age_s in ((mended, 14400), (told, 0)):
+        words = f"seconds within which new shards may overlap others (default: {age_s})"
+        one.add_argument("--min-shard-age", type=_age, default=age_s, help=words)
+    for one in (merged, small, mended):
         group = one.add_mutually_exclusive_group()
         group.add_argument("-y", "--yes", action="store_true", help="do not ask")
         group.add_argument("-n", "--dry-run", action="store_true", help="change nothing")
@@ -413,6 +475,7 @@ COMMANDS = {
     "enable": enable,
     "merge": merge,
     "compact": compact,
+    "repair": repair,
 }
 
 
@@ -445,6 +508,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         print(f"Error loading config: {error}", file=sys.stderr)
         return BAD_ARGUMENTS
+    if args.command == "analyze":
+        try:
+            return analyze(args)
+        except BadArguments as error:
+            print(error, file=sys.stderr)
+            return BAD_ARGUMENTS
+    return _change(args, settings)
+
+
+def _change(args: argparse.Namespace, settings: ContainerSharderSettings) -> int:
     try:
         broker = _open(args.path_to_file)
     except (SwiftError, OSError) as error:

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from swift.base.calls import run_inline
 from swift.base.errors import InvalidValue
 from swift.db import files, pending
-from swift.db.connection import DatabaseMissing, Trace, translate
+from swift.db.connection import BUSY_TIMEOUT_S, DatabaseMissing, Trace, translate
 from swift.db.database import Database, Dialect, Replaced
 from swift.db.files import Place
 from swift.db.transaction import GroupCommit, Run
@@ -48,6 +48,8 @@ class Engine:
     preallocate: bool = False
     #: The clock of the filesystem's times, nanoseconds since 1970.
     now_ns: Callable[[], int] = time.time_ns
+    #: Seconds to wait for others that write to a database.
+    wait_s: float = BUSY_TIMEOUT_S
 
 
 class _Change:
@@ -164,7 +166,13 @@ class Broker:
     def _database(self, path: str) -> Database:
         engine = self.engine
         return Database(
-            path, self.place, engine.disk, self.dialect, trace=engine.trace, preallocate=engine.preallocate
+            path,
+            self.place,
+            engine.disk,
+            self.dialect,
+            trace=engine.trace,
+            preallocate=engine.preallocate,
+            wait_s=engine.wait_s,
         )
 
     @property

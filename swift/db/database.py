@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from swift.db.connection import (
+    BUSY_TIMEOUT_S,
     READER_CACHE_KIB,
     DatabaseBroken,
     DatabaseError,
@@ -66,7 +67,9 @@ class Database:
         *,
         trace: Trace | None = None,
         preallocate: bool = False,
+        wait_s: float = BUSY_TIMEOUT_S,
     ):
+        self._wait_s = wait_s
         self.path = path
         self.place = place
         self.dialect = dialect
@@ -90,7 +93,7 @@ class Database:
         try:
             with locked(self._disk, self.place):
                 inode = self._look()
-                writer = connect(self.path, trace=self._trace)
+                writer = connect(self.path, trace=self._trace, wait_s=self._wait_s)
                 try:
                     self._check_content(writer)
                     prepare(writer, self.path)

@@ -9,8 +9,8 @@ that they are not all due at once.
 
 Change times move in steps, so a database that changed a moment ago has no mark yet. A database that is being
 written is left alone until it comes to rest, because a visit now says little about it in a moment, and takes
-the device from those who write; one that never rests is visited now and then. The first pass of a process
-looks at everything.
+the device from those who write; one that never rests is visited now and then, and one whose work cannot
+wait (``hurry``) in every pass. The first pass of a process looks at everything.
 """
 
 from __future__ import annotations
@@ -53,11 +53,15 @@ class Settled:
 
     Some 120 bytes a database. A pass begins with ``begin`` and ends with ``end``; databases that were not
     seen in between are forgotten. Each is visited once in ``period_s`` seconds at least, and not more often
-    than every ``busy_s`` while it never goes unwritten for ``calm_s``.
+    than every ``busy_s`` while it never goes unwritten for ``calm_s``. With ``is_eager`` one that is being
+    written is visited at first sight.
     """
 
-    def __init__(self, disk: Disk, period_s: float, *, busy_s: float, calm_s: float = 0.0):
+    def __init__(
+        self, disk: Disk, period_s: float, *, busy_s: float, calm_s: float = 0.0, is_eager: bool = False
+    ):
         self._disk = disk
+        self._is_eager = is_eager
         self._busy_ns = busy_s * 1e9
         self._calm_ns = max(REST_NS, int(calm_s * 1e9))
         self._period_ns = int(period_s * 1e9)
@@ -65,6 +69,9 @@ class Settled:
         self._seen: dict[bytes, int] = {}
         #: Since when databases that are being written wait for a visit, Unix nanoseconds.
         self._busy: dict[bytes, int] = {}
+        #: Databases that are not left alone although they are being written.
+        self._urgent: set[bytes] = set()
+        self._still_urgent: set[bytes] = set()
         self._is_first = True
         self._names = _Names(disk)
         self._circumstances = 0
@@ -73,10 +80,12 @@ class Settled:
         """Another pass under these circumstances."""
         self._circumstances = circumstances
         self._seen = {}
+        self._still_urgent = set()
 
     def end(self) -> None:
         """All databases were seen."""
         self._known, self._seen = self._seen, {}
+        self._urgent = self._still_urgent
         self._is_first = False
         self._names.end()
 
@@ -106,9 +115,15 @@ class Settled:
 
     def _may_wait(self, place: Place, mark: int | None, now_ns: int) -> bool:
         key = bytes.fromhex(place.name_hash)
+        is_urgent = key in self._urgent
+        if is_urgent:
+            self._still_urgent.add(key)
+        if mark is None and is_urgent:
+            return False
         if mark is None:
+            is_new = self._is_eager and key not in self._known and key not in self._busy
             since_ns = self._busy.setdefault(key, now_ns)
-            if not self._is_first and 0 <= now_ns - since_ns < self._busy_ns:
+            if not (self._is_first or is_new) and 0 <= now_ns - since_ns < self._busy_ns:
                 return True
             self._busy[key] = now_ns
             return False
@@ -118,10 +133,26 @@ class Settled:
         self._seen[key] = mark
         return True
 
+    def due(self, place: Place, now_ns: int) -> Due | None:
+        """Blocking: a database to be visited, None if nothing has happened to it; it never waits for rest."""
+        mark, key = self.mark(place, now_ns), bytes.fromhex(place.name_hash)
+        if mark is None or self._known.get(key) != mark:
+            return Due(place, mark)
+        self._seen[key] = mark
+        return None
+
     def settle(self, unit: Due, now_ns: int) -> None:
         """Blocking: a visit found the database in order; unless it changed meanwhile, that was the last."""
         if unit.mark is not None and self.mark(unit.place, now_ns) == unit.mark:
             self._seen[bytes.fromhex(unit.place.name_hash)] = unit.mark
+
+    def hurry(self, place: Place, *, is_urgent: bool) -> None:
+        """Whether a database has work that goes on, also while it is being written: from the next pass on."""
+        key = bytes.fromhex(place.name_hash)
+        if is_urgent:
+            self._still_urgent.add(key)
+        else:
+            self._still_urgent.discard(key)
 
     def mark(self, place: Place, now_ns: int) -> int | None:
         """Blocking: the mark of a database now, None when it is not at rest or gone. Raises OSError."""

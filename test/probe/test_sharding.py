@@ -72,7 +72,7 @@ def test_a_container_is_split_under_load(cluster):
     more = []
 
     def is_done():
-        if len(more) < 20:
+        if len(more) < 200:
             name = f"p{len(more):03d}"
             assert cluster.request("PUT", f"c/{name}", body=b"x").status == 201
             more.append(name)

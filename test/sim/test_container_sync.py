@@ -17,6 +17,7 @@ from swift.runtime.daemon import Runner
 from swift.runtime.stop import Stop
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
+from test.support.ageddisk import AgedDisk
 from test.support.daemons import VirtualTime
 from test.support.reapers import Words
 from test.support.sim import NODES, SimCluster, node_port
@@ -50,6 +51,9 @@ class Bench:
         self.near, self.far, self.root = near, far, root
         self.remote = FarCluster(far)
         self.log = Words()
+        #: Daemons that go on from pass to pass; None: each pass has a new one.
+        self.kept = None
+        self.syncs = 0
         for number in range(1, NODES + 1):
             kind, n, app = near.transport.apps[node_port("container", number)]
             with_realms = ContainerServer(app.context, realms=REALMS)
@@ -63,7 +67,8 @@ class Bench:
         for number in numbers or range(1, NODES + 1):
             for name, count in self._run(number, options).items():
                 total[name] = total.get(name, 0) + count
-        return {name: count for name, count in total.items() if count and name != "syncs"}
+        self.syncs = total.pop("syncs", 0)
+        return {name: count for name, count in total.items() if count}
 
     def _run(self, number, options):
         telemetry = Telemetry(self.log)
@@ -80,7 +85,10 @@ class Bench:
         settings = ContainerSyncSettings(**options)
         client = InternalClient(self.near.app.handle, "sync", backoff_s=0.0)
         ring = self.near.context.rings.container
-        task = ContainerSync(context, ring, settings, client, self.remote, REALMS)
+        disk = None if self.kept is None else AgedDisk()
+        task = ContainerSync(context, ring, settings, client, self.remote, REALMS, disk=disk)
+        if self.kept is not None:
+            task = self.kept.setdefault(number, task)
         folder = self.root / f"recon{number}"
         folder.mkdir(exist_ok=True)
         recon = ReconFile(str(folder), "container", telemetry.log)
@@ -203,3 +211,25 @@ def test_a_container_gets_only_its_time(bench):
         bench.put(f"o{number}")
     assert bench.once(container_time=0.0) == {}
     assert bench.names() == []
+
+
+def test_an_idle_container_is_not_opened_until_something_happens(bench):
+    bench.kept = {}
+    bench.put("one")
+    syncs = []
+    for _ in range(5):
+        bench.once()
+        syncs.append(bench.syncs)
+    assert syncs[0] == 3
+    assert syncs[-1] == 0
+    bench.remote.fails = {"two"}
+    bench.put("two")
+    for _ in range(4):
+        assert bench.once()["failures"]
+    bench.remote.fails = set()
+    bench.once()
+    bench.once()
+    assert "two" in [name for method, name in bench.remote.asked if method == "PUT"]
+    for _ in range(3):
+        bench.once()
+    assert bench.syncs == 0

@@ -4,28 +4,10 @@ import pytest
 
 from swift.account.replicator import KIND as ACCOUNT
 from swift.dbsync.daemon import DatabaseReplicator
-from swift.platform.disk import Disk
 from swift.runtime.daemon import Runner, Schedule
 from swift.telemetry.recon import ReconFile
+from test.support.ageddisk import AgedDisk
 from test.support.replicators import Replicators
-
-
-class AgedStatus:
-    """A status whose change lies some time back."""
-
-    def __init__(self, status):
-        self._status = status
-        self.st_ctime_ns = status.st_ctime_ns - 10_000_000_000
-
-    def __getattr__(self, name):
-        return getattr(self._status, name)
-
-
-class AgedDisk(Disk):
-    """All files were changed some time ago."""
-
-    def stat(self, path, **options):
-        return AgedStatus(super().stat(path, **options))
 
 
 class LongRunning:

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
+from swift.base.timestamp import Timestamp
 from test.support.sharders import Sharders
 from test.support.sim import node_port
 
@@ -164,6 +165,24 @@ def test_a_split_container_is_deleted_only_when_it_is_empty(sim, sharders):
     assert sim("HEAD", "/a/c").status == 404
 
 
+def test_writers_do_not_keep_a_container_from_being_split(sim, sharders, tmp_path):
+    running = Sharders(sim, tmp_path, keeps=True)
+    running.run()
+    put(sim, *NAMES)
+    # Every file was written a moment ago; who has not seen that the container is to be split would wait.
+    for turn in range(6):
+        put(sim, f"p{turn}")
+        running.run()
+    sim.cache.values.clear()
+    assert state(sim) == "sharded"
+    for _ in range(2):
+        running.run()
+    wanted = sorted([*NAMES, *(f"p{turn}" for turn in range(6))])
+    sim.cache.values.clear()
+    assert rows(sim) == wanted
+    assert sim("HEAD", "/a/c", {"x-newest": "true"}).headers["x-container-object-count"] == str(len(wanted))
+
+
 def test_small_shards_are_put_together(sim, sharders):
     put(sim, *NAMES)
     settle(sim, sharders)
@@ -200,3 +219,57 @@ def test_the_listing_is_the_set_of_objects_at_every_rest(sim, sharders, seed):
     settle(sim, sharders, passes=25)
     assert rows(sim) == sorted(known)
     assert sim("HEAD", "/a/c").headers["x-container-object-count"] == str(len(known))
+
+
+def test_recon_lists_what_is_to_be_split_and_what_is(sim, sharders):
+    put(sim, *NAMES)
+    sharders.run(auto_shard=False)
+    candidates = sharders.lists["sharding_candidates"]
+    assert {(item["container"], item["object_count"]) for item in candidates} == {("c", 30)}
+    assert sorted(item["node_index"] for item in candidates) == [0, 1, 2]
+    assert set(candidates[0]) == {
+        *("account", "container", "file_size", "meta_timestamp", "node_index", "object_count", "path"),
+        *("root", "tombstones"),
+    }
+    sharders.run()
+    busy = sharders.lists["sharding_in_progress"]
+    assert {item["db_state"] for item in busy} == {"sharding"}
+    settle(sim, sharders)
+    done = sharders.lists["sharding_in_progress"]
+    assert {(item["state"], item["active"], item["error"]) for item in done} == {("sharded", 4, None)}
+    assert all(item["total_sharding_time"] > 0 for item in done)
+    sharders.run(recon_sharded_timeout=0.0)
+    assert sharders.lists["sharding_in_progress"] == []
+
+
+def test_a_split_that_takes_long_and_shards_that_leave_gaps_are_warned_about(sim, sharders, tmp_path):
+    put(sim, *NAMES)
+    running = Sharders(sim, tmp_path, keeps=True)
+    running.run(container_sharding_timeout=0.0)
+    running.run(container_sharding_timeout=0.0)
+    said = [line for line in running.log.lines if "is being split for" in line]
+    assert len(said) == len(set(said)) == 3 and "a/c is being split" in said[0]
+    settle(sim, sharders)
+    assert not [line for line in sharders.log.lines if "missing" in line or "overlapping" in line]
+    (gone, *_others) = [item for item in shards(sim) if item["lower"]]
+    told = json.dumps([{**gone, "deleted": 1, "timestamp": Timestamp.now().normal}]).encode()
+    for node in sim.primaries("container", "a", "c"):
+        answer = sim.transport.request(
+            "10.0.0.1",
+            node_port("container", node),
+            "PUT",
+            f"/sdb{node}/{part_of(sim)}/a/c",
+            {
+                "x-timestamp": Timestamp.now().internal,
+                "x-backend-record-type": "shard",
+                "content-length": str(len(told)),
+            },
+            told,
+            connect_timeout_s=1,
+            timeout_s=1,
+        )
+        assert answer.status in (201, 202)
+    sharders.run()
+    said = [line for line in sharders.log.lines if "missing range(s)" in line]
+    assert len(said) == 3
+    assert f"missing range(s): {gone['lower']}-{gone['upper']}" in said[0]

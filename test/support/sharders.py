@@ -13,6 +13,8 @@ from swift.telemetry.telemetry import Telemetry
 from test.support.reapers import Words
 from test.support.sim import NODES, node_port
 
+RECON_LISTS = ("sharding_candidates", "shrinking_candidates", "sharding_in_progress")
+
 #: Containers of 20 objects are split into shards of 8.
 SMALL = {
     "auto_shard": True,
@@ -27,22 +29,32 @@ SMALL = {
 
 
 class Sharders:
-    """``run(*numbers)`` makes one pass on nodes, on all of them by default."""
+    """``run(*numbers)`` makes one pass on nodes, on all of them by default.
 
-    def __init__(self, sim, root):
+    Each is a new process, unless ``keeps`` lets them go on from pass to pass.
+    """
+
+    def __init__(self, sim, root, *, keeps=False):
+        self._kept = {} if keeps else None
         self.sim = sim
         self.root = root
         self.log = Words()
+        #: What recon listed after the last ``run``, of all its nodes.
+        self.lists = {}
 
     def run(self, *numbers, **options):
         total = {}
+        self.lists = {}
         for number in numbers or range(1, NODES + 1):
             stats = self._run(number, {**SMALL, **options})
+            lists = {name: stats["sharding"].pop(name) for name in RECON_LISTS}
+            for name, what in lists.items():
+                self.lists.setdefault(name, []).extend(what.get("top", what.get("all")))
             for category, counts in stats["sharding"].items():
                 for event, count in counts.items():
                     name = f"{category}_{event}"
                     total[name] = total.get(name, 0) + count
-        return {name: count for name, count in total.items() if count}
+        return {name: count for name, count in total.items() if count and not name.startswith("audit_")}
 
     def _run(self, number, options):
         telemetry = Telemetry(self.log)
@@ -60,6 +72,8 @@ class Sharders:
         settings = ContainerSharderSettings(**options)
         client = InternalClient(self.sim.app.handle, "sharder", backoff_s=0.0)
         task = ContainerSharder(context, self.sim.context.rings.container, settings, client)
+        if self._kept is not None:
+            task = self._kept.setdefault(number, task)
         folder = self.root / f"sharder{number}"
         folder.mkdir(exist_ok=True)
         recon = ReconFile(str(folder), "container", telemetry.log)

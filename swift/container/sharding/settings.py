@@ -24,7 +24,7 @@ class ContainerSharderSettings(Settings):
 
     auto_shard: bool = option(False, "Split containers that are large enough without being told to.")
     interval: float = option(30.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
-    report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
+    stats_interval: float = option(3600.0, "Seconds between log lines about a long pass.", kind=SECONDS)
     databases_per_second: float = option(50.0, "Databases begun per second; 0: any.", kind=number(0))
     shard_container_threshold: int = option(
         1_000_000, "Objects from which on a container is split.", kind=integer(1)
@@ -60,6 +60,19 @@ class ContainerSharderSettings(Settings):
     conn_timeout: float = option(5.0, "Seconds to wait for a connection to one.", kind=SECONDS)
     reclaim_age: float = option(604800.0, "Seconds after which deleted shards are forgotten.", kind=SECONDS)
     rsync_module: str = option("", "As of the container replicator.")
+    broker_timeout: float = option(60.0, "Seconds to wait for others that write to a database.", kind=SECONDS)
+    recon_candidates_limit: int = option(
+        5, "Containers that recon lists as due for splitting, or for merging; -1: all.", kind=integer(-1)
+    )
+    recon_sharded_timeout: float = option(
+        43200.0, "Seconds for which recon shows a container that has been split.", kind=SECONDS
+    )
+    container_sharding_timeout: float = option(
+        172800.0, "Seconds after which a split that goes on is warned about.", kind=SECONDS
+    )
+    periodic_warnings_interval: float = option(
+        86400.0, "Seconds between two warnings of the same kind about a container.", kind=SECONDS
+    )
     request_tries: int = option(3, "How often a request to the root is tried.", kind=integer(1))
     internal_client_conf_path: str = option(
         "/etc/swift/internal-client.conf", "The pipeline by which roots are asked."
@@ -68,7 +81,7 @@ class ContainerSharderSettings(Settings):
     @property
     def schedule(self) -> Schedule:
         """The same for the runner."""
-        return Schedule(self.interval, self.databases_per_second, report_interval_s=self.report_interval)
+        return Schedule(self.interval, self.databases_per_second, report_interval_s=self.stats_interval)
 
     @property
     def shard_rows(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Iterator
@@ -9,11 +10,14 @@ from collections.abc import Iterator
 from swift.base.errors import LockTimeout, NoSpace
 from swift.base.timestamp import Timestamp
 from swift.cluster.direct import DirectClient
+from swift.container.broker import ContainerBroker
 from swift.container.replicator import KIND
 from swift.container.reported import open_found
 from swift.container.sharding.delivery import ShardDelivery
+from swift.container.sharding.overview import Overview, recon_lists
 from swift.container.sharding.roots import Roots
 from swift.container.sharding.settings import ContainerSharderSettings
+from swift.container.sharding.standing import Observer
 from swift.container.sharding.visit import Visit
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseError, DatabaseMissing
@@ -36,6 +40,8 @@ _STATS = (
     *("created_success", "created_failure", "cleaved_success", "cleaved_failure", "completed"),
     *("misplaced_attempted", "misplaced_success", "misplaced_failure"),
     *("shrinking_found", "reported", "report_failure"),
+    *("audit_root_attempted", "audit_root_success", "audit_root_failure"),
+    *("audit_root_has_overlap", "audit_root_num_overlap"),
 )
 
 
@@ -70,12 +76,16 @@ class ContainerSharder(DeviceTask):
         self.replication = replicator.replication
         self.own = replicator.own
         self._settled: dict[str, Settled] = {}
+        #: Of each device.
+        self.overviews: dict[str, Overview] = {}
 
     def settled(self, device: str) -> Settled:
         """What is known of a device's containers, at the beginning of another pass."""
         if device not in self._settled:
             interval_s = self.settings.interval
-            self._settled[device] = Settled(self.disk, RECHECK_S, busy_s=interval_s, calm_s=CALM * interval_s)
+            self._settled[device] = Settled(
+                self.disk, RECHECK_S, busy_s=interval_s, calm_s=CALM * interval_s, is_eager=True
+            )
         self.own.ids(self.ring.view())
         self._settled[device].begin(self.own.rings_seen)
         return self._settled[device]
@@ -89,7 +99,7 @@ class ContainerSharder(DeviceTask):
         results = passed.results.values()
         sharding: dict[str, dict[str, int]] = {}
         for name in _STATS:
-            category, _, event = name.rpartition("_")
+            category, event = _category(name)
             counts = sharding.setdefault(category or "completed", {})
             counts[event] = sum(result.counts.get(name, 0) for result in results)
         attempted, failure = sharding["visited"]["attempted"], sharding["visited"]["failure"]
@@ -97,7 +107,10 @@ class ContainerSharder(DeviceTask):
             "attempted": attempted,
             "failure": failure,
             "success": attempted - failure,
-            "sharding": sharding,
+            "sharding": {
+                **sharding,
+                **recon_lists(self.overviews.values(), self.settings.recon_candidates_limit),
+            },
         }
         return {
             "sharding_stats": stats,
@@ -106,15 +119,27 @@ class ContainerSharder(DeviceTask):
         }
 
 
+def _category(name: str) -> tuple[str, str]:
+    prefix = "audit_root_"
+    if name.startswith(prefix):
+        return prefix[:-1], name[len(prefix) :]
+    category, _, event = name.rpartition("_")
+    return category, event
+
+
 class DevicePass(DatabasePassBase):
     """One pass over the containers of a device."""
 
     def __init__(self, task: ContainerSharder, device: str, pass_context: PassContext):
         super().__init__(task, device, pass_context)
         self._task = task
-        self._engine = Engine(disk=task.disk, run=self._run, warn=self._log.warning)
+        self._engine = Engine(
+            disk=task.disk, run=self._run, warn=self._log.warning, wait_s=task.settings.broker_timeout
+        )
         self._delivery = ShardDelivery(task.replication, device, pass_context, self._engine)
         self._settled = task.settled(device)
+        self._overview = task.overviews.setdefault(device, Overview())
+        self._observer = Observer(self._overview, task.settings, self._tally, self._log.warning)
 
     def plan(self) -> Iterator[Due]:
         """The containers to which something has happened, partitions in random order."""
@@ -132,8 +157,11 @@ class DevicePass(DatabasePassBase):
                 return
             try:
                 visit = self._visit_of(broker)
-                if visit.is_candidate:
-                    visit.run()
+                is_candidate = visit.is_candidate
+                # Writers do not keep a container from being split, nor its totals from its root.
+                self._settled.hurry(unit.place, is_urgent=is_candidate)
+                if is_candidate:
+                    self._run_visit(visit, broker)
                 if visit.is_at_rest:
                     self._run(self._settled.settle, unit, time.time_ns())
             finally:
@@ -145,11 +173,23 @@ class DevicePass(DatabasePassBase):
             self._tally.add("visited_failure")
             self._log.error(f"ERROR cannot shard {unit}: {error}")
 
-    def _visit_of(self, broker) -> Visit:  # type: ignore[no-untyped-def]
+    def _run_visit(self, visit: Visit, broker: ContainerBroker) -> None:
+        clock = self._pass_context.clock
+        started_s = clock.monotonic()
+        visit.run()
+        index, _count = self._index_of(broker)
+        self._observer.look(broker, index, Timestamp(clock.time()), clock.monotonic() - started_s)
+
+    def _index_of(self, broker: ContainerBroker) -> tuple[int | None, int]:
+        """Which of its replicas this device has, None for a handoff, and how many there are."""
         view = self._task.ring.view()
         primaries = view.primaries(view.partition_of(bytes.fromhex(broker.place.name_hash)))
         ids = self._task.own.ids(view)
-        is_leader = primaries[0].id in ids and primaries[0].device == self._device
+        at = (n for n, node in enumerate(primaries) if node.id in ids and node.device == self._device)
+        return next(at, None), len(primaries)
+
+    def _visit_of(self, broker: ContainerBroker) -> Visit:
+        index, replica_count = self._index_of(broker)
         return Visit(
             broker,
             self._task.settings,
@@ -157,10 +197,12 @@ class DevicePass(DatabasePassBase):
             self._delivery,
             self._tally,
             now=Timestamp(self._pass_context.clock.time()),
-            is_leader=is_leader,
-            replica_count=len(primaries),
+            is_leader=index == 0,
+            replica_count=replica_count,
         )
 
     def end(self) -> None:
         """What was found out is kept for the next pass."""
+        shown = list(self._overview.shown)
+        self._overview.forget(self._run(lambda: [path for path in shown if not os.path.isdir(path)]))
         self._settled.end()

@@ -14,7 +14,7 @@ from swift.base.shardrange import UPDATING_STATES, ShardRange, State
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.container import shardtable
-from swift.container.broker import COLLAPSED, SHARDED, UNSHARDED, ContainerBroker, ContainerInfo, root_path
+from swift.container.broker import COLLAPSED, SHARDED, UNSHARDED, ContainerBroker, root_path
 from swift.container.rows import ObjectRow
 from swift.container.sharding import rowmoves, shrink
 from swift.container.sharding.context import CleaveContext
@@ -448,8 +448,3 @@ def _tiles(ranges: list[ShardRange], own: ShardRange) -> bool:
             return False
         end = item.upper
     return bool(ranges) and end == own.upper
-
-
-def facts_of(info: ContainerInfo) -> dict[str, object]:
-    """What recon shows of a container that is being split."""
-    return {"account": info.account, "container": info.container, "object_count": info.object_count}

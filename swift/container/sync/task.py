@@ -8,6 +8,7 @@ is copied by another one. A copy that fails is tried again in the next pass.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -26,7 +27,7 @@ from swift.container.sync.settings import ContainerSyncSettings
 from swift.container.syncstore import DIRECTORY, is_synced, keep_link
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseError, DatabaseMissing
-from swift.db.files import Place
+from swift.db.settled import Due, Settled
 from swift.gateway.internal_client import InternalClient
 from swift.http import fields
 from swift.platform.disk import Disk
@@ -39,6 +40,8 @@ from swift.runtime.selection import Selection
 NAME = "container-sync"
 #: What is counted, under the names of the recon file.
 COUNTS = ("syncs", "puts", "deletes", "skips", "failures")
+#: Seconds within which every container is looked at although nothing has happened to it.
+RECHECK_S = 3600.0
 _VERSIONED = tuple(
     name.title() for name in (fields.SYSMETA_VERSIONS_ENABLED, fields.SYSMETA_VERSIONS_LOCATION)
 )
@@ -69,6 +72,14 @@ class ContainerSync(DeviceTask):
         self.remote = remote
         self.realms = realms
         self.own = OwnDevices(context.ring_ip, context.ring_port)
+        self._settled: dict[str, Settled] = {}
+
+    def settled(self, device: str) -> Settled:
+        """What is known of a device's containers, at the beginning of another pass."""
+        known = self._settled.setdefault(device, Settled(self.disk, RECHECK_S, busy_s=0.0))
+        self.own.ids(self.ring.view())
+        known.begin(self.own.rings_seen)
+        return known
 
     def begin(self, share: str, pass_context: PassContext) -> DevicePass:
         """A pass over the device ``share``."""
@@ -88,56 +99,69 @@ class DevicePass(DatabasePassBase):
         super().__init__(task, device, pass_context)
         self._task = task
         self._engine = Engine(disk=task.disk, run=self._run, warn=self._log.warning)
+        self._settled = task.settled(device)
 
-    def plan(self) -> Iterator[Place]:
-        """The containers to which there is a link."""
+    def plan(self) -> Iterator[Due]:
+        """The containers to which there is a link, and to which something has happened."""
         device_path = self._device_path()
         if device_path is None:
             return
         self._task.ring.view()
         for partition in self._partitions(device_path, DIRECTORY):
             for place in self._places(device_path, DIRECTORY, partition):
-                yield place._replace(kind="containers")
+                due = self._run(self._settled.due, place._replace(kind="containers"), time.time_ns())
+                if due is not None:
+                    yield due
 
-    def do(self, unit: Place) -> None:
+    def do(self, unit: Due) -> None:
         """Copy what is new in one container."""
         try:
-            broker = open_found(unit, self._engine)
+            broker = open_found(unit.place, self._engine)
             if broker is None:
                 return
             try:
-                self._look(broker)
+                if self._look(broker):
+                    self._run(self._settled.settle, unit, time.time_ns())
             finally:
                 broker.close()
         except DatabaseMissing:
             return
         except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
             self._tally.add("failures")
-            self._log.error(f"ERROR cannot look at container database {unit.directory}: {error}")
+            self._log.error(f"ERROR cannot look at container database {unit}: {error}")
 
-    def _look(self, broker: ContainerBroker) -> None:
+    def end(self) -> None:
+        """What was found out is kept for the next pass."""
+        self._settled.end()
+
+    def _look(self, broker: ContainerBroker) -> bool:
+        """Copy what is to be copied; whether there was nothing to do, and nothing kept us from it."""
         info = broker.info()
         if not is_synced(info):
             keep_link(broker, info, self._task.disk, self._run)
             self._tally.add("skips")
-            return
+            return False
         index, count = self._own_place(broker)
         if index is None or any(info.metadata.get(name, ("", ""))[0] for name in _VERSIONED):
             self._tally.add("skips")
-            return
+            return False
         try:
             target = self._target(info)
         except SyncToError as error:
             self._tally.add("failures")
             self._log.error(f"ERROR {broker.own_name} cannot be copied: {error}")
-            return
+            return False
         if target is None:
             self._tally.add("skips")
-            return
+            return False
         path = EntityPath(info.account, info.container)
         copier = Copier(self._task.client, self._task.remote, target, path, tally=self._tally, log=self._log)
         self._copy(broker, info, copier, index, count)
         self._tally.add("syncs")
+        after = broker.info()
+        points = after.x_container_sync_point1, after.x_container_sync_point2
+        is_done = points[0] == points[1] and not self._rows(broker, points[0])
+        return is_done and points == (info.x_container_sync_point1, info.x_container_sync_point2)
 
     def _own_place(self, broker: ContainerBroker) -> tuple[int | None, int]:
         """Which of the container's primaries this device is, and how many there are."""

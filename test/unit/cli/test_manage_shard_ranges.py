@@ -2,6 +2,7 @@
 
 import io
 import json
+from hashlib import md5
 
 import pytest
 
@@ -162,3 +163,111 @@ def test_files_that_are_not_there_are_named(bench, capsys):
         assert main([path, "show"]) == 1
         assert capsys.readouterr().err.startswith(f"Error opening container DB {path}: ")
     assert main(["--config", "/nofile", bench.path, "show"]) == 2
+
+
+def shard(index, lower, upper, *, state="active", objects=10, made="1795000000.00000", parent="c"):
+    digest = md5(parent.encode(), usedforsecurity=False).hexdigest()
+    return {
+        "name": f".shards_AUTH_test/c-{digest}-1795000000.00000-{index}",
+        "timestamp": made,
+        "lower": lower,
+        "upper": upper,
+        "object_count": objects,
+        "state": state,
+        "tombstones": 0,
+    }
+
+
+OVERLAP = [shard(0, "", "b"), shard(1, "b", "d"), shard(2, "a", "d", objects=3), shard(3, "d", "")]
+GAPS = [shard(0, "a", "b"), shard(1, "c", "d"), shard(2, "d", "e", state="cleaved")]
+
+
+def analyze(bench, capsys, ranges, *words):
+    code = main([bench.file(ranges), "analyze", *words])
+    return code, capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("ranges", "code", "last"),
+    [
+        ([shard(0, "", "b"), shard(1, "b", "")], 0, "No repairs necessary."),
+        (OVERLAP, 0, "    3 object records being moved to the chosen shard ranges."),
+        (GAPS, 1, "Gap filling not supported by this tool. No repairs performed."),
+        ([], 1, "Gap filling not supported by this tool. No repairs performed."),
+        ([shard(0, "", "b", state="sharding"), shard(1, "b", "")], 1, "No repairs performed."),
+        ([shard(0, "", "b", state="created"), shard(1, "b", "")], 1, "No repairs performed."),
+    ],
+)
+def test_files_of_shards_are_analyzed_as_the_peer_does(bench, capsys, ranges, code, last):
+    told = analyze(bench, capsys, ranges)
+    assert (told[0], told[1][-1]) == (code, last)
+
+
+def test_the_sequence_with_most_objects_is_kept(bench, capsys):
+    ranges = [
+        shard(0, "", "b"),
+        shard(1, "b", ""),
+        shard(2, "", "c", objects=9),
+        shard(3, "c", "", objects=9),
+    ]
+    assert "from 2 overlapping donor" in analyze(bench, capsys, ranges)[1][1]
+    assert "current total of 20 object" in analyze(bench, capsys, ranges)[1][1]
+    late = [shard(n, low, up, made="1795000009.00000") for n, low, up in ((4, "", "a"), (5, "a", ""))]
+    for some in (ranges + late, late + ranges):
+        code = main(["-v", bench.file(some), "analyze"])
+        told = capsys.readouterr().out
+        assert code == 0
+        assert told.partition("Acceptors:")[2].count("-4'\n") == 1
+
+
+def test_young_shards_and_relatives_are_left_alone(bench, capsys):
+    young = Timestamp.now().normal
+    told = analyze(
+        bench, capsys, [*OVERLAP[:2], shard(2, "a", "d", made=young), OVERLAP[3]], "--min-shard-age", "99"
+    )
+    assert told[1][0] == "1 overlapping donor shards ignored due to minimum age limit"
+    parent = shard(0, "", "b")
+    children = [
+        shard(n, low, up, objects=1, parent=parent["name"].partition("/")[2])
+        for n, low, up in ((7, "", "a"), (8, "a", "b"))
+    ]
+    told = analyze(bench, capsys, [parent, shard(1, "b", ""), *children])
+    assert told[1][0] == "2 donor shards ignored due to parent-child relationship checks"
+    assert told[0] == 0
+
+
+@pytest.mark.parametrize("content", ["no json", "{}", "[1]", '[{"lower": "a"}]'])
+def test_files_that_cannot_be_analyzed_are_refused_in_a_line(bench, capsys, content):
+    assert main([bench.file(content), "analyze"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_overlapping_shards_shrink_with_consent(bench):
+    bench("merge", bench.file(OVERLAP), "-y")
+    for words, answers in ((["-n"], ""), ([], "no\n"), ([], "")):
+        code, out, _ = bench("repair", *words, answers=answers)
+        assert (code, out.splitlines()[-1][-18:]) == (3, "No changes applied")
+    assert bench("repair", answers="yes\n")[0] == 0
+    (gone,) = [item for item in bench.ranges() if item.state == State.SHRINKING]
+    assert gone.name.endswith("-2") and gone.epoch == gone.state_timestamp
+    assert bench("repair", "-y")[:2] == (
+        1,
+        "WARNING: Found shard ranges in shrinking state\nNo repairs performed.\n",
+    )
+
+
+def test_gaps_are_filled_by_active_neighbours(bench):
+    bench("merge", bench.file(GAPS), "-y")
+    assert bench("repair", "-y")[0] == 1
+    assert bench("repair", "--gaps", "-n")[0] == 3
+    code, out, _ = bench("repair", "--gaps", "-y")
+    assert code == 0
+    assert "WARNING: cannot fix gap: non-ACTIVE neighbors" in out
+    assert [(item.lower, item.upper) for item in bench.ranges()] == [("", "b"), ("b", "d"), ("d", "e")]
+    only = [{**shard(5, "c", "d"), "timestamp": "1900000000.00000"}]
+    bench("delete", "-f")
+    bench("merge", bench.file(only), "-y")
+    assert bench("repair", "--gaps", "--max-expanding", "1", "-n")[0] == 3
+    assert (
+        "\n      objects:        10, tombstones:         0, lower: ''\n" in bench("repair", "--gaps", "-n")[1]
+    )

@@ -187,3 +187,37 @@ def test_one_that_is_written_is_left_alone_until_it_comes_to_rest(device):
     device.now_ns += 6 * SECOND
     assert device.visited() == ["a", "b"]
     assert device.visited() == []
+
+
+def test_one_whose_work_cannot_wait_is_visited_while_it_is_written(device):
+    disk = Restless()
+    device.settled = Settled(disk, PERIOD_S, busy_s=BUSY_S, calm_s=15)
+    disk.now_ns, device.now_ns = 0, 20 * SECOND
+    assert device.visited() == ["a", "b"]
+    device.settled.begin(0)
+    device.settled.hurry(device.place("a"), is_urgent=True)
+    device.settled.end()
+    for _ in range(3):
+        disk.now_ns = device.now_ns
+        device.now_ns += 10 * SECOND
+        assert device.visited() == ["a"]
+    device.now_ns += 20 * SECOND
+    assert device.visited() == ["a", "b"]
+    assert device.visited() == []
+    disk.now_ns = device.now_ns
+    assert device.visited() == ["a"]
+    device.settled.begin(0)
+    device.settled.hurry(device.place("a"), is_urgent=True)
+    device.settled.hurry(device.place("a"), is_urgent=False)
+    device.settled.end()
+    assert device.visited() == []
+
+
+def test_an_eager_daemon_visits_new_databases_although_they_are_written(device):
+    disk = Restless()
+    device.settled = Settled(disk, PERIOD_S, busy_s=BUSY_S, calm_s=15, is_eager=True)
+    disk.now_ns = device.now_ns = 20 * SECOND
+    assert device.visited() == ["a", "b"]
+    device.make("c")
+    assert device.visited() == ["c"]
+    assert device.visited() == []
