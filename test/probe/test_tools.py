@@ -1,6 +1,9 @@
 """Tools against a live cluster: dispersion, audits, health, queues."""
 
+import contextlib
 import json
+import os
+import signal
 
 import pytest
 
@@ -45,9 +48,10 @@ def test_dispersion_finds_what_is_missing(live, conf):
     assert "100.00% of container copies found (36 of 36)" in report
     assert "100.00% of object copies found (36 of 36)" in report
     assert "Sample represents 18.75% of the object partition space" in report
-    for path in live.files("objects/*/*/*/*.data")[:2]:
-        path.unlink()
-    facts = json.loads("".join(lines("swift-dispersion-report", conf, "-j", "--object-only")))
+    with daemons_paused(live):
+        for path in live.files("objects/*/*/*/*.data")[:2]:
+            path.unlink()
+        facts = json.loads("".join(lines("swift-dispersion-report", conf, "-j", "--object-only")))
     assert set(facts) == {"object"}
     assert (facts["object"]["copies_found"], facts["object"]["copies_expected"]) == (34, 36)
     lines("swift-dispersion-populate", conf, "--no-overlap", "--container-only")
@@ -55,6 +59,19 @@ def test_dispersion_finds_what_is_missing(live, conf):
     assert "Sample represents 37.50% of the container partition space" in report
     assert "There were" not in "".join(report), "nothing overlaps"
     assert lines("swift-dispersion-report", conf, "-P", "nosuch", code=1) == []
+
+
+@contextlib.contextmanager
+def daemons_paused(live):
+    """Nobody heals what a test breaks."""
+    pids = [live.pid(process.name) for process in live.plan.daemons()]
+    for pid in pids:
+        os.killpg(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.killpg(pid, signal.SIGCONT)
 
 
 def test_an_audit_of_an_account_tells_what_differs(live, tmp_path):
@@ -65,15 +82,16 @@ def test_an_audit_of_an_account_tells_what_differs(live, tmp_path):
     assert good[:2] == ['Auditing container "audited"', 'Auditing account "AUTH_test"']
     assert "   Objects checked: 3" in good
     assert "  Missing Replicas: 1" not in good
-    victim = next(path for path in live.files("objects/*/*/*/*.data") if path.read_bytes() == b"hello")
-    victim.unlink()
     errors = tmp_path / "errors"
-    bad = lines("swift-account-audit", "-r", live.plan.etc, "AUTH_test/audited", "-e", errors)
-    assert any(line.startswith("  Bad status 404 HEADing object") for line in bad)
-    assert "  Missing Replicas: 1" in bad
-    assert errors.read_text().startswith("/AUTH_test/audited/o")
-    again = run("swift-account-audit", "-r", live.plan.etc, "--format", "json", input=errors.read_text())
-    assert json.loads(again.stdout)["objects"] == {"checked": 1, "missing": 1}
+    with daemons_paused(live):
+        victim = next(path for path in live.files("objects/*/*/*/*.data") if path.read_bytes() == b"hello")
+        victim.unlink()
+        bad = lines("swift-account-audit", "-r", live.plan.etc, "AUTH_test/audited", "-e", errors)
+        assert any(line.startswith("  Bad status 404 HEADing object") for line in bad)
+        assert "  Missing Replicas: 1" in bad
+        assert errors.read_text().startswith("/AUTH_test/audited/o")
+        again = run("swift-account-audit", "-r", live.plan.etc, "--format", "json", input=errors.read_text())
+        assert json.loads(again.stdout)["objects"] == {"checked": 1, "missing": 1}
     assert run("swift-account-audit", "-r", live.plan.etc, input="").returncode == 2
 
 
