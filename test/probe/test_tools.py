@@ -142,16 +142,16 @@ def test_health_tells_what_a_lost_device_costs(live: LiveCluster):
 def test_waiting_updates_are_counted_for_recon(live, tmp_path):
     conf = live.plan.etc / "object-server" / "1.conf"
     waiting = live.device_path(1) / "async_pending" / "abc"
-    waiting.mkdir(parents=True, exist_ok=True)
     name = "0" * 29 + "abc-1795228430.52472"
-    (waiting / name).write_bytes(b"x")
     copy = tmp_path / "object-server.conf"
     where = f"recon_cache_path = {tmp_path}\nrecon_lock_path = {tmp_path}\n"
     copy.write_text(f"{conf.read_text()}\n[filter:recon]\nuse = egg:swift#recon\n{where}")
-    try:
+    # An updater would put aside what is no update.
+    with daemons_paused(live):
+        waiting.mkdir(parents=True, exist_ok=True)
+        (waiting / name).write_bytes(b"x")
         assert lines("swift-recon-cron", copy) == []
-    finally:
-        (waiting / name).unlink(missing_ok=True)
+        (waiting / name).unlink()
     assert json.loads((tmp_path / "object.recon").read_text())["async_pending"] >= 1
     assert lines("swift-recon-cron", code=1)[0] == "Usage: swift-recon-cron CONF_FILE"
     assert lines("swift-recon-cron", "/nosuch", code=1) == []
