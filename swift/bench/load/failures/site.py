@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from swift.base.errors import ConfigError
+from swift.bench.limits import CGROUPS, device_of
 from swift.bench.load.failures.choice import Failure, Victim
 from swift.cli.aio.images import mount_image
 from swift.cli.aio.make import make_cluster, mount_devices, unmount_devices
@@ -21,7 +22,7 @@ from swift.cli.aio.supervisor import Supervisor
 
 #: A slow disk: what a hard disk does, as everywhere in this project.
 SLOW_IOPS, SLOW_BYTES_A_SECOND = 100, 120_000_000
-_THROTTLE = Path("/sys/fs/cgroup/blkio")
+_THROTTLE = CGROUPS / "blkio"
 _SERVERS = ("object", "container", "account", "daemons")
 #: Servers close what they have open on a disk that went away as soon as somebody asks for it.
 _CLOSING_S = 10.0
@@ -178,8 +179,7 @@ def _cut_off(ports: str, undoing: contextlib.ExitStack) -> None:
 
 
 def _slow_down(path: Path, pids: Sequence[int], undoing: contextlib.ExitStack) -> None:
-    status = os.stat(path)
-    device = f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"
+    device = device_of(path)
     group = _THROTTLE / f"swift-load-{os.getpid()}-{path.name}"
     group.mkdir()
     undoing.callback(group.rmdir)
