@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from swift.base.errors import ConfigError
+from swift.bench.peer import OwnEtc
 from swift.bench.wrk import Load
 from swift.cli.aio.make import make_cluster, mount_devices, unmount_devices
 from swift.cli.aio.plan import DAEMONS, ONLY_ONCE, Plan, new_plan
@@ -222,19 +223,21 @@ def make_contestants(root: Path, peer_commands: Path, layout: str) -> tuple[Cont
     def our_program(kind: str, conf: str) -> list[str]:
         return [sys.executable, "-m", f"swift.cli.{kind}_server", conf, "-v"]
 
+    peer_etc = OwnEtc(theirs.root, theirs.etc)
+
     def their_program(kind: str, conf: str) -> list[str]:
-        return [str(peer_commands / f"swift-{kind}-server"), conf, "-v"]
+        return peer_etc.command(peer_commands / f"swift-{kind}-server", conf, "-v")
 
     def our_daemons(plan: Plan) -> dict[str, list[str]]:
         return {process.name: [sys.executable, *process.args] for process in plan.daemons()}
 
     def their_daemons(plan: Plan) -> dict[str, list[str]]:
         return {
-            f"daemons-{node}-{name}": [
-                str(peer_commands / f"swift-{name}"),
+            f"daemons-{node}-{name}": peer_etc.command(
+                peer_commands / f"swift-{name}",
                 str(plan.etc / f"{kind}-server" / f"{node}.conf"),
                 "-v",
-            ]
+            )
             for node in plan.node_numbers()
             for name, kind in DAEMONS.items()
             if node == 1 or name not in ONLY_ONCE

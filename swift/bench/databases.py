@@ -25,13 +25,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from swift.base.errors import ConfigError, SwiftError
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
+from swift.bench.peer import OwnEtc
 from swift.cli.aio.supervisor import answers
 from swift.container import objecttable
 from swift.container.broker import ContainerBroker
@@ -108,13 +109,7 @@ class Pair:
     def _command(self, name: str, *words: str) -> list[str]:
         if self._peer is None:
             return [sys.executable, "-m", f"swift.cli.{name.replace('-', '_')}", *words]
-        hidden = self.root / "hidden-etc"
-        if not hidden.exists():
-            shutil.copytree("/etc", hidden, symlinks=True, ignore=_only(("passwd", "group", "hosts")))
-            shutil.copytree(self.etc, hidden / "swift")
-        script = 'mount --bind "$1" /etc && shift && exec "$@"'
-        program = str(self._peer / f"swift-{name}")
-        return ["unshare", "--mount", "sh", "-c", script, "sh", str(hidden), program, *words]
+        return OwnEtc(self.root, self.etc).command(self._peer / f"swift-{name}", *words)
 
     def _environment(self) -> dict[str, str]:
         # Both sides are called swift: our path must not shadow the peer's package.
@@ -238,10 +233,6 @@ def cpu_s_of(pid: int) -> float:
     """CPU seconds of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) * _TICK_S
-
-
-def _only(names: Sequence[str]) -> Callable[[str, list[str]], list[str]]:
-    return lambda folder, entries: [e for e in entries if folder != "/etc" or e not in names]
 
 
 def _row(name: str) -> ObjectRow:

@@ -36,6 +36,7 @@ from pathlib import Path
 from swift.base.errors import ConfigError, SwiftError
 from swift.base.hashing import PathHasher
 from swift.bench.databases import cpu_s_of
+from swift.bench.peer import OwnEtc
 from swift.cli.aio.supervisor import answers
 from swift.ec.archive import ArchiveEncoder
 from swift.ec.codec import Codec
@@ -166,15 +167,7 @@ class Field:
     def _command(self, name: str, *words: str) -> list[str]:
         if self._peer is None:
             return [sys.executable, "-m", f"swift.cli.{name.replace('-', '_')}", *words]
-        hidden = self.root / "hidden-etc"
-        if not hidden.exists():
-            hidden.mkdir()
-            for entry in ("passwd", "group", "hosts"):
-                shutil.copy(f"/etc/{entry}", hidden / entry)
-            shutil.copytree(self.etc, hidden / "swift")
-        script = 'mount --bind "$1" /etc && shift && exec "$@"'
-        program = str(self._peer / f"swift-{name}")
-        return ["unshare", "--mount", "sh", "-c", script, "sh", str(hidden), program, *words]
+        return OwnEtc(self.root, self.etc).command(self._peer / f"swift-{name}", *words)
 
     def _environment(self) -> dict[str, str]:
         # Both sides are called swift: our path must not shadow the peer's package.

@@ -33,6 +33,7 @@ from pathlib import Path
 from swift.base.errors import ConfigError, SwiftError
 from swift.base.hashing import PathHasher
 from swift.bench.limits import Limits, check_cgroups, device_of, drop_caches, limited, reads_of
+from swift.bench.peer import OwnEtc
 from swift.bench.xfs import ending_in_order
 from swift.cli.aio.images import check_xfs, make_image, mount_image, unmount_image
 from swift.cli.aio.supervisor import answers
@@ -163,15 +164,7 @@ def command(bench: Bench, contestant: str, program: str, *words: str) -> list[st
     if contestant != PEER:
         return [sys.executable, "-m", f"swift.cli.{program.replace('-', '_')}", *words]
     assert bench.peer is not None
-    hidden = bench.root / "hidden-etc"
-    if not hidden.exists():
-        hidden.mkdir()
-        for entry in ("passwd", "group", "hosts"):
-            shutil.copy(f"/etc/{entry}", hidden / entry)
-        shutil.copytree(bench.root / "etc", hidden / "swift")
-    script = 'mount --bind "$1" /etc && shift && exec "$@"'
-    real = str(bench.peer / f"swift-{program}")
-    return ["unshare", "--mount", "sh", "-c", script, "sh", str(hidden), real, *words]
+    return OwnEtc(bench.root, bench.root / "etc").command(bench.peer / f"swift-{program}", *words)
 
 
 def environment(contestant: str) -> dict[str, str]:

@@ -85,6 +85,7 @@ class Backends:
             target = f"{target}?{query}"
         ip, port = (node.replication_ip, node.replication_port) if use_replication else (node.ip, node.port)
         started = self._context.clock.monotonic()
+        self._context.limiter.asked(node, started)
         try:
             exchange = self._transport.open(
                 ip,
@@ -102,6 +103,10 @@ class Backends:
         if self._records_timings:
             self._context.timings.record(node, self._context.clock.monotonic() - started)
         return exchange
+
+    def ready(self, node: Node) -> None:
+        """A node waits for the body: it has answered, if only in part."""
+        self._context.limiter.heard(node)
 
     def reply(self, node: Node, exchange: Exchange, headers: HeaderMap) -> StreamReply | None:
         """Wait for the answer; None when it does not come."""
@@ -142,7 +147,9 @@ class Backends:
         """A node did not answer properly."""
         # A node that answers, whatever it says, is not lost: one odd object must not take it away from all.
         limited = False
-        if not isinstance(error, MalformedAnswer):
+        if isinstance(error, MalformedAnswer):
+            self._context.limiter.heard(node)
+        else:
             limited = self._context.limiter.failed(node, slow=isinstance(error, TimedOut))
         suffix = "; node is now error-limited" if limited else ""
         self._context.telemetry.log.error(

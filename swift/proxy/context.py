@@ -54,6 +54,7 @@ class ProxyContext:
             self.clock,
             limit=settings.error_suppression_limit,
             interval_s=settings.error_suppression_interval,
+            patience_s=settings.node_timeout,
             statsd=self.telemetry.statsd,
         )
         self.timings = Timings(self.clock, settings.timing_expiry)

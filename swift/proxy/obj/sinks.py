@@ -186,6 +186,7 @@ class Opening:
                 backends.failed(node, error, headers)
                 continue
             if early is None:
+                backends.ready(node)
                 if self.documents is None or self.documents.understood(exchange.continue_headers):
                     sink = Sink(node, exchange, headers, backends, is_sent=bool(ahead))
                     if self.stage:
