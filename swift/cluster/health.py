@@ -6,9 +6,9 @@ success there, however it came about, ends its avoidance. Besides, one request a
 server that was restarted is back within a second or two, and one that hangs costs few requests their time.
 
 A node is *silent* while nothing it was asked for ``SILENCE_S`` has been answered, whoever asked it: one that
-is stopped or cut off, but takes connections, would otherwise cost every request a timeout until enough of them
-have failed. A busy node answers something now and then and is not silent. A silent one is treated like an
-avoided one, with a probe each second.
+is stopped or cut off, but takes connections, would otherwise cost every request a timeout until enough of
+them have failed. A busy node answers something now and then and is not silent. A silent one is treated like
+an avoided one, with a probe each second.
 """
 
 from __future__ import annotations
