@@ -120,7 +120,7 @@ def run_wrk(host: str, token: str, load: Load) -> Measured:
             "wrk",
             "-t1",
             f"-c{load.concurrency}",
-            f"-d{load.seconds:g}s",
+            f"-d{max(1, round(load.seconds))}s",
             "--timeout",
             "120s",
             "-s",

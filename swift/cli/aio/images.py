@@ -13,6 +13,8 @@ from pathlib import Path
 
 from swift.base.errors import ConfigError
 
+#: What a reserved image leaves free on the filesystem that it lies on.
+LEFT_BYTES = 1 << 30
 _TOOLS = (("mkfs.xfs", "xfsprogs"), ("mount", "mount"), ("umount", "mount"), ("losetup", "mount"))
 
 
@@ -28,6 +30,12 @@ def check_xfs() -> None:
 def make_image(image: Path, size_bytes: int, *, reserved: bool = False) -> None:
     """An empty XFS, its space ``reserved`` at once or taken as it is written; raises ``ConfigError``."""
     if reserved:
+        free = shutil.disk_usage(image.parent).free
+        if free < size_bytes + LEFT_BYTES:
+            raise ConfigError(
+                f"{image}: {size_bytes >> 20} MiB are wanted, and {free >> 20} MiB are free; "
+                f"{LEFT_BYTES >> 20} MiB are left to others"
+            )
         _run("fallocate", "-l", str(size_bytes), str(image))
     else:
         with open(image, "wb") as file:
