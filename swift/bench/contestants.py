@@ -36,7 +36,7 @@ LAYOUTS: dict[str, dict[str, object]] = {
         "ec": "4+2",
         "storage_workers": 2,
         "xfs": True,
-        "xfs_bytes": 2 << 30,
+        "xfs_bytes": 4 << 30,
     },
     "per-device": {},
 }

@@ -13,9 +13,10 @@ from typing import Any
 
 from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath, quote_path
+from swift.base.timestamp import InvalidTimestamp, Timestamp, http_date
 from swift.gateway.subrequest import Forward, drained, make_subrequest, preauthorise
 from swift.http import fields
-from swift.http.headers import HeaderMap, utf8_value, with_prefix
+from swift.http.headers import HeaderMap, utf8_value, wire_value, with_prefix
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.policy.policies import Policies
@@ -160,6 +161,45 @@ def container_record(status: int, headers: HeaderMap) -> JsonObject:
     }
 
 
+def container_headers(record: JsonObject) -> HeaderMap:
+    """The headers that a JSON form was made of; {} for one that lacks a time or a count.
+
+    Others write to the cache as well: what cannot be told again has to be asked for.
+    """
+    try:
+        created, put = Timestamp(record["created_at"]), Timestamp(record["put_timestamp"])
+        headers = {
+            fields.BACKEND_TIMESTAMP: created.internal,
+            fields.BACKEND_PUT_TIMESTAMP: put.internal,
+            fields.BACKEND_DELETE_TIMESTAMP: Timestamp(record["delete_timestamp"]).internal,
+            fields.BACKEND_STATUS_CHANGED_AT: Timestamp(record["status_changed_at"]).internal,
+            "x-container-object-count": str(int(record["object_count"])),
+            "x-container-bytes-used": str(int(record["bytes"])),
+        }
+    except (KeyError, TypeError, ValueError, InvalidTimestamp):
+        return {}
+    info = container_from_record(record)
+    headers["x-timestamp"] = created.normal
+    headers["last-modified"] = http_date(put.ceil_seconds)
+    headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(info.policy_index)
+    headers[fields.BACKEND_SHARDING_STATE] = info.sharding_state
+    as_they_are = {
+        "x-container-read": info.read_acl,
+        "x-container-write": info.write_acl,
+        "x-container-sync-to": info.sync_to,
+        "x-container-sync-key": info.sync_key,
+        "x-versions-location": info.versions,
+    }
+    decoded = {
+        **{f"x-container-meta-access-control-{n.replace('_', '-')}": text for n, text in info.cors.items()},
+        **{f"x-container-meta-{name}": text for name, text in info.meta.items()},
+        **{f"{fields.CONTAINER_SYSMETA}{name}": text for name, text in info.sysmeta.items()},
+    }
+    headers.update({name: text for name, text in as_they_are.items() if text is not None})
+    headers.update({name: wire_value(text) for name, text in decoded.items() if text is not None})
+    return headers
+
+
 def account_from_record(record: JsonObject) -> AccountInfo:
     """The value of a JSON form."""
     return AccountInfo(
@@ -302,6 +342,11 @@ def _head(request: Request, forward: Forward, path: EntityPath, source: str) -> 
     )
     sub.headers.pop("origin", None)
     return drained(forward(preauthorise(sub)))
+
+
+def known_container(request: Request, account: str, container: str) -> JsonObject | None:
+    """The JSON form of a container that a cache knows; nobody is asked for it."""
+    return _cached(request, container_key(account, container), 0.0)
 
 
 def account_info(request: Request, forward: Forward, account: str, *, skip_pct: float = 0.0) -> AccountInfo:

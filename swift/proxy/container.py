@@ -10,10 +10,12 @@ from swift.gateway.info import (
     AccountInfo,
     account_info,
     account_key,
+    container_headers,
     container_info,
     container_key,
     container_record,
     forget,
+    known_container,
     remember,
 )
 from swift.http import fields
@@ -26,7 +28,14 @@ from swift.proxy.backend import backend_headers
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Controller, metadata_headers
 from swift.proxy.query import listing_query
-from swift.proxy.shards import is_split, prepare_listing, sharded_answer
+from swift.proxy.shardbounds import listing_key
+from swift.proxy.shards import (
+    is_split,
+    prepare_listing,
+    remembered_answer,
+    remembered_shards,
+    sharded_answer,
+)
 from swift.ring.view import RingView
 
 PASS_THROUGH = frozenset(
@@ -77,6 +86,9 @@ class ContainerController(Controller):
         if not self._is_internal(path.account) and not self._account(request, path.account).exists:
             denied = _authorise(request)
             return denied or error_response(404)
+        remembered = self._remembered(request, path)
+        if remembered is not None:
+            return remembered
         view, part = self._place(path)
         query = prepare_listing(request, listing_query(request, self.kind))
         response = self.read(request, path, view, part, query)
@@ -94,6 +106,27 @@ class ContainerController(Controller):
         self._dress(request, response)
         return response
 
+    def _remembered(self, request: Request, path: EntityPath) -> Response | None:
+        """A listing for which the root need not be asked: caches know it and its shards."""
+        settings, limit_max = self.context.settings, self.context.limits.container_listing_limit
+        skip_pct = settings.container_listing_shard_ranges_skip_cache_pct
+        shards = remembered_shards(request, path, limit_max, skip_pct=skip_pct)
+        if shards is None:
+            return None
+        listing_query(request, self.kind)  # refuses what is no listing
+        headers = container_headers(known_container(request, path.account, str(path.container)) or {})
+        if not headers:
+            return None
+        request.acl = headers.get("x-container-read")
+        denied = _authorise(request)
+        if denied is not None:
+            return denied
+        root = Response(200, headers)
+        response = remembered_answer(request, self._forward, path, limit_max, root, shards)
+        if response is not None:
+            self._dress(request, response)
+        return response
+
     def _of_shards(
         self, request: Request, path: EntityPath, view: RingView, part: int, root: Response
     ) -> Response:
@@ -105,8 +138,11 @@ class ContainerController(Controller):
             )
             return self.read(request, path, view, part, query)
 
-        limit_max = self.context.limits.container_listing_limit
-        return sharded_answer(request, self._forward, path, limit_max, root, reask)
+        limit_max, recheck_s = (
+            self.context.limits.container_listing_limit,
+            self.context.settings.recheck_listing_shard_ranges,
+        )
+        return sharded_answer(request, self._forward, path, limit_max, root, reask, recheck_s=recheck_s)
 
     def _dress(self, request: Request, response: Response) -> None:
         headers = response.headers
@@ -135,6 +171,7 @@ class ContainerController(Controller):
         self._check_container_limit(request, path, account)
         response = self.write(view, part, "PUT", path, attempts, request=request)
         forget(request, container_key(path.account, str(path.container)))
+        forget(request, listing_key(path))
         if response.status == 201:
             # The cached account may say that it does not exist yet, or count one container less.
             forget(request, account_key(path.account))
@@ -180,6 +217,7 @@ class ContainerController(Controller):
         forget(request, key)
         response = self.write(view, part, "DELETE", path, attempts, request=request)
         forget(request, key)
+        forget(request, listing_key(path))
         forget(request, account_key(path.account))
         # 202 only says that nobody had the container.
         return error_response(404) if response.status == 202 else response

@@ -58,6 +58,14 @@ class ProxySettings(Settings):
         "Percent of look-ups of such shards that ask the servers though memcached may know.",
         kind=PERCENT,
     )
+    recheck_listing_shard_ranges: float = option(
+        600.0, "Seconds to cache which shards a split container's listing is put together from.", kind=SECONDS
+    )
+    container_listing_shard_ranges_skip_cache_pct: float = option(
+        0.0,
+        "Percent of look-ups of those that ask the servers though memcached may know.",
+        kind=PERCENT,
+    )
     client_chunk_size: int = option(65536, "Bytes read from a client at a time.", kind=integer(1024))
     node_timeout: float = option(10.0, "Seconds to wait for a backend's answer or bytes.", kind=SECONDS)
     recoverable_node_timeout: float = option(

@@ -2,14 +2,13 @@
 
 ``updating_shard`` finds the shard that gets an object's row; ``ShardedListing`` puts the listings of shards
 together so that a client sees one container. Which shards there are is asked of the root, with the request's
-own credentials laid aside.
+own credentials laid aside, and remembered in memcached (``proxy.shardbounds``).
 """
 
 from __future__ import annotations
 
 import json
 import random
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from urllib.parse import quote
 
@@ -18,6 +17,7 @@ from swift.base.entity import EntityPath, quote_path
 from swift.base.errors import InvalidValue
 from swift.base.namespace import Namespace, check_bounds
 from swift.base.truth import is_true
+from swift.gateway.info import forget, known_container
 from swift.gateway.subrequest import Forward, asked, make_subrequest, preauthorise
 from swift.http import fields
 from swift.http.body import BodyError
@@ -25,14 +25,22 @@ from swift.http.headers import HeaderMap
 from swift.http.listing import as_json, as_text
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
+from swift.proxy.shardbounds import (
+    bounds_of,
+    in_order,
+    is_complete,
+    listing_key,
+    namespaces_in,
+    shard_in,
+    sound,
+    updating_key,
+)
 
 SHARD, AUTO, OBJECT = "shard", "auto", "object"
 _PARAMETERS = ("limit", "marker", "end_marker", "prefix", "delimiter", "path", "reverse")
 #: States of a root in which rows go to shards.
 SPLIT_STATES = frozenset(("sharding", "sharded"))
 SOURCE = "SH"
-#: The name of a shard's lower bound, and of its account and container.
-Bounds = list[list[str]]
 
 
 # --- where a row belongs --------------------------------------------------------------------------------
@@ -42,15 +50,15 @@ def updating_shard(
     request: Request, forward: Forward, path: EntityPath, *, recheck_s: float, skip_pct: float = 0.0
 ) -> EntityPath | None:
     """The shard of a split container that an object's row goes to; None: the root takes it."""
-    name, key = str(path.obj), f"shard-updating-v2/{path.account}/{path.container}"
+    name, key = str(path.obj), updating_key(path)
     cache = request.env.get(fields.CACHE)
     if cache is None or not recheck_s:
         found = _ask(request, forward, path, f"states=updating&includes={quote(name.encode(), safe='')}")
-        return _shard_in(bounds_of(found or ()), name)
+        return shard_in(bounds_of(found or ()), name)
     infocache = request.env.setdefault(fields.INFOCACHE, {})
     bounds = infocache.get(key)
     if bounds is None and not (skip_pct and random.random() * 100 < skip_pct):
-        bounds = _sound(cache.get(key))
+        bounds = sound(cache.get(key))
     if bounds is None:
         found = _ask(request, forward, path, "states=updating")
         if not found:
@@ -58,36 +66,7 @@ def updating_shard(
         bounds = bounds_of(found)
         cache.set(key, bounds, ttl_s=recheck_s)
     infocache[key] = bounds
-    return _shard_in(bounds, name)
-
-
-def bounds_of(namespaces: Sequence[Namespace]) -> Bounds:
-    """What is cached of namespaces that are in order: overlapping later ones are left out."""
-    bounds: Bounds = []
-    end: str | None = None
-    for space in namespaces:
-        if end is None or (end and space.lower >= end):
-            bounds.append([space.lower, space.name])
-            end = space.upper
-    return bounds
-
-
-def _sound(value: object) -> Bounds | None:
-    """Bounds from a cache that others write to as well."""
-    if not isinstance(value, list) or not value:
-        return None
-    for item in value:
-        if not (isinstance(item, list) and len(item) == 2 and all(isinstance(text, str) for text in item)):
-            return None
-    return value
-
-
-def _shard_in(bounds: Bounds, name: str) -> EntityPath | None:
-    place = bisect_left([lower for lower, _shard in bounds], name)
-    if not place:
-        return None
-    account, _, container = bounds[place - 1][1].partition("/")
-    return EntityPath(account, container)
+    return shard_in(bounds, name)
 
 
 def _ask(request: Request, forward: Forward, path: EntityPath, query: str) -> list[Namespace] | None:
@@ -132,15 +111,49 @@ def namespaces_of(body: bytes) -> list[Namespace]:
 # --- listings ---------------------------------------------------------------------------------------------
 
 
+def _is_listing(request: Request) -> bool:
+    return request.method == "GET" and request.headers.get(fields.BACKEND_RECORD_TYPE, AUTO).lower() == AUTO
+
+
 def prepare_listing(request: Request, query: str) -> str:
     """Have a root answer with its shards when it is split; the query to send. Nothing when told otherwise."""
-    asked_for = request.headers.get(fields.BACKEND_RECORD_TYPE, AUTO).lower()
-    if request.method != "GET" or asked_for != AUTO:
+    if not _is_listing(request):
         return query
     request.headers[fields.BACKEND_RECORD_TYPE] = AUTO
     request.headers[fields.BACKEND_RECORD_SHARD_FORMAT] = "namespace"
     request.headers[fields.BACKEND_INCLUDE_DELETED] = "false"
+    if request.env.get(fields.CACHE) is not None:
+        # All of them, whatever the client wants of them: they are remembered for other requests.
+        request.headers[fields.BACKEND_OVERRIDE_NAME_FILTER] = "sharded"
     return f"{query}&states=listing"
+
+
+def remembered_shards(
+    request: Request, path: EntityPath, limit_max: int, *, skip_pct: float
+) -> list[Namespace] | None:
+    """The shards that list a container, when caches know them and the root need not judge the request."""
+    record = request.env.get(fields.CACHE) and known_container(request, path.account, str(path.container))
+    if not record or record.get("sharding_state") != "sharded" or not _is_listing(request):
+        return None
+    limit = request.params.get("limit") or "0"
+    is_odd = not (limit.isascii() and limit.isdigit() and len(limit) < 10 and int(limit) <= limit_max)
+    if is_odd or is_true(request.headers.get("x-newest")) or (skip_pct and random.random() * 100 < skip_pct):
+        return None
+    bounds = sound(request.env[fields.CACHE].get(listing_key(path)))
+    return None if bounds is None else namespaces_in(bounds)
+
+
+def remember_shards(
+    request: Request, path: EntityPath, root: Response, namespaces: Sequence[Namespace], *, recheck_s: float
+) -> None:
+    """Keep what a root said, when it said all and the container is split for good."""
+    cache = request.env.get(fields.CACHE)
+    is_all = root.headers.get(fields.BACKEND_OVERRIDE_NAME_FILTER) == "true"
+    if cache is None or not recheck_s or not is_all:
+        return
+    ordered = in_order(namespaces)
+    if root.headers.get(fields.BACKEND_SHARDING_STATE) == "sharded" and is_complete(ordered):
+        cache.set(listing_key(path), bounds_of(ordered), ttl_s=recheck_s)
 
 
 def is_split(request: Request, response: Response) -> bool:
@@ -170,6 +183,9 @@ class ShardedListing:
     def answer(self, root: Response, namespaces: Sequence[Namespace]) -> Response:
         """The root's answer with the rows of its shards; raises ``HTTPError`` 503."""
         policy = root.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0")
+        ordered = in_order(namespaces)
+        if is_complete(ordered):
+            namespaces = ordered[::-1] if self._reverse else ordered
         for space in namespaces:
             if len(self._rows) >= self._limit:
                 break
@@ -204,6 +220,9 @@ class ShardedListing:
         if path is not None:
             prefix = f"{path.rstrip('/')}/" if path else ""
         if prefix and ((space.upper and space.upper < prefix) or _is_behind(space.lower, prefix)):
+            return True
+        marker = self._params.get("marker") or ""
+        if marker and (space.lower >= marker if self._reverse else space.upper and space.upper <= marker):
             return True
         subdir = self._rows[-1].get("subdir") if self._rows else None
         edge = space.lower if self._reverse else space.upper
@@ -287,7 +306,14 @@ Reask = Callable[[], Response]
 
 
 def sharded_answer(
-    request: Request, forward: Forward, path: EntityPath, limit_max: int, root: Response, reask: Reask
+    request: Request,
+    forward: Forward,
+    path: EntityPath,
+    limit_max: int,
+    root: Response,
+    reask: Reask,
+    *,
+    recheck_s: float,
 ) -> Response:
     """The client's listing of a split container; raises ``HTTPError`` 503."""
     if fields.LISTING_TEXT in request.env:
@@ -300,4 +326,21 @@ def sharded_answer(
         namespaces = namespaces_of(body) if body else []
     except (BodyError, InvalidValue):
         raise HTTPError(503)
+    remember_shards(request, path, root, namespaces, recheck_s=recheck_s)
     return ShardedListing(request, forward, path, limit_max).answer(root, namespaces)
+
+
+def remembered_answer(
+    request: Request,
+    forward: Forward,
+    path: EntityPath,
+    limit_max: int,
+    root: Response,
+    namespaces: Sequence[Namespace],
+) -> Response | None:
+    """The listing from shards that a cache knows; None, and nothing is remembered, when one has gone."""
+    try:
+        return ShardedListing(request, forward, path, limit_max).answer(root, namespaces)
+    except HTTPError:
+        forget(request, listing_key(path))
+        return None

@@ -40,7 +40,7 @@ def cluster(tmp_path):
 
 def fill(cluster):
     headers = {"X-Container-Sharding": "on"}
-    assert cluster.request("PUT", "c").status == 201
+    assert cluster.request("PUT", "c", headers={"X-Container-Meta-Hue": "grün".encode()}).status == 201
     assert cluster.request("POST", "c", headers=headers, user="admin:admin").status == 204
     for name in NAMES:
         assert cluster.request("PUT", f"c/{name}", body=b"x").status == 201
@@ -58,6 +58,15 @@ def files(cluster):
     for path in cluster.files("containers/*/*/*/*.db"):
         found.setdefault(path.parent, []).append(path.name)
     return found
+
+
+def root_listings(cluster):
+    """How often container servers were asked to list the root; sharders ask for what is being audited."""
+    lines = [
+        line for path in cluster.plan.logs.glob("container-*.log") for line in path.read_text().splitlines()
+    ]
+    asked = [line for line in lines if re.search(r'"GET /[^"]*/AUTH_test/c"', line)]
+    return sum("states=auditing" not in line for line in asked)
 
 
 def is_split(cluster):
@@ -83,8 +92,23 @@ def test_a_container_is_split_under_load(cluster):
     print(f"split after {time.monotonic() - started_s:.1f} s, {len(more)} objects came meanwhile")
     wanted = sorted([*NAMES, *more])
     cluster.await_true(lambda: listed(cluster) == wanted, "every object is listed", 60)
-    assert listed(cluster, "&limit=3&marker=o11") == ["o12", "o13", "o14"]
-    assert listed(cluster, "&reverse=true&limit=3") == wanted[:-4:-1]
+    for _ in range(2):
+        # From what the root says, and from what is remembered of it.
+        assert listed(cluster, "&limit=3&marker=o11") == ["o12", "o13", "o14"]
+        assert listed(cluster, "&limit=4&marker=o11&reverse=true") == ["o10", "o09", "o08", "o07"]
+        assert listed(cluster, "&marker=o11&end_marker=o31") == wanted[12:31]
+        assert listed(cluster, "&reverse=true&limit=3") == wanted[:-4:-1]
+        assert listed(cluster, "&prefix=o2") == wanted[20:30]
+    asked = root_listings(cluster)
+    head = cluster.request("HEAD", "c").headers
+    assert listed(cluster) == wanted
+    plain = cluster.request("GET", "c")
+    assert plain.body.decode().split() == wanted
+    assert root_listings(cluster) == asked, "the root is not asked again for its shards"
+    kept = ("x-timestamp", "last-modified", "x-storage-policy", "x-container-meta-hue")
+    assert [plain.headers.get(name) for name in kept] == [head.get(name) for name in kept]
+    assert cluster.request("GET", "c?limit=20000").status == 412
+    assert listed(cluster, "&limit=2") == wanted[:2]
     cluster.await_true(
         lambda: cluster.request("HEAD", "c").headers["x-container-object-count"] == str(len(wanted)),
         "shards have told the root how many objects there are",

@@ -10,6 +10,7 @@ from swift.gateway.info import (
     account_key,
     account_record,
     container_from_record,
+    container_headers,
     container_info,
     container_key,
     container_record,
@@ -87,6 +88,30 @@ def test_counts_that_are_no_numbers_count_as_nothing():
 
 def test_our_container_record_is_the_peers():
     assert container_record(204, CONTAINER_HEADERS) == PEER_CONTAINER
+
+
+def test_a_container_record_says_the_headers_that_it_was_made_of():
+    told = {
+        **PEER_CONTAINER,
+        "read_acl": ".r:*",
+        "meta": {"farbe": "grün"},
+        "sysmeta": {"sharding": "True"},
+        "cors": {"allow_origin": "*", "expose_headers": None, "max_age": "5"},
+        "sharding_state": "sharded",
+    }
+    headers = container_headers(told)
+    assert container_record(204, headers) == told
+    assert headers["last-modified"].endswith(" GMT")
+    assert headers["x-timestamp"] == "1795227323.83732"
+
+
+@pytest.mark.parametrize("name", ["created_at", "put_timestamp", "object_count", "status_changed_at"])
+@pytest.mark.parametrize("value", ["no time", None, {}, "missing"])
+def test_a_record_that_cannot_say_its_headers_says_none(name, value):
+    record = {**PEER_CONTAINER, name: value}
+    if value == "missing":
+        del record[name]
+    assert container_headers(record) == {}
 
 
 def test_our_account_record_has_the_peers_keys():
