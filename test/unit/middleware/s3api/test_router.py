@@ -9,7 +9,7 @@ from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.resources import HANDLERS
 from swift.middleware.s3api.router import OPERATIONS, Level, route
 
-#: AWS's own description of its API, in a session of its own: a client's calls rewrite the paths of the model they share.
+#: AWS's own description of its API, in a session of its own: calls of clients rewrite its paths.
 MODEL = botocore.session.Session().get_service_model("s3")
 #: Two operations of AWS have two names.
 SAME = {
