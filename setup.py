@@ -47,6 +47,7 @@ FILTERS = {
     "encryption": "encryption",
     "recon": "recon",
     "s3api": "s3api",
+    "s3token": "s3token",
 }
 setup(
     name="swift",

@@ -22,7 +22,8 @@ NotImplemented`, whatever the method; a parameter that nobody knows is too, unle
 a read. Nothing that is not understood becomes the plain operation.
 
 A bucket is a container of the caller's account, a key an object; the access key is `account:user` of
-tempauth.
+tempauth, or one of Keystone's with `s3token`. A bucket of another account is named with it:
+`/AUTH_other:bucket/key`. Who may do what is in [s3-access.md](s3-access.md).
 
 ## What is promised
 
@@ -42,9 +43,9 @@ tempauth.
   server is down.
 - **Tags** of an object are metadata: of two changes of one object's metadata at the same time one wins.
   Only the current version's are changed.
-- A lifecycle, policies, object lock, CORS by bucket, replication, notifications, web sites, encryption by
-  S3's headers and storage classes are not there: asking for them is `501`, and headers that wish for them
-  too.
+- **Policies** of buckets are asked before their ACLs; an explicit Deny wins. They bind the S3 API alone.
+- A lifecycle, object lock, replication, notifications, encryption by S3's headers and storage classes are not
+  there: asking for them is `501`, and headers that wish for them too.
 
 ## Operations
 

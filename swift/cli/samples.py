@@ -55,6 +55,7 @@ from swift.middleware.ratelimit.filter import RatelimitSettings
 from swift.middleware.read_only import ReadOnlySettings
 from swift.middleware.recon.filter import ReconSettings
 from swift.middleware.s3api.settings import S3Settings
+from swift.middleware.s3token.settings import S3TokenSettings
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.staticweb.filter import StaticWebSettings
 from swift.middleware.symlink import SymlinkSettings
@@ -124,6 +125,7 @@ PROXY = Sample(
         _filter("crossdomain", "crossdomain", CrossdomainSettings),
         _filter("formpost", "formpost", FormPostSettings),
         _filter("s3api", "s3api", S3Settings),
+        _filter("s3token", "s3token", S3TokenSettings, "# stands between s3api and keystoneauth"),
         _filter(
             "tempauth",
             "tempauth",

@@ -52,6 +52,13 @@ def parse_acl(text: str | None) -> tuple[list[str], list[str]]:
     return referrers, groups
 
 
+def without_referrers(text: str | None) -> str | None:
+    """A normalised ACL of which only the groups are left."""
+    if not text or ".r" not in text:
+        return text
+    return ",".join(item for item in text.split(",") if not item.startswith((".r:", ".rlistings")))
+
+
 def referrer_allowed(referer: str | None, rules: list[str]) -> bool:
     """Whether the host of a Referer URL may read; the last matching rule wins, none denies."""
     allowed = False

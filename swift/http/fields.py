@@ -195,7 +195,6 @@ SYSMETA_S3_OBJECT_ACL = _header("x-object-sysmeta-s3api-acl", _JSON, _STORED, "T
 SYSMETA_S3_UPLOAD_ACL = _header(
     "x-object-sysmeta-s3api-tmpacl", _JSON, _STORED, "The ACL that the object of an upload will have."
 )
-SYSMETA_S3_BUCKET_ACL = _header("x-container-sysmeta-s3api-acl", _JSON, _STORED, "The ACL of a bucket.")
 SYSMETA_S3_CHECKSUM = _header(
     "x-object-sysmeta-s3api-checksum",
     _TEXT,
@@ -205,9 +204,24 @@ SYSMETA_S3_CHECKSUM = _header(
 TRANSIENT_S3_TAGGING = _header(
     "x-object-transient-sysmeta-s3api-tagging", _TEXT, _STORED, "The tags of an object as a query (ours)."
 )
-SYSMETA_S3_BUCKET_TAGGING = _header(
-    "x-container-sysmeta-s3api-tagging", _TEXT, _STORED, "The tags of a bucket as a query (ours)."
+
+
+def _bucket(name: str, doc: str, kind: Kind = _TEXT) -> str:
+    return _header(f"{SYSMETA_S3_BUCKET}{name}", kind, _STORED, doc)
+
+
+SYSMETA_S3_BUCKET_ACL = _bucket("acl", "The ACL of a bucket.", _JSON)
+SYSMETA_S3_BUCKET_TAGGING = _bucket("tagging", "The tags of a bucket as a query (ours).")
+SYSMETA_S3_BUCKET_POLICY = _bucket(
+    "policy", "Its policy, compressed, in base64; what does not fit goes on under -1 to -4 (ours)."
 )
+SYSMETA_S3_BUCKET_CORS = _bucket("cors", "Its rules for other origins, kept in the same way (ours).")
+SYSMETA_S3_BUCKET_WEBSITE = _bucket("website", "Its web site, kept in the same way (ours).")
+SYSMETA_S3_BUCKET_BLOCK = _bucket(
+    "public-access-block", "The switches of its public access block that are on (ours).", _LIST
+)
+SYSMETA_S3_BUCKET_OWNERSHIP = _bucket("ownership", "Who owns its objects (ours).")
+SYSMETA_S3_BUCKET_PAYER = _bucket("payer", "Who pays for requests to it: Requester (ours).")
 SYSMETA_SYMLINK = _header("x-object-sysmeta-symlink-", _TEXT, _STORED, "Prefix of where a link leads.")
 SYSMETA_SYMLINK_TARGET = _header(
     "x-object-sysmeta-symlink-target", _TEXT, _STORED, "Container and object, percent-quoted."

@@ -46,6 +46,8 @@ ORDER: dict[tuple[str, str], str] = {
     },
     **{(name, auth): "its requests would keep the rights of one" for name in ("bulk",) for auth in _AUTH},
     **{("s3api", name): "it asks it for what S3 requests are about" for name in (*_AUTH, "slo", "copy")},
+    ("s3api", "s3token"): "nothing would be signed yet",
+    ("s3token", "keystoneauth"): "nobody would know yet who signed",
     ("auth_token", "keystoneauth"): "nobody would know yet who asks",
     ("keymaster", "encryption"): "there would be no keys",
     ("gatekeeper", "encryption"): "clients could see and set what is needed to decrypt",

@@ -44,6 +44,9 @@ from swift.middleware.read_only import ReadOnly, ReadOnlySettings
 from swift.middleware.recon.filter import Recon
 from swift.middleware.s3api.filter import S3Api
 from swift.middleware.s3api.settings import S3Settings
+from swift.middleware.s3token.filter import S3Token
+from swift.middleware.s3token.keystone import HTTPKeystone
+from swift.middleware.s3token.settings import S3TokenSettings
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.staticweb.filter import StaticWeb, StaticWebSettings
@@ -98,6 +101,7 @@ FILTERS = {
     "NameCheck": lambda app: NameCheck(app, NameCheckSettings()),
     "Ratelimit": lambda app: Ratelimit(app, RatelimitSettings(), SizedRates({}), SizedRates({})),
     "ReadOnly": lambda app: ReadOnly(app, ReadOnlySettings()),
+    "S3Token": lambda app: S3Token(app, S3TokenSettings(), HTTPKeystone(S3TokenSettings()), told()),
     "S3Api": lambda app: S3Api(app, S3Settings(), told()),
     "StaticWeb": lambda app: StaticWeb(app, StaticWebSettings()),
     "TempURL": lambda app: TempURL(app, TempURLSettings()),

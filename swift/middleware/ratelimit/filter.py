@@ -8,7 +8,7 @@ from typing import Any
 
 from swift import green
 from swift.base.clock import Clock, SystemClock
-from swift.base.entity import EntityPath
+from swift.base.entity import API_VERSIONS, EntityPath
 from swift.cluster.memcache import MemcacheError
 from swift.compose import process_of, telemetry_of
 from swift.config.kinds import SECONDS, integer
@@ -70,7 +70,8 @@ class Ratelimit(Filter):
     def handle(self, request: Request) -> Response:
         """Wait as long as needed, once for a request."""
         env, entity = request.env, request.entity
-        if entity is None or env.get(fields.RATELIMIT_HANDLED):
+        if entity is None or entity.version not in API_VERSIONS or env.get(fields.RATELIMIT_HANDLED):
+            # A request of S3 names a bucket and a key where Swift's have a version and an account.
             return self.forward(request)
         env[fields.RATELIMIT_HANDLED] = True
         cache = env.get(fields.CACHE)

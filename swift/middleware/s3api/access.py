@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
+from swift.middleware.s3api.account import Rights
 from swift.middleware.s3api.acls import (
     Acl,
     acl_of_headers,
@@ -23,6 +24,7 @@ from swift.middleware.s3api.acls import (
 from swift.middleware.s3api.call import Call
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.router import Level
+from swift.middleware.s3api.rules import OWNERSHIP_KEY, PREFERRED
 from swift.middleware.s3api.versions import version_query
 
 OWNER = "OWNER"
@@ -45,6 +47,7 @@ ACCESS: dict[str, Need | None] = {
     **dict.fromkeys(("HeadBucket", "ListObjects", "ListObjectsV2", "ListObjectVersions"), _BUCKET_READ),
     **dict.fromkeys(("ListMultipartUploads",), _BUCKET_READ),
     **dict.fromkeys(("PutObject", "CopyObject", "DeleteObject", "DeleteObjects"), _BUCKET_WRITE),
+    "PostObject": _BUCKET_WRITE,
     **dict.fromkeys(("CreateMultipartUpload", "UploadPart", "UploadPartCopy"), _BUCKET_WRITE),
     **dict.fromkeys(("CompleteMultipartUpload", "AbortMultipartUpload", "ListParts"), _BUCKET_WRITE),
     **dict.fromkeys(("GetObject", "HeadObject", "GetObjectAttributes"), _OBJECT_READ),
@@ -76,8 +79,11 @@ def demand(call: Call, found: Acl | None, permission: str) -> None:
         if not call.settings.allow_no_owner:
             raise S3Error("AccessDenied")
         return
-    user = call.account.owner
-    allowed = user == found.owner if permission == OWNER else found.allows(user, permission)
+    user, rights = call.account.owner, call.account.rights
+    if permission == OWNER or rights is Rights.OWN:
+        allowed = user == found.owner
+    else:
+        allowed = found.allows(user, permission, publicly=rights is Rights.ALL)
     if not allowed:
         raise S3Error("AccessDenied")
 
@@ -124,5 +130,12 @@ def new_object_acl(call: Call, *, name: str = fields.SYSMETA_S3_OBJECT_ACL) -> H
     if has_acl_headers(headers):
         found = bucket_acl(call, call.bucket)
         bucket_owner = found.owner if found is not None else owner
+        if headers.get("x-amz-acl") == "bucket-owner-full-control" and _is_preferred(call):
+            return {name: wire_value(private_acl(bucket_owner).stored())}
     acl = acl_of_headers(headers, owner, bucket_owner) or private_acl(owner)
     return {name: wire_value(acl.stored())}
+
+
+def _is_preferred(call: Call) -> bool:
+    """Whether the bucket's owner becomes that of objects that are given to it."""
+    return call.account.settings_of(call.bucket).get(OWNERSHIP_KEY) == PREFERRED

@@ -7,21 +7,26 @@ ACLs allow is asked for with no rights but theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
+from enum import Enum
+from functools import partial
 from typing import NoReturn
 
-from swift.base.entity import EntityPath
+from swift.base.entity import RESERVED, EntityPath
 from swift.gateway.info import ContainerInfo, container_info
 from swift.gateway.subrequest import asked, drained, make_subrequest
 from swift.http import fields
+from swift.http.acl import without_referrers
 from swift.http.authdetails import AuthDetails
 from swift.http.body import RequestBody
-from swift.http.headers import HeaderMap
+from swift.http.headers import HeaderMap, with_prefix
 from swift.http.request import Request
-from swift.http.response import Response
+from swift.http.response import Response, error_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.metadata import quoted_path
+from swift.middleware.s3api.names import SEGMENTS
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3api.signature import Claim
 from swift.runtime.wsgi import Handle
@@ -30,33 +35,132 @@ SOURCE = "S3"
 _USER_ID_MAX = 128
 
 
-def _allow(_request: Request) -> None:
-    """The authorisation callback where ACLs of S3 have decided."""
+Authorise = Callable[[Request], Response | None]
+
+
+def _belongs(container: str | None, bucket: str) -> bool:
+    """Whether a container is a bucket, holds its parts, or is one that filters hide for it."""
+    return container is None or container.rpartition(RESERVED)[2].removesuffix(SEGMENTS) == bucket
+
+
+class Rights(Enum):
+    """What of a container's ACL counts for the caller."""
+
+    ALL = "all"
+    #: Nothing that is said to everybody.
+    NOT_PUBLIC = "not public"
+    #: Nothing: only the account's own may do anything.
+    OWN = "own"
+
+
+class KnownAccounts:
+    """Access key → account, learned from requests whose signatures were good; it proves nothing.
+
+    What a bucket is set to can be looked up with it before a signature is checked. The cache lets workers,
+    and questions of browsers that carry no signature, know what another request has taught.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def find(self, request: Request, access_key: str) -> str:
+        """The account of a key; empty when nobody has seen it."""
+        name = self._names.get(access_key)
+        if name is None:
+            cache = request.env.get(fields.CACHE)
+            found = None if cache is None else cache.get(_CACHED + access_key)
+            name = found if isinstance(found, str) else ""
+            if name:
+                self._keep(access_key, name)
+        return name
+
+    def learn(self, request: Request, access_key: str, name: str) -> None:
+        """Keep what a good signature taught."""
+        if self._names.get(access_key) == name:
+            return
+        self._keep(access_key, name)
+        cache = request.env.get(fields.CACHE)
+        if cache is not None:
+            cache.set(_CACHED + access_key, name, ttl_s=_CACHED_S)
+
+    def _keep(self, access_key: str, name: str) -> None:
+        if len(self._names) >= _KNOWN_MAX:
+            self._names.clear()
+        self._names[access_key] = name
+
+
+_CACHED, _CACHED_S, _KNOWN_MAX = "s3account/", 86400, 10_000
 
 
 class Account:
-    """Asks for containers and objects of one account, for one S3 request."""
+    """Asks for containers and objects of one account, for one S3 request.
 
-    def __init__(self, forward: Handle, request: Request, claim: Claim, settings: S3Settings):
+    It is the caller's own, or ``named``, the one that the request names. A claim without an access key is an
+    anonymous caller's.
+    """
+
+    def __init__(
+        self,
+        forward: Handle,
+        request: Request,
+        claim: Claim,
+        settings: S3Settings,
+        known: KnownAccounts | None = None,
+        named: str = "",
+    ):
         self._forward = forward
         self._request = request
         self.claim = claim
         self._settings = settings
+        self._known = known or KnownAccounts()
+        self._of_path = named
+        if not named and not claim.access_key:
+            named = settings.anonymous_account
+        self._named = named
         self._details: AuthDetails = {
             "access_key": claim.access_key,
             "signature": claim.signature,
             "string_to_sign": claim.string_to_sign,
             "check_signature": claim.check,
         }
-        #: The account's name, once somebody knew the caller.
-        self.name = ""
-        #: ACLs of S3 have decided: ask with all rights.
+        #: The account's name; of the caller's own once somebody knew the caller.
+        self.name = named
+        #: The caller's own account, once somebody knew the caller.
+        self.home = ""
+        #: Policies and ACLs of S3 have decided: ask with all rights.
         self.is_trusted = False
+        #: What of Swift's ACLs counts.
+        self.rights = Rights.ALL
+        self._authorise: Authorise | None = None
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether nobody signed the request."""
+        return not self.claim.access_key
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the request names an account, which may be another than the caller's."""
+        return bool(self._named)
 
     @property
     def owner(self) -> str:
         """How documents name the caller."""
         return self.claim.access_key
+
+    def signed(self, claim: Claim) -> Account:
+        """The account of whoever signed a form, to which nobody else may belong."""
+        return Account(self._forward, self._request, claim, self._settings, self._known, self._of_path)
+
+    def with_rights(self, rights: Rights, *, is_trusted: bool) -> Account:
+        """The same with other rights, for a part of the request; the caller must be known."""
+        other = copy(self)
+        other.rights, other.is_trusted = rights, is_trusted
+        return other
+
+    def trusted(self) -> Account:
+        """The same with all rights in the buckets that it asks for."""
+        return self.with_rights(self.rights, is_trusted=True)
 
     # asking
 
@@ -71,33 +175,43 @@ class Account:
         query: str = "",
     ) -> Request:
         """A request for the account, a container or an object of it."""
-        names = [self.name if self.is_trusted else self.claim.access_key, *filter(None, (bucket, key))]
-        sub = make_subrequest(
-            self._request,
-            method,
-            "/v1" + quoted_path(*names),
-            headers=headers,
-            body=body,
-            query=query,
-            source=SOURCE,
-        )
+        is_decided = self.is_trusted or self.rights is not Rights.ALL
+        own = self.name if is_decided else self._named or self.claim.access_key
+        sub = self._made(method, own, bucket, key, headers=headers, body=body, query=query)
         if isinstance(body, bytes) and method in ("PUT", "POST"):
             sub.headers["content-length"] = str(len(body))
         env = sub.env
         if self.is_trusted:
             env[fields.AUTHORIZE_OVERRIDE] = True
-            env[fields.AUTHORIZE] = _allow
-        else:
+            env[fields.AUTHORIZE] = partial(self._allowed, bucket.removesuffix(SEGMENTS))
+        elif self.rights is not Rights.ALL:
+            env[fields.AUTHORIZE_OVERRIDE] = True
+            env[fields.AUTHORIZE] = self._restricted
+        elif not self.is_anonymous:
             env[fields.S3_AUTH_DETAILS] = self._details
+        return sub
+
+    def _made(
+        self,
+        method: str,
+        *names: str,
+        headers: HeaderMap | None = None,
+        body: RequestBody | bytes = b"",
+        query: str = "",
+    ) -> Request:
+        path = "/v1" + quoted_path(*filter(None, names))
+        sub = make_subrequest(
+            self._request, method, path, headers=headers, body=body, query=query, source=SOURCE
+        )
         if not self._settings.force_swift_request_proxy_log:
-            env[fields.ACCESS_LOG_MADE] = True
+            sub.env[fields.ACCESS_LOG_MADE] = True
         sub.remote_addr = self._request.remote_addr
         return sub
 
     def open(self, sub: Request) -> Response:
         """The answer, whose body the caller sends or releases; raises ``S3Error`` when it may not be had."""
         response = self._forward(sub)
-        if not self.name:
+        if not self.home and not self.is_anonymous and not self._named:
             self._learn(sub)
         if response.status in (401, 403):
             drained(response)
@@ -149,27 +263,58 @@ class Account:
 
     def identify(self) -> None:
         """Have the caller identified, whatever it may do; raises ``S3Error``."""
-        if self.name:
+        if self.home or self.is_anonymous:
             return
-        sub = self.subrequest("HEAD")
-        drained(self._forward(sub))
+        # Nobody but the filter that knows the caller has to do anything for this one.
+        sub = self._made("OPTIONS", self.claim.access_key)
+        sub.headers.pop("origin", None)
+        sub.env[fields.S3_AUTH_DETAILS] = self._details
+        status = drained(self._forward(sub)).status
         self._learn(sub)
-        if not self.name:
+        if not self.home:
+            if status >= 500:
+                # Whoever could tell does not answer.
+                raise refusal(status)
             self._refuse(sub, 401)
 
     def _learn(self, sub: Request) -> None:
-        entity = sub.entity
-        if not sub.env.get(fields.REMOTE_USER) or entity is None:
+        """Take from a request to the caller's own account whose that is."""
+        entity, env = sub.entity, sub.env
+        if not env.get(fields.REMOTE_USER) or entity is None:
             return
-        self.name = entity.path.account
-        env = self._request.env
         key = self.claim.access_key
+        self.home = entity.path.account
+        self.name = self._named or self.home
+        self._known.learn(self._request, key, self.home)
+        self._authorise = env.get(fields.AUTHORIZE)
         shown = key if len(key) <= _USER_ID_MAX else key[: _USER_ID_MAX - 3] + "..."
-        env[fields.ACCESS_LOGGING] = {"user_id": shown}
-        env[fields.REMOTE_USER] = sub.env[fields.REMOTE_USER]
+        self._request.env[fields.ACCESS_LOGGING] = {"user_id": shown}
+        self._request.env[fields.REMOTE_USER] = env[fields.REMOTE_USER]
+
+    def _allowed(self, bucket: str, request: Request) -> Response | None:
+        """The authorisation callback where policies and ACLs of S3 have decided about a bucket.
+
+        What lies elsewhere, as the target of a link may, the caller needs rights of its own for.
+        """
+        entity = request.entity
+        if (
+            entity is not None
+            and entity.path.account == self.name
+            and _belongs(entity.path.container, bucket)
+        ):
+            return None
+        return self._restricted(request)
+
+    def _restricted(self, request: Request) -> Response | None:
+        """The authorisation callback where not everything of a container's ACL counts."""
+        if self._authorise is None:
+            return error_response(403)
+        if self.rights is not Rights.ALL:
+            request.acl = without_referrers(request.acl) if self.rights is Rights.NOT_PUBLIC else None
+        return self._authorise(request)
 
     def _refuse(self, sub: Request, status: int) -> NoReturn:
-        if status == 401 and not sub.env.get(fields.REMOTE_USER):
+        if status == 401 and not self.is_anonymous and not sub.env.get(fields.REMOTE_USER):
             raise S3Error("SignatureDoesNotMatch", details=self.claim.details, reason="signature")
         raise S3Error("AccessDenied")
 
@@ -182,6 +327,34 @@ class Account:
         if not info.exists:
             raise refusal(info.status if info.status >= 500 else 404, missing="NoSuchBucket")
         return info
+
+    def settings_of(self, bucket: str) -> Mapping[str, str]:
+        """The system metadata of a bucket, empty when it is not there; raises ``S3Error``.
+
+        The caller may not be known yet: nothing of it may be told before.
+        """
+        name = self.name or self._known.find(self._request, self.claim.access_key)
+        if not name:
+            self.identify()
+            name = self.name
+        info = container_info(self._request, self._forward, name, bucket)
+        if info.status >= 500:
+            # Nobody knows what the bucket forbids.
+            raise S3Error("ServiceUnavailable")
+        return info.sysmeta
+
+    def own(self, bucket: str) -> dict[str, str]:
+        """The system metadata of a bucket that the caller owns; raises ``S3Error``."""
+        sub = self.subrequest("HEAD", bucket)
+        head = drained(self.open(sub))
+        if not head.is_success:
+            raise refusal(head.status, missing="NoSuchBucket")
+        if not self.is_trusted and not sub.env.get(fields.OWNER):
+            raise S3Error("AccessDenied")
+        size = len(fields.CONTAINER_SYSMETA)
+        return {
+            name[size:]: value for name, value in with_prefix(head.headers, fields.CONTAINER_SYSMETA).items()
+        }
 
     def has_bucket(self, bucket: str) -> bool:
         """Whether a bucket is there, as far as the caches know."""

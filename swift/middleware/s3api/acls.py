@@ -22,6 +22,9 @@ GROUPS = {
     "LogDelivery": f"{_GROUPS}s3/LogDelivery",
 }
 _GROUP_OF = {uri: name for name, uri in GROUPS.items()}
+#: The groups in which everybody is, or everybody with a key.
+EVERYBODY = ("AllUsers", "AuthenticatedUsers")
+_PUBLIC = tuple(GROUPS[name] for name in EVERYBODY)
 FULL_CONTROL = "FULL_CONTROL"
 PERMISSIONS = (FULL_CONTROL, "READ", "WRITE", "READ_ACP", "WRITE_ACP")
 #: Canned ACL → (grantee, permission) besides the owner's; ``{bucket}`` stands for the bucket's owner.
@@ -67,15 +70,23 @@ class Acl:
     owner: str
     grants: tuple[Grant, ...]
 
-    def allows(self, user: str, permission: str) -> bool:
-        """Whether a user may do something."""
+    def allows(self, user: str, permission: str, *, publicly: bool = True) -> bool:
+        """Whether a user may do something; nobody has no name. ``publicly``: grants to everybody count."""
         if user == self.owner and permission in ("READ_ACP", "WRITE_ACP"):
             return True
         wanted = (permission, FULL_CONTROL)
-        return any(
-            grant.permission in wanted and grant.grantee in (user, "AllUsers", "AuthenticatedUsers")
-            for grant in self.grants
-        )
+        names = {user, *(EVERYBODY if user else EVERYBODY[:1])} if publicly else {user}
+        return any(grant.permission in wanted and grant.grantee in names for grant in self.grants)
+
+    @property
+    def is_public(self) -> bool:
+        """Whether it grants something to everybody."""
+        return any(grant.grantee in EVERYBODY for grant in self.grants)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it grants nobody but the owner anything."""
+        return all(grant.grantee == self.owner for grant in self.grants)
 
     def stored(self) -> str:
         """The compact JSON of system metadata."""
@@ -143,6 +154,13 @@ _GRANT_HEADERS = {
 def has_acl_headers(headers: Mapping[str, str]) -> bool:
     """Whether a request says an ACL in headers."""
     return "x-amz-acl" in headers or any(name in headers for name in _GRANT_HEADERS)
+
+
+def is_public_grant(headers: Mapping[str, str]) -> bool:
+    """Whether headers grant something to everybody, or to everybody with a key."""
+    if headers.get("x-amz-acl") in ("public-read", "public-read-write", "authenticated-read"):
+        return True
+    return any(uri in headers.get(name, "") for name in _GRANT_HEADERS for uri in _PUBLIC)
 
 
 def acl_of_headers(headers: Mapping[str, str], owner: str, bucket_owner: str) -> Acl | None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -14,6 +15,7 @@ from swift.middleware.s3api.access import demand, object_acl
 from swift.middleware.s3api.call import Call, invalid_argument
 from swift.middleware.s3api.conditions import source_conditions
 from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.guard import source_account
 from swift.middleware.s3api.names import is_bucket_name
 from swift.middleware.s3api.versions import missing_key
 
@@ -64,14 +66,17 @@ def _bad(value: str) -> S3Error:
 
 def open_source(call: Call, source: Source, byte_range: str | None = None) -> Response:
     """The source's bytes and headers; raises ``S3Error``. The caller releases them."""
-    if call.settings.s3_acl:
-        call.account.identify()
-        demand(call, object_acl(call, source.bucket, source.key), "READ")
+    account = source_account(call, source.bucket, source.key, source.version)
+    if call.settings.s3_acl and not account.is_trusted:
+        account.identify()
+        acl = object_acl(replace(call, account=account.trusted()), source.bucket, source.key)
+        demand(replace(call, account=account), acl, "READ")
+        account = account.trusted()
     headers = {**source_conditions(call.headers), "x-newest": "true"}
     if byte_range:
         headers["range"] = byte_range
-    sub = call.account.subrequest("GET", source.bucket, source.key, headers=headers, query=source.query)
-    response = call.account.open(sub)
+    sub = account.subrequest("GET", source.bucket, source.key, headers=headers, query=source.query)
+    response = account.open(sub)
     if response.status in (200, 206):
         return response
     drained(response)

@@ -23,7 +23,9 @@ class Meaning(NamedTuple):
 
 #: Code → its status and text.
 ERRORS: dict[str, Meaning] = {
+    "AccessControlListNotSupported": Meaning(400, "The bucket does not allow ACLs"),
     "AccessDenied": Meaning(403, "Access Denied."),
+    "AccessForbidden": Meaning(403, "Access Forbidden."),
     "AuthorizationHeaderMalformed": Meaning(
         400, "The authorization header is malformed; the authorization header requires three components."
     ),
@@ -54,6 +56,9 @@ ERRORS: dict[str, Meaning] = {
     "InternalError": Meaning(500, "We encountered an internal error. Please try again."),
     "InvalidAccessKeyId": Meaning(403, "The AWS Access Key Id you provided does not exist in our records."),
     "InvalidArgument": Meaning(400, "Invalid Argument."),
+    "InvalidBucketAclWithObjectOwnership": Meaning(
+        400, "Bucket cannot have ACLs set with ObjectOwnership's BucketOwnerEnforced setting"
+    ),
     "InvalidBucketName": Meaning(400, "The specified bucket is not valid."),
     "InvalidBucketState": Meaning(409, "The request is not valid with the current state of the bucket."),
     "InvalidChunkSizeError": Meaning(
@@ -71,6 +76,9 @@ ERRORS: dict[str, Meaning] = {
         400,
         "The list of parts was not in ascending order. Parts list must be specified in order by part number.",
     ),
+    "InvalidPolicyDocument": Meaning(
+        400, "The content of the form does not meet the conditions specified in the policy document."
+    ),
     "InvalidRange": Meaning(416, "The requested range cannot be satisfied."),
     "InvalidRequest": Meaning(400, "Invalid Request."),
     "InvalidStorageClass": Meaning(400, "The storage class you specified is not valid."),
@@ -80,6 +88,7 @@ ERRORS: dict[str, Meaning] = {
     "MalformedACLError": Meaning(
         400, "The XML you provided was not well-formed or did not validate against our published schema."
     ),
+    "MalformedPolicy": Meaning(400, "The policy is not in the valid JSON format."),
     "MalformedTrailerError": Meaning(
         400,
         "The request contained trailing data that was not well-formed or did not conform to our "
@@ -89,6 +98,9 @@ ERRORS: dict[str, Meaning] = {
         400, "The XML you provided was not well-formed or did not validate against our published schema"
     ),
     "MaxMessageLengthExceeded": Meaning(400, "Your request was too big."),
+    "MaxPostPreDataLengthExceededError": Meaning(
+        400, "Your POST request fields preceding the upload file were too large."
+    ),
     "MetadataTooLarge": Meaning(400, "Your metadata headers exceed the maximum allowed metadata size."),
     "MethodNotAllowed": Meaning(405, "The specified method is not allowed against this resource."),
     "MissingContentLength": Meaning(411, "You must provide the Content-Length HTTP header."),
@@ -98,9 +110,13 @@ ERRORS: dict[str, Meaning] = {
         400, "There is no such thing as a logging status sub-resource for a key."
     ),
     "NoSuchBucket": Meaning(404, "The specified bucket does not exist."),
+    "NoSuchBucketPolicy": Meaning(404, "The bucket policy does not exist"),
     "NoSuchCORSConfiguration": Meaning(404, "The CORS configuration does not exist"),
     "NoSuchKey": Meaning(404, "The specified key does not exist."),
     "NoSuchLifecycleConfiguration": Meaning(404, "The lifecycle configuration does not exist."),
+    "NoSuchPublicAccessBlockConfiguration": Meaning(
+        404, "The public access block configuration was not found"
+    ),
     "NoSuchTagSet": Meaning(404, "The TagSet does not exist"),
     "NoSuchUpload": Meaning(
         404,
@@ -108,6 +124,7 @@ ERRORS: dict[str, Meaning] = {
         "upload might have been aborted or completed.",
     ),
     "NoSuchVersion": Meaning(404, "The specified version does not exist."),
+    "NoSuchWebsiteConfiguration": Meaning(404, "The specified bucket does not have a website configuration"),
     "NotImplemented": Meaning(501, "Not implemented."),
     "ObjectLockConfigurationNotFoundError": Meaning(
         404, "Object Lock configuration does not exist for this bucket"
@@ -117,6 +134,7 @@ ERRORS: dict[str, Meaning] = {
         "A conflicting conditional operation is currently in progress against this resource. Please "
         "try again.",
     ),
+    "OwnershipControlsNotFoundError": Meaning(404, "The bucket ownership controls were not found"),
     "PreconditionFailed": Meaning(412, "At least one of the preconditions you specified did not hold."),
     "RequestTimeTooSkewed": Meaning(
         403, "The difference between the request time and the current time is too large."

@@ -18,18 +18,22 @@ from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.http.rows import with_row_parameters
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
-from swift.middleware.s3api.access import check_access
-from swift.middleware.s3api.account import Account
+from swift.middleware.s3api.account import Account, KnownAccounts
+from swift.middleware.s3api.admission import admit
 from swift.middleware.s3api.call import XML, Call, Features
 from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.kept import kept_document
 from swift.middleware.s3api.names import KEY_BYTES_MAX, is_bucket_name
-from swift.middleware.s3api.preflight import preflight
+from swift.middleware.s3api.posted import is_form
+from swift.middleware.s3api.preflight import add_cors, asked_account, bucket_preflight, preflight
 from swift.middleware.s3api.reports import as_s3_error, error_document
 from swift.middleware.s3api.resources import HANDLERS
-from swift.middleware.s3api.router import Endpoint, route
+from swift.middleware.s3api.router import OPERATIONS, Endpoint, route
 from swift.middleware.s3api.settings import S3Settings
-from swift.middleware.s3api.signature import identify, is_signed
-from swift.middleware.s3api.target import Target, host_bucket_of, target_of
+from swift.middleware.s3api.signature import anonymous, identify, is_signed
+from swift.middleware.s3api.target import Target, host_bucket_of, is_for_anybody, target_of
+from swift.middleware.s3api.visit import page_of, visit
+from swift.middleware.s3api.website import parsed_site
 from swift.telemetry.telemetry import Telemetry
 
 
@@ -44,28 +48,89 @@ class S3Api(Filter):
         self._features = features or Features()
         self._log = telemetry.log
         self._statsd = telemetry.statsd
-        self._domains = tuple(domain.lower().strip(".") for domain in settings.storage_domain)
+        self._known = KnownAccounts()
+        self._domains, self._sites = _domains(settings.storage_domain), _domains(settings.website_domain)
 
     def handle(self, request: Request) -> Response:
         """Answer an S3 request; others pass."""
+        site = host_bucket_of(request, self._sites)
+        if site:
+            return self._named(request, self._site(request, site))
+        host_bucket = host_bucket_of(request, self._domains)
         if request.method == "OPTIONS" and "origin" in request.headers:
-            response = preflight(request, self._settings)
+            response = self._preflight(request, host_bucket)
             if response is not None:
                 return response
-        if not is_signed(request):
+        signed = is_signed(request)
+        anybody = signed or is_for_anybody(request, host_bucket, self._settings.anonymous_account)
+        if not anybody and not is_form(request):
             return self._swift(request)
+        account, bucket = None, ""
         try:
-            response = self._answer(request)
+            target = target_of(request, host_bucket)
+            bucket = target.bucket
+            account = self._account(request, target, host_bucket, is_signed=signed)
+            response = self._answer(request, target, account)
         except (S3Error, HTTPError, BodyError) as error:
             known = as_s3_error(error)
             assert known is not None, "all of these carry an answer"
             response = self._error(request, known)
+        if account is not None and "origin" in request.headers:
+            add_cors(request, response, account, bucket)
+        return self._named(request, response)
+
+    def _named(self, request: Request, response: Response) -> Response:
+        """An answer with what all of them say."""
         if request.expects_continue:
             _keep_in_step(request, response)
         txid = str(request.env.get(fields.TRANS_ID, ""))
         response.headers["x-amz-id-2"] = txid
         response.headers["x-amz-request-id"] = txid
         return response
+
+    def _preflight(self, request: Request, host_bucket: str) -> Response | None:
+        """What a browser is told that asks about a signed request; None when it is about something else."""
+        try:
+            target = target_of(request, host_bucket)
+        except S3Error:
+            return None
+        name = asked_account(request, target, self._known, self._settings) if target.bucket else ""
+        response = None
+        if name and is_bucket_name(target.bucket, dns=self._settings.dns_compliant_bucket_names):
+            account = Account(self.forward, request, anonymous(), self._settings, self._known, name)
+            try:
+                response = bucket_preflight(request, account, target.bucket)
+            except S3Error as error:
+                response = self._error(request, error)
+        return preflight(request, self._settings) if response is None else self._named(request, response)
+
+    def _site(self, request: Request, bucket: str) -> Response:
+        """A page of a bucket's web site."""
+
+        def read(key: str) -> Response:
+            account = Account(self.forward, request, anonymous(), self._settings, self._known, owner)
+            endpoint = Endpoint(OPERATIONS["GetObject"], bucket, key)
+            request.set_query("")
+            try:
+                call = Call(request, endpoint, account, self._settings, self._features, self._log)
+                admit(call)
+                return HANDLERS["GetObject"](call)
+            except (HTTPError, BodyError) as error:
+                raise as_s3_error(error) or error
+
+        owner = self._settings.anonymous_account
+        try:
+            target = target_of(request, bucket)
+            if not owner or not is_bucket_name(bucket, dns=self._settings.dns_compliant_bucket_names):
+                raise S3Error("NoSuchBucket")
+            account = Account(self.forward, request, anonymous(), self._settings, self._known, owner)
+            kept = kept_document(account.settings_of(bucket), fields.SYSMETA_S3_BUCKET_WEBSITE)
+            site = parsed_site(kept) if kept else None
+            if site is None:
+                raise S3Error("NoSuchWebsiteConfiguration" if account.has_bucket(bucket) else "NoSuchBucket")
+            return visit(request, site, target.key, read)
+        except S3Error as error:
+            return page_of(request, error)
 
     def _swift(self, request: Request) -> Response:
         """Something else; listings show the ETags that S3 has for large objects."""
@@ -76,29 +141,34 @@ class S3Api(Filter):
                 with_row_parameters(response, ("s3_etag",), _shown)
         return response
 
-    def _answer(self, request: Request) -> Response:
-        """The answer of the operation; raises ``S3Error``, ``HTTPError`` and ``BodyError``."""
+    def _account(self, request: Request, target: Target, host_bucket: str, *, is_signed: bool) -> Account:
+        """Whose bucket is meant, with who asks; raises ``S3Error``."""
         settings = self._settings
-        host_bucket = host_bucket_of(request, self._domains)
-        target = target_of(request, host_bucket)
-        claim = identify(request, host_bucket, settings, time.time())
-        _hoist(request)
-        account = Account(self.forward, request, claim, settings)
+        if is_signed:
+            claim = identify(request, host_bucket, settings, time.time())
+            _hoist(request)
+        else:
+            claim = anonymous()
+        return Account(self.forward, request, claim, settings, self._known, target.account)
+
+    def _answer(self, request: Request, target: Target, account: Account) -> Response:
+        """The answer of the operation; raises ``S3Error``, ``HTTPError`` and ``BodyError``."""
         try:
             endpoint = route(request.method, target.bucket, target.key, request.params, request.headers)
             self._check(target, endpoint)
+            if account.is_anonymous and not target.bucket:
+                raise S3Error("AccessDenied")
         except S3Error:
             # A stranger is told of the signature first.
             account.identify()
             raise
-        call = Call(request, endpoint, account, settings, self._features, self._log)
+        call = Call(request, endpoint, account, self._settings, self._features, self._log)
         handler = HANDLERS.get(endpoint.operation.name)
         if handler is None:
             account.identify()
             raise S3Error("NotImplemented", f"{endpoint.operation.name} is not implemented.")
         try:
-            if settings.s3_acl:
-                check_access(call)
+            admit(call)
             return handler(call)
         except S3Error as error:
             if error.code == "NoSuchBucket":
@@ -125,6 +195,10 @@ class S3Api(Filter):
         headers = {"content-type": XML, **error.headers}
         body = b"" if request.method == "HEAD" else error_document(request, error)
         return Response(status, headers, body)
+
+
+def _domains(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.lower().strip(".") for name in names)
 
 
 def _keep_in_step(request: Request, response: Response) -> None:
@@ -179,8 +253,10 @@ def make_s3api(app: App, conf: Conf) -> S3Api:
     if settings.allow_multipart_uploads and not multipart:
         telemetry.log.warning("[filter:s3api]: there are no multipart uploads without slo right of it")
     features = Features(multipart=multipart, versioning="object_versioning" in below)
-    if settings.auth_pipeline_check and not {"tempauth", "s3token"} & below.keys():
-        # Keystone and foreign filters register nothing; what can be known here is only said.
+    others = info.with_admin()["admin"]
+    known = {*below, *(others if isinstance(others, dict) else ())}
+    if settings.auth_pipeline_check and not {"tempauth", "s3token"} & known:
+        # Foreign filters register nothing; what can be known here is only said.
         telemetry.log.warning("[filter:s3api]: no filter of ours right of it checks signatures")
     info.register("s3api", _facts(settings, features))
     return S3Api(app, settings, telemetry, features)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import Response, error_response
+from swift.middleware.s3api.account import Account, KnownAccounts
+from swift.middleware.s3api.cors import Rule, actual_headers, decorate, parsed_rules, preflight_headers
+from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.kept import kept_document
 from swift.middleware.s3api.settings import S3Settings
+from swift.middleware.s3api.target import Target
 
 METHODS = "GET, HEAD, PUT, POST, DELETE, OPTIONS"
 
@@ -37,3 +43,42 @@ def _is_for_s3(request: Request) -> bool:
         return True
     wanted = request.headers.get("access-control-request-headers", "").lower()
     return "authorization" in {word.strip() for word in wanted.split(",")}
+
+
+# --- the rules of buckets -------------------------------------------------------------------------------
+
+
+def asked_account(request: Request, target: Target, known: KnownAccounts, settings: S3Settings) -> str:
+    """Whose bucket a browser asks about, as far as a question without a signature tells; empty: unknown.
+
+    The key of a signed link tells it once the key was seen with a good signature.
+    """
+    if target.account:
+        return target.account
+    credential = request.params.get("X-Amz-Credential", "").rsplit("/", 4)[0]
+    key = credential or request.params.get("AWSAccessKeyId", "")
+    return known.find(request, key) if key else settings.anonymous_account
+
+
+def bucket_preflight(request: Request, account: Account, bucket: str) -> Response | None:
+    """The answer from a bucket's rules, None when it has none; raises ``S3Error`` when they refuse."""
+    rules = _rules(account, bucket)
+    return Response(200, preflight_headers(rules, request.headers)) if rules else None
+
+
+def add_cors(request: Request, response: Response, account: Account, bucket: str) -> None:
+    """Let a browser know what the bucket's rules say of an answer."""
+    if not account.name or not bucket:
+        return
+    try:
+        rules = _rules(account, bucket)
+    except S3Error:
+        # The answer says what is the matter.
+        return
+    if rules:
+        decorate(response.headers, actual_headers(rules, request.headers["origin"], request.method))
+
+
+def _rules(account: Account, bucket: str) -> tuple[Rule, ...]:
+    document = kept_document(account.settings_of(bucket), fields.SYSMETA_S3_BUCKET_CORS)
+    return parsed_rules(document) if document else ()

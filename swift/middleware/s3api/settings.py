@@ -14,6 +14,12 @@ class S3Settings(Settings):
 
     location: str = option("us-east-1", "The region that clients sign for.")
     storage_domain: tuple[str, ...] = option((), "Domains in front of which a host may name the bucket.")
+    anonymous_account: str = option(
+        "", "The account whose buckets requests without a signature mean; none without it."
+    )
+    website_domain: tuple[str, ...] = option(
+        (), "Domains in front of which a host names a bucket of anonymous_account whose web site is meant."
+    )
     dns_compliant_bucket_names: bool = option(True, "Allow only bucket names that a host name can hold.")
     max_bucket_listing: int = option(1000, "Objects, versions and uploads of one listing.", kind=integer(1))
     max_parts_listing: int = option(1000, "Parts of one listing.", kind=integer(1))

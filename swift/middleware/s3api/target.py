@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from swift.base.entity import RESERVED, NotUTF8
+from swift.base.entity import API_VERSIONS, RESERVED, NotUTF8
 from swift.http.request import Request
 from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.names import is_bucket_name
+
+#: What stands between the name of an account and that of a bucket of it: ``/AUTH_test:photos/key``.
+ACCOUNT_MARK = ":"
 
 
 class Target(NamedTuple):
-    """Bucket and key as text, either may be empty."""
+    """Bucket and key as text, either may be empty; ``account`` is the bucket's if the request says it."""
 
     bucket: str
     key: str
+    account: str = ""
 
 
 def host_bucket_of(request: Request, domains: tuple[str, ...]) -> str:
@@ -45,4 +50,25 @@ def target_of(request: Request, host_bucket: str) -> Target:
     bucket, _, key = path[1:].partition("/")
     if key and not bucket:
         raise S3Error("InvalidBucketName", details={"BucketName": ""})
-    return Target(bucket, key)
+    account, colon, name = bucket.partition(ACCOUNT_MARK)
+    return Target(name, key, account) if colon and account else Target(bucket, key)
+
+
+def is_for_anybody(request: Request, host_bucket: str, account: str) -> bool:
+    """Whether a request without a signature is one for a bucket: its host, or its path, names one.
+
+    ``account`` is whose buckets are meant where nothing says whose; empty: nobody's.
+    """
+    if host_bucket:
+        return bool(account)
+    first = request.loose_path.split("/", 2)[1:2]
+    if not first or first[0] in _SWIFTS:
+        return False
+    if ACCOUNT_MARK in first[0]:
+        owner, _, bucket = first[0].partition(ACCOUNT_MARK)
+        return bool(owner) and is_bucket_name(bucket, dns=True)
+    return bool(account) and is_bucket_name(first[0], dns=True)
+
+
+#: First words of paths that are not of buckets.
+_SWIFTS = frozenset((*API_VERSIONS, "auth", "info", "endpoints", "recon", "healthcheck", "metrics"))

@@ -9,13 +9,19 @@ from swift.middleware.s3api.resources import (
     bucket,
     completion,
     copies,
+    cors,
     deletes,
+    forms,
     listing,
     multipart,
     objects,
+    ownership,
+    payment,
+    policies,
     service,
     settings,
     tagging,
+    websites,
 )
 
 #: Name of an operation in ``router.OPERATIONS`` → what answers it. What is not here is NotImplemented.
@@ -32,4 +38,11 @@ HANDLERS: dict[str, Handler] = {
     **attributes.HANDLERS,
     **settings.HANDLERS,
     **tagging.HANDLERS,
+    # who may do what, and from where
+    **policies.HANDLERS,
+    **ownership.HANDLERS,
+    **cors.HANDLERS,
+    **forms.HANDLERS,
+    **websites.HANDLERS,
+    **payment.HANDLERS,
 }

@@ -22,6 +22,7 @@ from swift.middleware.s3api.acls import (
 )
 from swift.middleware.s3api.call import Call, Handler, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.guard import check_acl, rules_of_bucket
 from swift.middleware.s3api.uploads import segments_of
 from swift.middleware.s3api.versions import missing_key, version_query
 from swift.middleware.s3api.xml import parse
@@ -64,11 +65,14 @@ def _wanted(call: Call) -> Acl:
     if in_headers:
         found = acl_of_headers(call.headers, owner, owner)
         assert found is not None, "there is one in the headers"
+        # The rules of the bucket were asked with the headers.
         return found
     if not body:
         text = "Your request was missing a required header"
         raise S3Error("MissingSecurityHeader", text, details={"MissingHeaderName": "x-amz-acl"})
-    return acl_of_document(parse(POLICY, body, error="MalformedACLError"))
+    acl = acl_of_document(parse(POLICY, body, error="MalformedACLError"))
+    check_acl(acl, rules_of_bucket(call))
+    return acl
 
 
 def get_object_acl(call: Call) -> Response:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from urllib.parse import quote
 
+from swift.http import fields
 from swift.http.response import Response
 from swift.middleware.s3api.access import new_bucket_acl
-from swift.middleware.s3api.call import Call, Handler, no_content, xml_response
+from swift.middleware.s3api.call import Call, Handler, invalid_argument, no_content, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.names import SEGMENTS
+from swift.middleware.s3api.rules import OWNERSHIPS
 from swift.middleware.s3api.xml import Group, Text, parse, text_of
 
 CREATE = Group(
@@ -31,6 +33,11 @@ def create_bucket(call: Call) -> Response:
     if call.headers.get("x-amz-bucket-object-lock-enabled", "").lower() == "true":
         raise S3Error("NotImplemented", "Object lock is not implemented.")
     headers = new_bucket_acl(call)
+    ownership = call.headers.get("x-amz-object-ownership")
+    if ownership is not None:
+        if ownership not in OWNERSHIPS:
+            raise invalid_argument("x-amz-object-ownership", ownership)
+        headers = {**headers, fields.SYSMETA_S3_BUCKET_OWNERSHIP: ownership}
     with call.account.ask("PUT", call.bucket, headers=headers) as response:
         status = response.status
     if status == 202:

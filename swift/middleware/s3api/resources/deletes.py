@@ -10,6 +10,7 @@ from swift.http.response import HTTPError, Response
 from swift.middleware.s3api.call import Call, Handler, xml_response
 from swift.middleware.s3api.checksums import promised
 from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.guard import guarded_deletion
 from swift.middleware.s3api.keepalive import patiently
 from swift.middleware.s3api.names import KEY_BYTES_MAX
 from swift.middleware.s3api.removal import Removed, remove_object
@@ -95,9 +96,8 @@ def _one(call: Call, item: Tree) -> Removed | S3Error:
             raise S3Error("NotImplemented", "Only ETag is a condition of a deletion here.")
         etag = text_of(item.get("ETag"))
         conditions = {"if-match": etag} if etag else {}
-        return remove_object(
-            call, key, version if isinstance(version, str) and version else None, conditions=conditions
-        )
+        wanted = version if isinstance(version, str) and version else None
+        return remove_object(guarded_deletion(call, key, wanted), key, wanted, conditions=conditions)
     except (S3Error, HTTPError, BodyError) as error:
         known = as_s3_error(error)
         assert known is not None, "all of these carry an answer"

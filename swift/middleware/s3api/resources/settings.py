@@ -6,11 +6,29 @@ from swift.base.truth import is_true
 from swift.http.response import Response
 from swift.middleware.s3api.call import Call, Handler, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
-from swift.middleware.s3api.xml import Group, Node, Text, Value, text_of
+from swift.middleware.s3api.xml import Group, Kind, Many, Node, Text, Value, parse, text_of
 
 VERSIONING = Group("VersioningConfiguration", Text("Status"), Text("MfaDelete"))
 LOGGING = Group("BucketLoggingStatus")
-PAYMENT = Group("RequestPaymentConfiguration", Text("Payer"))
+_GRANT = Many(
+    "Grant",
+    Group("Grantee", Kind(), *map(Text, ("ID", "DisplayName", "EmailAddress", "URI"))),
+    Text("Permission"),
+)
+_WANTED_LOGGING = Group(
+    "BucketLoggingStatus",
+    Group(
+        "LoggingEnabled",
+        Text("TargetBucket"),
+        Text("TargetPrefix"),
+        Group("TargetGrants", _GRANT),
+        Group(
+            "TargetObjectKeyFormat",
+            Group("SimplePrefix"),
+            Group("PartitionedPrefix", Text("PartitionDateSource")),
+        ),
+    ),
+)
 ACCELERATION = Group("AccelerateConfiguration")
 
 
@@ -50,6 +68,17 @@ def _fixed(schema: Node, value: dict[str, Value]) -> Handler:
     return answer
 
 
+def put_logging(call: Call) -> Response:
+    """PutBucketLogging: that there is none may be said; nobody here would write one."""
+    body = call.read_body()
+    if not body:
+        raise S3Error("MissingRequestBodyError")
+    if parse(_WANTED_LOGGING, body):
+        raise S3Error("NotImplemented", "Logs are not delivered to buckets.")
+    call.account.own(call.bucket)
+    return Response(200)
+
+
 def no_logging_of_key(call: Call) -> Response:
     """A key has no logging status."""
     call.account.identify()
@@ -66,7 +95,7 @@ HANDLERS: dict[str, Handler] = {
     "GetBucketVersioning": get_versioning,
     "PutBucketVersioning": put_versioning,
     "GetBucketLogging": _fixed(LOGGING, {}),
-    "GetBucketRequestPayment": _fixed(PAYMENT, {"Payer": "BucketOwner"}),
+    "PutBucketLogging": put_logging,
     "GetBucketAccelerateConfiguration": _fixed(ACCELERATION, {}),
     "GetObjectLogging": no_logging_of_key,
     "GetObjectLockConfiguration": no_object_lock,

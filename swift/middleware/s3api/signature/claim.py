@@ -11,6 +11,9 @@ from base64 import b64encode
 from collections.abc import Mapping
 from hashlib import sha1, sha256
 
+from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.signature.dates import stamp_seconds
+
 UNSIGNED = "UNSIGNED-PAYLOAD"
 STREAMING = "STREAMING-"
 SIGNED_CHUNKS = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
@@ -71,6 +74,13 @@ class Claim:
     def chunk_signature(self, kind: str, previous: str, digests: str) -> str | None:
         """The signature of a chunk of the body; None where nobody told a secret."""
         return None
+
+    def facts(self, now: float) -> Mapping[str, str]:
+        """What conditions of policies may ask of the signature at a Unix second."""
+        if not self.access_key:
+            return {}
+        kind = "REST-QUERY-STRING" if self.is_presigned else "REST-HEADER"
+        return {"s3:authtype": kind, "s3:signatureversion": "AWS"}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.access_key!r}>"
@@ -137,6 +147,23 @@ class ClaimV4(Claim):
             return None
         text = f"{kind}\n{self.stamp}\n{self.scope}\n{previous}\n{digests}"
         return hmac.digest(self._day_key(secret), text.encode("latin-1", "replace"), sha256).hex()
+
+    def facts(self, now: float) -> Mapping[str, str]:
+        """See ``Claim``."""
+        signed = stamp_seconds(self.stamp)
+        age = {} if signed is None else {"s3:signatureage": str(max(0, int((now - signed) * 1000)))}
+        return {**super().facts(now), "s3:signatureversion": "AWS4-HMAC-SHA256", **age}
+
+
+def check_access_key(key: str) -> None:
+    """Raise ``S3Error`` for a key that cannot stand in a path."""
+    if not key or "/" in key or not key.isprintable() or any("\ud800" <= c <= "\udfff" for c in key):
+        raise S3Error("InvalidAccessKeyId", details={"AWSAccessKeyId": key})
+
+
+def anonymous() -> Claim:
+    """What a request without a signature claims: nothing."""
+    return Claim("", "", b"", is_presigned=False)
 
 
 def _spaced(data: bytes) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from email.utils import mktime_tz, parsedate_tz
 from functools import lru_cache
 from time import gmtime, strftime
@@ -45,6 +46,15 @@ def date_seconds(text: str) -> int | None:
         parsed = parsedate_tz(text)
         return None if parsed is None or parsed[0] < 1970 else int(mktime_tz(parsed))
     except (ValueError, OverflowError, TypeError, IndexError):
+        return None
+
+
+def iso_seconds(text: str) -> int | None:
+    """Unix second of ``2026-01-02T03:04:05.000Z``; None for anything else."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
         return None
 
 

@@ -6,7 +6,7 @@ from swift.http.request import Request
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3api.signature import v2, v4
-from swift.middleware.s3api.signature.claim import Claim
+from swift.middleware.s3api.signature.claim import Claim, check_access_key
 
 
 def is_signed(request: Request) -> bool:
@@ -41,7 +41,5 @@ def identify(request: Request, host_bucket: str, settings: S3Settings, now: floa
         claim = v2.from_header(request, value, host_bucket, settings, now)
     else:
         raise S3Error("AccessDenied", reason="unknown_auth")
-    key = claim.access_key
-    if not key or "/" in key or not key.isprintable() or any("\ud800" <= c <= "\udfff" for c in key):
-        raise S3Error("InvalidAccessKeyId", details={"AWSAccessKeyId": key})
+    check_access_key(claim.access_key)
     return claim

@@ -37,7 +37,9 @@ _is_plain_query = re.compile(r"[A-Za-z0-9_.~=&-]*").fullmatch
 _spaces = re.compile(r"\s{2,}").sub
 
 
-class _Credential(NamedTuple):
+class Credential(NamedTuple):
+    """What a signature is for."""
+
     access_key: str
     date: str
     region: str
@@ -50,7 +52,7 @@ def from_header(request: Request, value: str, settings: S3Settings, now: float) 
         if not words.get(name):
             raise S3Error("AuthorizationHeaderMalformed", reason="missing")
     stamp, seconds = stamp_of(request.headers)
-    credential = _credential(words["Credential"], stamp, settings, "AuthorizationHeaderMalformed")
+    credential = credential_of(words["Credential"], stamp, settings, "AuthorizationHeaderMalformed")
     check_skew(seconds, now, settings.allowable_clock_skew)
     payload = request.headers.get("x-amz-content-sha256")
     if payload is None:
@@ -87,7 +89,7 @@ def from_query(request: Request, settings: S3Settings, now: float) -> ClaimV4:
     seconds = stamp_seconds(stamp)
     if seconds is None:
         raise no_date()
-    credential = _credential(params["X-Amz-Credential"], stamp, settings, code)
+    credential = credential_of(params["X-Amz-Credential"], stamp, settings, code)
     _check_expiry(params["X-Amz-Expires"], seconds, now, settings)
     payload = params.get("X-Amz-Content-SHA256") or request.headers.get("x-amz-content-sha256")
     payload = UNSIGNED if payload is None else _checked_payload(payload)
@@ -116,7 +118,8 @@ def _words(text: str) -> dict[str, str]:
     return words
 
 
-def _credential(text: str, stamp: str, settings: S3Settings, code: str) -> _Credential:
+def credential_of(text: str, stamp: str, settings: S3Settings, code: str) -> Credential:
+    """The parts of a credential for a request of this date; raises ``S3Error`` with the code ``code``."""
     parts = utf8_value(text).rsplit("/", 4)
     if len(parts) != 5 or not parts[0]:
         raise S3Error(
@@ -138,7 +141,7 @@ def _credential(text: str, stamp: str, settings: S3Settings, code: str) -> _Cred
             code,
             f'The credential must be for service "s3" and end with "aws4_request", not "{service}/{end}".',
         )
-    return _Credential(access_key, date, region)
+    return Credential(access_key, date, region)
 
 
 def _check_expiry(text: str, seconds: int, now: float, settings: S3Settings) -> None:

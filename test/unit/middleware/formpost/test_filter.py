@@ -203,3 +203,10 @@ def test_info_tells_what_is_allowed():
     process = Process()
     make_formpost(App(), {PROCESS_KEY: process, "allowed_digests": "sha512 sha256"})
     assert process.info.public()["formpost"] == {"allowed_digests": ["sha256", "sha512"]}
+
+
+@pytest.mark.parametrize("path", ["/bucket", "/bucket/", "/"])
+def test_a_form_for_no_account_is_somebody_elses(bench, path):
+    """A browser's form for a bucket of S3 has fields of its own."""
+    assert bench.post(A + "/c/pre", raw=path).status == 299
+    assert bench.app.passed.raw_path == path

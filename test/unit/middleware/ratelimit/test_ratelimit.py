@@ -190,3 +190,15 @@ def test_a_request_waits_once_and_nobody_waits_without_a_cache():
     bench.cache.broken = True
     assert bench.ask("PUT", "/v1/a/c").status == 200
     assert bench.filter.handle(Request("PUT", "/v1/a/c")).status == 200
+
+
+def test_a_request_of_s3_names_no_account():
+    """Else every key of a bucket would be looked for as an account."""
+    bench = Bench({0: 1.0}, account_ratelimit="1")
+    bench.handle = lambda request: asked.append(request) or Response(200)
+    asked = []
+    bench.filter.forward = bench.handle
+    for _ in range(3):
+        assert bench.ask("PUT", "/bucket/key").status == 200
+    assert [request.raw_path for request in asked] == ["/bucket/key"] * 3
+    assert bench.slept == []

@@ -1,0 +1,115 @@
+"""A browser's form for a bucket as it arrives: small fields kept whole, its file as the body of an upload."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from swift.http.body import RequestBody
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.middleware.formpost.form import Form, parse_parameters
+from swift.middleware.s3api.errors import RefusedBody, S3Error
+
+#: Bytes of all fields together, and how many there may be.
+FIELDS_BYTES_MAX, FIELDS_MAX = 64 << 10, 200
+_READ_BYTES = 65536
+
+
+def is_form(request: Request) -> bool:
+    """Whether a request is a form of a browser for something that is no account of Swift's."""
+    return request.method == "POST" and "/" not in request.raw_path.strip("/") and bool(boundary_of(request))
+
+
+def boundary_of(request: Request) -> str:
+    """What separates the parts of a form; empty for what is none."""
+    kind, parameters = parse_parameters(request.headers.get("content-type", ""))
+    return parameters.get("boundary", "") if kind.lower() == "multipart/form-data" else ""
+
+
+class PostedForm:
+    """The fields before the file, names in lower case, and the file."""
+
+    def __init__(self, form: Form):
+        self.fields: dict[str, str] = {}
+        self.file_name = ""
+        self.file_type = ""
+        self._form = form
+
+    def read_fields(self) -> None:
+        """Read up to the file; raises ``S3Error`` when there is none."""
+        left = FIELDS_BYTES_MAX
+        while (headers := self._form.next_part()) is not None:
+            _, about = parse_parameters(headers.get("content-disposition", ""))
+            name = _text(about.get("name", "").encode("latin-1", "replace")).lower()
+            if name == "file":
+                self._begin_file(about, headers)
+                return
+            value = self._value(left)
+            left -= len(value) + len(name)
+            if name in self.fields or len(self.fields) >= FIELDS_MAX:
+                # Whoever signed the policy must have seen what is believed.
+                raise S3Error("InvalidArgument", "A form has a field twice, or too many fields.")
+            if name:
+                self.fields[name] = _text(value)
+        raise S3Error("InvalidArgument", "POST requires exactly one file upload per request.")
+
+    def _value(self, left: int) -> bytes:
+        pieces, size = [], 0
+        while data := self._form.data():
+            size += len(data)
+            if size > left:
+                raise S3Error("MaxPostPreDataLengthExceededError")
+            pieces.append(data)
+        return b"".join(pieces)
+
+    def _begin_file(self, about: dict[str, str], headers: HeaderMap) -> None:
+        name = _text(about.get("filename", "").encode("latin-1", "replace"))
+        # Some browsers send the whole path.
+        self.file_name = name.replace("\\", "/").rpartition("/")[2]
+        self.file_type = headers.get("content-type", "")
+
+    def file(self, size_min: int, size_max: int) -> PostedFile:
+        """The file as a body."""
+        return PostedFile(self._form, size_min, size_max)
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeError:
+        raise S3Error("InvalidArgument", "The fields of a form must be UTF-8.")
+
+
+class PostedFile(RequestBody):
+    """The file of a form; raises ``RefusedBody`` when it is smaller or larger than it may be."""
+
+    def __init__(self, form: Form, size_min: int, size_max: int):
+        self.length: int | None = None
+        self.received = 0
+        self._form = form
+        self._size_min, self._size_max = size_min, size_max
+        self._rest = b""
+        self._ended = False
+        #: Why it was refused: others turn that into a status before we hear of it.
+        self.problem: S3Error | None = None
+
+    def read(self, size: int = -1) -> bytes:
+        """See ``RequestBody``; raises ``BadForm`` too."""
+        if size < 0:
+            return b"".join(iter(lambda: self.read(_READ_BYTES), b""))
+        while size and not self._rest and not self._ended:
+            self._rest = self._form.data()
+            self._ended = not self._rest
+        data, self._rest = self._rest[:size], self._rest[size:]
+        self.received += len(data)
+        if self.received > self._size_max:
+            details = {"ProposedSize": self.received, "MaxSizeAllowed": self._size_max}
+            self._refuse(S3Error("EntityTooLarge", details=details))
+        if self._ended and not data and self.received < self._size_min:
+            details = {"ProposedSize": self.received, "MinSizeAllowed": self._size_min}
+            self._refuse(S3Error("EntityTooSmall", details=details))
+        return data
+
+    def _refuse(self, problem: S3Error) -> NoReturn:
+        self.problem = problem
+        raise RefusedBody(problem)

@@ -1,0 +1,67 @@
+"""What a bucket is set to about access: its policy, its public access block, its ownership controls.
+
+Nothing is parsed twice that has not changed. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from swift.http import fields
+from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.kept import kept_document
+from swift.middleware.s3api.policy.conditions import BadPolicy
+from swift.middleware.s3api.policy.decide import is_public
+from swift.middleware.s3api.policy.document import Policy, parse_policy
+
+#: The switches of a public access block, in the order of its document.
+BLOCKS = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
+ENFORCED, PREFERRED, WRITER = "BucketOwnerEnforced", "BucketOwnerPreferred", "ObjectWriter"
+OWNERSHIPS = (PREFERRED, WRITER, ENFORCED)
+
+
+def _key(header: str) -> str:
+    return header.removeprefix(fields.CONTAINER_SYSMETA)
+
+
+POLICY_KEY = _key(fields.SYSMETA_S3_BUCKET_POLICY)
+BLOCK_KEY = _key(fields.SYSMETA_S3_BUCKET_BLOCK)
+OWNERSHIP_KEY = _key(fields.SYSMETA_S3_BUCKET_OWNERSHIP)
+PAYER_KEY = _key(fields.SYSMETA_S3_BUCKET_PAYER)
+OWNER_PAYS, REQUESTER_PAYS = "BucketOwner", "Requester"
+_KEYS = (POLICY_KEY, BLOCK_KEY, OWNERSHIP_KEY, PAYER_KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What there is to be asked before anything is done in a bucket."""
+
+    policy: Policy | None = None
+    is_public: bool = False
+    blocks: frozenset[str] = frozenset()
+    ownership: str = WRITER
+    #: Callers of other accounts must say that they pay.
+    requester_pays: bool = False
+
+
+def rules_of(sysmeta: Mapping[str, str], bucket: str) -> Rules | None:
+    """The rules of a bucket, None when it has none of its own; raises ``S3Error``."""
+    if not any(map(sysmeta.get, _KEYS)):
+        return None
+    document = kept_document(sysmeta, fields.SYSMETA_S3_BUCKET_POLICY)
+    policy, public = _parsed(document, bucket) if document else (None, False)
+    blocks = frozenset(sysmeta.get(BLOCK_KEY, "").split(",")) & frozenset(BLOCKS)
+    pays = sysmeta.get(PAYER_KEY) == REQUESTER_PAYS
+    return Rules(policy, public, blocks, sysmeta.get(OWNERSHIP_KEY) or WRITER, pays)
+
+
+@lru_cache(maxsize=256)
+def _parsed(document: bytes, bucket: str) -> tuple[Policy, bool]:
+    try:
+        policy = parse_policy(document, bucket)
+    except BadPolicy:
+        # What it denies nobody knows.
+        raise S3Error("InternalError")
+    return policy, is_public(policy)

@@ -1,0 +1,67 @@
+"""Options of the filter (spec: middleware.md §18)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+from swift.base.errors import ConfigError
+from swift.config.kinds import COUNT
+from swift.config.schema import Settings, option
+
+
+@dataclass(frozen=True)
+class S3TokenSettings(Settings):
+    """``[filter:s3token]``."""
+
+    auth_uri: str = option("", "Where the identity service is, e.g. http://host:5000/v3.")
+    reseller_prefix: str = option("AUTH_", "What the account of a project begins with.")
+    delay_auth_decision: bool = option(False, "Let others decide about requests that are not known here.")
+    http_timeout: float = option(10.0, "Seconds that the identity service may take; at most 60.")
+    insecure: bool = option(False, "Do not check the identity service's certificate.")
+    certfile: str = option("", "A file with our own certificate.")
+    keyfile: str = option("", "A file with its key.")
+    secret_cache_duration: int = option(
+        60, "Seconds for which a secret key is kept in memcached; needs auth_url. 0: never.", kind=COUNT
+    )
+    auth_url: str = option("", "Where our own user gets its token, e.g. http://host:5000/v3.")
+    auth_type: str = option("password", "How our own user proves who it is; there is only password.")
+    username: str = option("", "Our own user, which may read credentials of others.")
+    password: str = option("", "Its password.")
+    project_name: str = option("", "Its project.")
+    user_domain_id: str = option("default", "The domain of our own user.")
+    project_domain_id: str = option("default", "The domain of its project.")
+    region_name: str = option("", "Taken for the sake of shared configuration; one URL is of one region.")
+
+    @property
+    def keeps_secrets(self) -> bool:
+        """Whether secret keys can be had and are to be kept."""
+        return bool(self.secret_cache_duration and self.auth_url and self.username)
+
+
+def address_of(uri: str, name: str) -> SplitResult:
+    """The parts of a URL of the configuration; raises ``ConfigError``."""
+    try:
+        parts = urlsplit(uri)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise ConfigError(f"[filter:s3token] {name}: {uri!r} is no URL")
+    if parts.scheme not in ("http", "https") or not host:
+        raise ConfigError(f"[filter:s3token] {name} must be a URL of http or https, not {uri!r}")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ConfigError(f"[filter:s3token] {name} must have no user, query or fragment")
+    return parts
+
+
+def checked(settings: S3TokenSettings) -> S3TokenSettings:
+    """The same settings; raises ``ConfigError`` when they cannot work."""
+    address_of(settings.auth_uri, "auth_uri")
+    if not 0 < settings.http_timeout <= 60:
+        raise ConfigError("[filter:s3token] http_timeout must be above 0 and at most 60")
+    if settings.auth_url:
+        address_of(settings.auth_url, "auth_url")
+        if settings.auth_type != "password":
+            raise ConfigError(
+                f"[filter:s3token] auth_type: there is only password, not {settings.auth_type!r}"
+            )
+    return settings

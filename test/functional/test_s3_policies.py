@@ -1,0 +1,374 @@
+"""Policies, public access blocks and ownership of buckets, and callers without a signature."""
+
+import json
+from hashlib import md5
+
+import pytest
+
+from test.functional.test_s3 import client_of, complete, parts_of, refused
+from test.support.cluster import LiveCluster
+from test.support.s3 import signed_headers
+
+OPTIONS = "[filter:s3api]\nuse = egg:swift#s3api\nanonymous_account = AUTH_test\n"
+OTHER, FOREIGN = "test:tester3", "test2:tester2"
+
+
+@pytest.fixture(scope="module")
+def front(tmp_path_factory):
+    live = LiveCluster(tmp_path_factory.mktemp("s3policy") / "data", options=OPTIONS)
+    live.start()
+    yield live
+    assert "Traceback" not in live.log_text()
+    live.stop()
+
+
+@pytest.fixture(scope="module")
+def owner(front):
+    return client_of(front)
+
+
+@pytest.fixture(scope="module")
+def other(front):
+    return client_of(front, OTHER)
+
+
+@pytest.fixture
+def bucket(owner, request):
+    name = f"p-{md5(request.node.name.encode()).hexdigest()[:20]}"
+    owner.create_bucket(Bucket=name)
+    owner.put_object(Bucket=name, Key="k", Body=b"v")
+    return name
+
+
+def statement(bucket, action, *, effect="Allow", who=None, key="*", **more):
+    names = [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/{key}"]
+    who = "*" if who is None else {"AWS": who}
+    return {"Effect": effect, "Principal": who, "Action": action, "Resource": names, **more}
+
+
+def put(owner, bucket, *statements):
+    text = json.dumps({"Version": "2012-10-17", "Statement": list(statements)})
+    owner.put_bucket_policy(Bucket=bucket, Policy=text)
+    return text
+
+
+def test_a_policy_comes_and_goes(owner, bucket):
+    with refused("NoSuchBucketPolicy", 404):
+        owner.get_bucket_policy(Bucket=bucket)
+    with refused("NoSuchBucketPolicy", 404):
+        owner.get_bucket_policy_status(Bucket=bucket)
+    text = put(owner, bucket, statement(bucket, "s3:GetObject"))
+    assert owner.get_bucket_policy(Bucket=bucket)["Policy"] == text
+    assert owner.get_bucket_policy_status(Bucket=bucket)["PolicyStatus"]["IsPublic"] is True
+    put(owner, bucket, statement(bucket, "s3:GetObject", who="test:tester3"))
+    assert owner.get_bucket_policy_status(Bucket=bucket)["PolicyStatus"]["IsPublic"] is False
+    owner.delete_bucket_policy(Bucket=bucket)
+    owner.delete_bucket_policy(Bucket=bucket)
+    with refused("NoSuchBucketPolicy", 404):
+        owner.get_bucket_policy(Bucket=bucket)
+
+
+def test_the_largest_policy_is_kept_whole(owner, bucket):
+    conditions = {"StringLike": {"s3:prefix": [f"{n * 7919:x}{n * 104729:x}*" for n in range(1050)]}}
+    text = put(owner, bucket, statement(bucket, "s3:ListBucket", who=OTHER, Condition=conditions))
+    assert 18000 < len(text) <= 20480
+    assert owner.get_bucket_policy(Bucket=bucket)["Policy"] == text
+    with refused("MalformedPolicy", 400):
+        owner.put_bucket_policy(
+            Bucket=bucket, Policy=text.replace('"s3:ListBucket"', '"s3:ListBucket"' + " " * 2500)
+        )
+    assert owner.get_bucket_policy(Bucket=bucket)["Policy"] == text
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"Statement": []}', "[" * 9000, "x" * 60000, "<a/>"])
+def test_what_is_no_policy_changes_nothing(owner, bucket, text):
+    before = put(owner, bucket, statement(bucket, "s3:GetObject", who=OTHER))
+    with refused("MalformedPolicy", 400):
+        owner.put_bucket_policy(Bucket=bucket, Policy=text)
+    assert owner.get_bucket_policy(Bucket=bucket)["Policy"] == before
+
+
+def test_a_policy_allows_what_it_says_and_no_more(owner, other, bucket):
+    for ask in (
+        lambda: other.get_object(Bucket=bucket, Key="k"),
+        lambda: other.list_objects_v2(Bucket=bucket),
+        lambda: other.get_bucket_policy(Bucket=bucket),
+        lambda: put(other, bucket, statement(bucket, "s3:*", who=OTHER)),
+        lambda: other.delete_bucket_policy(Bucket=bucket),
+    ):
+        with refused("AccessDenied", 403):
+            ask()
+    put(owner, bucket, statement(bucket, ["s3:GetObject", "s3:PutObject"], who=OTHER, key="k*"))
+    assert other.get_object(Bucket=bucket, Key="k")["Body"].read() == b"v"
+    other.put_object(Bucket=bucket, Key="k2", Body=b"theirs")
+    for ask in (
+        lambda: other.get_object(Bucket=bucket, Key="other"),
+        lambda: other.put_object(Bucket=bucket, Key="other", Body=b""),
+        lambda: other.delete_object(Bucket=bucket, Key="k"),
+        lambda: other.list_objects_v2(Bucket=bucket),
+        lambda: other.get_object_tagging(Bucket=bucket, Key="k"),
+        lambda: other.get_bucket_policy(Bucket=bucket),
+    ):
+        with refused("AccessDenied", 403):
+            ask()
+    owner.delete_bucket_policy(Bucket=bucket)
+    with refused("AccessDenied", 403):
+        other.get_object(Bucket=bucket, Key="k")
+
+
+def test_multipart_uploads_need_the_right_to_write(owner, other, bucket):
+    put(owner, bucket, statement(bucket, ["s3:PutObject", "s3:GetObject"], who=OTHER))
+    upload, parts = parts_of(other, bucket, "large", [b"a" * (5 << 20), b"b"])
+    complete(other, bucket, "large", upload, parts)
+    assert other.get_object(Bucket=bucket, Key="large", Range="bytes=5242879-")["Body"].read() == b"ab"
+    with refused("AccessDenied", 403):
+        other.list_multipart_uploads(Bucket=bucket)
+
+
+def test_a_denial_binds_the_owner_but_for_the_policy_itself(owner, bucket):
+    put(owner, bucket, statement(bucket, "s3:*", effect="Deny"))
+    for ask in (
+        lambda: owner.get_object(Bucket=bucket, Key="k"),
+        lambda: owner.put_object(Bucket=bucket, Key="k", Body=b"x"),
+        lambda: owner.list_objects_v2(Bucket=bucket),
+        lambda: owner.delete_bucket(Bucket=bucket),
+    ):
+        with refused("AccessDenied", 403):
+            ask()
+    owner.get_bucket_policy(Bucket=bucket)
+    owner.delete_bucket_policy(Bucket=bucket)
+    assert owner.get_object(Bucket=bucket, Key="k")["Body"].read() == b"v"
+
+
+def test_the_source_of_a_copy_is_asked_for_by_itself(owner, other, bucket):
+    owner.create_bucket(Bucket="p-secret")
+    owner.put_object(Bucket="p-secret", Key="s", Body=b"secret")
+    put(owner, bucket, statement(bucket, "s3:PutObject", who=OTHER))
+    for source in ("p-secret/s", f"{bucket}/k"):
+        with refused("AccessDenied", 403):
+            other.copy_object(Bucket=bucket, Key="copy", CopySource=source)
+    put(owner, "p-secret", statement("p-secret", "s3:GetObject", who=OTHER))
+    other.copy_object(Bucket=bucket, Key="copy", CopySource="p-secret/s")
+    assert owner.get_object(Bucket=bucket, Key="copy")["Body"].read() == b"secret"
+    put(owner, "p-secret", statement("p-secret", "s3:GetObject", effect="Deny"))
+    with refused("AccessDenied", 403):
+        owner.copy_object(Bucket=bucket, Key="copy", CopySource="p-secret/s")
+
+
+def test_each_of_many_keys_is_asked_for_by_itself(owner, other, bucket):
+    for key in ("a/1", "a/2", "b/1"):
+        owner.put_object(Bucket=bucket, Key=key, Body=b"")
+    put(
+        owner,
+        bucket,
+        statement(bucket, "s3:DeleteObject", who=OTHER, key="a/*"),
+        statement(bucket, "s3:DeleteObject", effect="Deny", key="a/2"),
+    )
+    keys = [{"Key": key} for key in ("a/1", "a/2", "b/1")]
+    answer = other.delete_objects(Bucket=bucket, Delete={"Objects": keys})
+    assert [row["Key"] for row in answer["Deleted"]] == ["a/1"]
+    assert {row["Key"]: row["Code"] for row in answer["Errors"]} == {
+        "a/2": "AccessDenied",
+        "b/1": "AccessDenied",
+    }
+    answer = owner.delete_objects(Bucket=bucket, Delete={"Objects": keys})
+    assert sorted(row["Key"] for row in answer["Deleted"]) == ["a/1", "b/1"]
+    assert [row["Key"] for row in answer["Errors"]] == ["a/2"]
+
+
+def test_conditions_are_about_the_request_and_the_object(front, owner, other, bucket):
+    owner.put_object(Bucket=bucket, Key="red", Body=b"r", Tagging="colour=red")
+    tagged = {"StringEquals": {"s3:ExistingObjectTag/colour": "red"}}
+    home = {"StringLike": {"s3:prefix": "${aws:username}/*"}, "NumericLessThanEquals": {"s3:max-keys": 5}}
+    put(
+        owner,
+        bucket,
+        statement(bucket, "s3:GetObject", who=OTHER, Condition=tagged),
+        statement(bucket, "s3:ListBucket", who=OTHER, Condition=home),
+        statement(bucket, "s3:*", effect="Deny", Condition={"StringLike": {"aws:UserAgent": "*Evil*"}}),
+        statement(bucket, "s3:PutObject", effect="Deny", Condition={"Null": {"s3:x-amz-acl": "false"}}),
+    )
+    assert other.get_object(Bucket=bucket, Key="red")["Body"].read() == b"r"
+    with refused("AccessDenied", 403):
+        other.get_object(Bucket=bucket, Key="k")
+    assert other.list_objects_v2(Bucket=bucket, Prefix="tester3/", MaxKeys=5)["KeyCount"] == 0
+    for asked in ({"Prefix": "tester/", "MaxKeys": 5}, {"Prefix": "tester3/", "MaxKeys": 6}, {}):
+        with refused("AccessDenied", 403):
+            other.list_objects_v2(Bucket=bucket, **asked)
+    evil = client_of(front, OTHER, user_agent_extra="Evil/1")
+    with refused("AccessDenied", 403):
+        evil.get_object(Bucket=bucket, Key="red")
+    with refused("AccessDenied", 403):
+        owner.put_object(Bucket=bucket, Key="k", Body=b"", ACL="private")
+
+
+# --- without a signature --------------------------------------------------------------------------------
+
+
+def test_everybody_may_what_a_public_policy_says(front, owner, bucket):
+    path = f"/{bucket}/k"
+    assert front.raw("GET", path).status == 403
+    put(owner, bucket, statement(bucket, "s3:GetObject"))
+    answer = front.raw("GET", path)
+    assert (answer.status, answer.body) == (200, b"v")
+    assert front.raw("HEAD", path).status == 200
+    assert front.raw("GET", f"/AUTH_test:{bucket}/k").body == b"v"
+    missing = front.raw("GET", f"/{bucket}/nothing")
+    assert (missing.status, b"<Code>NoSuchKey</Code>" in missing.body) == (404, True)
+    for method, target in (
+        ("GET", f"/{bucket}"),
+        ("PUT", path),
+        ("DELETE", path),
+        ("GET", f"/{bucket}?policy"),
+    ):
+        answer = front.raw(method, target, {"Content-Length": "0"})
+        assert (answer.status, b"<Code>AccessDenied</Code>" in answer.body) == (403, True), (method, target)
+
+
+def test_a_public_acl_is_for_everybody_too(front, owner, bucket):
+    owner.put_bucket_acl(Bucket=bucket, ACL="public-read")
+    assert front.raw("GET", f"/{bucket}/k").body == b"v"
+    assert b"<Key>k</Key>" in front.raw("GET", f"/{bucket}?list-type=2").body
+    assert front.raw("GET", f"/{bucket}?policy").status == 403
+    assert front.raw("PUT", f"/{bucket}/x", {"Content-Length": "0"}).status == 403
+    owner.put_bucket_acl(Bucket=bucket, ACL="private")
+    assert front.raw("GET", f"/{bucket}/k").status == 403
+
+
+def test_the_swift_api_stays_where_it_is(front):
+    assert front.raw("GET", "/info").status == 200
+    assert front.raw("GET", "/v1/AUTH_test").status == 401
+    assert front.raw("GET", "/auth/v1.0").status == 401
+
+
+# --- other accounts -------------------------------------------------------------------------------------
+
+
+def test_another_account_is_let_in_by_a_policy_alone(front, owner, bucket):
+    path = f"/AUTH_test%3A{bucket}/k"
+    url = f"http://{front.host}{path}"
+
+    def ask(**how):
+        return front.raw(
+            "GET", path, signed_headers("GET", url, user=FOREIGN, **{"secret": "testing2", **how})
+        )
+
+    assert ask().status == 403
+    put(owner, bucket, statement(bucket, "s3:GetObject", who="arn:aws:iam::test2:user/tester2"))
+    assert (ask().status, ask().body) == (200, b"v")
+    assert b"SignatureDoesNotMatch" in ask(secret="wrong").body
+    assert front.raw("GET", path).status == 403
+    put(owner, bucket, statement(bucket, "s3:GetObject", who="arn:aws:iam::test2:root"))
+    assert ask().body == b"v"
+    put(owner, bucket, statement(bucket, "s3:GetObject", who="arn:aws:iam::test:root"))
+    assert ask().status == 403
+
+
+# --- public access block --------------------------------------------------------------------------------
+
+BLOCKS = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
+
+
+def block(owner, bucket, *names):
+    switches = {name: name in names for name in BLOCKS}
+    owner.put_public_access_block(Bucket=bucket, PublicAccessBlockConfiguration=switches)
+    return switches
+
+
+def test_a_public_access_block_comes_and_goes(owner, other, bucket):
+    with refused("NoSuchPublicAccessBlockConfiguration", 404):
+        owner.get_public_access_block(Bucket=bucket)
+    for names in ((), BLOCKS, BLOCKS[1:3]):
+        switches = block(owner, bucket, *names)
+        got = owner.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"]
+        assert got == switches
+    for ask in (other.get_public_access_block, other.delete_public_access_block):
+        with refused("AccessDenied", 403):
+            ask(Bucket=bucket)
+    owner.delete_public_access_block(Bucket=bucket)
+    with refused("NoSuchPublicAccessBlockConfiguration", 404):
+        owner.get_public_access_block(Bucket=bucket)
+
+
+def test_public_acls_and_policies_are_blocked(owner, bucket):
+    block(owner, bucket, "BlockPublicAcls", "BlockPublicPolicy")
+    with refused("AccessDenied", 403):
+        owner.put_bucket_acl(Bucket=bucket, ACL="public-read")
+    with refused("AccessDenied", 403):
+        owner.put_object(Bucket=bucket, Key="x", Body=b"", ACL="public-read")
+    grants = [
+        {
+            "Grantee": {"Type": "Group", "URI": "http://acs.amazonaws.com/groups/global/AllUsers"},
+            "Permission": "READ",
+        }
+    ]
+    with refused("AccessDenied", 403):
+        owner.put_bucket_acl(
+            Bucket=bucket, AccessControlPolicy={"Owner": {"ID": "test:tester"}, "Grants": grants}
+        )
+    with refused("AccessDenied", 403):
+        put(owner, bucket, statement(bucket, "s3:GetObject"))
+    owner.put_bucket_acl(Bucket=bucket, ACL="private")
+    put(owner, bucket, statement(bucket, "s3:GetObject", who=OTHER))
+
+
+def test_public_acls_are_ignored(front, owner, other, bucket):
+    owner.put_bucket_acl(Bucket=bucket, ACL="public-read")
+    assert other.get_object(Bucket=bucket, Key="k")["Body"].read() == b"v"
+    block(owner, bucket, "IgnorePublicAcls")
+    assert front.raw("GET", f"/{bucket}/k").status == 403
+    with refused("AccessDenied", 403):
+        other.get_object(Bucket=bucket, Key="k")
+    assert owner.get_object(Bucket=bucket, Key="k")["Body"].read() == b"v"
+    owner.delete_public_access_block(Bucket=bucket)
+    assert front.raw("GET", f"/{bucket}/k").status == 200
+
+
+def test_a_public_policy_is_restricted_to_the_account(front, owner, other, bucket):
+    put(owner, bucket, statement(bucket, "s3:GetObject"))
+    assert front.raw("GET", f"/{bucket}/k").status == 200
+    block(owner, bucket, "RestrictPublicBuckets")
+    assert front.raw("GET", f"/{bucket}/k").status == 403
+    assert other.get_object(Bucket=bucket, Key="k")["Body"].read() == b"v"
+
+
+# --- ownership controls ---------------------------------------------------------------------------------
+
+
+def controls(owner, bucket, ownership):
+    owner.put_bucket_ownership_controls(
+        Bucket=bucket, OwnershipControls={"Rules": [{"ObjectOwnership": ownership}]}
+    )
+
+
+def test_ownership_controls_come_and_go(owner, bucket):
+    with refused("OwnershipControlsNotFoundError", 404):
+        owner.get_bucket_ownership_controls(Bucket=bucket)
+    for ownership in ("BucketOwnerPreferred", "ObjectWriter", "BucketOwnerEnforced"):
+        controls(owner, bucket, ownership)
+        got = owner.get_bucket_ownership_controls(Bucket=bucket)["OwnershipControls"]
+        assert got["Rules"] == [{"ObjectOwnership": ownership}]
+    with refused("MalformedXML", 400):
+        controls(owner, bucket, "Nobody")
+    owner.delete_bucket_ownership_controls(Bucket=bucket)
+    with refused("OwnershipControlsNotFoundError", 404):
+        owner.get_bucket_ownership_controls(Bucket=bucket)
+
+
+def test_where_ownership_is_enforced_acls_count_for_nothing(owner, other):
+    owner.create_bucket(Bucket="p-enforced", ObjectOwnership="BucketOwnerEnforced")
+    owner.put_object(Bucket="p-enforced", Key="k", Body=b"v", ACL="bucket-owner-full-control")
+    with refused("AccessControlListNotSupported", 400):
+        owner.put_bucket_acl(Bucket="p-enforced", GrantRead=f"id={OTHER}")
+    with refused("AccessControlListNotSupported", 400):
+        owner.put_object(Bucket="p-enforced", Key="k", Body=b"v", ACL="public-read")
+    with refused("AccessDenied", 403):
+        other.get_object(Bucket="p-enforced", Key="k")
+    put(owner, "p-enforced", statement("p-enforced", "s3:GetObject", who=OTHER))
+    assert other.get_object(Bucket="p-enforced", Key="k")["Body"].read() == b"v"
+
+
+def test_acls_must_be_private_before_they_count_for_nothing(owner, bucket):
+    owner.put_bucket_acl(Bucket=bucket, ACL="public-read")
+    with refused("InvalidBucketAclWithObjectOwnership", 400):
+        controls(owner, bucket, "BucketOwnerEnforced")

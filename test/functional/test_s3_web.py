@@ -1,0 +1,341 @@
+"""What browsers use of the S3 API: rules for other origins, web sites, forms."""
+
+from hashlib import md5
+
+import pytest
+
+from test.functional.test_s3 import client_of, refused
+from test.support.cluster import LiveCluster
+
+OPTIONS = """[filter:s3api]
+use = egg:swift#s3api
+anonymous_account = AUTH_test
+website_domain = web.test
+storage_domain = s3.test
+"""
+ORIGIN = "http://page.example"
+
+
+@pytest.fixture(scope="module")
+def front(tmp_path_factory):
+    live = LiveCluster(tmp_path_factory.mktemp("s3web") / "data", options=OPTIONS)
+    live.start()
+    yield live
+    assert "Traceback" not in live.log_text()
+    live.stop()
+
+
+@pytest.fixture(scope="module")
+def owner(front):
+    return client_of(front)
+
+
+@pytest.fixture
+def bucket(owner, request):
+    name = f"w-{md5(request.node.name.encode()).hexdigest()[:20]}"
+    owner.create_bucket(Bucket=name)
+    return name
+
+
+def code(answer):
+    return answer.status, answer.body.partition(b"<Code>")[2].partition(b"</Code>")[0].decode()
+
+
+# --- other origins --------------------------------------------------------------------------------------
+
+RULE = {
+    "AllowedOrigins": [ORIGIN],
+    "AllowedMethods": ["GET", "PUT"],
+    "AllowedHeaders": ["x-amz-*"],
+    "ExposeHeaders": ["ETag"],
+    "MaxAgeSeconds": 60,
+    "ID": "one",
+}
+
+
+def test_rules_for_other_origins_come_and_go(front, owner, bucket):
+    with refused("NoSuchCORSConfiguration", 404):
+        owner.get_bucket_cors(Bucket=bucket)
+    owner.put_bucket_cors(Bucket=bucket, CORSConfiguration={"CORSRules": [RULE]})
+    assert owner.get_bucket_cors(Bucket=bucket)["CORSRules"] == [RULE]
+    with refused("InvalidRequest", 400):
+        owner.put_bucket_cors(
+            Bucket=bucket, CORSConfiguration={"CORSRules": [{**RULE, "AllowedMethods": ["PATCH"]}]}
+        )
+    assert owner.get_bucket_cors(Bucket=bucket)["CORSRules"] == [RULE]
+    with refused("AccessDenied", 403):
+        client_of(front, "test:tester3").get_bucket_cors(Bucket=bucket)
+    owner.delete_bucket_cors(Bucket=bucket)
+    with refused("NoSuchCORSConfiguration", 404):
+        owner.get_bucket_cors(Bucket=bucket)
+
+
+def ask(front, path, method="PUT", origin=ORIGIN, names="x-amz-date"):
+    headers = {
+        "Origin": origin,
+        "Access-Control-Request-Method": method,
+        "Access-Control-Request-Headers": names,
+    }
+    return front.raw("OPTIONS", path, headers)
+
+
+def test_a_browser_is_told_before_it_asks_and_when_it_asks(front, owner, bucket):
+    owner.put_object(Bucket=bucket, Key="k", Body=b"v")
+    owner.put_bucket_cors(Bucket=bucket, CORSConfiguration={"CORSRules": [RULE]})
+    for path in (f"/{bucket}/k", f"/AUTH_test:{bucket}/k"):
+        answer = ask(front, path)
+        assert (answer.status, answer.body) == (200, b"")
+        assert answer.headers["access-control-allow-origin"] == ORIGIN
+        assert answer.headers["access-control-allow-methods"] == "GET, PUT"
+        assert answer.headers["access-control-allow-headers"] == "x-amz-date"
+        assert answer.headers["access-control-max-age"] == "60"
+    assert code(ask(front, f"/{bucket}/k", "DELETE")) == (403, "AccessForbidden")
+    assert code(ask(front, f"/{bucket}/k", origin="http://evil.example")) == (403, "AccessForbidden")
+    assert code(ask(front, f"/{bucket}/k", names="x-other")) == (403, "AccessForbidden")
+    assert code(ask(front, f"/{bucket}/k", "NONE")) == (400, "BadRequest")
+    url = owner.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": "k"}, ExpiresIn=60)
+    link = url.removeprefix(f"http://{front.host}")
+    assert ask(front, link, "GET").status == 200
+    answer = front.raw("GET", link, {"Origin": ORIGIN})
+    assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, ORIGIN)
+    assert answer.headers["access-control-expose-headers"] == "ETag"
+    answer = front.raw("GET", link, {"Origin": "http://evil.example"})
+    assert (answer.status, "access-control-allow-origin" in answer.headers) == (200, False)
+    missing = front.raw("GET", f"/{bucket}/nothing", {"Origin": ORIGIN})
+    assert (missing.status, missing.headers["access-control-allow-origin"]) == (403, ORIGIN)
+
+
+def test_a_bucket_without_rules_answers_as_before(front, owner, bucket):
+    answer = ask(front, f"/{bucket}/k")
+    assert "access-control-allow-origin" not in answer.headers
+
+
+# --- web sites ------------------------------------------------------------------------------------------
+
+
+def public(owner, bucket):
+    owner.put_bucket_acl(Bucket=bucket, ACL="public-read")
+
+
+def page(front, bucket, path, method="GET"):
+    return front.raw(method, path, {"Host": f"{bucket}.web.test"})
+
+
+SITE = {
+    "IndexDocument": {"Suffix": "index.html"},
+    "ErrorDocument": {"Key": "error.html"},
+    "RoutingRules": [
+        {"Condition": {"KeyPrefixEquals": "old/"}, "Redirect": {"ReplaceKeyPrefixWith": "new/"}},
+        {
+            "Condition": {"HttpErrorCodeReturnedEquals": "404", "KeyPrefixEquals": "lost/"},
+            "Redirect": {"HostName": "found.example", "Protocol": "https", "HttpRedirectCode": "302"},
+        },
+    ],
+}
+
+
+def test_a_web_site_comes_and_goes(front, owner, bucket):
+    with refused("NoSuchWebsiteConfiguration", 404):
+        owner.get_bucket_website(Bucket=bucket)
+    owner.put_bucket_website(Bucket=bucket, WebsiteConfiguration=SITE)
+    got = owner.get_bucket_website(Bucket=bucket)
+    assert {name: got[name] for name in SITE} == SITE
+    with refused("InvalidArgument", 400):
+        owner.put_bucket_website(Bucket=bucket, WebsiteConfiguration={"IndexDocument": {"Suffix": "a/b"}})
+    with refused("AccessDenied", 403):
+        client_of(front, "test:tester3").get_bucket_website(Bucket=bucket)
+    owner.delete_bucket_website(Bucket=bucket)
+    with refused("NoSuchWebsiteConfiguration", 404):
+        owner.get_bucket_website(Bucket=bucket)
+    assert (page(front, bucket, "/").status, page(front, "nowhere", "/").status) == (404, 404)
+
+
+def test_a_web_site_shows_its_pages(front, owner, bucket):
+    public(owner, bucket)
+    owner.put_bucket_website(Bucket=bucket, WebsiteConfiguration=SITE)
+    for key in ("index.html", "folder/index.html", "new/page"):
+        owner.put_object(Bucket=bucket, Key=key, Body=key.encode(), ContentType="text/html")
+    assert page(front, bucket, "/").body == b"index.html"
+    assert page(front, bucket, "/folder/").body == b"folder/index.html"
+    assert page(front, bucket, "/new/page").headers["content-type"] == "text/html"
+    head = page(front, bucket, "/", "HEAD")
+    assert (head.status, head.headers["content-length"], head.body) == (200, "10", b"")
+    moved = page(front, bucket, "/folder")
+    assert (moved.status, moved.headers["location"]) == (302, f"http://{bucket}.web.test/folder/")
+    moved = page(front, bucket, "/old/page")
+    assert (moved.status, moved.headers["location"]) == (301, f"http://{bucket}.web.test/new/page")
+    moved = page(front, bucket, "/lost/x%20y")
+    assert (moved.status, moved.headers["location"]) == (302, "https://found.example/lost/x%20y")
+    missing = page(front, bucket, "/<b>")
+    assert (missing.status, b"<h1>404" in missing.body, b"<b>" in missing.body) == (404, True, False)
+    owner.put_object(Bucket=bucket, Key="error.html", Body=b"sorry")
+    missing = page(front, bucket, "/nothing")
+    assert (missing.status, missing.body) == (404, b"sorry")
+    assert page(front, bucket, "/", "PUT").status == 405
+
+
+def test_a_web_site_shows_nobody_what_nobody_may_see(front, owner, bucket):
+    owner.put_bucket_website(Bucket=bucket, WebsiteConfiguration={"IndexDocument": {"Suffix": "index.html"}})
+    owner.put_object(Bucket=bucket, Key="index.html", Body=b"secret")
+    answer = page(front, bucket, "/")
+    assert (answer.status, b"secret" in answer.body) == (403, False)
+
+
+def test_a_web_site_may_be_somewhere_else(front, owner, bucket):
+    everything = {"RedirectAllRequestsTo": {"HostName": "elsewhere.example", "Protocol": "https"}}
+    owner.put_bucket_website(Bucket=bucket, WebsiteConfiguration=everything)
+    moved = page(front, bucket, "/a/b")
+    assert (moved.status, moved.headers["location"]) == (301, "https://elsewhere.example/a/b")
+
+
+# --- documents that say little --------------------------------------------------------------------------
+
+
+def test_who_pays_is_kept_and_others_must_say_that_they_do(front, owner, bucket):
+    assert owner.get_bucket_request_payment(Bucket=bucket)["Payer"] == "BucketOwner"
+    public(owner, bucket)
+    owner.put_object(Bucket=bucket, Key="k", Body=b"v")
+    assert front.raw("GET", f"/{bucket}/k").status == 200
+    owner.put_bucket_request_payment(Bucket=bucket, RequestPaymentConfiguration={"Payer": "Requester"})
+    assert owner.get_bucket_request_payment(Bucket=bucket)["Payer"] == "Requester"
+    assert code(front.raw("GET", f"/{bucket}/k")) == (403, "AccessDenied")
+    assert owner.get_object(Bucket=bucket, Key="k")["Body"].read() == b"v"
+    with refused("MalformedXML", 400):
+        owner.put_bucket_request_payment(Bucket=bucket, RequestPaymentConfiguration={"Payer": "Nobody"})
+    owner.put_bucket_request_payment(Bucket=bucket, RequestPaymentConfiguration={"Payer": "BucketOwner"})
+    assert front.raw("GET", f"/{bucket}/k").status == 200
+
+
+def test_no_log_may_be_wanted_but_none_is_written(owner, bucket):
+    owner.put_bucket_logging(Bucket=bucket, BucketLoggingStatus={})
+    assert "LoggingEnabled" not in owner.get_bucket_logging(Bucket=bucket)
+    wanted = {"LoggingEnabled": {"TargetBucket": bucket, "TargetPrefix": "log/"}}
+    with refused("NotImplemented", 501):
+        owner.put_bucket_logging(Bucket=bucket, BucketLoggingStatus=wanted)
+
+
+# --- forms ----------------------------------------------------------------------------------------------
+
+
+def form_of(post, data, *, name="a b.txt", more=(), drop=(), kind="text/x-file"):
+    """What a browser makes of a signed form."""
+    fields = {**post["fields"], **dict(more)}
+    parts = [
+        f'--B\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{text}\r\n'.encode()
+        for field, text in fields.items()
+        if field not in drop
+    ]
+    head = f'--B\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
+    head += f"Content-Type: {kind}\r\n" if kind else ""
+    return b"".join(parts) + head.encode() + b"\r\n" + data + b"\r\n--B--\r\n"
+
+
+def send(front, path, body):
+    return front.raw("POST", path, {"Content-Type": "multipart/form-data; boundary=B"}, body)
+
+
+@pytest.mark.parametrize("version", ["s3", "s3v4"])
+def test_a_form_uploads_its_file(front, owner, bucket, version):
+    s3 = client_of(front, signature_version=version)
+    fields = {"acl": "private", "x-amz-meta-colour": "red", "Content-Type": "text/x-said"}
+    conditions = [{name: text} for name, text in fields.items()] + [["content-length-range", 1, 100]]
+    post = s3.generate_presigned_post(bucket, "in/${filename}", Fields=fields, Conditions=conditions)
+    answer = send(front, f"/{bucket}", form_of(post, b"hello", name="C:\\x\\a b.txt"))
+    assert (answer.status, answer.body) == (204, b"")
+    got = owner.get_object(Bucket=bucket, Key="in/a b.txt")
+    assert (got["Body"].read(), got["ContentType"], got["Metadata"]) == (
+        b"hello",
+        "text/x-said",
+        {"colour": "red"},
+    )
+    assert answer.headers["etag"] == got["ETag"]
+    assert code(send(front, f"/{bucket}", form_of(post, b""))) == (400, "EntityTooSmall")
+    assert code(send(front, f"/{bucket}", form_of(post, b"x" * 101))) == (400, "EntityTooLarge")
+    assert owner.get_object(Bucket=bucket, Key="in/a b.txt")["Body"].read() == b"hello"
+
+
+def test_a_form_says_what_it_wants_to_be_told(front, owner, bucket):
+    def post(**fields):
+        made = owner.generate_presigned_post(
+            bucket, "k", Fields=fields, Conditions=[{name: text} for name, text in fields.items()]
+        )
+        return send(front, f"/{bucket}", form_of(made, b"v"))
+
+    answer = post(success_action_status="201")
+    assert (answer.status, b"<Key>k</Key>" in answer.body) == (201, True)
+    assert post(success_action_status="200").status == 200
+    assert post(success_action_status="500").status == 204
+    answer = post(success_action_redirect="http://done.example/?a=b")
+    assert answer.status == 303
+    assert answer.headers["location"].startswith(f"http://done.example/?a=b&bucket={bucket}&key=k&etag=")
+    assert post(success_action_redirect="javascript:alert(1)").status == 204
+    answer = post(tagging="<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>")
+    assert answer.status == 204
+    assert owner.get_object_tagging(Bucket=bucket, Key="k")["TagSet"] == [{"Key": "a", "Value": "b"}]
+
+
+def test_a_form_does_nothing_that_nobody_signed(front, owner, bucket):
+    signer = client_of(front, signature_version="s3v4")
+    post = signer.generate_presigned_post(bucket, "user/k", ExpiresIn=60)
+    for more, wanted in (
+        ({"key": "other"}, (403, "AccessDenied")),
+        ({"acl": "public-read"}, (403, "AccessDenied")),
+        ({"x-amz-meta-a": "b"}, (403, "AccessDenied")),
+        ({"x-amz-signature": "0" * 64}, (403, "SignatureDoesNotMatch")),
+        ({"policy": post["fields"]["policy"][:-8]}, (403, "SignatureDoesNotMatch")),
+        ({"x-amz-credential": "x/y"}, (400, "InvalidArgument")),
+        ({"bucket": "other"}, (400, "InvalidArgument")),
+        ({"key": ""}, (400, "UserKeyMustBeSpecified")),
+    ):
+        assert code(send(front, f"/{bucket}", form_of(post, b"v", more=more.items()))) == wanted, more
+    for name in ("policy", "x-amz-signature", "x-amz-credential", "x-amz-date", "x-amz-algorithm"):
+        answer = send(front, f"/{bucket}", form_of(post, b"v", drop=(name,)))
+        assert answer.status in (400, 403), name
+    other = owner.generate_presigned_post("another", "user/k", ExpiresIn=60)
+    assert code(send(front, f"/{bucket}", form_of(other, b"v"))) == (403, "AccessDenied")
+    weak = client_of(front, "test:tester3").generate_presigned_post(bucket, "user/k")
+    assert code(send(front, f"/{bucket}", form_of(weak, b"v"))) == (403, "AccessDenied")
+    old = owner.generate_presigned_post(bucket, "user/k", ExpiresIn=-5)
+    assert code(send(front, f"/{bucket}", form_of(old, b"v"))) == (403, "AccessDenied")
+    assert "Contents" not in owner.list_objects_v2(Bucket=bucket)
+
+
+def test_a_form_without_a_policy_is_nobodys(front, owner, bucket):
+    nobody = {"fields": {"key": "k"}}
+    assert code(send(front, f"/{bucket}", form_of(nobody, b"v"))) == (403, "AccessDenied")
+    policy = (
+        '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":"*","Action":"s3:PutObject",'
+        f'"Resource":"arn:aws:s3:::{bucket}/public/*"}}]}}'
+    )
+    owner.put_bucket_policy(Bucket=bucket, Policy=policy)
+    assert code(send(front, f"/{bucket}", form_of(nobody, b"v"))) == (403, "AccessDenied")
+    assert send(front, f"/{bucket}", form_of({"fields": {"key": "public/k"}}, b"v")).status == 204
+    assert owner.get_object(Bucket=bucket, Key="public/k")["Body"].read() == b"v"
+
+
+def test_what_is_no_form_stores_nothing(front, owner, bucket):
+    post = owner.generate_presigned_post(bucket, "k")
+    good = form_of(post, b"v" * 1000)
+    for body in (
+        b"",
+        b"--B--\r\n",
+        good[:-20],
+        good[: len(good) // 3],
+        good.replace(b"--B", b"--C"),
+        b"\x00" * 500,
+    ):
+        assert 400 <= send(front, f"/{bucket}", body).status < 500
+    large = form_of(post, b"v", more={"x-ignore-this": "x" * 70_000}.items())
+    assert code(send(front, f"/{bucket}", large)) == (400, "MaxPostPreDataLengthExceededError")
+    twice = good.replace(
+        b"--B\r\n", b'--B\r\nContent-Disposition: form-data; name="key"\r\n\r\nx\r\n--B\r\n', 1
+    )
+    assert code(send(front, f"/{bucket}", twice)) == (400, "InvalidArgument")
+    assert "Contents" not in owner.list_objects_v2(Bucket=bucket)
+
+
+def test_a_large_file_of_a_form_passes_through(front, owner, bucket):
+    data = bytes(range(256)) * (40 << 10)
+    post = owner.generate_presigned_post(bucket, "large")
+    assert send(front, f"/{bucket}", form_of(post, data)).status == 204
+    assert owner.get_object(Bucket=bucket, Key="large")["Body"].read() == data
