@@ -12,6 +12,7 @@ from swift.middleware.s3api.checksums import promised
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.keepalive import patiently
 from swift.middleware.s3api.names import KEY_BYTES_MAX
+from swift.middleware.s3api.notifications.removals import announce_removal
 from swift.middleware.s3api.removal import Removed, remove_object
 from swift.middleware.s3api.reports import as_s3_error, explain
 from swift.middleware.s3api.xml import Group, Many, Text, Tree, Value, text_of, trees_of
@@ -95,9 +96,10 @@ def _one(call: Call, item: Tree) -> Removed | S3Error:
             raise S3Error("NotImplemented", "Only ETag is a condition of a deletion here.")
         etag = text_of(item.get("ETag"))
         conditions = {"if-match": etag} if etag else {}
-        return remove_object(
-            call, key, version if isinstance(version, str) and version else None, conditions=conditions
-        )
+        wanted = version if isinstance(version, str) and version else None
+        removed = remove_object(call, key, wanted, conditions=conditions)
+        announce_removal(call, key, removed, by_version=wanted is not None)
+        return removed
     except (S3Error, HTTPError, BodyError) as error:
         known = as_s3_error(error)
         assert known is not None, "all of these carry an answer"
