@@ -19,6 +19,8 @@ DAEMONS = (
     "account_reaper",
     "account_replicator",
     "container_replicator",
+    "s3_lifecycle",
+    "s3_notifier",
 )
 #: Command → module below ``swift.cli`` in which its ``main`` is.
 TOOLS = {

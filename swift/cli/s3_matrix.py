@@ -35,7 +35,7 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   `If-None-Match: *`) are judged by the store in one step with the change: of any number of clients at most
   one wins, whatever fails meanwhile (decision 0011). Nodes of the peer cannot promise that: where one is a
   primary, such a write is `501`. In a versioned bucket the condition is judged by the link to the current
-  version; `If-Match` of a multipart object does not hold there.
+  version.
 - **Multipart objects** appear whole or not at all. Their parts lie in `<bucket>+segments`, as the peer has
   them; they go with the object, through the object expirer. Parts that a completion leaves out stay until
   the bucket goes.
@@ -44,8 +44,20 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
 - **Tags** of an object are metadata: of two changes of one object's metadata at the same time one wins.
   Only the current version's are changed.
 - **Policies** of buckets are asked before their ACLs; an explicit Deny wins. They bind the S3 API alone.
-- A lifecycle, object lock, replication, notifications, encryption by S3's headers and storage classes are not
-  there: asking for them is `501`, and headers that wish for them too.
+- **Lifecycles** are carried out by `swift-s3-lifecycle`, once a day and after each change: expiration by
+  days, date, name, tags and size, former versions, delete markers, uploads that nobody completes. The age
+  of an object counts from its last change, that of its tags included. Up to 1,000 rules, which compressed
+  must fit into 24,000 bytes. Transitions between storage classes are `501`.
+- **Object lock**: governance, compliance, legal holds and default retention, of versions. Object servers
+  and a majority of an object's primaries see to it (decision 0017), so a Swift DELETE, PUT or POST, bulk
+  deletions, the expirer and lifecycles cannot end what is locked either; the parts of a multipart object
+  are locked with it. Governance is bypassed by whom the bucket belongs to. Objects from before versioning
+  cannot be locked. Where a primary is a node of the peer, changes of locked objects are `501`.
+- **Encryption**: with the filter `encryption` everything is encrypted with keys of the cluster, which S3
+  calls `AES256`; without it asking for that is `501`. A customer's key (SSE-C) encrypts single uploads and
+  copies in the API itself, is never stored, and needs the library `cryptography`; Swift's API gives such
+  objects out encrypted. Multipart uploads with customers' keys and keys of a key service are `501`.
+- Replication and storage classes are not there: asking for them is `501`, and headers that wish for them too.
 
 ## Operations
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from swift.account.auditor import AccountAuditorSettings
 from swift.account.reaper import AccountReaperSettings
 from swift.account.settings import AccountSettings
-from swift.cli.aio.make import PIPELINE
+from swift.cli.aio.make import LIFECYCLE_FILTERS, PIPELINE
 from swift.cli.dispersion.conf import SECTION as DISPERSION_SECTION
 from swift.cli.dispersion.conf import DispersionSettings
 from swift.cli.drive_audit import NAME as DRIVE_AUDIT_SECTION
@@ -54,6 +54,8 @@ from swift.middleware.proxy_logging import ProxyLoggingSettings
 from swift.middleware.ratelimit.filter import RatelimitSettings
 from swift.middleware.read_only import ReadOnlySettings
 from swift.middleware.recon.filter import ReconSettings
+from swift.middleware.s3api.lifecycle.settings import LifecycleSettings
+from swift.middleware.s3api.notifications.settings import NotifierSettings
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3token.settings import S3TokenSettings
 from swift.middleware.slo.settings import SloSettings
@@ -195,10 +197,41 @@ RECONCILER = Sample(
     ),
 )
 
+LIFECYCLE = Sample(
+    "s3-lifecycle.conf",
+    "The daemon that carries out lifecycles of S3 buckets, and its pipeline; one for the cluster is enough.",
+    (
+        Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings, StorageSettings)),
+        Section("s3-lifecycle", (LifecycleSettings,)),
+        Section(
+            "pipeline:main",
+            lines=(
+                f"pipeline = catch_errors proxy-logging cache {' '.join(LIFECYCLE_FILTERS)} proxy-server",
+            ),
+        ),
+        *INTERNAL_CLIENT.sections[2:],
+        _filter("slo", "slo"),
+        _filter("versioned_writes", "versioned_writes", None, "allow_object_versioning = true"),
+        _filter("symlink", "symlink"),
+    ),
+)
+
+NOTIFIER = Sample(
+    "s3-notifier.conf",
+    "The daemon that tells webhooks what happened in S3 buckets, and its pipeline; one is enough.",
+    (
+        Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings, StorageSettings)),
+        Section("s3-notifier", (NotifierSettings,)),
+        *INTERNAL_CLIENT.sections[1:],
+    ),
+)
+
 SAMPLES = (
     PROXY,
     INTERNAL_CLIENT,
     RECONCILER,
+    LIFECYCLE,
+    NOTIFIER,
     _storage(
         "account",
         AccountSettings,

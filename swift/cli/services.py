@@ -29,7 +29,11 @@ REST = (
     "object-reconstructor",
     "object-replicator",
     "object-updater",
+    "s3-lifecycle",
+    "s3-notifier",
 )
+#: Daemons that do not read the file of a server.
+OWN_CONF = ("container-reconciler", "s3-lifecycle", "s3-notifier")
 GROUPS = {"all": (*MAIN, *REST), "main": MAIN, "rest": REST}
 RUN_DIR = "/var/run/swift"
 SWIFT_DIR = "/etc/swift"
@@ -88,8 +92,8 @@ def services_of(words: Iterable[str]) -> list[Service]:
 
 def _base_of(service: Service, swift_dir: str) -> str:
     """The name of its configuration without ``.conf``."""
-    if service.name == "container-reconciler":
-        return "container-reconciler"
+    if service.name in OWN_CONF:
+        return service.name
     if service.name == "object-expirer" and not _expirer_is_in_object_server(service, swift_dir):
         return "object-expirer"
     return f"{service.name.partition('-')[0]}-server"

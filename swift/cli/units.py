@@ -12,6 +12,7 @@ from pathlib import Path
 
 from swift.cli.commands import DAEMONS, SERVERS
 from swift.cli.generated import write_or_check
+from swift.cli.services import OWN_CONF
 
 #: Where packages install commands.
 BIN = "/usr/bin"
@@ -41,9 +42,6 @@ SystemCallArchitectures=native
 SystemCallFilter=@system-service
 UMask=0022
 """
-
-#: Daemons that do not read the file of a server.
-OWN_CONF = ("container-reconciler",)
 
 UNIT = """\
 # Generated from the list of commands; change it with: systemctl edit {unit}

@@ -204,6 +204,18 @@ SYSMETA_S3_CHECKSUM = _header(
 TRANSIENT_S3_TAGGING = _header(
     "x-object-transient-sysmeta-s3api-tagging", _TEXT, _STORED, "The tags of an object as a query (ours)."
 )
+TRANSIENT_S3_LOCK = _header(
+    "x-object-transient-sysmeta-s3api-lock", _TEXT, _STORED, "Mode, end and legal hold of a lock (ours)."
+)
+SYSMETA_S3_OBJECT_LOCK = _header(
+    "x-container-sysmeta-s3api-object-lock", _FLAG, _STORED, "Objects of the container may be locked (ours)."
+)
+SYSMETA_S3_LOCK_RULE = _header(
+    "x-container-sysmeta-s3api-lock-rule", _TEXT, _STORED, "What locks new objects of a bucket get (ours)."
+)
+BACKEND_OBJECT_LOCK = _header(
+    "x-backend-object-lock", _LIST, _BOTH_WAYS, "Locks are to be looked at, and what is allowed (ours)."
+)
 
 
 def _bucket(name: str, doc: str, kind: Kind = _TEXT) -> str:

@@ -272,6 +272,9 @@ def _is_copied(name: str, *, fresh: bool) -> bool:
     """Whether a header of the source becomes one of the copy."""
     if name in _OF_ANSWER or name.startswith(_ANSWER_PREFIXES) or name.startswith(_MADE_ANEW):
         return False
+    if name == fields.TRANSIENT_S3_LOCK:
+        # What is kept is the source.
+        return False
     if name == "content-type" or name.startswith((fields.OBJECT_SYSMETA, "x-symlink-target")):
         return True
     return not fresh

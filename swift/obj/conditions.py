@@ -26,6 +26,8 @@ class Conditions:
     etag_is_at: str
     #: The sender asks for promises, and wants to know by which version conditions are judged.
     is_promised: bool
+    #: Locks are to be looked at too (``obj.locks``), or alone.
+    is_guarded: bool = False
 
     def hold(self, state: ObjectState) -> bool:
         """Whether they hold for the object as it is."""
@@ -36,6 +38,8 @@ class Conditions:
 
     def demand(self, state: ObjectState) -> None:
         """Raise ``HTTPError`` 404 when there is no object, and 412 when they do not hold for it."""
+        if self.if_match is None and self.if_none_match is None:
+            return
         if not state.exists:
             raise self.refused(state, 404)
         if not self.hold(state):
@@ -55,13 +59,15 @@ def conditions_of(headers: HeaderMap) -> Conditions | None:
     is_promised = reservation.is_offered(headers)
     if_none_match = headers.get("if-none-match")
     if_match = headers.get("if-match") if is_promised else None
-    if if_none_match is None and if_match is None:
+    is_guarded = is_promised and fields.BACKEND_OBJECT_LOCK in headers
+    if if_none_match is None and if_match is None and not is_guarded:
         return None
     return Conditions(
         None if if_match is None else EtagList.parse(if_match),
         None if if_none_match is None else EtagList.parse(if_none_match),
         headers.get(fields.BACKEND_ETAG_IS_AT, ""),
         is_promised,
+        is_guarded,
     )
 
 

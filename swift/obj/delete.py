@@ -13,6 +13,7 @@ from swift.base.timestamp import Timestamp
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.obj.conditions import Judge
+from swift.obj.locks import Guard, check_removal, guard_of
 from swift.obj.target import next_part_power_of
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, ObjectStore, Viewpoint
 
@@ -24,6 +25,7 @@ class DeletePlan:
     timestamp: Timestamp
     if_delete_at: float | None
     next_part_power: int | None
+    guard: Guard | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,8 @@ _MISMATCH = Verdict(412, text="X-If-Delete-At and X-Delete-At do not match", bar
 def parse_delete(request: Request) -> DeletePlan:
     """Check everything that needs no disk; raises ``HTTPError`` 400."""
     timestamp = request.timestamp
-    return DeletePlan(timestamp, _if_delete_at(request), next_part_power_of(request))
+    guard = guard_of(request.headers, timestamp)
+    return DeletePlan(timestamp, _if_delete_at(request), next_part_power_of(request), guard)
 
 
 def _if_delete_at(request: Request) -> float | None:
@@ -103,5 +106,6 @@ def store_delete(
             judge(edit.state)
         verdict = decide_delete(edit.state, plan)
         if verdict.tombstone:
+            check_removal(edit.state, plan.guard)
             edit.delete(plan.timestamp)
         return DeleteResult(verdict, edit.state)

@@ -15,6 +15,7 @@ from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
 from swift.obj.conditions import Judge
 from swift.obj.expiry import parse_delete_at
+from swift.obj.locks import Guard, check_change, check_end, guard_of
 from swift.obj.put import copied_headers, with_delete_at
 from swift.obj.target import PLAIN, next_part_power_of
 from swift.store.api import LIVE, ObjectKey, ObjectState, ObjectStore, Viewpoint
@@ -31,6 +32,7 @@ class PostPlan:
     ctype_timestamp: Timestamp
     delete_at: int | None
     next_part_power: int | None
+    guard: Guard | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +69,18 @@ def parse_post(request: Request, limits: Limits, stored: frozenset[str]) -> Post
         except InvalidTimestamp:
             raise HTTPError(400, "Invalid Content-Type-Timestamp header", content_type=PLAIN)
     copied = with_delete_at(copied_headers(headers, stored, with_sysmeta=False), delete_at)
-    return PostPlan(timestamp, copied, content_type, ctype_timestamp, delete_at, next_part_power_of(request))
+    guard = guard_of(headers, timestamp)
+    check_end(copied, delete_at, guard)
+    return PostPlan(
+        timestamp, copied, content_type, ctype_timestamp, delete_at, next_part_power_of(request), guard
+    )
 
 
 def decide_post(state: ObjectState, plan: PostPlan, key: ObjectKey) -> PostChange:
     """What to store; raises ``HTTPError`` 404 or 409."""
     if state.kind != LIVE:
         raise HTTPError(404)
+    check_change(state, plan.copied, plan.guard)
     known = state.ctype_timestamp
     newer = plan.timestamp > state.timestamp
     retyped = plan.content_type is not None and plan.ctype_timestamp > known

@@ -23,6 +23,7 @@ from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
 from swift.obj.conditions import Conditions, conditions_of
 from swift.obj.expiry import parse_delete_at
+from swift.obj.locks import Guard, check_end, check_removal, guard_of
 from swift.obj.target import PLAIN, is_flagged, next_part_power_of
 from swift.store.api import Draft, Edit, ObjectKey, ObjectState, ObjectStore, Viewpoint
 from swift.store.errors import FilesChanged
@@ -53,6 +54,7 @@ class PutPlan:
     next_part_power: int | None
     #: Erasure coding: leave the archive non-durable.
     no_commit: bool
+    guard: Guard | None = None
     #: From the footers of a multi-stage PUT.
     footers: HeaderMap = field(default_factory=dict)
 
@@ -111,6 +113,8 @@ def parse_put(request: Request, key: ObjectKey, limits: Limits, stored: frozense
     if size is None:
         size = _object_length(headers)
     copied = with_delete_at(copied, delete_at)
+    guard = guard_of(headers, timestamp)
+    check_end(copied, delete_at, guard)
     return PutPlan(
         timestamp=timestamp,
         size=size,
@@ -122,6 +126,7 @@ def parse_put(request: Request, key: ObjectKey, limits: Limits, stored: frozense
         is_replication=is_replication,
         next_part_power=next_part_power_of(request),
         no_commit=is_flagged(headers, "x-backend-no-commit"),
+        guard=guard,
     )
 
 
@@ -195,7 +200,11 @@ def with_delete_at(copied: Metadata, delete_at: int | None) -> Metadata:
 
 
 def refusal(state: ObjectState, plan: PutPlan) -> HTTPError | None:
-    """Why the object as it is now must not be replaced: 412 or 409; None when it may."""
+    """Why the object as it is now must not be replaced: 412 or 409; None when it may.
+
+    Raises ``HTTPError`` 403 when it is locked.
+    """
+    check_removal(state, plan.guard)
     if plan.conditions is not None and not plan.conditions.hold(state):
         return plan.conditions.refused(state)
     newest = state.write_timestamp

@@ -15,6 +15,7 @@ from swift.http import fields
 from swift.http.response import HTTPError
 from swift.obj.conditions import Conditions
 from swift.obj.delete import DeletePlan, DeleteResult, decide_delete, store_delete
+from swift.obj.locks import check_change, check_removal
 from swift.obj.post import PostPlan, PostResult, store_post
 from swift.obj.put import PutPlan, PutResult, check, commit_archive, store_draft
 from swift.store.api import Draft, ObjectKey, ObjectState, ObjectStore, Reservation, Viewpoint
@@ -168,6 +169,8 @@ class ReservedPost(ReservedChange[PostResult]):
         self._conditions = conditions
 
     def _judge(self, state: ObjectState) -> None:
+        if state.exists:
+            check_change(state, self._plan.copied, self._plan.guard)
         self._conditions.demand(state)
         if state.timestamp >= self._timestamp:
             raise superseded(state.timestamp)
@@ -187,11 +190,13 @@ class ReservedDelete(ReservedChange[DeleteResult]):
         self._conditions = conditions
 
     def _judge(self, state: ObjectState) -> None:
+        check_removal(state, self._plan.guard)
         self._conditions.demand(state)
         verdict = decide_delete(state, self._plan)
         if verdict.status == 409:
             raise superseded(state.write_timestamp)
-        if not verdict.tombstone:
+        if verdict.status != 204:
+            # Nothing is there that could be seen; a tombstone is left to those who need no promise.
             raise self._conditions.refused(state, verdict.status)
 
     def _carry_out(self) -> DeleteResult:

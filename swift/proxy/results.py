@@ -79,6 +79,9 @@ def refused_early(request: Request, answers: Sequence[Answer]) -> Response | Non
     statuses = {answer.status for answer in answers}
     if 412 in statuses and "if-none-match" in request.headers:
         return error_response(412)
+    if 403 in statuses:
+        # It is locked.
+        return error_response(403)
     if 409 in statuses:
         return error_response(202)
     return None

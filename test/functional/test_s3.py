@@ -426,6 +426,35 @@ def test_checksums_of_multipart_objects(s3, bucket, algorithm, kind):
         assert done[name].endswith("-2")
 
 
+def test_parts_have_checksums_of_their_own(s3, bucket):
+    pieces = [b"x" * PART, b"yz"]
+    upload, parts = parts_of(s3, bucket, "k", pieces, ChecksumAlgorithm="CRC32", ChecksumType="COMPOSITE")
+    complete(s3, bucket, "k", upload, parts, ChecksumType="COMPOSITE")
+    for number, piece in enumerate(pieces, 1):
+        expected = b64encode(zlib.crc32(piece).to_bytes(4, "big")).decode()
+        for ask in (s3.get_object, s3.head_object):
+            told = ask(Bucket=bucket, Key="k", PartNumber=number, ChecksumMode="ENABLED")
+            assert (told["ChecksumCRC32"], told["ChecksumType"]) == (expected, "COMPOSITE")
+            assert "ChecksumCRC32" not in ask(Bucket=bucket, Key="k", PartNumber=number)
+
+
+def test_conditions_hold_for_multipart_objects_with_versions(s3, bucket):
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    upload, parts = parts_of(s3, bucket, "k", [b"1"])
+    first = complete(s3, bucket, "k", upload, parts)
+    upload, parts = parts_of(s3, bucket, "k", [b"2"])
+    with refused("PreconditionFailed", 412):
+        complete(s3, bucket, "k", upload, parts, IfMatch='"0123"')
+    second = complete(s3, bucket, "k", upload, parts, IfMatch=first["ETag"])
+    with refused("PreconditionFailed", 412):
+        s3.put_object(Bucket=bucket, Key="k", Body=b"3", IfMatch=first["ETag"])
+    assert s3.get_object(Bucket=bucket, Key="k", IfMatch=second["ETag"])["Body"].read() == b"2"
+    with refused("304"):
+        s3.get_object(Bucket=bucket, Key="k", IfNoneMatch=second["ETag"])
+    s3.put_object(Bucket=bucket, Key="k", Body=b"3", IfMatch=second["ETag"])
+    assert len(s3.list_object_versions(Bucket=bucket)["Versions"]) == 3
+
+
 def test_a_completion_is_conditional_too(s3, bucket):
     s3.put_object(Bucket=bucket, Key="k", Body=b"there")
     upload, parts = parts_of(s3, bucket, "k", [b"new"])

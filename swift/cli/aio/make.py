@@ -27,6 +27,8 @@ PIPELINE = (
 )
 
 
+#: What daemons need that end objects as their clients would: parts, versions and links.
+LIFECYCLE_FILTERS = ("slo", "versioned_writes", "symlink")
 #: What is off unless somebody says so.
 _SWITCHES = {
     "versioned_writes": "allow_versioned_writes = true\nallow_object_versioning = true\n",
@@ -124,6 +126,7 @@ def _write_configs(plan: Plan) -> None:
     _write(plan.etc / "swift.conf", text, mode=0o600)
     _write(plan.etc / "proxy-server.conf", _proxy_conf(plan), mode=0o600)
     _write(plan.etc / "internal-client.conf", _internal_client_conf(plan), mode=0o600)
+    _write(plan.etc / "s3-client.conf", _internal_client_conf(plan, LIFECYCLE_FILTERS), mode=0o600)
     for kind in ("account", "container", "object"):
         for node in plan.node_numbers():
             _write(plan.etc / f"{kind}-server" / f"{node}.conf", _storage_conf(plan, kind, node))
@@ -209,13 +212,13 @@ user_admin_admin = admin .admin .reseller_admin
     )
 
 
-def _internal_client_conf(plan: Plan) -> str:
-    """The pipeline of daemons that are clients themselves."""
+def _internal_client_conf(plan: Plan, filters: tuple[str, ...] = ()) -> str:
+    """The pipeline of daemons that are clients themselves; ``filters`` are those that they need besides."""
     return f"""[DEFAULT]
 swift_dir = {plan.etc}
 
 [pipeline:main]
-pipeline = catch_errors cache proxy-server
+pipeline = {" ".join(("catch_errors", "cache", *filters))} proxy-server
 
 [app:proxy-server]
 use = egg:swift#proxy
@@ -228,7 +231,7 @@ use = egg:swift#catch_errors
 [filter:cache]
 use = egg:swift#memcache
 memcache_servers = {plan.ip}:{plan.cache_port}
-"""
+""" + "".join(map(_plain_filter, filters))
 
 
 def _daemon_section(plan: Plan, name: str) -> str:
@@ -239,8 +242,10 @@ def _daemon_section(plan: Plan, name: str) -> str:
     if name == "object-expirer":
         options["dequeue_from_legacy"] = "true"
         options["internal_client_conf_path"] = plan.etc / "internal-client.conf"
-    if name in ("container-reconciler", "container-sharder", "container-sync"):
+    if name in ("container-reconciler", "container-sharder", "container-sync", "s3-notifier"):
         options["internal_client_conf_path"] = plan.etc / "internal-client.conf"
+    if name == "s3-lifecycle":
+        options["internal_client_conf_path"] = plan.etc / "s3-client.conf"
     return "".join((f"\n[{name}]\n", *(f"{key} = {value}\n" for key, value in options.items())))
 
 

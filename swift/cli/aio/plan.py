@@ -43,11 +43,13 @@ DAEMONS = {
     "container-reconciler": "container",
     "container-sharder": "container",
     "container-sync": "container",
+    "s3-lifecycle": "container",
+    "s3-notifier": "container",
     "account-auditor": "account",
     "account-reaper": "account",
 }
 #: Of these one is enough for the cluster.
-ONLY_ONCE = ("object-expirer", "container-reconciler")
+ONLY_ONCE = ("object-expirer", "container-reconciler", "s3-lifecycle", "s3-notifier")
 #: Seconds between the passes of those that somebody waits for; an idle pass costs next to nothing.
 DAEMON_INTERVALS_S = {"object-updater": 5, "container-updater": 30, "account-reaper": 60}
 REPLICATOR_INTERVAL_S = 60

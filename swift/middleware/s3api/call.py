@@ -32,6 +32,7 @@ class Features:
 
     multipart: bool = True
     versioning: bool = True
+    encryption: bool = False
 
 
 @dataclass(slots=True)

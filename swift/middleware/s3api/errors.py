@@ -65,6 +65,9 @@ ERRORS: dict[str, Meaning] = {
         403, "Only the last chunk is allowed to have a size less than 8192 bytes"
     ),
     "InvalidDigest": Meaning(400, "The Content-MD5 you specified was an invalid."),
+    "InvalidEncryptionAlgorithmError": Meaning(
+        400, "The encryption request you specified is not valid. Supported value: AES256."
+    ),
     "InvalidLocationConstraint": Meaning(400, "The specified location-constraint is not valid"),
     "InvalidPart": Meaning(
         400,
@@ -117,6 +120,9 @@ ERRORS: dict[str, Meaning] = {
     "NoSuchPublicAccessBlockConfiguration": Meaning(
         404, "The public access block configuration was not found"
     ),
+    "NoSuchObjectLockConfiguration": Meaning(
+        404, "The specified object does not have a ObjectLock configuration"
+    ),
     "NoSuchTagSet": Meaning(404, "The TagSet does not exist"),
     "NoSuchUpload": Meaning(
         404,
@@ -143,6 +149,9 @@ ERRORS: dict[str, Meaning] = {
         400, "Your socket connection to the server was not read from or written to within the timeout period."
     ),
     "ServiceUnavailable": Meaning(503, "Please reduce your request rate."),
+    "ServerSideEncryptionConfigurationNotFoundError": Meaning(
+        404, "The server side encryption configuration was not found"
+    ),
     "SignatureDoesNotMatch": Meaning(
         403,
         "The request signature we calculated does not match the signature you provided. Check your key and "

@@ -34,6 +34,7 @@ from swift.middleware.s3api.signature import anonymous, identify, is_signed
 from swift.middleware.s3api.target import Target, host_bucket_of, is_for_anybody, target_of
 from swift.middleware.s3api.visit import page_of, visit
 from swift.middleware.s3api.website import parsed_site
+from swift.telemetry.info import InfoRegistry
 from swift.telemetry.telemetry import Telemetry
 
 
@@ -252,7 +253,9 @@ def make_s3api(app: App, conf: Conf) -> S3Api:
     multipart = settings.allow_multipart_uploads and "slo" in below
     if settings.allow_multipart_uploads and not multipart:
         telemetry.log.warning("[filter:s3api]: there are no multipart uploads without slo right of it")
-    features = Features(multipart=multipart, versioning="object_versioning" in below)
+    features = Features(
+        multipart=multipart, versioning="object_versioning" in below, encryption=_encrypts(info)
+    )
     others = info.with_admin()["admin"]
     known = {*below, *(others if isinstance(others, dict) else ())}
     if settings.auth_pipeline_check and not {"tempauth", "s3token"} & known:
@@ -260,6 +263,13 @@ def make_s3api(app: App, conf: Conf) -> S3Api:
         telemetry.log.warning("[filter:s3api]: no filter of ours right of it checks signatures")
     info.register("s3api", _facts(settings, features))
     return S3Api(app, settings, telemetry, features)
+
+
+def _encrypts(info: InfoRegistry) -> bool:
+    """Whether a filter right of this one stores everything encrypted."""
+    admin = info.with_admin()["admin"]
+    facts = admin.get("encryption") if isinstance(admin, dict) else None
+    return isinstance(facts, dict) and bool(facts.get("enabled"))
 
 
 def _facts(settings: S3Settings, features: Features) -> dict[str, object]:

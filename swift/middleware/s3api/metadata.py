@@ -64,6 +64,17 @@ def stored_headers(headers: HeaderMap) -> HeaderMap:
     return found
 
 
+def said_again(found: HeaderMap) -> HeaderMap:
+    """Of what a HEAD answers, what a POST must say again, because it would drop it."""
+    return {
+        name: value
+        for name, value in found.items()
+        if name in _PLAIN
+        or name == "x-delete-at"
+        or name.startswith((_SWIFT_META, fields.OBJECT_TRANSIENT_SYSMETA))
+    }
+
+
 def reading_headers(headers: HeaderMap) -> HeaderMap:
     """Range and conditions of a GET or HEAD."""
     found = {name: headers[name] for name in CONDITIONS if name in headers}
@@ -99,6 +110,8 @@ def shown_headers(headers: HeaderMap) -> HeaderMap:
             found["x-amz-version-id"] = value
         elif name == "x-parts-count":
             found["x-amz-mp-parts-count"] = value
+        elif name == fields.BACKEND_CRYPTO_CIPHER:
+            found["x-amz-server-side-encryption"] = "AES256"
         elif name == fields.TRANSIENT_S3_TAGGING and value:
             found["x-amz-tagging-count"] = str(value.count("&") + 1)
     if "etag" in headers:

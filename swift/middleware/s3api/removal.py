@@ -15,6 +15,7 @@ from swift.http.response import Response
 from swift.middleware.s3api.call import Call, invalid_argument
 from swift.middleware.s3api.conditions import unmet
 from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.locks import bypass_headers
 from swift.middleware.s3api.names import SEGMENTS
 
 _MARKER_TYPE = "application/x-deleted;"
@@ -39,7 +40,7 @@ def remove_object(
             return Removed()
         version = None
     if version is not None:
-        return _remove_version(call, key, version)
+        return _remove_version(call, key, version, bypass_headers(call))
     if has_versions and info.sysmeta.get("versions-enabled", "").lower() == "true":
         response = _delete(call, key, "", conditions)
         return Removed(response.headers.get("x-object-version-id", ""), is_marker=True)
@@ -56,7 +57,7 @@ def _remove_plain(call: Call, key: str, *, has_versions: bool, conditions: Heade
             # Only a link goes.
             is_large = False
     if is_large and conditions:
-        parts = _parts(call, key)
+        parts = parts_of(call, key)
         _delete(call, key, "", conditions)
         _remove_parts(call, parts)
     else:
@@ -66,6 +67,7 @@ def _remove_plain(call: Call, key: str, *, has_versions: bool, conditions: Heade
 def _delete(call: Call, key: str, query: str, conditions: HeaderMap | None = None) -> Response:
     """The head of the answer; a missing object is no error, unless conditions were to be met."""
     account = call.account
+    is_conditional = bool(conditions and conditions.keys() & {"if-match", "if-none-match"})
     with account.ask("DELETE", call.bucket, key, headers=dict(conditions or {}), query=query) as response:
         status = response.status
         if response.is_success and response.headers.get("content-type", "").startswith("text/plain"):
@@ -75,7 +77,7 @@ def _delete(call: Call, key: str, query: str, conditions: HeaderMap | None = Non
         raise unmet(account, call.bucket, key, conditions or {})
     if status == 404 and conditions and "if-match" in conditions:
         raise S3Error("NoSuchKey", details={"Key": key})
-    if status == 409 and conditions:
+    if status == 409 and is_conditional:
         raise S3Error("ConditionalRequestConflict")
     if status not in (404, *range(200, 300)):
         raise refusal(status, missing="NoSuchKey", conflict="OperationAborted")
@@ -90,7 +92,7 @@ def _reported(response: Response) -> int:
     return response.status
 
 
-def _parts(call: Call, key: str, query: str = "") -> list[str]:
+def parts_of(call: Call, key: str, query: str = "") -> list[str]:
     """The names of the parts of a multipart object in its container of parts."""
     with call.account.ask("GET", call.bucket, key, query=f"{query}multipart-manifest=get") as response:
         if not response.is_success:
@@ -100,9 +102,9 @@ def _parts(call: Call, key: str, query: str = "") -> list[str]:
     return [name[len(home) :] for name in names if name.startswith(home)]
 
 
-def _remove_parts(call: Call, parts: list[str]) -> None:
+def _remove_parts(call: Call, parts: list[str], rights: HeaderMap | None = None) -> None:
     for name in parts:
-        with call.account.ask("DELETE", call.bucket + SEGMENTS, name) as response:
+        with call.account.ask("DELETE", call.bucket + SEGMENTS, name, headers=rights) as response:
             if not response.is_success and response.status != 404:
                 raise refusal(response.status)
 
@@ -110,17 +112,20 @@ def _remove_parts(call: Call, parts: list[str]) -> None:
 # --- versions -----------------------------------------------------------------------------------------
 
 
-def _remove_version(call: Call, key: str, version: str) -> Removed:
-    """Remove one version; the newest of those that are left becomes the current one."""
+def _remove_version(call: Call, key: str, version: str, rights: HeaderMap) -> Removed:
+    """Remove one version; the newest of those that are left becomes the current one.
+
+    ``rights`` says below that the caller may remove what is locked.
+    """
     query = f"version-id={quote(version, safe='')}"
     head = call.account.head(call.bucket, key, query=query)
     if head.status == 400:
         raise invalid_argument("versionId", version, "Invalid version id specified")
     is_marker = head.headers.get("content-type", "").startswith(_MARKER_TYPE)
     large = head.is_success and head.headers.get("x-static-large-object", "").lower() == "true"
-    parts = _parts(call, key, f"{query}&") if large else []
-    _delete(call, key, query)
-    _remove_parts(call, parts)
+    parts = parts_of(call, key, f"{query}&") if large else []
+    _delete(call, key, query, rights)
+    _remove_parts(call, parts, rights)
     _restore(call, key)
     return Removed(version, is_marker)
 

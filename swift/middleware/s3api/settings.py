@@ -40,6 +40,9 @@ class S3Settings(Settings):
     cors_preflight_allow_origin: tuple[str, ...] = option(
         (), "Origins whose preflight requests are allowed; * alone stands for all."
     )
+    notification_targets: tuple[str, ...] = option(
+        (), "Names of webhooks that buckets may tell of their objects; the s3-notifier knows their URLs."
+    )
     keep_alive_seconds: int = option(
         10, "Seconds without an answer after which spaces are sent to keep a connection.", kind=integer(1)
     )

@@ -9,25 +9,20 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.s3api.account import Account
-from swift.middleware.s3api.checksums import FULL
+from swift.middleware.s3api.checksums import ALGORITHMS, FULL
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.metadata import object_etag
 from swift.middleware.s3api.payload import Upload
 from swift.middleware.s3api.tags import stored_tags, tags_of_header
 
 #: Headers whose wish nobody here can meet; each would change what is stored or who may change it.
-_UNMET_PREFIXES = (
-    "x-amz-server-side-encryption",
-    "x-amz-object-lock-",
-    "x-amz-copy-source-server-side-encryption",
-)
 _UNMET = ("x-amz-website-redirect-location", "x-amz-mfa", "x-amz-write-offset-bytes")
 
 
 def check_wishes(headers: HeaderMap) -> None:
     """Raise ``S3Error`` for a wish that cannot be met."""
     for name in headers:
-        if name.startswith("x-amz-") and (name.startswith(_UNMET_PREFIXES) or name in _UNMET):
+        if name in _UNMET:
             raise S3Error("NotImplemented", f"{name} is not implemented.", details={"Header": name})
     if headers.get("x-amz-storage-class", "STANDARD").upper() != "STANDARD":
         raise S3Error("InvalidStorageClass")
@@ -56,6 +51,15 @@ def keep_checksum(sub: Request, upload: Upload) -> None:
         footers[fields.SYSMETA_S3_CHECKSUM] = start + upload.checksum
 
     sub.env[fields.UPDATE_FOOTERS] = add
+
+
+def stored_checksum(below: HeaderMap) -> HeaderMap:
+    """The checksum that is stored with an object, as headers."""
+    name, _, rest = below.get(fields.SYSMETA_S3_CHECKSUM, "").partition(" ")
+    kind, _, text = rest.partition(" ")
+    if name not in ALGORITHMS or not text:
+        return {}
+    return {ALGORITHMS[name].header: text, "x-amz-checksum-type": kind}
 
 
 def checksum_headers(upload: Upload) -> HeaderMap:

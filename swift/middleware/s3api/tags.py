@@ -25,7 +25,7 @@ def tags_of_document(tree: Tree, most: int) -> Tags:
     tags: Tags = {}
     for item in trees_of(tree_of(tree.get("TagSet")).get("Tag")):
         key, value = item.get("Key"), item.get("Value")
-        _add(tags, key if isinstance(key, str) else "", value if isinstance(value, str) else "")
+        add_tag(tags, key if isinstance(key, str) else "", value if isinstance(value, str) else "")
     return _checked(tags, most)
 
 
@@ -39,11 +39,12 @@ def tags_of_header(text: str, most: int = OBJECT_TAGS_MAX) -> Tags:
             "InvalidArgument", "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded."
         )
     for key, value in pairs:
-        _add(tags, key, value)
+        add_tag(tags, key, value)
     return _checked(tags, most)
 
 
-def _add(tags: Tags, key: str, value: str) -> None:
+def add_tag(tags: Tags, key: str, value: str) -> None:
+    """One more of the tags; raises ``S3Error``."""
     if key in tags:
         raise S3Error("InvalidTag", "Cannot provide multiple Tags with the same key", details={"TagKey": key})
     if not 1 <= len(key) <= KEY_MAX or not _is_clean(key) or key.startswith("aws:"):

@@ -20,6 +20,7 @@ from swift.gateway.subrequest import asked, drained, make_subrequest, preauthori
 from swift.http import fields
 from swift.http.body import BytesBody, RequestBody
 from swift.http.mediatypes import TypeGuesser
+from swift.http.objectlock import MAY_WITHDRAW, parse_default
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.rows import with_parameters
@@ -46,9 +47,13 @@ _OF_VERSION = frozenset(
             "x-object-manifest",
         ),
         *("x-symlink-target", "x-symlink-target-account", "x-symlink-target-etag", "x-symlink-target-bytes"),
-        "x-detect-content-type",
+        *("x-detect-content-type", fields.TRANSIENT_S3_LOCK, fields.BACKEND_OBJECT_LOCK),
     )
 )
+#: What locks new versions get, in the system metadata of a container.
+_LOCK_RULE = fields.SYSMETA_S3_LOCK_RULE.removeprefix(fields.CONTAINER_SYSMETA)
+#: Of these, what a change of metadata has too.
+_OF_LOCKS = (fields.TRANSIENT_S3_LOCK, fields.BACKEND_OBJECT_LOCK)
 #: Of a request's environment: what becomes of its body.
 _OF_BODY = (fields.UPDATE_FOOTERS, fields.CONTENT_TYPE_OVERRIDDEN)
 _NOT_VERSIONED = "version-aware operations require that the container is versioned"
@@ -199,7 +204,9 @@ class _Asked:
         if not linked.is_success:
             if linked.status < 500:
                 # Nobody will ever ask for it.
-                drained(self._forward(self._of_ours("DELETE", self._hidden(version))))
+                undoing = self._of_ours("DELETE", self._hidden(version))
+                undoing.headers[fields.BACKEND_OBJECT_LOCK] = MAY_WITHDRAW
+                drained(self._forward(undoing))
             return linked
         response.headers[ID] = version.id
         return response
@@ -209,6 +216,9 @@ class _Asked:
         request = self._request
         headers = {name: value for name, value in request.headers.items() if name not in _OF_LINK}
         headers["x-timestamp"] = version.time.internal
+        default = parse_default(self._info.sysmeta.get(_LOCK_RULE))
+        if default is not None:
+            headers.setdefault(fields.TRANSIENT_S3_LOCK, str(default.lock(version.time.seconds)))
         guesses = is_true(headers.pop("x-detect-content-type", None)) or not headers.get("content-type")
         if guesses and _TARGET not in headers:
             # The hidden name has no ending.
@@ -237,8 +247,12 @@ class _Asked:
     def _link(self, target: _Target, override: str) -> Response:
         """Have the object lead to a version."""
         request, headers = self._request, self._request.headers
+        known = headers.get(fields.SYSMETA_S3_ETAG)
         for name in [n for n in headers if n in _OF_VERSION or n.startswith(fields.OBJECT_SYSMETA)]:
             del headers[name]
+        if known is not None:
+            # Conditions are judged by the link.
+            headers[fields.SYSMETA_S3_ETAG] = known
         quoted = quote_path(f"{self._home.container}/{target.version.name}")
         row = {
             "symlink_target": quoted,
@@ -290,6 +304,8 @@ class _Asked:
             size = headers.get(fields.SYSMETA_SYMLINK_TARGET_BYTES, "0")
         if fields.SYSMETA_SLO_ETAG in headers:
             override = f"{etag}; slo_etag={headers[fields.SYSMETA_SLO_ETAG]}"
+        if fields.SYSMETA_S3_ETAG in headers:
+            request.headers[fields.SYSMETA_S3_ETAG] = headers[fields.SYSMETA_S3_ETAG]
         response = self._link(_Target(version, etag, size, headers.get("content-type", "")), override)
         if response.is_success:
             response.headers["etag"] = etag
@@ -300,12 +316,16 @@ class _Asked:
 
     def _post(self) -> Response:
         """Change the metadata of the object and of the version that it leads to."""
+        headers = self._request.headers
+        # A lock is the version's: the link must be free to go.
+        locks = {name: headers.pop(name) for name in _OF_LOCKS if name in headers}
         response = self._forward(self._request)
         found = _shown(response.headers.get("location", "")) if response.status == 307 else None
         if found is None or found[0] != self._path:
             return response
         drained(response)
         sub = self._of_client(Version(self._name, Timestamp(found[1])))
+        sub.headers.update(locks)
         self._allow_hidden(sub)
         return self._forward(sub)
 

@@ -30,15 +30,19 @@ from swift.proxy.obj.sinks import Opening, Sink, open_sinks
 from swift.proxy.obj.target import ObjectTarget
 from swift.wire import reservation
 
+#: With these a node refuses what is there already: its condition does not hold, or it is locked.
+UNFIT = (412, 403)
+
 
 def is_conditional(headers: HeaderMap) -> bool:
-    """Whether a change asks for what was there before."""
-    return "if-none-match" in headers or "if-match" in headers
+    """Whether a change asks for what was there before, or whether that is locked."""
+    return "if-none-match" in headers or "if-match" in headers or fields.BACKEND_OBJECT_LOCK in headers
 
 
 def check_promising(headers: HeaderMap, sinks: Sequence[Sink], *, may_be_weak: bool) -> None:
     """501 for conditions that nodes cannot keep; ``may_be_weak`` lets those of the peer judge ``*`` alone."""
-    if all(sink.promises for sink in sinks) or (may_be_weak and "if-match" not in headers):
+    is_strict = "if-match" in headers or fields.BACKEND_OBJECT_LOCK in headers
+    if all(sink.promises for sink in sinks) or (may_be_weak and not is_strict):
         return
     raise cannot_be_kept()
 
@@ -54,15 +58,16 @@ def is_of_primary(answer: Answer) -> bool:
 
 
 def check_early(early: Sequence[Answer], sinks: Sequence[Sink], majority: int, need: int) -> None:
-    """Raise what is known before the body is read: ``HTTPError`` 412, ``Outdated`` or ``Disputed``.
+    """Raise what is known before the body is read: ``HTTPError`` 412 or 403, ``Outdated`` or ``Disputed``.
 
     A node of the peer does not say by which version it judges, and decides alone, as it does for its own
     proxy. Of ours a majority of the primaries must judge by the same one, and nobody may know a newer one.
     """
-    refused = [answer for answer in early if answer.status == 412 and is_of_primary(answer)]
+    refused = [answer for answer in early if answer.status in UNFIT and is_of_primary(answer)]
     versions = [reservation.predecessor_of(answer.headers) for answer in refused]
+    status = min((answer.status for answer in refused), default=412)
     if None in versions:
-        raise HTTPError(412)
+        raise HTTPError(status)
     if any(answer.status == 409 and newer_version_of(answer) is not None for answer in early):
         raise Outdated(newest_known(early), is_early=True)
     if not versions:
@@ -70,7 +75,7 @@ def check_early(early: Sequence[Answer], sinks: Sequence[Sink], majority: int, n
     taken = [sink.predecessor for sink in sinks if sink.node.index is not None]
     newest = max(version for version in (*versions, *taken) if version is not None)
     if versions.count(newest) >= majority:
-        raise HTTPError(412)
+        raise HTTPError(status)
     if len(sinks) < need or versions.count(newest) + taken.count(newest) < majority:
         raise Disputed(is_early=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from swift.base.entity import EntityPath
@@ -13,6 +14,7 @@ from swift.gateway.info import ContainerInfo, container_info
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.mediatypes import TypeGuesser
+from swift.http.objectlock import CHECK, parse_lock
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_metadata
@@ -43,6 +45,8 @@ from swift.proxy.reading import (
 )
 from swift.proxy.results import best_response, response_of
 from swift.proxy.shards import SPLIT_STATES, updating_shard
+
+_LOCKS = fields.SYSMETA_S3_OBJECT_LOCK.removeprefix(fields.CONTAINER_SYSMETA)
 
 
 class ObjectController(Controller):
@@ -137,6 +141,10 @@ class ObjectController(Controller):
         if not info.exists:
             return error_response(404)
         check_upload(request, self.context.limits, self._guesser, str(path.obj))
+        if fields.TRANSIENT_S3_LOCK in headers:
+            # A majority of the primaries is to know of the lock.
+            headers.setdefault(fields.BACKEND_OBJECT_LOCK, CHECK)
+            _check_end(headers)
         if "etag" in headers:
             headers["etag"] = unquote_etag(headers["etag"])
         target = locate(self.context, request, path, info)
@@ -158,6 +166,7 @@ class ObjectController(Controller):
             request.headers.pop("content-type", None)
         check_content_type(request)
         check_metadata(request.headers, "object", self.context.limits)
+        _look_at_locks(request, info)
         target = locate(self.context, request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
         attempts = write_attempts(self.context, headers, target, shard=self._shard(request, target))
@@ -217,6 +226,7 @@ class ObjectController(Controller):
             return denied
         if not info.exists:
             return error_response(404)
+        _look_at_locks(request, info)
         target = locate(self.context, request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
         planner = self.context.planner(target.policy.index)
@@ -262,6 +272,19 @@ class ObjectController(Controller):
     def _pass_sync_key(self, request: Request, info: ContainerInfo) -> None:
         if info.sync_key:
             request.env[fields.SYNC_KEY] = info.sync_key
+
+
+def _look_at_locks(request: Request, info: ContainerInfo) -> None:
+    """Have a change of an object that may be locked promised by a majority of the primaries."""
+    if _LOCKS in info.sysmeta:
+        request.headers.setdefault(fields.BACKEND_OBJECT_LOCK, CHECK)
+        _check_end(request.headers)
+
+
+def _check_end(headers: HeaderMap) -> None:
+    """Raise ``HTTPError`` 400 for what would be locked and expire."""
+    if "x-delete-at" in headers and parse_lock(headers.get(fields.TRANSIENT_S3_LOCK)).is_on(time.time()):
+        raise HTTPError(400, "A locked object does not expire", content_type=TEXT)
 
 
 def _nobody_had_it(answers: list[Answer], primaries: int) -> bool:

@@ -30,8 +30,8 @@ from swift.wire import reservation
 #: Writers that share the promises step back for so long at first, seconds, and at most.
 PAUSE_S = 0.004
 PAUSE_MAX_S = 0.25
-#: A condition does not hold, or what is to be changed is not there.
-REFUSALS = (412, 404)
+#: A condition does not hold, what is to be changed is not there, or it is locked.
+REFUSALS = (412, 404, 403)
 
 
 class Verdict(Enum):

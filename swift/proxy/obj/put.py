@@ -26,7 +26,7 @@ from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Controller
 from swift.proxy.obj.agreement import Agreement
 from swift.proxy.obj.coder import Coder
-from swift.proxy.obj.conditional import Decision, check_early, check_promising, is_conditional
+from swift.proxy.obj.conditional import UNFIT, Decision, check_early, check_promising, is_conditional
 from swift.proxy.obj.copies import CopyCoder
 from swift.proxy.obj.documents import Documents, as_headers, footers_of, hold_body, read_exactly
 from swift.proxy.obj.ec.upload import ArchiveCoder
@@ -215,7 +215,7 @@ class Uploader:
         sinks, early = open_sinks(opening, attempts, target.quorum)
         try:
             check_promising(request.headers, sinks, may_be_weak=settings.weak_if_none_match)
-            refused = sum(answer.status == 412 for answer in early)
+            refused = sum(answer.status in UNFIT for answer in early)
             need = target.quorum if target.policy.is_ec else max(1, target.majority - refused)
             check_early(early, sinks, target.majority, need)
             if len(sinks) < need and not target.policy.is_ec:
@@ -252,5 +252,5 @@ class Uploader:
             need=target.quorum,
             grace_s=self._context.settings.post_quorum_timeout,
         )
-        others = [answer for answer in early if answer.status != 412]
+        others = [answer for answer in early if answer.status not in UNFIT]
         return [*others, *decision.carry_out()]

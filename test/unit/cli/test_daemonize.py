@@ -40,6 +40,8 @@ DAEMONS = {
         "container_sync",
         "account_auditor",
         "account_reaper",
+        "s3_lifecycle",
+        "s3_notifier",
     )
 }
 

@@ -12,7 +12,7 @@ from swift.middleware.s3api.call import Call, Handler, invalid_argument, xml_res
 from swift.middleware.s3api.checksums import ALGORITHMS
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.metadata import object_etag, shown_headers
-from swift.middleware.s3api.resources.objects import stored_checksum
+from swift.middleware.s3api.storing import stored_checksum
 from swift.middleware.s3api.versions import missing_key, refused_version, version_query
 from swift.middleware.s3api.xml import Group, Many, Text, Value
 

@@ -6,11 +6,13 @@ import json
 from urllib.parse import quote
 
 from swift.http import fields
+from swift.http.objectlock import ENABLED
 from swift.http.response import Response
 from swift.middleware.s3api.access import new_bucket_acl
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, no_content, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.names import SEGMENTS
+from swift.middleware.s3api.resources.locks import enable_lock
 from swift.middleware.s3api.rules import OWNERSHIPS
 from swift.middleware.s3api.xml import Group, Text, parse, text_of
 
@@ -30,20 +32,25 @@ def create_bucket(call: Call) -> Response:
         location = text_of(parse(CREATE, body).get("LocationConstraint"))
         if location not in ("", call.settings.location):
             raise S3Error("InvalidLocationConstraint", details={"LocationConstraint": location})
-    if call.headers.get("x-amz-bucket-object-lock-enabled", "").lower() == "true":
-        raise S3Error("NotImplemented", "Object lock is not implemented.")
     headers = new_bucket_acl(call)
     ownership = call.headers.get("x-amz-object-ownership")
     if ownership is not None:
         if ownership not in OWNERSHIPS:
             raise invalid_argument("x-amz-object-ownership", ownership)
         headers = {**headers, fields.SYSMETA_S3_BUCKET_OWNERSHIP: ownership}
+    locks = call.headers.get("x-amz-bucket-object-lock-enabled", "").lower() == "true"
+    if locks:
+        if not call.features.versioning:
+            raise S3Error("NotImplemented", "There is no object versioning here, which object lock needs.")
+        headers["x-versions-enabled"] = "true"
     with call.account.ask("PUT", call.bucket, headers=headers) as response:
         status = response.status
     if status == 202:
         raise _exists(call)
     if not 200 <= status <= 299:
         raise refusal(status, missing="NoSuchBucket")
+    if locks:
+        enable_lock(call, ENABLED)
     return Response(200, {"location": f"/{call.bucket}"})
 
 

@@ -21,9 +21,13 @@ from swift.middleware.s3api.checksums import ALGORITHMS, PREFIX, decoded
 from swift.middleware.s3api.conditions import unmet, writing_conditions
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.keepalive import patiently
+from swift.middleware.s3api.locks import completed_lock, lock_parts
 from swift.middleware.s3api.metadata import USUAL_TYPE
+from swift.middleware.s3api.notifications.events import announce
 from swift.middleware.s3api.reports import explain
 from swift.middleware.s3api.resources.multipart import check_offered
+from swift.middleware.s3api.sse import AES
+from swift.middleware.s3api.sse import HEADER as ENCRYPTION
 from swift.middleware.s3api.uploads import (
     Wish,
     kept_metadata,
@@ -156,12 +160,17 @@ def _complete(
     headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = f"; s3_etag={etag}"
     if wish is not None:
         headers[fields.SYSMETA_S3_CHECKSUM] = f"{wish.algorithm.name} {wish.kind} {checksum}"
+    lock = completed_lock(call, marker)
+    headers.update(lock)
     version = _store(call, upload_id, parts, headers, conditions)
+    if lock:
+        lock_parts(call, [part_of(call.key, upload_id, part.number) for part in parts], lock)
     with call.account.ask("DELETE", segments_of(call.bucket), marker_of(call.key, upload_id)) as response:
         if not response.is_success and response.status != 404:
             call.log.warning(f"the marker of the upload {upload_id} stays: {response.status}")
+    announce(call, "s3:ObjectCreated:CompleteMultipartUpload", call.key, etag=etag, version=version)
     value = _result(call, etag)
-    told: HeaderMap = {}
+    told: HeaderMap = {ENCRYPTION: AES} if call.features.encryption else {}
     if wish is not None:
         value[wish.algorithm.element], value["ChecksumType"] = checksum, wish.kind
     if version:

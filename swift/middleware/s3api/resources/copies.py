@@ -16,9 +16,12 @@ from swift.middleware.s3api.conditions import unmet, writing_conditions
 from swift.middleware.s3api.copying import COPY_BYTES_MAX, Source, open_source, source_of
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.keepalive import patiently
+from swift.middleware.s3api.locks import locking_headers
 from swift.middleware.s3api.metadata import stored_headers
+from swift.middleware.s3api.notifications.events import announce, facts_of
 from swift.middleware.s3api.payload import CheckedBody, Upload
 from swift.middleware.s3api.reports import explain
+from swift.middleware.s3api.sse import encrypt, write_headers
 from swift.middleware.s3api.storing import (
     check_wishes,
     keep_checksum,
@@ -56,6 +59,7 @@ def copy_object(call: Call) -> Response:
         raise invalid_argument(
             "x-amz-copy-source-range", headers["x-amz-copy-source-range"], "Illegal copy header"
         )
+    told = write_headers(call)
     source = source_of(call)
     replaces = _directive(headers, "x-amz-metadata-directive")
     if source[:2] == (call.bucket, call.key) and not source.version and not replaces:
@@ -66,7 +70,7 @@ def copy_object(call: Call) -> Response:
             "object's metadata, storage class, website redirect location or encryption attributes.",
         )
     return patiently(
-        lambda: _copy(call, source, replaces=replaces),
+        lambda: _copy(call, source, told, replaces=replaces),
         lambda error: explain(call, error),
         interval_s=call.settings.keep_alive_seconds,
     )
@@ -79,7 +83,7 @@ def _directive(headers: HeaderMap, name: str) -> bool:
     return value == "REPLACE"
 
 
-def _copy(call: Call, source: Source, *, replaces: bool) -> Response:
+def _copy(call: Call, source: Source, told: HeaderMap, *, replaces: bool) -> Response:
     headers = call.headers
     conditions = writing_conditions(headers)
     found = open_source(call, source)
@@ -99,6 +103,7 @@ def _copy(call: Call, source: Source, *, replaces: bool) -> Response:
         )
         stored = stored_headers(headers) if replaces else _kept(found.headers)
         stored.update(_tags(headers, found.headers), **conditions, **new_object_acl(call))
+        stored.update(locking_headers(call), **encrypt(call, upload))
         if body.length is None:
             stored["transfer-encoding"] = "chunked"
         else:
@@ -113,7 +118,9 @@ def _copy(call: Call, source: Source, *, replaces: bool) -> Response:
         raise S3Error("ConditionalRequestConflict")
     if not response.is_success:
         raise refused_write(call.account, call.bucket, status, headers)
-    answer = {name: value for name, value in written_headers(response).items() if name != "etag"}
+    written = written_headers(response)
+    answer = {**told, **{name: value for name, value in written.items() if name != "etag"}}
+    announce(call, "s3:ObjectCreated:Copy", call.key, size=upload.body.received, **facts_of(written))
     if "x-object-version-id" in found.headers:
         answer["x-amz-copy-source-version-id"] = found.headers["x-object-version-id"]
     return xml_response(RESULT, _result(response, upload), headers=answer)

@@ -13,6 +13,7 @@ from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.guard import guarded_deletion
 from swift.middleware.s3api.keepalive import patiently
 from swift.middleware.s3api.names import KEY_BYTES_MAX
+from swift.middleware.s3api.notifications.removals import announce_removal
 from swift.middleware.s3api.removal import Removed, remove_object
 from swift.middleware.s3api.reports import as_s3_error, explain
 from swift.middleware.s3api.xml import Group, Many, Text, Tree, Value, text_of, trees_of
@@ -97,7 +98,9 @@ def _one(call: Call, item: Tree) -> Removed | S3Error:
         etag = text_of(item.get("ETag"))
         conditions = {"if-match": etag} if etag else {}
         wanted = version if isinstance(version, str) and version else None
-        return remove_object(guarded_deletion(call, key, wanted), key, wanted, conditions=conditions)
+        removed = remove_object(guarded_deletion(call, key, wanted), key, wanted, conditions=conditions)
+        announce_removal(call, key, removed, by_version=wanted is not None)
+        return removed
     except (S3Error, HTTPError, BodyError) as error:
         known = as_s3_error(error)
         assert known is not None, "all of these carry an answer"

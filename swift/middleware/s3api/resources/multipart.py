@@ -21,11 +21,13 @@ from swift.middleware.s3api.copying import COPY_BYTES_MAX, Source, open_source, 
 from swift.middleware.s3api.documents import Encoding, person, person_of
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.keepalive import patiently
+from swift.middleware.s3api.locks import WISHED, check_bucket, wished_lock
 from swift.middleware.s3api.metadata import stored_headers
 from swift.middleware.s3api.payload import CheckedBody, Upload
 from swift.middleware.s3api.reports import explain
 from swift.middleware.s3api.resources.copies import modified_of
 from swift.middleware.s3api.resources.listing import row_etag
+from swift.middleware.s3api.sse import managed_headers, refuse_customer_keys
 from swift.middleware.s3api.storing import (
     check_wishes,
     checksum_headers,
@@ -94,19 +96,24 @@ def create_upload(call: Call) -> Response:
     headers = call.headers
     check_wishes(headers)
     call.take_no_body()
+    refuse_customer_keys(headers)
+    told = managed_headers(call)
     wish = _wish(headers)
     stored = stored_headers(headers)
     stored.update(tagging_headers(headers), **new_object_acl(call, name=fields.SYSMETA_S3_UPLOAD_ACL))
+    wished = wished_lock(headers)
+    if wished is not None:
+        check_bucket(call)
+        stored[WISHED] = str(wished)
     named = "content-type" in headers
     stored[fields.SYSMETA_S3_HAS_CONTENT_TYPE] = "yes" if named else "no"
     if named:
         stored[fields.SYSMETA_S3_CONTENT_TYPE] = headers["content-type"]
     stored["content-type"] = MARKER_TYPE
-    answer: HeaderMap = {}
     if wish is not None:
         stored[WISH] = f"{wish.algorithm.name} {wish.kind}"
-        answer = {"x-amz-checksum-algorithm": wish.algorithm.name, "x-amz-checksum-type": wish.kind}
-    _make_segments(call)
+        told |= {"x-amz-checksum-algorithm": wish.algorithm.name, "x-amz-checksum-type": wish.kind}
+    make_segments(call)
     upload_id = new_upload_id()
     with call.account.ask(
         "PUT", segments_of(call.bucket), marker_of(call.key, upload_id), headers=stored
@@ -114,7 +121,7 @@ def create_upload(call: Call) -> Response:
         if not response.is_success:
             raise refused_write(call.account, call.bucket, response.status, headers)
     value = {"Bucket": call.bucket, "Key": call.key, "UploadId": upload_id}
-    return xml_response(INITIATED, value, headers=answer)
+    return xml_response(INITIATED, value, headers=told)
 
 
 def _wish(headers: HeaderMap) -> Wish | None:
@@ -130,7 +137,7 @@ def _wish(headers: HeaderMap) -> Wish | None:
     return wish
 
 
-def _make_segments(call: Call) -> None:
+def make_segments(call: Call) -> None:
     """The container of parts, with the bucket's policy and ACLs."""
     bucket = call.account.head(call.bucket)
     if not bucket.is_success:
@@ -142,6 +149,9 @@ def _make_segments(call: Call) -> None:
         return
     copied = ("x-container-read", "x-container-write", "x-storage-policy")
     headers = {key: bucket.headers[key] for key in copied if key in bucket.headers}
+    if bucket.headers.get(fields.SYSMETA_S3_LOCK_RULE):
+        # Parts are locked with what they are parts of.
+        headers[fields.SYSMETA_S3_OBJECT_LOCK] = "true"
     call.account.done("PUT", name, headers=headers)
 
 
@@ -177,6 +187,7 @@ def upload_part(call: Call) -> Response:
     """UploadPart."""
     check_offered(call)
     upload_id, number = upload_id_of(call), part_number_of(call)
+    refuse_customer_keys(call.headers)
     wish = wish_of(find_upload(call, upload_id).headers)
     upload = call.upload(None if wish is None else wish.algorithm)
     name = part_of(call.key, upload_id, number)
@@ -187,6 +198,7 @@ def upload_part(call: Call) -> Response:
     with asked(call.account.open, sub) as response:
         if response.is_success:
             told = {name: value for name, value in checksum_headers(upload).items() if "-type" not in name}
+            told |= managed_headers(call)
             return Response(200, {"etag": written_headers(response)["etag"], **told})
     upload.raise_problem()
     raise refused_write(call.account, call.bucket, response.status, call.headers)
@@ -200,6 +212,7 @@ def copy_part(call: Call) -> Response:
     """UploadPartCopy; the answer begins with spaces when it takes long."""
     check_offered(call)
     call.take_no_body()
+    refuse_customer_keys(call.headers)
     upload_id, number = upload_id_of(call), part_number_of(call)
     source = source_of(call)
     byte_range = call.headers.get("x-amz-copy-source-range")

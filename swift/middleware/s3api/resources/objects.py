@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import time
+
 from swift.base.digits import is_digits
 from swift.base.ranges import ByteRanges
 from swift.gateway.subrequest import asked, drained
-from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.middleware.s3api.access import new_object_acl
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, no_content
-from swift.middleware.s3api.checksums import ALGORITHMS
 from swift.middleware.s3api.conditions import unmet, writing_conditions
 from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.lifecycle.shown import expiration_headers
+from swift.middleware.s3api.locks import lock_headers, locking_headers
 from swift.middleware.s3api.metadata import reading_headers, shown_headers, stored_headers, with_overrides
+from swift.middleware.s3api.notifications.events import announce, facts_of
+from swift.middleware.s3api.notifications.removals import announce_removal
+from swift.middleware.s3api.partsums import part_checksum
 from swift.middleware.s3api.removal import remove_object
+from swift.middleware.s3api.sse import decrypt, encrypt, write_headers
 from swift.middleware.s3api.storing import (
     check_wishes,
     checksum_headers,
     keep_checksum,
     refused_write,
+    stored_checksum,
     tagging_headers,
     written_headers,
 )
@@ -33,15 +40,22 @@ def put_object(call: Call) -> Response:
     headers = call.headers
     check_wishes(headers)
     conditions = writing_conditions(headers)
+    told = write_headers(call)
     upload = call.upload()
+    size = upload.body.length
+    sealed = encrypt(call, upload)
     stored = {**stored_headers(headers), **upload.headers, **conditions, **tagging_headers(headers)}
-    stored.update(new_object_acl(call))
+    stored.update(new_object_acl(call), **locking_headers(call), **sealed)
     sub = call.account.subrequest("PUT", call.bucket, call.key, headers=stored, body=upload.body)
     keep_checksum(sub, upload)
     with asked(call.account.open, sub) as response:
         status = response.status
         if response.is_success:
-            return Response(200, {**written_headers(response), **checksum_headers(upload)})
+            told.update(written_headers(response), **checksum_headers(upload))
+            size = upload.body.received if size is None else size
+            told.update(expiration_headers(call, size, stored, modified_s=time.time()))
+            announce(call, "s3:ObjectCreated:Put", call.key, size=size, **facts_of(told))
+            return Response(200, told)
     upload.raise_problem()
     if status == 412:
         raise unmet(call.account, call.bucket, call.key, conditions)
@@ -63,8 +77,11 @@ def read_object(call: Call) -> Response:
         raise _refused_read(call, response)
     below = response.headers
     headers = shown_headers(below)
-    if call.headers.get("x-amz-checksum-mode", "").upper() == "ENABLED" and response.status == 200:
-        headers.update(stored_checksum(below))
+    headers.update(lock_headers(below), **decrypt(call, response))
+    if call.headers.get("x-amz-checksum-mode", "").upper() == "ENABLED":
+        headers.update(_checksum(call, response))
+    for name, value in expiration_headers(call, _whole_size(below), below).items():
+        headers.setdefault(name, value)
     if params:
         with_overrides(headers, params)
         if "partNumber" in params:
@@ -73,6 +90,23 @@ def read_object(call: Call) -> Response:
     if call.request.method == "HEAD" and "range" in call.headers and response.status == 200:
         _cut_head(call, response)
     return response
+
+
+def _checksum(call: Call, response: Response) -> HeaderMap:
+    """The checksum of what an answer gives: the whole object, or one of its parts."""
+    sums = stored_checksum(response.headers)
+    if response.status == 200:
+        return sums
+    number = call.params.get("partNumber")
+    if not sums or number is None or response.status != 206 or "x-parts-count" not in response.headers:
+        return {}
+    return part_checksum(call, int(number), sums["x-amz-checksum-type"])
+
+
+def _whole_size(headers: HeaderMap) -> int:
+    """The size of an object of which an answer may have a part."""
+    text = headers.get("content-range", "").rpartition("/")[2] or headers.get("content-length", "")
+    return int(text) if is_digits(text) else 0
 
 
 def _cut_head(call: Call, response: Response) -> None:
@@ -89,15 +123,6 @@ def _cut_head(call: Call, response: Response) -> None:
     response.status, response.reason = 206, "Partial Content"
     headers["content-range"] = spans[0].content_range(size)
     headers["content-length"] = str(spans[0].length)
-
-
-def stored_checksum(below: HeaderMap) -> HeaderMap:
-    """The checksum that is stored with an object, as headers."""
-    name, _, rest = below.get(fields.SYSMETA_S3_CHECKSUM, "").partition(" ")
-    kind, _, text = rest.partition(" ")
-    if name not in ALGORITHMS or not text:
-        return {}
-    return {ALGORITHMS[name].header: text, "x-amz-checksum-type": kind}
 
 
 def _query(call: Call) -> str:
@@ -154,6 +179,7 @@ def delete_object(call: Call) -> Response:
     removed = remove_object(
         call, call.key, call.params.get("versionId"), conditions=writing_conditions(call.headers)
     )
+    announce_removal(call, call.key, removed, by_version="versionId" in call.params)
     headers = {}
     if removed.version:
         headers["x-amz-version-id"] = removed.version

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swift.base.truth import is_true
+from swift.http import fields
 from swift.http.response import Response
 from swift.middleware.s3api.call import Call, Handler, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
@@ -54,6 +55,9 @@ def put_versioning(call: Call) -> Response:
     status = text_of(tree.get("Status"))
     if status not in ("Enabled", "Suspended"):
         raise S3Error("MalformedXML")
+    if status == "Suspended" and call.account.head(call.bucket).headers.get(fields.SYSMETA_S3_LOCK_RULE):
+        text = "An Object Lock configuration is present on this bucket, so versioning cannot be suspended."
+        raise S3Error("InvalidBucketState", text)
     headers = {"x-versions-enabled": "true" if status == "Enabled" else "false"}
     call.account.done("POST", call.bucket, headers=headers)
     return Response(200)
@@ -85,12 +89,6 @@ def no_logging_of_key(call: Call) -> Response:
     raise S3Error("NoLoggingStatusForKey")
 
 
-def no_object_lock(call: Call) -> Response:
-    """No bucket has a configuration of object lock."""
-    call.account.bucket_info(call.bucket)
-    raise S3Error("ObjectLockConfigurationNotFoundError", details={"BucketName": call.bucket})
-
-
 HANDLERS: dict[str, Handler] = {
     "GetBucketVersioning": get_versioning,
     "PutBucketVersioning": put_versioning,
@@ -98,5 +96,4 @@ HANDLERS: dict[str, Handler] = {
     "PutBucketLogging": put_logging,
     "GetBucketAccelerateConfiguration": _fixed(ACCELERATION, {}),
     "GetObjectLogging": no_logging_of_key,
-    "GetObjectLockConfiguration": no_object_lock,
 }

@@ -11,6 +11,8 @@ from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.middleware.s3api.call import Call, Handler, no_content, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.metadata import said_again
+from swift.middleware.s3api.notifications.events import announce
 from swift.middleware.s3api.tags import (
     BUCKET_TAGS_MAX,
     OBJECT_TAGS_MAX,
@@ -21,12 +23,6 @@ from swift.middleware.s3api.tags import (
     tags_of_document,
 )
 from swift.middleware.s3api.versions import missing_key, refused_version, version_query
-
-#: What a POST would drop if it were not said again.
-_REPLACED = (
-    *("content-disposition", "content-encoding", "cache-control", "content-language", "expires"),
-    *("x-delete-at", "x-robots-tag"),
-)
 
 
 def get_object_tagging(call: Call) -> Response:
@@ -39,12 +35,16 @@ def get_object_tagging(call: Call) -> Response:
 def put_object_tagging(call: Call) -> Response:
     """PutObjectTagging."""
     tags = tags_of_document(call.document(TAGGING), OBJECT_TAGS_MAX)
-    return Response(200, _store(call, stored_tags(tags)))
+    told = _store(call, stored_tags(tags))
+    announce(call, "s3:ObjectTagging:Put", call.key, version=told.get("x-amz-version-id", ""))
+    return Response(200, told)
 
 
 def delete_object_tagging(call: Call) -> Response:
     """DeleteObjectTagging."""
-    return no_content(_store(call, ""))
+    told = _store(call, "")
+    announce(call, "s3:ObjectTagging:Delete", call.key, version=told.get("x-amz-version-id", ""))
+    return no_content(told)
 
 
 def _head(call: Call) -> Response:
@@ -70,13 +70,8 @@ def _store(call: Call, text: str) -> HeaderMap:
         current = call.account.head(call.bucket, call.key).headers.get("x-object-version-id")
         if current != wanted:
             raise S3Error("NotImplemented", "Only the tags of the current version are changed.")
-    headers = {
-        name: value
-        for name, value in found.items()
-        if name in _REPLACED
-        or name.startswith(("x-object-meta-", fields.OBJECT_TRANSIENT_SYSMETA))
-        and name != fields.TRANSIENT_S3_TAGGING
-    }
+    headers = said_again(found)
+    headers.pop(fields.TRANSIENT_S3_TAGGING, None)
     if text:
         headers[fields.TRANSIENT_S3_TAGGING] = text
     with call.account.ask("POST", call.bucket, call.key, headers=headers) as response:

@@ -298,14 +298,27 @@ def test_promises_that_nobody_can_keep_are_invalid(front, headers):
     "headers",
     [
         {"x-amz-server-side-encryption": "aws:kms"},
-        {"x-amz-server-side-encryption-customer-algorithm": "AES256"},
-        {"x-amz-object-lock-mode": "GOVERNANCE"},
+        {"x-amz-server-side-encryption-aws-kms-key-id": "k"},
         {"x-amz-website-redirect-location": "/x"},
         {"x-amz-mfa": "1"},
     ],
 )
 def test_wishes_that_cannot_be_met_are_not_ignored(front, headers):
     assert code_of(front("PUT", "/bucket/key", headers, b"x")) == "NotImplemented"
+    assert not front.store.objects
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-amz-server-side-encryption-customer-algorithm": "AES256"},
+        {"x-amz-object-lock-mode": "GOVERNANCE"},
+        {"x-amz-object-lock-legal-hold": "MAYBE"},
+    ],
+)
+def test_wishes_that_are_half_said_are_refused(front, headers):
+    assert code_of(front("PUT", "/bucket/key", headers, b"x")) == "InvalidArgument"
+    assert not front.store.objects
     assert front.store.objects == {}
 
 

@@ -1,0 +1,45 @@
+"""swift-s3-notifier: tell webhooks what happened in S3 buckets."""
+
+from __future__ import annotations
+
+from swift import green
+
+green.patch()
+
+from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
+from swift.compose import internal_client  # noqa: E402
+from swift.middleware.s3api.notifications.settings import NotifierSettings  # noqa: E402
+from swift.middleware.s3api.notifications.task import NAME, Notifier  # noqa: E402
+from swift.middleware.s3api.notifications.webhook import Webhooks  # noqa: E402
+
+
+def _make(parts: DaemonParts) -> Notifier:
+    settings: NotifierSettings = parts.settings
+    urls = settings.urls()
+    client = internal_client(
+        settings.internal_client_conf_path or parts.conf_path,
+        NAME,
+        tries=settings.request_tries,
+        use_replication_network=True,
+    )
+    log = parts.context.telemetry.log
+    return Notifier(settings, urls, client, Webhooks(settings.webhook_timeout), log)
+
+
+DAEMON = Daemon(
+    NAME,
+    "container",
+    "Tell webhooks what happened in S3 buckets.",
+    NotifierSettings,
+    _make,
+    conf_name="s3-notifier.conf",
+)
+
+
+def main() -> int:
+    """The console script; the exit code."""
+    return run_daemon(DAEMON)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""What a bucket's lifecycle says, and the daemon that carries it out."""

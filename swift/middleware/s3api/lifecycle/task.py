@@ -1,0 +1,166 @@
+"""What the lifecycle daemon does in a pass over the buckets that have rules.
+
+A bucket whose rules have not changed is walked over once a day (UTC): between two midnights nothing becomes
+due. So an idle pass is one listing of the registry. A pass that was cut short goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import md5
+
+from swift.base.timestamp import Timestamp
+from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.middleware.s3api.lifecycle.ending import CHANGED, ENDED, KEPT, LOCKED, Ending
+from swift.middleware.s3api.lifecycle.registry import Entry, entries, forget
+from swift.middleware.s3api.lifecycle.rules import DAY_S
+from swift.middleware.s3api.lifecycle.settings import LifecycleSettings
+from swift.middleware.s3api.lifecycle.stored import rules_of_headers
+from swift.middleware.s3api.lifecycle.walk import Current, Former, Unit, Walk
+from swift.runtime.daemon import PassContext, PassReport
+from swift.telemetry.log import Log
+
+NAME = "s3-lifecycle"
+#: The only share there is.
+SHARE = "buckets"
+_KINDS = {"Current": "objects", "Former": "versions", "Uploads": "uploads"}
+#: What is counted of a pass.
+COUNTS = (
+    *("buckets", "forgotten", "errors"),
+    *(f"{kind}.{outcome}" for kind in _KINDS.values() for outcome in (ENDED, KEPT, CHANGED, LOCKED)),
+)
+
+
+class Lifecycle:
+    """The task: the registry is its only share."""
+
+    name = NAME
+
+    def __init__(self, settings: LifecycleSettings, client: InternalClient, log: Log):
+        self.settings = settings
+        self.client = client
+        self.log = log
+        #: Buckets that were walked over: when their rules changed last, and on which day.
+        self.walked: dict[str, tuple[Timestamp, int]] = {}
+
+    def shares(self) -> list[str]:
+        """The registry."""
+        return [SHARE]
+
+    def begin(self, share: str, pass_context: PassContext) -> LifecyclePass:
+        """A pass over the buckets."""
+        return LifecyclePass(self, pass_context)
+
+    def report(self, passed: PassReport) -> dict[str, object]:
+        """The recon facts of the pass."""
+        results = passed.results.values()
+        counts = {name: sum(result.counts.get(name, 0) for result in results) for name in COUNTS}
+        return {
+            "s3_lifecycle_stats": counts,
+            "s3_lifecycle_time": passed.seconds,
+            "s3_lifecycle_last": passed.ended_s,
+        }
+
+    def progress(self, passed: PassReport) -> dict[str, object]:
+        """Nothing beyond how far the pass is."""
+        return {}
+
+    def is_mine(self, entry: Entry) -> bool:
+        """Whether a bucket is this process's."""
+        if not self.settings.processes:
+            return True
+        digest = md5(entry.name.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
+        return int(digest, 16) % self.settings.processes == self.settings.process
+
+
+class LifecyclePass:
+    """One pass over the buckets."""
+
+    def __init__(self, task: Lifecycle, pass_context: PassContext):
+        self._task = task
+        self._context = pass_context
+        self._tally = pass_context.tally
+        self._failed: set[str] = set()
+        self._walked: dict[str, tuple[Timestamp, int]] = {}
+        self._ending = Ending(
+            task.client, pass_context.clock.time, pass_context.stop.wait, task.settings.abort_grace
+        )
+
+    # --- planning -------------------------------------------------------------------------------------
+
+    def plan(self) -> Iterator[Unit]:
+        """What may have ended, bucket by bucket."""
+        position = self._context.cursor.position
+        done = position if isinstance(position, list) and len(position) == 3 else ["", "", ""]
+        for entry in entries(self._task.client):
+            if self._context.stop.requested:
+                return
+            if entry.name < str(done[0]) or not self._task.is_mine(entry):
+                continue
+            # In the bucket in which a former process was, it goes on behind what that had done.
+            stage, after = (str(done[1]), str(done[2])) if entry.name == done[0] else ("", "")
+            today = int(self._context.clock.time() // DAY_S)
+            if not stage and self._task.walked.get(entry.name) == (entry.changed, today):
+                continue
+            try:
+                yield from self._bucket(entry, stage, after)
+            except UnexpectedAnswer as error:
+                self._fail(entry, f"cannot go on with {entry.name}", error)
+            self._walked[entry.name] = (entry.changed, today)
+
+    def _bucket(self, entry: Entry, stage: str, after: str) -> Iterator[Unit]:
+        client, now_s = self._task.client, self._context.clock.time()
+        headers = client.head(entry.path)
+        rules = [rule for rule in rules_of_headers(headers or {}) if rule.is_enabled]
+        if headers is None or not rules_of_headers(headers):
+            forget(client, entry)
+            self._tally.add("forgotten")
+            return
+        self._tally.add("buckets")
+        walk = Walk(client, entry, rules, now_s, self._task.settings.page_size)
+        if stage != "uploads" and any(rule.is_about_objects for rule in rules):
+            listed = walk.versions if "x-versions-enabled" in headers else walk.objects
+            yield from listed(after, lambda name: self._note(entry, "objects", name))
+            after = ""
+        if any(rule.abort_days is not None for rule in rules):
+            yield from walk.uploads(after, lambda name: self._note(entry, "uploads", name))
+
+    def _note(self, entry: Entry, stage: str, name: str) -> None:
+        self._context.cursor.note([entry.name, stage, name])
+
+    # --- doing ----------------------------------------------------------------------------------------
+
+    def do(self, unit: Unit) -> None:
+        """End one thing, or some uploads."""
+        try:
+            if isinstance(unit, Current):
+                outcome = self._ending.current(unit)
+            elif isinstance(unit, Former):
+                outcome = self._ending.former(unit)
+            else:
+                outcome = self._ending.uploads(unit)
+        except UnexpectedAnswer as error:
+            self._fail(unit.entry, f"cannot end a part of {unit.entry.name}", error)
+            return
+        self._tally.add(f"{_KINDS[type(unit).__name__]}.{outcome}")
+
+    def _fail(self, entry: Entry, what: str, error: UnexpectedAnswer) -> None:
+        self._failed.add(entry.name)
+        self._tally.add("errors")
+        self._task.log.error(f"ERROR {what}: {error}")
+
+    # --- ending ---------------------------------------------------------------------------------------
+
+    def facts(self) -> dict[str, object]:
+        """Nothing beyond the counts."""
+        return {}
+
+    def end(self) -> None:
+        """Remember what need not be walked over again today."""
+        if self._context.stop.requested:
+            return
+        for name in self._failed:
+            self._walked.pop(name, None)
+        today = int(self._context.clock.time() // DAY_S)
+        former = {name: seen for name, seen in self._task.walked.items() if seen[1] == today}
+        self._task.walked = {**former, **self._walked}

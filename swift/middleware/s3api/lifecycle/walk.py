@@ -1,0 +1,179 @@
+"""A walk over what a bucket has: what may have ended, found in listings.
+
+Listings say names, sizes and times. What they do not say (tags), and what may have changed since, whoever
+ends something looks at again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, pairwise
+from typing import NamedTuple
+from urllib.parse import quote
+
+from swift.base.documents import JsonObject
+from swift.base.entity import EntityPath
+from swift.gateway.internal_client import InternalClient
+from swift.middleware.s3api.lifecycle.registry import Entry, time_of
+from swift.middleware.s3api.lifecycle.rules import (
+    Rule,
+    is_marker_due,
+    is_upload_due,
+    may_be_due,
+    noncurrent_rules,
+)
+from swift.middleware.s3api.names import SEGMENTS
+
+MARKER_TYPE = "application/x-deleted;swift_versions_deleted=1"
+#: Uploads that are aborted together.
+UPLOADS_AT_ONCE = 100
+
+#: Told the last name that is done, page by page.
+Note = Callable[[str], object]
+
+
+class Current(NamedTuple):
+    """An object that may have ended."""
+
+    entry: Entry
+    rules: Sequence[Rule]
+    key: str
+
+
+class Former(NamedTuple):
+    """A version that is not current, or a delete marker, that may have ended; ``rules`` are about it."""
+
+    entry: Entry
+    rules: Sequence[Rule]
+    key: str
+    version: str
+    is_marker: bool
+
+
+class Uploads(NamedTuple):
+    """Multipart uploads that were begun long ago: keys and ids."""
+
+    entry: Entry
+    uploads: Sequence[tuple[str, str]]
+
+
+#: What a pass does at a time.
+Unit = Current | Former | Uploads
+
+
+class Walk:
+    """Over one bucket, at one moment."""
+
+    def __init__(
+        self, client: InternalClient, entry: Entry, rules: Sequence[Rule], now_s: float, page_size: int
+    ):
+        self._client = client
+        self._entry = entry
+        self._rules = rules
+        self._now_s = now_s
+        self._page_size = page_size
+
+    # --- objects --------------------------------------------------------------------------------------
+
+    def objects(self, after: str, note: Note) -> Iterator[Unit]:
+        """Objects of a bucket without versions; ``after`` is the name that was done last."""
+        marker = after
+        while rows := self._page(self._entry.path, marker=marker):
+            for row in rows:
+                modified_s = time_of(str(row["last_modified"])).seconds
+                if may_be_due(self._rules, row["name"], int(row["bytes"]), modified_s, self._now_s):
+                    yield Current(self._entry, self._rules, row["name"])
+            marker = str(rows[-1]["name"])
+            note(marker)
+
+    def versions(self, after: str, note: Note) -> Iterator[Unit]:
+        """Objects, their versions and the marks of deletions; newest first within a name."""
+        name, newer, since_s = "", 0, 0.0
+        rows: Iterator[JsonObject | None] = chain(self._version_rows(after, note), [None])
+        for row, following in pairwise(rows):
+            assert row is not None, "only the last is"
+            is_first = row["name"] != name
+            modified_s = time_of(str(row["last_modified"])).seconds
+            if is_first:
+                name, newer, since_s = str(row["name"]), 0, modified_s
+            is_latest = bool(row.get("is_latest"))
+            unit = None
+            if is_latest:
+                is_alone = is_first and (following is None or following["name"] != name)
+                unit = self._latest(row, modified_s, is_alone=is_alone)
+            elif not is_first:
+                # Of the newest nobody knows since when it is not current: an older one was restored.
+                unit = self._former(row, since_s, newer)
+            newer += not is_latest
+            since_s = modified_s
+            if unit is not None:
+                yield unit
+
+    def _latest(self, row: JsonObject, modified_s: float, *, is_alone: bool) -> Unit | None:
+        key = str(row["name"])
+        if row.get("content_type") != MARKER_TYPE:
+            due = may_be_due(self._rules, key, int(row["bytes"]), modified_s, self._now_s)
+            return Current(self._entry, self._rules, key) if due else None
+        if not is_alone or not is_marker_due(self._rules, key, modified_s, self._now_s):
+            return None
+        return Former(self._entry, (), key, str(row["version_id"]), is_marker=True)
+
+    def _former(self, row: JsonObject, since_s: float, newer: int) -> Unit | None:
+        key, is_marker = str(row["name"]), row.get("content_type") == MARKER_TYPE
+        found = noncurrent_rules(
+            self._rules, key, int(row["bytes"]), since_s=since_s, newer=newer, now_s=self._now_s
+        )
+        if is_marker:
+            # It has no tags.
+            found = [rule for rule in found if not rule.tags]
+        if not found:
+            return None
+        return Former(self._entry, found, key, str(row["version_id"]), is_marker)
+
+    def _version_rows(self, after: str, note: Note) -> Iterator[JsonObject]:
+        marker, version, done = after, "", after
+        while rows := self._page(
+            self._entry.path, marker=marker, version_marker=version, flags="&versions=true"
+        ):
+            yield from rows
+            marker, version = str(rows[-1]["name"]), str(rows[-1].get("version_id", "null"))
+            # The versions of the last name may go on.
+            done = max((str(row["name"]) for row in rows if row["name"] != marker), default=done)
+            if done:
+                note(done)
+
+    # --- uploads --------------------------------------------------------------------------------------
+
+    def uploads(self, after: str, note: Note) -> Iterator[Unit]:
+        """Multipart uploads, some at a time."""
+        home = EntityPath(self._entry.account, self._entry.bucket + SEGMENTS)
+        found: list[tuple[str, str]] = []
+        marker = after
+        while rows := self._page(home, marker=marker):
+            for row in rows:
+                key, slash, upload_id = str(row["name"]).rpartition("/")
+                if not slash or upload_id.isdigit() or not key:
+                    continue
+                begun_s = time_of(str(row["last_modified"])).seconds
+                if is_upload_due(self._rules, key, begun_s, self._now_s):
+                    found.append((key, upload_id))
+            marker = str(rows[-1]["name"])
+            while len(found) >= UPLOADS_AT_ONCE:
+                yield Uploads(self._entry, found[:UPLOADS_AT_ONCE])
+                found = found[UPLOADS_AT_ONCE:]
+            note(marker)
+        if found:
+            yield Uploads(self._entry, found)
+
+    # --- pages ----------------------------------------------------------------------------------------
+
+    def _page(self, path: EntityPath, *, flags: str = "", **limits: str) -> list[JsonObject]:
+        query = f"format=json&limit={self._page_size}{flags}"
+        for name, text in limits.items():
+            if text:
+                query += f"&{name}={quote(text, safe='', errors='surrogateescape')}"
+        with self._client.ask("GET", path, query=query, accept=(2, 404)) as response:
+            body = response.read_body() if response.status == 200 else b""
+        rows: list[JsonObject] = json.loads(body) if body else []
+        return rows

@@ -1,0 +1,167 @@
+"""S3's headers of encryption, where the cluster encrypts and where it does not; keys of customers."""
+
+import base64
+import os
+from hashlib import md5
+
+import pytest
+
+from test.functional.test_s3 import client_of, refused
+from test.support.cluster import LiveCluster
+
+OPTIONS = f"""
+[filter:keymaster]
+use = egg:swift#keymaster
+encryption_root_secret = {base64.b64encode(b"S" * 32).decode()}
+"""
+KEY, OTHER = b"k" * 32, b"o" * 32
+DATA = b"needle in a haystack" * 5000
+
+
+@pytest.fixture(scope="module")
+def encrypted(tmp_path_factory):
+    root = tmp_path_factory.mktemp("s3-encrypted") / "data"
+    places = {"keymaster": "proxy-logging proxy-server", "encryption": "proxy-logging proxy-server"}
+    cluster = LiveCluster(root, nodes=1, replicas=1, places=places, options=OPTIONS)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def s3(cluster):
+    client = client_of(cluster)
+    client.create_bucket(Bucket="sse")
+    return client
+
+
+@pytest.fixture(scope="module")
+def sealing(encrypted):
+    client = client_of(encrypted)
+    client.create_bucket(Bucket="sse")
+    return client
+
+
+def with_key(key=KEY, prefix="SSECustomer"):
+    return {f"{prefix}Algorithm": "AES256", f"{prefix}Key": key}
+
+
+def default(algorithm="AES256"):
+    return {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": algorithm}}]}
+
+
+# --- keys of the cluster ------------------------------------------------------------------------------
+
+
+def test_where_all_is_encrypted_answers_say_so(sealing):
+    assert sealing.put_object(Bucket="sse", Key="a", Body=DATA)["ServerSideEncryption"] == "AES256"
+    put = sealing.put_object(Bucket="sse", Key="k", Body=DATA, ServerSideEncryption="AES256")
+    assert put["ServerSideEncryption"] == "AES256"
+    for answer in (sealing.get_object(Bucket="sse", Key="k"), sealing.head_object(Bucket="sse", Key="a")):
+        assert answer["ServerSideEncryption"] == "AES256"
+    copy = sealing.copy_object(Bucket="sse", Key="c", CopySource="sse/k", ServerSideEncryption="AES256")
+    assert copy["ServerSideEncryption"] == "AES256"
+    upload = sealing.create_multipart_upload(Bucket="sse", Key="m", ServerSideEncryption="AES256")
+    assert upload["ServerSideEncryption"] == "AES256"
+    with refused("NotImplemented", 501):
+        sealing.put_object(Bucket="sse", Key="kms", Body=b"", ServerSideEncryption="aws:kms")
+
+
+def test_the_default_of_a_bucket_is_what_the_cluster_does(sealing):
+    rules = sealing.get_bucket_encryption(Bucket="sse")["ServerSideEncryptionConfiguration"]["Rules"]
+    assert rules[0]["ApplyServerSideEncryptionByDefault"] == {"SSEAlgorithm": "AES256"}
+    sealing.put_bucket_encryption(Bucket="sse", ServerSideEncryptionConfiguration=default())
+    sealing.delete_bucket_encryption(Bucket="sse")
+    for algorithm, code in (("aws:kms", "NotImplemented"), ("ROT13", "InvalidEncryptionAlgorithmError")):
+        with refused(code):
+            sealing.put_bucket_encryption(Bucket="sse", ServerSideEncryptionConfiguration=default(algorithm))
+
+
+def test_where_nothing_is_encrypted_nobody_is_told_so(s3):
+    with refused("NotImplemented", 501):
+        s3.put_object(Bucket="sse", Key="k", Body=b"", ServerSideEncryption="AES256")
+    with refused("404"):
+        s3.head_object(Bucket="sse", Key="k")
+    with refused("NotImplemented", 501):
+        s3.put_bucket_encryption(Bucket="sse", ServerSideEncryptionConfiguration=default())
+    with refused("ServerSideEncryptionConfigurationNotFoundError", 404):
+        s3.get_bucket_encryption(Bucket="sse")
+    assert "ServerSideEncryption" not in s3.put_object(Bucket="sse", Key="plain", Body=b"")
+
+
+# --- keys of customers --------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["s3", "sealing"])
+def client(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_what_a_customers_key_encrypted_only_that_key_gives_back(client):
+    put = client.put_object(Bucket="sse", Key="c", Body=DATA, Metadata={"m": "1"}, **with_key())
+    assert put["SSECustomerAlgorithm"] == "AES256"
+    assert put["SSECustomerKeyMD5"] == base64.b64encode(md5(KEY).digest()).decode()
+    got = client.get_object(Bucket="sse", Key="c", ChecksumMode="ENABLED", **with_key())
+    assert (got["Body"].read(), got["Metadata"], got["ETag"]) == (DATA, {"m": "1"}, put["ETag"])
+    assert got["ChecksumCRC32"] == put["ChecksumCRC32"]
+    part = client.get_object(Bucket="sse", Key="c", Range="bytes=37-4321", **with_key())
+    assert part["Body"].read() == DATA[37:4322]
+    assert client.head_object(Bucket="sse", Key="c", **with_key())["ContentLength"] == len(DATA)
+    with refused("InvalidRequest", 400):
+        client.get_object(Bucket="sse", Key="c")
+    with refused("400"):
+        client.head_object(Bucket="sse", Key="c")
+    with refused("AccessDenied", 403):
+        client.get_object(Bucket="sse", Key="c", **with_key(OTHER))
+
+
+def test_what_no_customers_key_encrypted_is_not_asked_for_with_one(client):
+    client.put_object(Bucket="sse", Key="p", Body=DATA)
+    with refused("InvalidRequest", 400):
+        client.get_object(Bucket="sse", Key="p", **with_key())
+
+
+def test_copies_change_keys(client):
+    client.put_object(Bucket="sse", Key="from", Body=DATA, **with_key())
+    source = {"CopySource": "sse/from", **with_key(prefix="CopySourceSSECustomer")}
+    client.copy_object(Bucket="sse", Key="plain", **source)
+    assert client.get_object(Bucket="sse", Key="plain")["Body"].read() == DATA
+    client.copy_object(Bucket="sse", Key="other", **source, **with_key(OTHER))
+    assert client.get_object(Bucket="sse", Key="other", **with_key(OTHER))["Body"].read() == DATA
+    with refused("InvalidRequest", 400):
+        client.copy_object(Bucket="sse", Key="x", CopySource="sse/from")
+
+
+def test_neither_the_key_nor_what_it_encrypted_is_on_a_device(cluster, s3):
+    s3.put_object(Bucket="sse", Key="hidden", Body=DATA, **with_key())
+    assert b"needle" not in cluster.request("GET", "sse/hidden").body
+    names = [KEY, base64.b64encode(KEY), base64.b64encode(md5(KEY).digest())]
+    for path in cluster.files("objects*/*/*/*/*.data"):
+        held = path.read_bytes() + b"".join(os.getxattr(path, name) for name in os.listxattr(path))
+        assert not any(name in held for name in names)
+    assert base64.b64encode(KEY).decode() not in cluster.log_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"SSECustomerAlgorithm": "AES128"}, "InvalidEncryptionAlgorithmError"),
+        ({"SSECustomerKey": b"short"}, "InvalidArgument"),
+        (
+            {"SSECustomerKey": base64.b64encode(KEY).decode(), "SSECustomerKeyMD5": "AAAA"},
+            "InvalidArgument",
+        ),
+    ],
+)
+def test_a_key_that_makes_no_sense_stores_nothing(s3, change, code):
+    with refused(code, 400):
+        s3.put_object(Bucket="sse", Key="bad", Body=DATA, **{**with_key(), **change})
+    with refused("404"):
+        s3.head_object(Bucket="sse", Key="bad")
+
+
+def test_uploads_in_parts_take_no_customers_key(s3):
+    with refused("NotImplemented", 501):
+        s3.create_multipart_upload(Bucket="sse", Key="m", **with_key())
