@@ -1,16 +1,13 @@
 """Every name by which our servers, filters and daemons tell each other something, declared once.
 
 A declaration gives a header or environment key its type, its direction and a sentence; the constant it makes
-is the plain name, for use as a key. What the gatekeeper keeps inside (``is_internal``) and the reference page
-``doc/reference/headers.md`` come from here. ``test/house/test_fields.py`` allows no such literal that is not
-declared, and none at all outside this file in the packages that have moved.
+is the plain name, for use as a key. What the gatekeeper keeps inside (``http.internal``) and the reference
+page ``doc/reference/headers.md`` come from here. ``test/house/test_fields.py`` allows no such literal that is
+not declared, and none at all outside this file in the packages that have moved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from swift.base.memo import Memo
 from swift.http.field import Direction, Field, Kind
 
 #: All headers and all environment keys, by name.
@@ -580,28 +577,3 @@ FETCH_CRYPTO_KEYS = _key(
 )
 CRYPTO_OVERRIDE = _key("swift.crypto.override", _FLAG, "Objects are stored and read as they are.")
 BRIDGED_REQUEST = _key("swift.bridge.request", _OBJECT, "Our request behind a WSGI environ (ours).")
-
-# --- classification --------------------------------------------------------------------------------------
-
-#: Headers that nearly every request or answer has; no client can make this list longer.
-_USUAL = (
-    *("accept", "accept-encoding", "accept-ranges", "authorization", "cache-control", "connection"),
-    *("content-length", "content-range", "content-type", "date", "etag", "expect", "host", "if-match"),
-    *("if-modified-since", "if-none-match", "last-modified", "location", "origin", "range", "referer"),
-    *("transfer-encoding", "user-agent", "vary", "www-authenticate", "x-account-bytes-used"),
-    *("x-account-container-count", "x-account-object-count", "x-auth-key", "x-auth-token", "x-auth-user"),
-    *("x-container-bytes-used", "x-container-object-count", "x-container-read", "x-container-write"),
-    *("x-copy-from", "x-delete-after", "x-delete-at", "x-forwarded-for", "x-newest", "x-object-manifest"),
-    *("x-openstack-request-id", "x-service-token", "x-storage-policy", "x-storage-token", "x-timestamp"),
-    *("x-trans-id", "x-trans-id-extra", "x-versions-location"),
-)
-
-
-def _is_internal(name: str) -> bool:
-    return name.startswith(INTERNAL_PREFIXES) or name in INTERNAL_NAMES
-
-
-#: Whether a header (lower-case name) stays inside the cluster; unusual names are looked at each time.
-is_internal: Callable[[str], bool] = Memo(
-    _is_internal, 0, {name: _is_internal(name) for name in (*_USUAL, *HEADERS)}
-).__getitem__

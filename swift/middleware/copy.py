@@ -19,6 +19,7 @@ from swift.config.schema import Settings, option
 from swift.gateway.subrequest import make_subrequest
 from swift.http import fields
 from swift.http.headers import HeaderMap, title_case
+from swift.http.internal import is_internal
 from swift.http.negotiate import ListingFormat, accepted_format
 from swift.http.report import render_report, status_line
 from swift.http.request import Request
@@ -161,7 +162,7 @@ class Copy(Filter):
             values.update((title_case(name), value) for name, value in told.items())
             response.headers["content-length"] = str(len(body))
             for name, value in response.headers.items():
-                if not fields.is_internal(name):
+                if not is_internal(name):
                     values[title_case(name)] = value
             failed = [] if response.is_success else [(told["x-copied-from"], status_line(response.status))]
             return render_report(shape, "copy", values, failed)

@@ -8,6 +8,7 @@ from swift.base.truth import is_true
 from swift.config.schema import Settings, option
 from swift.http import fields
 from swift.http.headers import HeaderMap
+from swift.http.internal import is_internal
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.filter import App, Filter, factory_of, parse_options
@@ -48,7 +49,6 @@ class Gatekeeper(Filter):
 
 
 def _internal(headers: HeaderMap) -> list[str]:
-    is_internal = fields.is_internal
     return [name for name in headers if is_internal(name)]
 
 

@@ -21,6 +21,7 @@ from swift.gateway.subrequest import asked, drained, make_subrequest, preauthori
 from swift.http import fields
 from swift.http.body import BytesBody
 from swift.http.headers import HeaderMap
+from swift.http.internal import is_internal
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.rows import with_parameters, with_row_parameters
@@ -250,7 +251,7 @@ class Symlink(Filter):
         drained(response)
         location = Entity(entity.version, link.target).raw_path
         moved = error_response(307, _POSTED, {"location": location})
-        moved.headers.update((n, v) for n, v in response.headers.items() if fields.is_internal(n))
+        moved.headers.update((n, v) for n, v in response.headers.items() if is_internal(n))
         return moved
 
 

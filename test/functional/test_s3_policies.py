@@ -1,5 +1,6 @@
 """Policies, public access blocks and ownership of buckets, and callers without a signature."""
 
+import datetime
 import json
 from hashlib import md5
 
@@ -372,3 +373,41 @@ def test_acls_must_be_private_before_they_count_for_nothing(owner, bucket):
     owner.put_bucket_acl(Bucket=bucket, ACL="public-read")
     with refused("InvalidBucketAclWithObjectOwnership", 400):
         controls(owner, bucket, "BucketOwnerEnforced")
+
+
+def test_no_policy_lets_others_bypass_governance(owner, other):
+    bucket = "governed"
+    owner.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)
+    until = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
+    lock = {"ObjectLockMode": "GOVERNANCE", "ObjectLockRetainUntilDate": until}
+    version = owner.put_object(Bucket=bucket, Key="k", Body=b"v", **lock)["VersionId"]
+    gone = {"Bucket": bucket, "Key": "k", "VersionId": version, "BypassGovernanceRetention": True}
+    put(owner, bucket, statement(bucket, ["s3:GetObject", "s3:DeleteObject", "s3:DeleteObjectVersion"]))
+    with refused("AccessDenied", 403):
+        other.delete_object(**gone)
+    put(owner, bucket, statement(bucket, "s3:*"))
+    with refused("AccessDenied", 403):
+        other.delete_object(**gone)
+    keys = {"Objects": [{"Key": "k", "VersionId": version}]}
+    answer = other.delete_objects(Bucket=bucket, Delete=keys, BypassGovernanceRetention=True)
+    assert [error["Code"] for error in answer["Errors"]] == ["AccessDenied"]
+    assert other.get_object(Bucket=bucket, Key="k")["Body"].read() == b"v"
+    put(owner, bucket, statement(bucket, "s3:BypassGovernanceRetention", effect="Deny"))
+    with refused("AccessDenied", 403):
+        owner.delete_object(**gone)
+    owner.delete_bucket_policy(Bucket=bucket)
+    owner.delete_object(**gone)
+
+
+def test_who_may_put_objects_by_a_policy_may_not_lock_them(owner, other):
+    bucket = "unlockable"
+    owner.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)
+    put(owner, bucket, statement(bucket, ["s3:PutObject"]))
+    until = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
+    other.put_object(Bucket=bucket, Key="free", Body=b"v")
+    with refused("AccessDenied", 403):
+        other.put_object(
+            Bucket=bucket, Key="k", Body=b"v", ObjectLockMode="COMPLIANCE", ObjectLockRetainUntilDate=until
+        )
+    with refused("AccessDenied", 403):
+        other.put_object(Bucket=bucket, Key="k", Body=b"v", ObjectLockLegalHoldStatus="ON")

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from swift.base.entity import RESERVED, EntityPath
 from swift.gateway.info import ContainerInfo, container_info
-from swift.gateway.subrequest import asked, drained, make_subrequest, preauthorise
+from swift.gateway.subrequest import asked, drained, make_subrequest
 from swift.http import fields
 from swift.http.acl import without_referrers
 from swift.http.authdetails import AuthDetails
@@ -25,13 +25,13 @@ from swift.http.headers import HeaderMap, with_prefix
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.hidden import SOURCE, Hidden
 from swift.middleware.s3api.metadata import quoted_path
 from swift.middleware.s3api.names import SEGMENTS
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3api.signature import Claim
 from swift.runtime.wsgi import Handle
 
-SOURCE = "S3"
 _USER_ID_MAX = 128
 
 
@@ -365,38 +365,7 @@ class Account:
         """Where something is, once the caller is known."""
         return EntityPath(self.name, bucket, key)
 
-    # what is hidden from the caller
-
-    def note(self, method: str, path: EntityPath, headers: HeaderMap | None = None) -> None:
-        """Change something of our own that no caller may name; raises ``S3Error`` when that fails."""
-        sub = make_subrequest(self._request, method, "/v1" + path.quoted, headers=headers, source=SOURCE)
-        sub.headers.update({"content-length": "0", fields.BACKEND_ALLOW_RESERVED_NAMES: "true"})
-        sub.env[fields.ACCESS_LOG_MADE] = True
-        response = drained(self._forward(preauthorise(sub)))
-        if not response.is_success:
-            raise S3Error("AccessDenied" if response.status == 403 else "ServiceUnavailable")
-
-    def keep(self, path: EntityPath, content: bytes) -> None:
-        """Store something of our own, in a container that is made if need be; raises ``S3Error``."""
-        status = self._stored(path, content)
-        if status == 404:
-            self.note("PUT", path._replace(obj=None))
-            status = self._stored(path, content)
-        if not 200 <= status <= 299:
-            raise S3Error("ServiceUnavailable")
-
-    def _stored(self, path: EntityPath, content: bytes) -> int:
-        headers = {"content-length": str(len(content)), "content-type": "application/json"}
-        sub = make_subrequest(
-            self._request, "PUT", "/v1" + path.quoted, headers=headers, body=content, source=SOURCE
-        )
-        sub.env[fields.ACCESS_LOG_MADE] = True
-        return drained(self._forward(preauthorise(sub))).status
-
-    def owns(self, bucket: str) -> bool:
-        """Whether the caller is somebody to whom the account belongs; raises ``S3Error``."""
-        sub = self.subrequest("HEAD", bucket)
-        response = drained(self.open(sub))
-        if not response.is_success:
-            raise refusal(response.status, missing="NoSuchBucket")
-        return bool(sub.env.get(fields.OWNER))
+    @property
+    def hidden(self) -> Hidden:
+        """What the API keeps beside what the caller may name."""
+        return Hidden(self._forward, self._request)

@@ -39,7 +39,7 @@ def announce(
         record = record_of(call, rule, event, key, size=size, etag=etag, version=version)
         document = json.dumps({"target": rule.target, "event": {"Records": [record]}})
         name = f"{Timestamp.now().internal}-{uuid4().hex}"
-        call.account.keep(EntityPath(ACCOUNT, container_of(time.time()), name), document.encode())
+        call.account.hidden.keep(EntityPath(ACCOUNT, container_of(time.time()), name), document.encode())
 
 
 def facts_of(told: HeaderMap) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from swift.base.truth import is_true
 from swift.middleware.s3api.router import OPERATIONS
 
 _SAME = "s3:"
@@ -63,6 +64,11 @@ _OF_VERSIONS = frozenset(
         *("PutObjectTagging", "DeleteObjectTagging", "GetObjectTorrent", "GetObjectAttributes"),
     )
 )
+#: What locks an object while it is made.
+_LOCKS = (
+    ("s3:PutObjectRetention", "x-amz-object-lock-mode"),
+    ("s3:PutObjectLegalHold", "x-amz-object-lock-legal-hold"),
+)
 _GRANTS = ("x-amz-acl", "x-amz-grant-")
 
 
@@ -102,4 +108,7 @@ def actions_of(operation: str, params: Mapping[str, str], headers: Mapping[str, 
             found.append("s3:PutObjectAcl")
         if "x-amz-tagging" in headers:
             found.append("s3:PutObjectTagging")
+        found += [action for action, header in _LOCKS if header in headers]
+    if is_true(headers.get("x-amz-bypass-governance-retention")):
+        found.append("s3:BypassGovernanceRetention")
     return tuple(found)

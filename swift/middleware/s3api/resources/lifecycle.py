@@ -30,8 +30,8 @@ def put_lifecycle(call: Call) -> Response:
     """PutBucketLifecycle and PutBucketLifecycleConfiguration."""
     rules = rules_of_document(call.document(LIFECYCLE, limit=DOCUMENT_BYTES_MAX))
     call.account.done("POST", call.bucket, headers=stored_rules(rules))
-    call.account.note("PUT", HOME)
-    call.account.note("PUT", place_of(call.account.name, call.bucket))
+    call.account.hidden.note("PUT", HOME)
+    call.account.hidden.note("PUT", place_of(call.account.name, call.bucket))
     return Response(200)
 
 

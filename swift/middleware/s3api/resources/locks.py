@@ -101,10 +101,10 @@ def enable_lock(call: Call, rule: str) -> None:
             "Versioning must be 'Enabled' on the bucket to apply a Object Lock configuration",
         )
     flag = {fields.SYSMETA_S3_OBJECT_LOCK: "true"}
-    call.account.note("POST", EntityPath(call.account.name, name_of_stored(hidden)), flag)
+    call.account.hidden.note("POST", EntityPath(call.account.name, name_of_stored(hidden)), flag)
     if call.features.multipart:
         make_segments(call)
-        call.account.note("POST", EntityPath(call.account.name, segments_of(call.bucket)), flag)
+        call.account.hidden.note("POST", EntityPath(call.account.name, segments_of(call.bucket)), flag)
     call.account.done("POST", call.bucket, headers={fields.SYSMETA_S3_LOCK_RULE: rule})
 
 
@@ -181,7 +181,7 @@ def _change(call: Call, change: Callable[[ObjectLock], ObjectLock], authority: s
     head = call.account.head(call.bucket).headers
     home = name_of_stored(head.get(fields.SYSMETA_VERSIONS_CONTAINER, ""))
     path = EntityPath(call.account.name, home, Version(call.key, stamp).name)
-    call.account.note("POST", path, {**again, **headers})
+    call.account.hidden.note("POST", path, {**again, **headers})
     return Response(200)
 
 

@@ -1,0 +1,31 @@
+"""Which headers stay inside the cluster: those that ``http/fields.py`` declares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from swift.base.memo import Memo
+from swift.http.fields import HEADERS, INTERNAL_NAMES, INTERNAL_PREFIXES
+
+#: Headers that nearly every request or answer has; no client can make this list longer.
+_USUAL = (
+    *("accept", "accept-encoding", "accept-ranges", "authorization", "cache-control", "connection"),
+    *("content-length", "content-range", "content-type", "date", "etag", "expect", "host", "if-match"),
+    *("if-modified-since", "if-none-match", "last-modified", "location", "origin", "range", "referer"),
+    *("transfer-encoding", "user-agent", "vary", "www-authenticate", "x-account-bytes-used"),
+    *("x-account-container-count", "x-account-object-count", "x-auth-key", "x-auth-token", "x-auth-user"),
+    *("x-container-bytes-used", "x-container-object-count", "x-container-read", "x-container-write"),
+    *("x-copy-from", "x-delete-after", "x-delete-at", "x-forwarded-for", "x-newest", "x-object-manifest"),
+    *("x-openstack-request-id", "x-service-token", "x-storage-policy", "x-storage-token", "x-timestamp"),
+    *("x-trans-id", "x-trans-id-extra", "x-versions-location"),
+)
+
+
+def _is_internal(name: str) -> bool:
+    return name.startswith(INTERNAL_PREFIXES) or name in INTERNAL_NAMES
+
+
+#: Whether a header (lower-case name) stays inside the cluster; unusual names are looked at each time.
+is_internal: Callable[[str], bool] = Memo(
+    _is_internal, 0, {name: _is_internal(name) for name in (*_USUAL, *HEADERS)}
+).__getitem__

@@ -1,0 +1,47 @@
+"""What the S3 API keeps in accounts and containers that no caller may name."""
+
+from __future__ import annotations
+
+from swift.base.entity import EntityPath
+from swift.gateway.subrequest import drained, make_subrequest, preauthorise
+from swift.http import fields
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.middleware.s3api.errors import S3Error
+from swift.runtime.wsgi import Handle
+
+SOURCE = "S3"
+
+
+class Hidden:
+    """Asks with all rights, for one S3 request; nothing of it is in the access log."""
+
+    def __init__(self, forward: Handle, request: Request):
+        self._forward = forward
+        self._request = request
+
+    def note(self, method: str, path: EntityPath, headers: HeaderMap | None = None) -> None:
+        """Change something of our own that no caller may name; raises ``S3Error`` when that fails."""
+        sub = make_subrequest(self._request, method, "/v1" + path.quoted, headers=headers, source=SOURCE)
+        sub.headers.update({"content-length": "0", fields.BACKEND_ALLOW_RESERVED_NAMES: "true"})
+        sub.env[fields.ACCESS_LOG_MADE] = True
+        response = drained(self._forward(preauthorise(sub)))
+        if not response.is_success:
+            raise S3Error("AccessDenied" if response.status == 403 else "ServiceUnavailable")
+
+    def keep(self, path: EntityPath, content: bytes) -> None:
+        """Store something of our own, in a container that is made if need be; raises ``S3Error``."""
+        status = self._stored(path, content)
+        if status == 404:
+            self.note("PUT", path._replace(obj=None))
+            status = self._stored(path, content)
+        if not 200 <= status <= 299:
+            raise S3Error("ServiceUnavailable")
+
+    def _stored(self, path: EntityPath, content: bytes) -> int:
+        headers = {"content-length": str(len(content)), "content-type": "application/json"}
+        sub = make_subrequest(
+            self._request, "PUT", "/v1" + path.quoted, headers=headers, body=content, source=SOURCE
+        )
+        sub.env[fields.ACCESS_LOG_MADE] = True
+        return drained(self._forward(preauthorise(sub))).status
