@@ -108,6 +108,11 @@ class Request:
             self._entity_of = raw_path
         return self._entity
 
+    def name(self, entity: Entity) -> None:
+        """Let the path name something, which need not be parsed then."""
+        self.raw_path = self._entity_of = entity.raw_path
+        self._entity = entity
+
     @property
     def path_qs(self) -> str:
         """The raw path with ``?query`` when there is one."""

@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote_plus
 
@@ -51,7 +52,16 @@ def _quoted(text: object) -> str:
     value = str(text)
     if _is_plain(value):
         return value
+    return _often(value) if len(value) <= _OFTEN_CHARS else _percent_quoted(value)
+
+
+def _percent_quoted(value: str) -> str:
     return quote(value.encode("utf-8", "surrogateescape"), ":/{}")
+
+
+#: Users and agents come again and again.
+_often = lru_cache(maxsize=1024)(_percent_quoted)
+_OFTEN_CHARS = 128
 
 
 def _field(source: Mapping[str, object], name: str) -> str:

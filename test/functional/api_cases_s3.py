@@ -429,5 +429,14 @@ DIFFERENT = {
     "PUT /shared?acl []": (200, "no Location is told of an ACL"),
     "GET /golden?tagging": (404, "buckets have tags here"),
     "GET /golden?requestPayment": (200, "the owner pays"),
+    **{
+        f"GET /golden?{name} []": (404, "there is none; the peer knows none")
+        for name in ("cors", "policy", "website", "publicAccessBlock")
+    },
+    **{
+        f"PUT /golden?{name} []": (400, "it is none; the peer knows none")
+        for name in ("cors", "policy", "website", "logging")
+    },
+    "POST /golden []": (412, "as AWS: it must be a form"),
     "POST /listed?delete ['Content-MD5: wxcV0HKdmu2LoKlZMBE+SA==": (200, "as AWS: the version is told"),
 }

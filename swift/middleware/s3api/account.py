@@ -14,7 +14,7 @@ from enum import Enum
 from functools import partial
 from typing import NoReturn
 
-from swift.base.entity import RESERVED, EntityPath
+from swift.base.entity import RESERVED, Entity, EntityPath
 from swift.gateway.info import ContainerInfo, container_info
 from swift.gateway.subrequest import asked, drained, make_subrequest
 from swift.http import fields
@@ -26,7 +26,6 @@ from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.hidden import SOURCE, Hidden
-from swift.middleware.s3api.metadata import quoted_path
 from swift.middleware.s3api.names import SEGMENTS
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3api.signature import Claim
@@ -199,10 +198,11 @@ class Account:
         body: RequestBody | bytes = b"",
         query: str = "",
     ) -> Request:
-        path = "/v1" + quoted_path(*filter(None, names))
         sub = make_subrequest(
-            self._request, method, path, headers=headers, body=body, query=query, source=SOURCE
+            self._request, method, "/v1", headers=headers, body=body, query=query, source=SOURCE
         )
+        own, *rest = filter(None, names)
+        sub.name(Entity("v1", EntityPath(own, *rest)))
         if not self._settings.force_swift_request_proxy_log:
             sub.env[fields.ACCESS_LOG_MADE] = True
         sub.remote_addr = self._request.remote_addr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from email.header import Header
-from urllib.parse import quote
 
 from swift.base.timestamp import http_date
 from swift.http import fields
@@ -139,8 +138,3 @@ def with_overrides(headers: HeaderMap, params: Mapping[str, str]) -> None:
             if any(ord(letter) < 32 or ord(letter) == 127 for letter in value):
                 raise S3Error("InvalidArgument", details={"ArgumentName": f"response-{name}"})
             headers[name] = value
-
-
-def quoted_path(*names: str) -> str:
-    """Names as a path."""
-    return "/" + "/".join(quote(name, safe="/~", errors="surrogateescape") for name in names)

@@ -68,6 +68,8 @@ class Tempauth(Filter):
         self._auth_path = f"/{path or 'auth'}/"
         self._log = telemetry.log
         self._statsd = telemetry.statsd
+        #: Configured user → the groups that it has.
+        self._known_groups: dict[tuple[str, str], str] = {}
         self._metric = f"tempauth.{self._prefixes[0] or 'NONE'}"
 
     # every request
@@ -106,9 +108,16 @@ class Tempauth(Filter):
             return unauthorised(request, wire_value(account))
         entity = request.entity
         if entity is not None and entity.path.account == access_key:
-            path = entity.path._replace(account=self._account_name(user))
-            request.raw_path = Entity(entity.version, path).raw_path
-        return self._identified(request, self._groups_string(user))
+            request.name(Entity(entity.version, entity.path._replace(account=self._account_name(user))))
+        return self._identified(request, self._groups_of_user(user))
+
+    def _groups_of_user(self, user: User) -> str:
+        """The same as ``_groups_string``, made once."""
+        name = user.account, user.name
+        groups = self._known_groups.get(name)
+        if groups is None:
+            groups = self._known_groups[name] = self._groups_string(user)
+        return groups
 
     def _account_name(self, user: User) -> str:
         """The account that a user's storage URL names."""

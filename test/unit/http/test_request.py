@@ -42,3 +42,12 @@ def test_it_is_parsed_once_and_again_when_a_filter_rewrites_the_path():
 def test_an_entity_and_its_path_are_equal(names):
     entity = Entity("v1", EntityPath(*names))
     assert Request("GET", entity.raw_path).entity == entity
+
+
+def test_a_name_needs_no_parsing_and_is_that_of_its_path():
+    request = Request("GET", "/nothing")
+    for names in (("a",), ("a:b", "c"), ("a", "c", "o/ü ?x"), ("a", "c", "/o/")):
+        entity = Entity("v1", EntityPath(*names))
+        request.name(entity)
+        assert request.entity is entity
+        assert Entity.parse(request.raw_path) == entity

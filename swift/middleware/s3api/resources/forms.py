@@ -47,11 +47,13 @@ _STATUSES = {"200": 200, "201": 201, "204": 204}
 
 def post_object(call: Call) -> Response:
     """PostObject."""
-    if not call.account.is_anonymous:
-        raise S3Error("InvalidArgument", "Only one auth mechanism allowed")
     boundary = boundary_of(call.request)
     if not boundary:
-        raise S3Error("InvalidArgument", "Bucket POST must be of the enclosure-type multipart/form-data")
+        call.account.identify()
+        text = "Bucket POST must be of the enclosure-type multipart/form-data"
+        raise S3Error("PreconditionFailed", text)
+    if not call.account.is_anonymous:
+        raise S3Error("InvalidArgument", "Only one auth mechanism allowed")
     form = PostedForm(Form(call.request.body, boundary))
     form.read_fields()
     fields = form.fields

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote_plus, unquote_to_bytes
 
@@ -33,6 +34,7 @@ _SIGNED_NAMES = frozenset(
 )
 _STREAMS = frozenset((SIGNED_CHUNKS, SIGNED_CHUNKS_TRAILER, UNSIGNED_TRAILER))
 _is_sha256 = re.compile(r"[0-9a-f]{64}", re.ASCII | re.IGNORECASE).fullmatch
+_is_plain_path = re.compile(r"[A-Za-z0-9_.~/-]*").fullmatch
 _is_plain_query = re.compile(r"[A-Za-z0-9_.~=&-]*").fullmatch
 _spaces = re.compile(r"\s{2,}").sub
 
@@ -120,22 +122,26 @@ def _words(text: str) -> dict[str, str]:
 
 def credential_of(text: str, stamp: str, settings: S3Settings, code: str) -> Credential:
     """The parts of a credential for a request of this date; raises ``S3Error`` with the code ``code``."""
+    return _credential(text, stamp[:8], settings.location, code)
+
+
+@lru_cache(maxsize=1024)
+def _credential(text: str, day: str, location: str, code: str) -> Credential:
     parts = utf8_value(text).rsplit("/", 4)
     if len(parts) != 5 or not parts[0]:
         raise S3Error(
             code, "The credential is malformed; it needs access key, date, region, service and aws4_request."
         )
     access_key, date, region, service, end = parts
-    if date != stamp[:8]:
+    if date != day:
         raise S3Error(
-            code, f'Invalid credential date "{date}". This date is not the same as X-Amz-Date: "{stamp[:8]}".'
+            code, f'Invalid credential date "{date}". This date is not the same as X-Amz-Date: "{day}".'
         )
-    if region not in (settings.location, settings.location.lower()):
+    if region not in (location, location.lower()):
         text = (
-            f"The authorization header is malformed; the region '{region}' is wrong; expecting "
-            f"'{settings.location}'"
+            f"The authorization header is malformed; the region '{region}' is wrong; expecting '{location}'"
         )
-        raise S3Error(code, text, details={"Region": settings.location})
+        raise S3Error(code, text, details={"Region": location})
     if service != "s3" or end != "aws4_request":
         raise S3Error(
             code,
@@ -225,6 +231,8 @@ def _requoted(text: str) -> str:
 
 def canonical_path(raw_path: str) -> str:
     """The path quoted in one way."""
+    if _is_plain_path(raw_path):
+        return raw_path
     return quote(unquote_to_bytes(raw_path.encode("latin-1", "replace")), safe="/-_.~")
 
 
