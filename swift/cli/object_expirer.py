@@ -11,12 +11,13 @@ from dataclasses import replace  # noqa: E402
 
 from swift.base.errors import ConfigError  # noqa: E402
 from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
+from swift.cli.resting import Resting  # noqa: E402
 from swift.compose import internal_client  # noqa: E402
 from swift.config.files import parser_of  # noqa: E402
 from swift.obj.expirer.queue import Queue  # noqa: E402
 from swift.obj.expirer.settings import Delays, ObjectExpirerSettings  # noqa: E402
 from swift.obj.expirer.task import NAME, ObjectExpirer  # noqa: E402
-from swift.runtime.daemon import DaemonTask, Pass, PassContext, PassReport  # noqa: E402
+from swift.runtime.daemon import DaemonTask  # noqa: E402
 
 
 def _is_on(parts: DaemonParts) -> bool:
@@ -41,31 +42,11 @@ def _settings(parts: DaemonParts) -> ObjectExpirerSettings:
     return settings
 
 
-class _Resting:
-    """The task of a node that does not work on the queue; it needs no pipeline of its own."""
-
-    name = NAME
-
-    def shares(self) -> list[str]:
-        """There is nothing to be done."""
-        return []
-
-    def begin(self, share: str, context: PassContext) -> Pass[object]:
-        """There is no share to begin with; raises LookupError."""
-        raise LookupError(share)
-
-    def report(self, passed: PassReport) -> dict[str, object]:
-        """Nothing."""
-        return {}
-
-    progress = report
-
-
 def _make(parts: DaemonParts) -> DaemonTask:
     settings, log = _settings(parts), parts.context.telemetry.log
     if not _is_on(parts):
         log.warning(f"{parts.conf_path} [{NAME}]: dequeue_from_legacy is not set, so nothing is expired here")
-        return _Resting()
+        return Resting(NAME)
     client = internal_client(
         settings.internal_client_conf_path,
         NAME,

@@ -11,9 +11,11 @@ from dataclasses import replace  # noqa: E402
 
 from swift.base.errors import ConfigError  # noqa: E402
 from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
+from swift.cli.resting import Resting, is_of_server  # noqa: E402
 from swift.compose import internal_client  # noqa: E402
 from swift.middleware.s3api.lifecycle.settings import LifecycleSettings  # noqa: E402
 from swift.middleware.s3api.lifecycle.task import NAME, Lifecycle  # noqa: E402
+from swift.runtime.daemon import DaemonTask  # noqa: E402
 
 
 def _settings(parts: DaemonParts) -> LifecycleSettings:
@@ -31,15 +33,19 @@ def _settings(parts: DaemonParts) -> LifecycleSettings:
     return settings
 
 
-def _make(parts: DaemonParts) -> Lifecycle:
+def _make(parts: DaemonParts) -> DaemonTask:
     settings = _settings(parts)
+    log, pipeline = parts.context.telemetry.log, settings.internal_client_conf_path
+    if not pipeline and is_of_server(parts.conf_path):
+        log.warning(f"{parts.conf_path} [{NAME}]: internal_client_conf_path is not set; nothing is done here")
+        return Resting(NAME)
     client = internal_client(
-        settings.internal_client_conf_path or parts.conf_path,
+        pipeline or parts.conf_path,
         NAME,
         tries=settings.request_tries,
         use_replication_network=True,
     )
-    return Lifecycle(settings, client, parts.context.telemetry.log)
+    return Lifecycle(settings, client, log)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -57,6 +57,11 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   calls `AES256`; without it asking for that is `501`. A customer's key (SSE-C) encrypts single uploads and
   copies in the API itself, is never stored, and needs the library `cryptography`; Swift's API gives such
   objects out encrypted. Multipart uploads with customers' keys and keys of a key service are `501`.
+- **Notifications** go to webhooks whose names are in `notification_targets` and whose URLs the
+  `s3-notifier` knows, and to no others; a name is the last word of an ARN, or the one before `webhook`. An
+  event is kept in a hidden queue before the change is acknowledged, and told at least once; when it cannot
+  be kept the client hears `503`, though the change is done. Told are uploads, copies, completions,
+  deletions and tags that come by the S3 API; not what lifecycles, expiry or Swift's API do.
 - Replication and storage classes are not there: asking for them is `501`, and headers that wish for them too.
 
 ## Operations

@@ -7,22 +7,27 @@ from swift import green
 green.patch()
 
 from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
+from swift.cli.resting import Resting, is_of_server  # noqa: E402
 from swift.compose import internal_client  # noqa: E402
 from swift.middleware.s3api.notifications.settings import NotifierSettings  # noqa: E402
 from swift.middleware.s3api.notifications.task import NAME, Notifier  # noqa: E402
 from swift.middleware.s3api.notifications.webhook import Webhooks  # noqa: E402
+from swift.runtime.daemon import DaemonTask  # noqa: E402
 
 
-def _make(parts: DaemonParts) -> Notifier:
+def _make(parts: DaemonParts) -> DaemonTask:
     settings: NotifierSettings = parts.settings
     urls = settings.urls()
+    log, pipeline = parts.context.telemetry.log, settings.internal_client_conf_path
+    if not pipeline and is_of_server(parts.conf_path):
+        log.warning(f"{parts.conf_path} [{NAME}]: internal_client_conf_path is not set; nothing is done here")
+        return Resting(NAME)
     client = internal_client(
-        settings.internal_client_conf_path or parts.conf_path,
+        pipeline or parts.conf_path,
         NAME,
         tries=settings.request_tries,
         use_replication_network=True,
     )
-    log = parts.context.telemetry.log
     return Notifier(settings, urls, client, Webhooks(settings.webhook_timeout), log)
 
 

@@ -152,9 +152,11 @@ def rules_of_headers(headers: HeaderMap) -> tuple[Rule, ...]:
 @lru_cache(maxsize=256)
 def _parsed(text: str) -> tuple[Rule, ...]:
     items = document_of(text) if text else None
-    if not isinstance(items, list):
+    try:
+        return tuple(
+            Rule(str(name), str(kind), str(arn), tuple(map(str, events)), str(prefix), str(suffix))
+            for name, kind, arn, events, prefix, suffix in (items if isinstance(items, list) else ())
+        )
+    except (ValueError, TypeError):
+        # Somebody else wrote it.
         return ()
-    return tuple(
-        Rule(str(name), str(kind), str(arn), tuple(map(str, events)), str(prefix), str(suffix))
-        for name, kind, arn, events, prefix, suffix in items
-    )
