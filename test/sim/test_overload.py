@@ -48,6 +48,7 @@ class World:
         promise = Promise("ticket:r", RESERVED) if who == "reserved" else None
         grant = self.gate.ask(Facts(who), now, promise=promise)
         if isinstance(grant, Grant):
+            grant.expect(SIZE, now)
             self.streams.append(Stream(who, now, grant))
         else:
             self.refused[who] += 1

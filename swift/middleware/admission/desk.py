@@ -2,7 +2,8 @@
 
     POST /v1/AUTH_a?reserve&duration=600&bytes_per_second=50MB&direction=read
 
-201 has the ticket; 503 says how much is free, and from when there would be more. Deciding is ``tickets.free_for``.
+201 has the ticket; 503 says how much is free, and from when there would be more. Deciding is
+``tickets.free_for``.
 """
 
 from __future__ import annotations
@@ -80,13 +81,17 @@ class Desk:
             refused: Response = denied
             return refused
         if not self._key:
-            return error_response(501, "Nothing can be reserved here: there is no ticket_key.\n", content_type=TEXT)
+            return error_response(
+                501, "Nothing can be reserved here: there is no ticket_key.\n", content_type=TEXT
+            )
         wish = Wish.of(request, self._settings, now)
         if promisable is None or cache is None:
             return _unknown()
         account = request.entity.path.account
         try:
-            made = self._ledger.reserve(cache, lambda rivals: self._decide(wish, account, rivals, promisable), now)
+            made = self._ledger.reserve(
+                cache, lambda rivals: self._decide(wish, account, rivals, promisable), now
+            )
         except MemcacheError:
             return _unknown()
         if made is None:

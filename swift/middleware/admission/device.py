@@ -1,9 +1,9 @@
 """What a device takes at a time, at the object servers, which know its queue (doc/admission.md).
 
-Clients may not take the places that are kept for replication, and replication takes no more than its ceiling: so
-neither starves the other. With ``queue_seconds`` a client is refused at once whose request would wait for longer;
-how long that is follows from how many wait and how fast the device has answered of late. Each worker counts for
-itself. The proxy takes the answer, 529, as that of a node that is busy, and asks another one.
+Clients may not take the places that are kept for replication, and replication takes no more than its ceiling:
+so neither starves the other. With ``queue_seconds`` a client is refused at once whose request would wait for
+longer; how long that is follows from how many wait and how fast the device has answered of late. Each worker
+counts for itself. The proxy takes the answer, 529, as that of a node that is busy, and asks another one.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from swift.compose import process_of, telemetry_of
 from swift.gateway.infocache import Cache
 from swift.http import fields
 from swift.http.body import body_of
+from swift.http.readahead import size_of
 from swift.http.request import Request
 from swift.http.response import TEXT, Response, error_response
-from swift.middleware.admission.amounts import Amounts
 from swift.middleware.admission.bodies import MeteredDownload, MeteredUpload
 from swift.middleware.admission.desk import Desk, is_reserving
 from swift.middleware.admission.gate import Gate, Grant, Promise, Refusal
@@ -135,7 +135,8 @@ class Admission(Filter):
 
     def _answered(self, request: Request, grant: Grant) -> Response:
         cost = self._settings.write_cost
-        request.body = MeteredUpload(request.body, lambda size: self._draw(grant, size * cost))
+        if request.method not in _READING:
+            request.body = MeteredUpload(request.body, lambda size: self._draw(grant, size * cost))
         began = self._clock.monotonic()
         try:
             response = self.forward(request)
@@ -150,6 +151,9 @@ class Admission(Filter):
             self._count(len(body))
             grant.draw(len(body), self._clock.monotonic())
         else:
+            size = size_of(response)
+            if size is not None and request.method in _READING:
+                grant.expect(size, self._clock.monotonic())
             response.body = MeteredDownload(body_of(body), lambda size: self._draw(grant, size))
         response.observe_end(lambda _sent, _complete: grant.end(self._clock.monotonic()))
         return response
@@ -261,4 +265,3 @@ def make_admission(app: App, conf: Conf) -> Admission:
 
 
 filter_factory = factory_of(make_admission)
-__all__ = ["Admission", "Amounts", "filter_factory", "make_admission"]

@@ -5,9 +5,9 @@
     wait_s = grant.draw(65536, now)   # as bytes flow
     grant.end(now)
 
-A request beyond a greatest rate of its own is refused with 429; one beyond what its lane may use now with 503; both
-say why and when to come again. One that is let in draws what it moves, and is told to wait when its lane owes:
-streams that are under way then go slower, so that those with a guarantee get it.
+A request beyond a greatest rate of its own is refused with 429; one beyond what its lane may use now with
+503; both say why and when to come again. One that is let in draws what it moves, and is told to wait when its
+lane owes: streams that are under way then go slower, so that those with a guarantee get it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from swift.middleware.admission.amounts import NOTHING, RATES, Amounts, shown
 from swift.middleware.admission.lanes import Bound, Lanes
 from swift.middleware.admission.rules import LIMIT, Facts, Rule, Rules
 
-#: Of a request of unknown size so much is expected at first, and never more than PIECE_BYTES of any.
+#: Of a request of unknown size so much is expected at first.
 FIRST_GUESS_BYTES = 64 << 10
-PIECE_BYTES = 1 << 20
+#: So much of a request is counted before it moves a byte, so that no more come in than can be served; of
+#: longer ones the rest is counted as it moves, and may have to wait.
+PREPAID_BYTES = 16 << 20
 #: How much a single request changes what is expected of the next of its lane.
 _LEARN = 0.1
 #: What of the free streams a lane may take beyond its fair share.
@@ -69,29 +71,43 @@ class _Lane:
 class Grant:
     """A request that was let in; ``end`` it exactly once."""
 
-    __slots__ = ("lane", "_gate", "_limits", "_expected", "_drawn", "_is_over")
+    __slots__ = ("lane", "_gate", "_limits", "_expected", "_prepaid", "_size", "_drawn", "_is_over")
 
-    def __init__(self, gate: Gate, lane: _Lane, limits: Mapping[str, Rule], expected: float):
+    def __init__(self, gate: Gate, lane: _Lane, limits: Mapping[str, Rule], expected: float, prepaid: float):
         self.lane = lane.key
         self._gate = gate
         self._limits = tuple(limits)
         self._expected = expected
+        self._prepaid = prepaid
+        self._size: float | None = None
         self._drawn = 0.0
         self._is_over = False
 
+    def expect(self, size: float, now: float) -> None:
+        """It is known now how many bytes it has: so many are counted at once, up to what is paid
+        beforehand."""
+        self._size = size
+        expected = min(size, self._prepaid)
+        more, self._expected = expected - self._expected, expected
+        if more:
+            self._gate.draw(self.lane, self._limits, more, now)
+
     def draw(self, amount: float, now: float) -> float:
         """Count bytes that were moved; the seconds to wait before any more are."""
-        # What was expected has been counted already.
+        # What was expected has been counted already, and waits for nobody.
         counted = min(amount, self._expected)
         self._expected -= counted
         self._drawn += amount
+        if amount <= counted:
+            return 0.0
         return self._gate.draw(self.lane, self._limits, amount - counted, now)
 
     def end(self, now: float) -> None:
         """It is over."""
         if not self._is_over:
             self._is_over = True
-            self._gate.end(self.lane, self._limits, self._expected, self._drawn, now)
+            size = self._drawn if self._size is None else self._size
+            self._gate.end(self.lane, self._limits, self._expected, size, now)
 
 
 class Gate:
@@ -104,12 +120,15 @@ class Gate:
         self._lanes = {name: Lanes(getattr(capacity, name), burst_s, now) for name in RATES}
         self._known: dict[str, _Lane] = {}
         self._bounds: dict[tuple[str, str], Bound] = {}
-        #: What part of a name's rates is this process's, by (resource, name), and of names that are not there.
+        #: What part of a name's rates is this process's, by (resource, name), and of names that are not
+        #: there.
         self._parts: Mapping[tuple[str, str], float] = {}
         self._other_part = 1.0
         self._promises: Mapping[str, float] = {}
         self._elsewhere: Mapping[str, int] = {}
         self._sizes: dict[str, float] = {}
+        #: Until when streams of a lane wait: as long as they do, no others come in.
+        self._waits: dict[str, float] = {}
         #: Since the last report.
         self.uses: defaultdict[str, Use] = defaultdict(Use)
 
@@ -185,7 +204,8 @@ class Gate:
         lane = self._lane_of(facts, promise)
         limits = dict(self._rules.limits_of(facts))
         size = self._sizes.get(lane.key, FIRST_GUESS_BYTES) if expected_bytes is None else expected_bytes
-        expected = min(size, PIECE_BYTES)
+        prepaid = self._prepaid(limits)
+        expected = min(size, prepaid)
         refusal = self._beyond_limits(limits, now) or self._beyond_lane(lane, now)
         if refusal is not None:
             self._note(lane, limits, expected, 0)
@@ -196,7 +216,7 @@ class Gate:
             for key in limits:
                 if (name, key) in self._bounds:
                     self._bounds[name, key].take(amount)
-        return Grant(self, lane, limits, expected)
+        return Grant(self, lane, limits, expected, prepaid)
 
     def draw(self, lane: str, limits: tuple[str, ...], amount: float, now: float) -> float:
         """See ``Grant.draw``; a negative amount gives back."""
@@ -206,6 +226,8 @@ class Gate:
         self._open(lanes, "bytes", lane)
         lanes.take(lane, amount, now)
         wait_s = lanes.ask(lane, now)
+        if wait_s > 0:
+            self._waits[lane] = now + wait_s
         for key in limits:
             if amount:
                 self.uses[key].bytes += amount
@@ -215,7 +237,7 @@ class Gate:
                 wait_s = max(wait_s, bound.ask(now))
         return wait_s
 
-    def end(self, lane: str, limits: tuple[str, ...], unused: float, drawn: float, now: float) -> None:
+    def end(self, lane: str, limits: tuple[str, ...], unused: float, size: float, now: float) -> None:
         """See ``Grant.end``."""
         if unused:
             self.draw(lane, limits, -unused, now)
@@ -224,7 +246,7 @@ class Gate:
         if len(self._sizes) >= _SIZES_MAX:
             self._sizes.clear()
         before = self._sizes.get(lane, FIRST_GUESS_BYTES)
-        self._sizes[lane] = before + _LEARN * (min(drawn, PIECE_BYTES) - before)
+        self._sizes[lane] = before + _LEARN * (min(size, PREPAID_BYTES) - before)
 
     def _lane_of(self, facts: Facts, promise: Promise | None) -> _Lane:
         if promise is not None:
@@ -241,6 +263,14 @@ class Gate:
             weight = 1.0 if rule is None else rule.weight
             known = self._known[key] = _Lane(key, replace(whole, **mine), weight)
         return known
+
+    def _prepaid(self, limits: Mapping[str, Rule]) -> float:
+        """How many bytes of a request are counted before it moves any: what may be moved in a second."""
+        rates = [self._lanes["bytes"].capacity or PREPAID_BYTES]
+        for key, rule in limits.items():
+            if rule.greatest.bytes:
+                rates.append(rule.greatest.bytes * self.part("bytes", key))
+        return max(FIRST_GUESS_BYTES, min(PREPAID_BYTES, *rates))
 
     def _open(self, lanes: Lanes, resource: str, key: str) -> None:
         """Have a lane ready to be asked."""
@@ -288,6 +318,8 @@ class Gate:
         for name, lanes in self._lanes.items():
             self._open(lanes, name, lane.key)
             wait_s = lanes.ask(lane.key, now)
+            if name == "bytes":
+                wait_s = max(wait_s, self._waits.get(lane.key, now) - now)
             if wait_s > 0:
                 whole = getattr(self._capacity, name)
                 return _full(lane.key, name, f"all {shown(whole, name)} are in use or promised", wait_s)
@@ -322,6 +354,7 @@ class Gate:
 
     def report(self) -> dict[str, Use]:
         """What was asked for since the last report, by name, and begin anew; streams that are open stay."""
+        self._waits = {key: until for key, until in self._waits.items() if key in self.uses}
         told = {key: replace(use) for key, use in self.uses.items()}
         for key, use in list(self.uses.items()):
             use.bytes = use.requests = 0.0

@@ -1,13 +1,14 @@
 """Who may use how much of one rate: lanes with a guarantee each, and fair shares of the rest.
 
 Every lane (an account, or whom a rule is for) has two stocks. Its *own* grows at its guaranteed rate and is
-nobody else's until it is full; what overflows is lent. Its *spare* grows by its share of what is free: all that
-is not guaranteed or not used, divided among the lanes that ask, by weight. A lane whose stocks are not in debt may go on; use
-is counted after the fact, so a stock may go below zero and is paid back before anything else.
+nobody else's until it is full; what overflows is lent. Its *spare* grows by its share of what is free: all
+that is not guaranteed or not used, divided among the lanes that ask, by weight. A lane whose stocks are not
+in debt may go on; use is counted after the fact, so a stock may go below zero and is paid back before
+anything else.
 
-What holds at any time, and is tested: in any time T no more than capacity x (T + 2 x burst) is used, and a piece
-for each stream; a lane that asks for its guarantee gets it; how many connections a lane has plays no role. Pure but for the
-time that callers pass in.
+What holds at any time, and is tested: in any time T no more than capacity x (T + 2 x burst) is used, and a
+piece for each stream; a lane that asks for its guarantee gets it; how many connections a lane has plays no
+role. Pure but for the time that callers pass in.
 """
 
 from __future__ import annotations
@@ -69,13 +70,16 @@ class Lanes:
         lane.guaranteed, lane.weight = guaranteed, weight
 
     def ask(self, key: str, now: float) -> float:
-        """Seconds until a lane may go on; 0 when it may now. The lane is one of those that ask from now on."""
+        """Seconds until a lane may go on; 0 when it may now. The lane is one of those that ask from now on.
+
+        Callers set the lane before: one that has asked for nothing for long may be gone.
+        """
         if self._capacity is None:
             return 0.0
-        self.refill(now)
         lane = self._lanes[key]
         is_new = now - lane.asked_at > ACTIVE_S
         lane.asked_at = now
+        self.refill(now)
         if is_new and self._pool > 0:
             given = min(self._pool, max(0.0, self._stock_max(lane) - lane.spare))
             lane.spare += given

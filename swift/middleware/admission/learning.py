@@ -1,16 +1,17 @@
 """Capacity learnt from what the cluster delivers.
 
-While answers come as quickly as they do when little is asked, nothing is bounded, and a bound that is used up grows.
-When they take several times as long, the queues before the devices grow, and the bound is set to what was
-delivered meanwhile: more than that the devices do not do. Pure: one call for each interval.
+While answers come as quickly as they do when little is asked, nothing is bounded, and a bound that is used up
+grows. When they take several times as long, the queues before the devices grow, and the bound is set to what
+was delivered meanwhile: more than that the devices do not do. Pure: one call for each interval.
 """
 
 from __future__ import annotations
 
 #: Answers that take so many times as long as usual come from devices with too long queues.
 SLOW_FACTOR = 3.0
-#: What of the delivered rate the bound becomes then.
-_BACK_OFF = 0.95
+#: What of the delivered rate the bound becomes then: so much less that the queues become empty, which also
+#: shows how quick answers usually are.
+_BACK_OFF = 0.8
 #: How much a bound that is used up grows in an interval.
 _GROWTH = 1.02
 #: From which part on a bound counts as used up.
@@ -40,7 +41,7 @@ class LearntRate:
         usual = self._usual_s
         self._usual_s = answer_s if usual is None else min(answer_s, usual * _RISE)
         if answer_s > SLOW_FACTOR * self._usual_s:
-            self.bound = _BACK_OFF * (delivered if self.bound is None else min(delivered, self.bound))
+            self.bound = _BACK_OFF * delivered
         elif self.bound is not None and delivered > _USED * self.bound:
             self.bound *= _GROWTH
         return self.bound

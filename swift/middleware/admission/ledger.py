@@ -1,9 +1,10 @@
 """The list of reservations that all proxies share, in memcached.
 
-A reservation is made while a lock is held (a counter that only the first brings to one); what each proxy knows
-of reservations that are not over is put into the list again at every turn, so that a memcached that was started
-anew forgets nothing that a proxy knows. When memcached is away nothing is reserved: nobody may promise what others
-might have promised as well. Tickets that are out hold all the same: they carry what they are good for.
+A reservation is made while a lock is held (a counter that only the first brings to one); what each proxy
+knows of reservations that are not over is put into the list again at every turn, so that a memcached that was
+started anew forgets nothing that a proxy knows. When memcached is away nothing is reserved: nobody may
+promise what others might have promised as well. Tickets that are out hold all the same: they carry what they
+are good for.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@
     guaranteed = { bytes = "50 MB", streams = 4 }
     greatest = { bytes = "200 MB", requests = 500 }
 
-A rule names whom it is for by ``account``, ``container`` (account/container), ``user`` and ``class``; all that it
-names must hold. ``"*"`` stands for each: every account (container, user) is then counted for itself. Of the
-rules that a request meets the first with a guarantee or a weight gives its lane, and every one with a greatest rate
-bounds it. Reading is pure; an error names the file, the line and the rule.
+A rule names whom it is for by ``account``, ``container`` (account/container), ``user`` and ``class``; all
+that it names must hold. ``"*"`` stands for each: every account (container, user) is then counted for itself.
+Of the rules that a request meets the first with a guarantee or a weight gives its lane, and every one with a
+greatest rate bounds it. Reading is pure; an error names the file, the line and the rule.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ class Rules:
     rules: tuple[Rule, ...] = field(default=())
 
     def lane_of(self, facts: Facts) -> tuple[str, Rule | None]:
-        """The lane of a request: its key, and the rule that says so. Without one, each account has its own."""
+        """The lane of a request: its key, and the rule that says so. Without one, each account has its
+        own."""
         for rule in self.rules:
             if rule.makes_lane and rule.holds(facts):
                 return rule.key(facts, LANE), rule
@@ -117,7 +118,9 @@ def parse_rules(text: str, *, source: str, promisable: Amounts = NOTHING) -> Rul
         raise ConfigError(f"{source}: {error}")
     unknown = sorted(set(document) - {"rule"})
     if unknown:
-        raise ConfigError(f"{source}: line {_line_of(text, unknown[0])}: {unknown[0]!r} is not known; only rule is")
+        raise ConfigError(
+            f"{source}: line {_line_of(text, unknown[0])}: {unknown[0]!r} is not known; only rule is"
+        )
     tables = document.get("rule", [])
     if not isinstance(tables, list):
         raise ConfigError(f"{source}: line {_line_of(text, 'rule')}: rules begin with [[rule]]")
@@ -126,7 +129,9 @@ def parse_rules(text: str, *, source: str, promisable: Amounts = NOTHING) -> Rul
     for index, table in enumerate(tables):
         start = starts[index] if index < len(starts) else 1
         end = starts[index + 1] if index + 1 < len(starts) else None
-        reader = _Reader(table, source, text.splitlines()[start - 1 : None if end is None else end - 1], start)
+        reader = _Reader(
+            table, source, text.splitlines()[start - 1 : None if end is None else end - 1], start
+        )
         rules.append(reader.rule({rule.name for rule in rules}))
     _check_sum(rules, promisable, source)
     return Rules(tuple(rules))

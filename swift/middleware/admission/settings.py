@@ -39,9 +39,10 @@ class AdmissionSettings(Settings):
     """``[filter:admission]``."""
 
     rules_path: str = option(
-        "", "A file (TOML) of who is guaranteed how much and may have how much at most.",
+        "",
+        "A file (TOML) of who is guaranteed how much and may have how much at most.",
         sample="/etc/swift/admission.toml",
-    )  # fmt: skip
+    )
     capacity_bytes_per_second: float = option(
         0.0,
         "Bytes a second that the whole cluster carries (like 2 GB), learn to find it out, 0 for no limit.",

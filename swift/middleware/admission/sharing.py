@@ -1,10 +1,11 @@
 """Many processes, one capacity: which part of each rate is this process's.
 
-Each process tells the others, every now and then, what was asked of it under each name, and takes a part of each
-rate that goes with its demand. The parts of all processes add up to one whatever they are, so that no more is used
-than there is; a little of each is divided evenly, so that a process that has been idle can begin. They are late
-by one interval: that is the error. When nobody can be told, each takes an even part, for as many processes as were
-there last: a client that reaches only one of them gets less then, and never more. What is decided is pure.
+Each process tells the others, every now and then, what was asked of it under each name, and takes a part of
+each rate that goes with its demand. The parts of all processes add up to one whatever they are, so that no
+more is used than there is; a little of each is divided evenly, so that a process that has been idle can
+begin. They are late by one interval: that is the error. When nobody can be told, each takes an even part, for
+as many processes as were there last: a client that reaches only one of them gets less then, and never more.
+What is decided is pure.
 """
 
 from __future__ import annotations

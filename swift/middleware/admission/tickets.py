@@ -1,9 +1,9 @@
 """Reservations ahead of time: tickets that are signed, and the list of what is promised.
 
 A ticket says for which account, in which direction, from when, until when and how many bytes a second. It is
-bound to the account by an HMAC over all of that and is worth nothing before it begins or after it ends. What may be
-promised is decided by ``free_for``, which is pure: at no moment do reservations and guarantees together
-exceed what may be promised.
+bound to the account by an HMAC over all of that and is worth nothing before it begins or after it ends. What
+may be promised is decided by ``free_for``, which is pure: at no moment do reservations and guarantees
+together exceed what may be promised.
 """
 
 from __future__ import annotations
@@ -99,9 +99,7 @@ def _signature(payload: bytes, key: bytes) -> str:
     return hmac.new(key, b"swift admission ticket\n" + payload, sha256).hexdigest()
 
 
-def free_for(
-    reservations: Iterable[Reservation], *, promisable: float, begins: float, ends: float
-) -> float:
+def free_for(reservations: Iterable[Reservation], *, promisable: float, begins: float, ends: float) -> float:
     """Bytes a second that nobody has reserved at any moment between two times; never below zero."""
     rivals = [r for r in reservations if r.begins < ends and begins < r.ends]
     # The sum changes only where one begins.

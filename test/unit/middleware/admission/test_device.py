@@ -1,4 +1,5 @@
-"""A device takes so much at a time; clients and replication leave each other their places (doc/admission.md)."""
+"""A device takes so much at a time; clients and replication leave each other their places
+(doc/admission.md)."""
 
 import pytest
 

@@ -21,6 +21,7 @@ class Load:
 
     def __init__(self, lanes, connections):
         self.lanes = lanes
+        self.shapes = {key: (lane.guaranteed, lane.weight) for key, lane in lanes._lanes.items()}
         self.connections = connections
         self.used = dict.fromkeys(connections, 0.0)
         self.waits = {(key, n): 0.0 for key, count in connections.items() for n in range(count)}
@@ -34,6 +35,8 @@ class Load:
                 key = turn[0]
                 if not is_on(key, now) or self.waits[turn] > now:
                     continue
+                guaranteed, weight = self.shapes.get(key, (0.0, 1.0))
+                self.lanes.set_lane(key, guaranteed=guaranteed, weight=weight)
                 wait_s = self.lanes.ask(key, now)
                 if wait_s:
                     self.waits[turn] = now + wait_s

@@ -73,7 +73,9 @@ def test_amounts_have_units(value, amount):
     assert parse_amount(value) == amount
 
 
-@pytest.mark.parametrize("value", ["", "MB", "5 XB", "-1", 0, -1, True, None, float("nan"), float("inf"), "1e9"])
+@pytest.mark.parametrize(
+    "value", ["", "MB", "5 XB", "-1", 0, -1, True, None, float("nan"), float("inf"), "1e9"]
+)
 def test_what_is_no_amount_is_refused(value):
     with pytest.raises(ValueError, match="must be"):
         parse_amount(value)

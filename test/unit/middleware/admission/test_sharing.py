@@ -40,7 +40,7 @@ def test_what_no_process_tells_is_not_believed(value):
 def test_they_hear_each_other_also_when_a_window_ends():
     cache = SharedCache()
     all_of = [Exchange() for _ in range(5)]
-    for now in range(0, 40):
+    for now in range(40):
         found = [x.turn(cache, {"a": Use(bytes=100.0 * (n + 1))}, {}, 1.0, now) for n, x in enumerate(all_of)]
         if now > 3:
             assert {parts.processes for parts in found} == {5}, now
@@ -52,7 +52,7 @@ def test_they_hear_each_other_also_when_a_window_ends():
 def test_one_that_went_away_is_forgotten_after_two_windows():
     cache = SharedCache()
     one, other = Exchange(), Exchange()
-    for now in range(0, 60):
+    for now in range(60):
         if now < 10:
             other.turn(cache, {}, {}, 1.0, now)
         found = one.turn(cache, {}, {}, 1.0, now)
