@@ -118,9 +118,10 @@ def test_who_is_guaranteed_something_gets_it_while_others_ask_for_more_than_ther
         stop.set()
         for thread in threads:
             thread.join()
-    assert got.count(204) >= 0.95 * len(got)
+    assert len(got) - got.count(503) >= 0.95 * len(got)
     assert others.count(204) > 0
-    assert others.count(204) + got.count(204) <= 30 * (seconds + 1.5) * 1.1
+    assert set(got) <= {200, 204, 503}
+    assert others.count(204) + len(got) <= 30 * (seconds + 1.5) * 1.1
     assert others.count(503) > others.count(204), "what is too much is refused at once"
 
 

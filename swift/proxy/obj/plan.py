@@ -18,6 +18,8 @@ from swift.base.ranges import Span
 #: long.
 LATE_FACTOR = 3.0
 LATE_MIN_S = 0.25
+#: Who brings a unit in so short a time is not slow, however quick others are.
+SLOW_MIN_S = 0.05
 #: A node that is too slow to bring anything in time may try again after so many seconds.
 PROBE_S = 5.0
 #: How much the last unit says of a node's rate.
@@ -130,7 +132,9 @@ class Schedule:
         """Whether the client would wait for the next unit, if this source brought it; now and then it may
         try."""
         took, best = self._times.get(source), min(self._times.values(), default=0.0)
-        if took is None or took <= LATE_FACTOR * best or now - self._took_at[source] > PROBE_S:
+        if took is None or took <= max(SLOW_MIN_S, LATE_FACTOR * best):
+            return False
+        if now - self._took_at[source] > PROBE_S:
             return False
         before_it = self._next - self.consumed
         return took > before_it * best / max(1, self.plan.width - 1)
