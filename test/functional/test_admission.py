@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 import threading
 import time
 
@@ -148,3 +149,31 @@ def test_a_reservation_is_made_refused_and_worth_nothing_to_others(live):
     answer = live.raw("HEAD", "/v1/AUTH_test2", other)
     assert answer.headers["x-reservation-status"] == "for another account"
     assert "x-reservation-status" not in patiently(live, "HEAD", "", {"X-Reservation": ticket}).headers
+
+
+def test_an_upload_that_has_no_room_is_refused_before_its_first_byte(live):
+    assert patiently(live, "PUT", "full").status == 201
+    conf = live.plan.etc / "object-server" / "1.conf"
+    before = conf.read_text()
+    conf.write_text(before.replace("[DEFAULT]\n", "[DEFAULT]\nfallocate_reserve = 100%\n"))
+    live.kill("object-1")
+    live.restart("object-1")
+    try:
+        for _ in range(20):
+            said = first_words(live, "/v1/AUTH_test/full/o", 50_000_000)
+            if b"503" not in said or b"requests" not in said:
+                break
+            time.sleep(0.3)
+        assert said.startswith(b"HTTP/1.1 503"), said
+    finally:
+        conf.write_text(before)
+        live.kill("object-1")
+        live.restart("object-1")
+
+
+def first_words(live, path, size):
+    """What the proxy says to the head of an upload."""
+    with socket.create_connection((live.plan.ip, live.plan.proxy_port), timeout=30) as link:
+        head = f"PUT {path} HTTP/1.1\r\nHost: h\r\nX-Auth-Token: {live.token()}\r\n"
+        link.sendall(f"{head}Content-Length: {size}\r\nExpect: 100-continue\r\n\r\n".encode())
+        return link.recv(65536)
