@@ -23,6 +23,8 @@ FILTERS = {
     "keystoneauth": "keystoneauth",
     "bulk": "bulk",
     "ratelimit": "ratelimit",
+    "admission": "admission",
+    "device_admission": "admission.device",
     "backend_ratelimit": "backend_ratelimit",
     "cname_lookup": "cname_lookup",
     "domain_remap": "domain_remap",

@@ -82,6 +82,42 @@ def limited(name: str, limits: Limits) -> Iterator[Callable[[], None]]:
                 group.rmdir()
 
 
+@contextlib.contextmanager
+def throttled(
+    name: str, devices: Sequence[str], bytes_per_s: int
+) -> Iterator[Callable[[], contextlib.AbstractContextManager[None]]]:
+    """A group in which each of these devices reads and writes so many bytes a second.
+
+    What it gives is a block in which this process is in the group, so that those it starts are and stay in
+    it.
+    """
+    home = CGROUPS / "blkio" if _version_1() else CGROUPS
+    group = home / name
+    if not _version_1():
+        _set(CGROUPS / "cgroup.subtree_control", "+io")
+    group.mkdir(exist_ok=True)
+    try:
+        for device in devices:
+            if _version_1():
+                for direction in ("read", "write"):
+                    _set(group / f"blkio.throttle.{direction}_bps_device", f"{device} {bytes_per_s}")
+            else:
+                _set(group / "io.max", f"{device} rbps={bytes_per_s} wbps={bytes_per_s}")
+
+        @contextlib.contextmanager
+        def inside() -> Iterator[None]:
+            _set(group / "cgroup.procs", str(os.getpid()))
+            try:
+                yield
+            finally:
+                _set(home / "cgroup.procs", str(os.getpid()))
+
+        yield inside
+    finally:
+        with contextlib.suppress(OSError):
+            group.rmdir()
+
+
 def _groups_1(name: str, limits: Limits) -> Sequence[Path]:
     blkio, memory = CGROUPS / "blkio" / name, CGROUPS / "memory" / name
     for group in (blkio, memory):

@@ -31,6 +31,7 @@ from swift.container.sync.settings import ContainerSyncSettings as ContainerSync
 from swift.container.updater import ContainerUpdaterSettings
 from swift.dbsync.settings import ReplicatorSettings
 from swift.http import fields
+from swift.middleware.admission.settings import AdmissionSettings, DeviceAdmissionSettings
 from swift.middleware.backend_ratelimit import BackendRatelimitSettings
 from swift.middleware.bulk.filter import BulkSettings
 from swift.middleware.catch_errors import CatchErrorsSettings
@@ -94,6 +95,7 @@ def _storage(
             Section(f"app:{kind}-server", (settings,), (f"use = egg:swift#{kind}",)),
             _filter("healthcheck", "healthcheck", HealthcheckSettings),
             _filter("backend_ratelimit", "backend_ratelimit", BackendRatelimitSettings),
+            _filter("device_admission", "device_admission", DeviceAdmissionSettings),
             _filter("recon", "recon", ReconSettings),
             *daemons,
         ),
@@ -143,6 +145,7 @@ PROXY = Sample(
             "# needs auth_token of keystonemiddleware left of it",
             "# <PREFIX>_operator_roles, <PREFIX>_service_roles, <PREFIX>_project_reader_roles = <role>",
         ),
+        _filter("admission", "admission", AdmissionSettings),
         _filter("staticweb", "staticweb", StaticWebSettings),
         _filter("container-quotas", "container_quotas"),
         _filter("account-quotas", "account_quotas"),

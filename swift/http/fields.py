@@ -536,6 +536,7 @@ LOGGED_POLICY = _key(
     "swift.logged_policy", _NUMBER, "The policy of the object's container, for the access line (ours)."
 )
 RATELIMIT_HANDLED = _key("swift.ratelimit.handled", _FLAG, "The request has waited already.")
+ADMITTED = _key("swift.admission.admitted", _FLAG, "The request has been admitted already (ours).")
 SLO_OVERRIDE = _key("swift.slo_override", _FLAG, "Manifests of large objects are stored as they come.")
 SYMLINK_OVERRIDE = _key("swift.symlink_override", _FLAG, "Symbolic links are stored as they come.")
 FORMAT_LISTING = _key("swift.format_listing", _FLAG, "False: a filter shapes the listing itself.")

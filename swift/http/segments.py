@@ -1,8 +1,9 @@
 """Bodies made of many pieces: the bytes of one large object from the responses of its segments.
 
 ``SegmentedBody`` sends the pieces one after the other. Shortly before one ends the next is opened in the
-background, so that the stream does not pause; more than one ahead is never open. It refuses to know where
-segments come from; the caller gives the pieces, as lazily as it likes, and a function that opens one.
+background, so that the stream does not pause; more than one ahead is never open, unless it may hold some in
+memory (``http.readahead``). It refuses to know where segments come from; the caller gives the pieces, as
+lazily as it likes, and a function that opens one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Generic, TypeVar
 from swift import green
 from swift.base.digits import is_digits
 from swift.http.body import CHUNK_BYTES, BodyError, ResponseBody, body_of
+from swift.http.readahead import ReadAhead, release
 from swift.http.response import Response
 
 S = TypeVar("S")
@@ -44,7 +46,7 @@ class _Ahead:
             self._error = error
         self._ready.set()
         if self._abandoned:
-            _release(self._answer, 0)
+            release(self._answer, 0)
 
     def get(self) -> Response | None:
         """The opened piece; None when there is none; raises what opening raised."""
@@ -57,13 +59,7 @@ class _Ahead:
         """Release what is, or will be, opened."""
         self._abandoned = True
         if self._ready.is_set:
-            _release(self._answer, 0)
-
-
-def _release(response: Response | None, taken: int) -> None:
-    if response is not None:
-        response.discard()
-        response.ended(taken, False)
+            release(self._answer, 0)
 
 
 class SegmentedBody(ResponseBody, Generic[S]):
@@ -74,10 +70,17 @@ class SegmentedBody(ResponseBody, Generic[S]):
     """
 
     def __init__(
-        self, pieces: Iterable[bytes | S], open_segment: Callable[[S], Response], length: int | None
+        self,
+        pieces: Iterable[bytes | S],
+        open_segment: Callable[[S], Response],
+        length: int | None,
+        *,
+        memory: int = 0,
     ):
         self._rest = iter(pieces)
         self._open = open_segment
+        #: Reads several pieces at once, where so many bytes may be held.
+        self._reading = ReadAhead(self._take, memory) if memory else None
         #: What ``start`` has opened.
         self._opened: deque[Response] = deque()
         self._ahead: _Ahead | None = None
@@ -113,7 +116,7 @@ class SegmentedBody(ResponseBody, Generic[S]):
         if self._opened:
             response: Response | None = self._opened.popleft()
         else:
-            response = self._take() if ahead is None else ahead.get()
+            response = self._following(ahead)
         if response is None:
             self._closed = True
             return False
@@ -124,6 +127,12 @@ class SegmentedBody(ResponseBody, Generic[S]):
         self._size = known if known is not None or not is_digits(announced) else int(announced)
         self._look_ahead()
         return True
+
+    def _following(self, ahead: _Ahead | None) -> Response | None:
+        """The next piece, None at the end; raises what opening it raised."""
+        if self._reading is not None:
+            return self._reading.get()
+        return self._take() if ahead is None else ahead.get()
 
     def _finish(self) -> None:
         """Let the piece go that was read to its end."""
@@ -139,7 +148,11 @@ class SegmentedBody(ResponseBody, Generic[S]):
     def _look_ahead(self) -> None:
         if self._ahead is not None or self._opened or self._size is None:
             return
-        if self._size - self._taken <= AHEAD_BYTES:
+        if self._size - self._taken > AHEAD_BYTES:
+            return
+        if self._reading is not None:
+            self._reading.want()
+        else:
             self._ahead = _Ahead(self._take)
 
     def _count(self, size: int) -> None:
@@ -182,7 +195,9 @@ class SegmentedBody(ResponseBody, Generic[S]):
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             ahead.abandon()
+        if self._reading is not None:
+            self._reading.close()
         while self._opened:
-            _release(self._opened.popleft(), 0)
+            release(self._opened.popleft(), 0)
         current, self._current = self._current, None
-        _release(current, self._taken)
+        release(current, self._taken)

@@ -46,6 +46,12 @@ class DloSettings(Settings):
     rate_limit_after_segment: int = option(10, "Segments sent before the rate limit begins.", kind=COUNT)
     rate_limit_segments_per_sec: float = option(1.0, "Segments a second then; 0 is no limit.", kind=SECONDS)
     max_get_time: float = option(86400.0, "Seconds a download may take.", kind=SECONDS)
+    read_ahead_bytes: int = option(
+        0,
+        "Bytes of following segments that a download may hold, so that several are read at once; 0 reads one"
+        " after the other.",
+        kind=COUNT,
+    )
 
 
 class _Named(NamedTuple):
@@ -141,14 +147,18 @@ class Dlo(Filter):
             return Response(status, headers)
         settings = self._settings
         pace = Pace(
-            settings.rate_limit_after_segment, settings.rate_limit_segments_per_sec, settings.max_get_time
+            settings.rate_limit_after_segment,
+            settings.rate_limit_segments_per_sec,
+            settings.max_get_time,
+            ahead_bytes=settings.read_ahead_bytes,
         )
         source = SegmentSource(self.forward, request, named.version, SOURCE, pace, self._log)
         if span is None:
             segments = self._all_pages(request, named, rows, source)
         else:
             segments = cut(rows, named.container, span)
-        body = SegmentedBody(segments, source.open, None if span is None else span.length)
+        length = None if span is None else span.length
+        body = SegmentedBody(segments, source.open, length, memory=source.ahead_bytes)
         try:
             body.start()
         except BodyError as error:

@@ -57,6 +57,8 @@ class Pace:
     per_s: float
     time_s: float
     under_bytes: int | None = None
+    #: Bytes of following segments that may be read ahead; 0 reads none.
+    ahead_bytes: int = 0
 
 
 class SegmentBroken(BodyError):
@@ -78,6 +80,11 @@ class SegmentSource:
         #: Objects whose own hidden parts may be read for this download.
         self.homes: set[EntityPath] = set()
         self._next_at = 0.0
+
+    @property
+    def ahead_bytes(self) -> int:
+        """Bytes of following segments that may wait in memory."""
+        return self._pace.ahead_bytes
 
     def subrequest(self, method: str, path: EntityPath, query: str = "") -> Request:
         """A sub-request with the client's rights."""

@@ -29,6 +29,8 @@ _NOT_FORWARDED = frozenset(
 )
 
 _BACKEND = fields.BACKEND + "-"
+#: A node that works, but not for this request.
+BUSY = 529
 
 
 def backend_headers(context: ProxyContext, request: Request, *, transfer: bool) -> HeaderMap:
@@ -52,7 +54,8 @@ def backend_headers(context: ProxyContext, request: Request, *, transfer: bool) 
 class Backends:
     """Sends to nodes and keeps the error limiter informed.
 
-    Every answer below 500 speaks for a node, every one from 500 on and every failure against it.
+    Every answer below 500 speaks for a node, every one from 500 on and every failure against it, but for
+    that of a busy device.
     """
 
     def __init__(self, context: ProxyContext):
@@ -133,6 +136,9 @@ class Backends:
         """Count an answer's status for or against the node."""
         if status < 500:
             self._context.limiter.succeeded(node)
+        elif status == BUSY:
+            # Its device has too much to do now: others are asked, and it is next time.
+            return
         elif status == 507:
             self._context.telemetry.log.error(f"507 Insufficient Storage: {node.key}")
             self._context.limiter.limit(node)

@@ -7,10 +7,12 @@ next node after a break. Neither knows what is read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
+from swift.base.digits import is_digits
 from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.ranges import ByteRanges, Span, remaining_range
@@ -33,6 +35,7 @@ from swift.wire.byteranges import layout_of
 
 #: So much of a body of several parts is kept: the head of the first part.
 BEGINNING_BYTES = 1024
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,20})-(\d{1,20})/\d{1,20}\Z")
 _TIMESTAMP_HEADERS = (
     fields.BACKEND_DATA_TIMESTAMP,
     fields.BACKEND_TIMESTAMP,
@@ -312,7 +315,7 @@ class ResumableBody(ResponseBody):
 
     def _open(self, byte_range: str, nodes: Iterable[Node]) -> bool:
         """Read these bytes from the first of the nodes that has the same object."""
-        headers = self._rest_headers(byte_range)
+        headers = rest_headers(self._plan.headers, byte_range)
         for node in nodes:
             exchange = self._backends.open(
                 node,
@@ -332,18 +335,29 @@ class ResumableBody(ResponseBody):
             reply.body.close()
         return False
 
-    def _rest_headers(self, byte_range: str) -> HeaderMap:
-        headers = {
-            name: value
-            for name, value in self._plan.headers.items()
-            if name != fields.BACKEND_IGNORE_RANGE and not name.startswith("if-")
-        }
-        headers["range"] = byte_range
-        return headers
-
     def close(self) -> None:
         """Let the source go."""
         self._body.close()
+
+
+def rest_headers(headers: HeaderMap, byte_range: str) -> HeaderMap:
+    """Of a request's headers those that ask for other bytes of what it has found."""
+    rest = {
+        name: value
+        for name, value in headers.items()
+        if name != fields.BACKEND_IGNORE_RANGE and not name.startswith("if-")
+    }
+    rest["range"] = byte_range
+    return rest
+
+
+def span_of(reply: StreamReply) -> Span | None:
+    """Which bytes of its object an answer has; None when it has several ranges, or does not say."""
+    length = reply.headers.get("content-length", "")
+    if reply.status == 200 and is_digits(length):
+        return Span(0, int(length))
+    match = _CONTENT_RANGE.match(reply.headers.get("content-range", "")) if reply.status == 206 else None
+    return Span(int(match[1]), int(match[2]) + 1) if match else None
 
 
 def is_newest(headers: HeaderMap) -> bool:

@@ -119,6 +119,18 @@ class ProxySettings(Settings):
     concurrent_ec_extra_requests: int = option(
         0, "Further fragment archives asked for at once with concurrent_gets.", kind=COUNT
     )
+    striping_memory: int = option(
+        0,
+        "Bytes that a GET of a large object may hold to fetch it from several nodes at once; 0 fetches from"
+        " one. It is worth it where one client is to be served faster than one device reads.",
+        kind=COUNT,
+    )
+    striping_unit: int = option(
+        4 << 20, "Bytes that are asked of a node at a time by such a GET.", kind=integer(65536)
+    )
+    striping_from: int = option(
+        32 << 20, "Smaller objects, and ranges, are fetched from one node.", kind=COUNT
+    )
     log_handoffs: bool = option(True, "Log the use of more handoffs than expected.")
     swift_owner_headers: tuple[str, ...] = option(OWNER_HEADERS, "Headers only owners may see and set.")
     expose_info: bool = option(True, "Serve /info.")

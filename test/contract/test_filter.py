@@ -14,6 +14,9 @@ from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.middleware.account_quotas import AccountQuotas
+from swift.middleware.admission.device import DeviceAdmission
+from swift.middleware.admission.filter import Admission
+from swift.middleware.admission.settings import AdmissionSettings, DeviceAdmissionSettings
 from swift.middleware.backend_ratelimit import BackendRatelimit
 from swift.middleware.bulk.filter import Bulk, BulkSettings
 from swift.middleware.catch_errors import CatchErrors, CatchErrorsSettings
@@ -86,6 +89,8 @@ FILTERS = {
     "Tempauth": lambda app: Tempauth(app, TempauthSettings(), {}, {}, told()),
     "VersionedWrites": lambda app: VersionedWrites(app, VersionedWritesSettings()),
     "AccountQuotas": lambda app: AccountQuotas(app, Policies((Policy(0, "gold", is_default=True),))),
+    "Admission": lambda app: Admission(app, AdmissionSettings(), told()),
+    "DeviceAdmission": lambda app: DeviceAdmission(app, DeviceAdmissionSettings()),
     "BackendRatelimit": lambda app: BackendRatelimit(app, {}, "nowhere/backend-ratelimit.conf"),
     "Bulk": lambda app: Bulk(app, BulkSettings(), 5000, told()),
     "CnameLookup": lambda app: CnameLookup(app, OURS, lambda _: (0, None)),

@@ -51,6 +51,15 @@ def test_one_good_replica_is_enough(sim, method, status):
     assert answer.body == (BODY if method == "GET" else b"")
 
 
+def test_busy_nodes_are_passed_over_and_asked_again_next_time(sim):
+    put(sim)
+    busy = primaries(sim)[:2]
+    with sim.answering("object", 529, *busy):
+        for _ in range(30):
+            assert sim("GET", "/a/c/o").body == BODY
+    assert not sim.avoided("object")
+
+
 def test_no_good_replica_is_503_when_nodes_fail_and_404_when_they_know_nothing(sim):
     assert sim("GET", "/a/c/o").status == 404
     put(sim)

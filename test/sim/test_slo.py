@@ -141,6 +141,21 @@ def test_every_range_is_that_of_the_whole(slo, first):
         assert (answer.status, answer.body) == (206, WHOLE[first : last + 1])
 
 
+@pytest.mark.parametrize("memory", [1, 6, 1000])
+def test_segments_that_are_read_ahead_are_the_same_bytes(make_slo, sim, memory):
+    slo = make_slo(read_ahead_bytes=str(memory))
+    slo.upload("/a/c/m", [{"path": f"/s/{name}"} for name in (*PIECES, *PIECES)])
+    assert slo("GET", "/a/c/m").body == WHOLE * 2
+    for first, last in ((0, 0), (3, 20), (9, 29), (14, 15)):
+        answer = slo("GET", "/a/c/m", {"range": f"bytes={first}-{last}"})
+        assert (answer.status, answer.body) == (206, (WHOLE * 2)[first : last + 1])
+    assert slo("GET", "/a/c/m", {"range": "bytes=0-1,7-20"}).status == 206
+    sim("PUT", "/a/s/three", {"content-type": "t/p"}, b"changed")
+    answer = slo("GET", "/a/c/m")
+    assert (answer.status, answer.body) == (200, WHOLE[:9])
+    assert answer.broke_off is not None
+
+
 def test_a_range_asks_only_for_the_segments_and_bytes_that_it_touches(slo, sim):
     slo("GET", "/a/c/m", {"range": "bytes=5-6"})
     asked = [

@@ -81,6 +81,8 @@ class Faults:
         self.dies_after = {}
         #: port → bytes of a request body after which sending fails.
         self.stops_taking_after = {}
+        #: port → (bytes of a response body, event that the rest waits for).
+        self.stalls_after = {}
         #: port → event that its answers wait for.
         self.waits_for = {}
         #: Ports whose 100 Continue promises nothing: neither footers nor trailers are understood.
@@ -151,13 +153,15 @@ class _Upload(RequestBody):
 class _Download(ResponseBody):
     """A response body as a backend would send it."""
 
-    def __init__(self, response, dies_after):
+    def __init__(self, response, dies_after, stall=None):
         self.length = int(response.headers.get("content-length") or 0)
         self.closed = False
         self._response = response
         self._pieces = self._cut(response.body)
         self._rest = b""
         self._left = dies_after
+        self._given = 0
+        self._stall = stall
 
     @staticmethod
     def _cut(body):
@@ -173,9 +177,12 @@ class _Download(ResponseBody):
                 self.close()
                 raise BrokenOff("the node died")
             size = min(size, self._left)
+        if self._stall is not None and self._given >= self._stall[0] and not self._stall[1].wait(10):
+            raise BrokenOff("the node took too long")
         if not self._rest:
             self._rest = next(self._pieces, b"")
         data, self._rest = self._rest[:size], self._rest[size:]
+        self._given += len(data)
         if self._left is not None:
             self._left -= len(data)
         if not data:
@@ -310,7 +317,8 @@ class _Exchange:
         if self._method == "HEAD" or response.status in (204, 304):
             response.discard()
         dies = faults.dies_after.get(self._port) if self._method == "GET" else None
-        download = _Download(response, dies)
+        stall = faults.stalls_after.get(self._port) if self._method == "GET" else None
+        download = _Download(response, dies, stall)
         self._transport.downloads.append(download)
         return StreamReply(response.status, headers, download, response.reason)
 

@@ -70,6 +70,7 @@ class Download:
             settings.rate_limit_segments_per_sec,
             settings.max_get_time,
             settings.rate_limit_under_size,
+            settings.read_ahead_bytes,
         )
 
     # the manifest itself
@@ -256,7 +257,7 @@ class _Whole:
         if total != total_bytes(self._manifest):
             raise BadManifest(f"its size is not {total} bytes")
         pieces = self._span_pieces(spans[0]) if layout is None else self._framed(layout)
-        body = SegmentedBody(pieces, self._source.open, length)
+        body = SegmentedBody(pieces, self._source.open, length, memory=self._source.ahead_bytes)
         body.start()
         return Response(status, headers, body)
 

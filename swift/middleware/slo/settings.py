@@ -20,6 +20,12 @@ class SloSettings(Settings):
     rate_limit_after_segment: int = option(10, "Such segments sent before the rate limit begins.", kind=COUNT)
     rate_limit_segments_per_sec: float = option(1.0, "Segments a second then; 0 is no limit.", kind=SECONDS)
     max_get_time: float = option(86400.0, "Seconds a download may take.", kind=SECONDS)
+    read_ahead_bytes: int = option(
+        0,
+        "Bytes of following segments that a download may hold, so that several are read at once; 0 reads one"
+        " after the other.",
+        kind=COUNT,
+    )
     concurrency: int = option(2, "Segments looked at at the same time during an upload.", kind=integer(1))
     delete_concurrency: int = option(
         0, "Segments deleted at the same time; 0 stands for concurrency.", kind=COUNT, sample="2"

@@ -35,6 +35,7 @@ from swift.proxy.obj.ec.scheme import Schemes
 from swift.proxy.obj.ec.upload import ArchiveCoder
 from swift.proxy.obj.orphans import orphans_of, tell_containers
 from swift.proxy.obj.put import Uploader
+from swift.proxy.obj.striped import striped
 from swift.proxy.obj.target import ObjectTarget, locate, write_attempts
 from swift.proxy.reading import (
     ReadPlan,
@@ -109,7 +110,11 @@ class ObjectController(Controller):
             return _with_policy(search.failure(), target)
         response = source_response(found[0])
         if not isinstance(response.body, bytes):
-            response.body = ResumableBody(self.backends, plan, nodes, found, planner.settings.read_timeout_s)
+            settings, clock = planner.settings, self.context.clock
+            striped_body = striped(self.backends, plan, nodes, found, settings, clock)
+            response.body = striped_body or ResumableBody(
+                self.backends, plan, nodes, found, settings.read_timeout_s
+            )
         return _with_policy(_shown(response), target)
 
     # writing

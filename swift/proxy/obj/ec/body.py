@@ -2,17 +2,22 @@
 
 ``SpanReader`` reads segments of one upload in order: one fragment from each of k sources, decoded. A source
 that fails, or sends what is no fragment, is replaced by another archive of the same upload from any node that
-may have one, starting at the segment where it failed. ``SpanBody`` gives the wanted bytes of those segments
-and fetches one segment ahead of what is being sent.
+may have one, starting at the segment where it failed. One that is late is not waited for: another archive is
+read beside it, and whichever comes first is used. ``SpanBody`` gives the wanted bytes of those segments and
+fetches some segments ahead of what is being sent.
 """
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 
 from swift import green
 from swift.base.ranges import Span
+from swift.cluster.collect import Arrivals, Until, collect
 from swift.cluster.fragmentsets import Holding
 from swift.cluster.placement import NodeIterator
 from swift.cluster.transport import TransportError
@@ -24,6 +29,21 @@ from swift.proxy.backend import Backends
 from swift.proxy.obj.ec.search import Archives
 from swift.proxy.obj.ec.source import ArchiveRequest, ArchiveSource, SourceFailed, for_rest, holding_of
 from swift.ring.device import Node
+
+#: A fragment is late when nothing has come for so many times as long as segments take, and at least so long.
+LATE_FACTOR = 4.0
+LATE_MIN_S = 0.5
+#: How much the last segment says of how long segments take.
+_LEARN = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A fragment from a source; None when it gave none and is gone."""
+
+    index: int
+    source: ArchiveSource
+    data: bytes | None
 
 
 class Finder:
@@ -68,6 +88,11 @@ class Finder:
         self._holders = [holder for holder in self._holders if holder.id != node.id]
         self._richer = [holder for holder in self._richer if holder.id != node.id]
 
+    def late(self, node: Node) -> None:
+        """Ask a node only when no other is left: it takes long."""
+        self._holders = [holder for holder in self._holders if holder.id != node.id]
+        self._richer.append(node)
+
     def open(self, node: Node, held: Iterable[int], wanted: Span) -> Holding[ArchiveSource] | None:
         """Bytes of another archive than the held ones from this node, None when it has none."""
         preferences = f'[{{"timestamp": "{self.timestamp.internal}", "exclude": {sorted(held)}}}]'
@@ -110,6 +135,8 @@ class SpanReader:
         #: Fragments that give a segment: k, but codes of exclusive ors want more when some are lost.
         self._need = codec.data
         self._sources: dict[int, ArchiveSource] = {}
+        #: How long segments take.
+        self._segment_s = 0.0
         wanted = geometry.archive_span(self.segments)
         for index, source in sources.items():
             if source.covers(wanted):
@@ -124,9 +151,7 @@ class SpanReader:
         fragments: dict[int, bytes] = {}
         while True:
             self._fill(number)
-            wanted = [index for index in self._sources if index not in fragments]
-            found = green.gather([partial(self._read, index, offset, size) for index in wanted])
-            fragments.update({i: piece for i, piece in zip(wanted, found, strict=True) if piece is not None})
+            self._collect(number, offset, size, fragments)
             if len(fragments) < self._need:
                 continue
             try:
@@ -139,17 +164,67 @@ class SpanReader:
                 continue
             return segment[self._geometry.within(number, self.span)]
 
-    def _read(self, index: int, offset: int, size: int) -> bytes | None:
-        """A fragment from a source; None when the source failed and is gone."""
-        source = self._sources[index]
+    def _collect(self, number: int, offset: int, size: int, fragments: dict[int, bytes]) -> None:
+        """Read what is missing of a segment from all sources; fewer than are needed when sources failed."""
+        began, arrivals = time.monotonic(), Arrivals[_Piece | None]()
+        under_way = {index: source for index, source in self._sources.items() if index not in fragments}
+        for index, source in under_way.items():
+            arrivals.start(self._read, index, source, offset, size, otherwise=None)
+        spare = self._codec.fragments - self._codec.data
+        beside = iter(range(spare))
+
+        def read_another() -> bool:
+            if next(beside, None) is None or not under_way:
+                return False
+            arrivals.start(self._read_beside, number, offset, size, otherwise=None)
+            return True
+
+        late_s = max(LATE_MIN_S, LATE_FACTOR * self._segment_s)
+        enough = Until(lambda: len(fragments) >= self._need)
+        for piece in collect(arrivals, enough, pause_s=late_s, on_quiet=read_another):
+            if piece is None:
+                continue
+            is_ours = under_way.get(piece.index) is piece.source
+            if is_ours:
+                del under_way[piece.index]
+            if piece.data is None:
+                continue
+            if not is_ours and piece.index in self._sources:
+                piece.source.close()
+                continue
+            self._sources[piece.index] = piece.source
+            fragments[piece.index] = piece.data
+        self._segment_s += _LEARN * (time.monotonic() - began - self._segment_s)
+        for index, source in under_way.items() if enough.reached else ():
+            # It still reads: whoever closes a source under that would break it, so it is closed when it
+            # comes.
+            if self._sources.get(index) is source:
+                del self._sources[index]
+            self._finder.late(source.node)
+        arrivals.abandon(lambda piece: None if piece is None else piece.source.close())
+
+    def _read(self, index: int, source: ArchiveSource, offset: int, size: int) -> _Piece:
+        """A fragment from a source; one that fails is gone."""
         try:
             piece = source.read(offset, size)
             if check_fragment(piece).index != index:
                 raise SourceFailed(f"{source.node.key} sent a fragment of another archive")
-            return piece
+            return _Piece(index, source, piece)
         except (TransportError, BadFragment) as error:
-            self._drop(index, str(error))
-            return None
+            if self._sources.get(index) is source:
+                del self._sources[index]
+            source.close()
+            self._finder.failed(source.node, str(error))
+            return _Piece(index, source, None)
+
+    def _read_beside(self, number: int, offset: int, size: int) -> _Piece | None:
+        """A fragment of another archive than those that are being read; None when there is none."""
+        wanted = self._geometry.archive_span(range(number, self.segments.stop))
+        for node in self._finder.candidates([source.node for source in self._sources.values()]):
+            holding = self._finder.open(node, list(self._sources), wanted)
+            if holding is not None:
+                return self._read(holding.index, holding.source, offset, size)
+        return None
 
     def _drop(self, index: int, reason: str) -> None:
         source = self._sources.pop(index, None)
@@ -194,13 +269,18 @@ class SpanReader:
 
 
 class SpanBody(ResponseBody):
-    """The bytes of a span, to be relayed."""
+    """The bytes of a span, to be relayed; up to ``ahead`` segments wait for the client."""
 
-    def __init__(self, reader: SpanReader):
+    def __init__(self, reader: SpanReader, ahead: int = 1):
         self.length: int | None = reader.span.length
         self._reader = reader
         self._numbers = iter(reader.segments)
-        self._ahead: green.Task[bytes | BodyError] | None = None
+        self._ahead = ahead
+        #: What was fetched ahead, in order; an error is the last.
+        self._fetched: deque[bytes | BodyError] = deque()
+        self._fetching: green.Task[None] | None = None
+        self._changed = green.Event()
+        self._is_closed = False
         self._ready = b""
         self._rest: memoryview = memoryview(b"")
 
@@ -218,11 +298,9 @@ class SpanBody(ResponseBody):
 
     def _next(self) -> bytes:
         """The next segment's bytes, empty at the end."""
-        if self._ahead is not None:
-            task, self._ahead = self._ahead, None
-            found: bytes | BodyError = task.wait()
-        else:
-            found = self._fetch(next(self._numbers, None))
+        while not self._fetched and self._fetching is not None:
+            self._changed.wait()
+        found = self._fetched.popleft() if self._fetched else self._fetch(next(self._numbers, None))
         if isinstance(found, BodyError):
             raise found
         return found
@@ -235,9 +313,28 @@ class SpanBody(ResponseBody):
             return error
 
     def _look_ahead(self) -> None:
-        number = next(self._numbers, None)
-        if number is not None:
-            self._ahead = green.spawn(self._fetch, number)
+        if self._fetching is None and len(self._fetched) < self._ahead and not self._is_closed:
+            self._fetching = green.spawn(self._fetch_ahead)
+
+    def _fetch_ahead(self) -> None:
+        """Fetch segments, one after the other, until as many are there as may be."""
+        try:
+            while len(self._fetched) < self._ahead and not self._is_closed:
+                number = next(self._numbers, None)
+                if number is None:
+                    return
+                found = self._fetch(number)
+                self._fetched.append(found)
+                self._tell()
+                if isinstance(found, BodyError):
+                    return
+        finally:
+            self._fetching = None
+            self._tell()
+
+    def _tell(self) -> None:
+        changed, self._changed = self._changed, green.Event()
+        changed.set()
 
     def __iter__(self) -> Iterator[bytes]:
         data, self._ready = self._ready or self._next(), b""
@@ -263,7 +360,9 @@ class SpanBody(ResponseBody):
 
     def close(self) -> None:
         """Stop fetching and let the sources go."""
-        task, self._ahead = self._ahead, None
+        self._is_closed = True
+        self._fetched.clear()
+        task = self._fetching
         if task is not None and not task.done:
             # Closing a connection under a green thread that waits for it is not allowed.
             task.on_exit(self._reader.close)

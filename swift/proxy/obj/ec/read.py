@@ -14,6 +14,7 @@ from swift.base.ranges import ByteRanges, Span
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.cluster.placement import NodeIterator
 from swift.ec.codec import CodecError
+from swift.ec.geometry import Geometry
 from swift.http import fields
 from swift.http.body import BodyError, Pieces
 from swift.http.conditional import failed_condition
@@ -180,7 +181,7 @@ class _Get:
         def body_of(span: Span, opened: dict[int, ArchiveSource]) -> SpanBody:
             codec = self._scheme.codec
             self._open = SpanReader(codec, geometry, finder, length, span, opened)
-            return SpanBody(self._open)
+            return SpanBody(self._open, self._ahead(geometry))
 
         first = body_of(spans[0], sources)
         first.start()
@@ -192,6 +193,10 @@ class _Get:
         whole = first.whole
         response.body = first if whole is None else whole
         return response
+
+    def _ahead(self, geometry: Geometry) -> int:
+        """How many segments may wait for the client; one is being sent, and one decoded meanwhile."""
+        return max(1, self._settings.striping_memory // max(1, geometry.segment_size) - 2)
 
     def _parts(
         self,

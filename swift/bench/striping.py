@@ -1,0 +1,341 @@
+"""How much faster than one device a client is, when objects come from several of them.
+
+    python -m swift.bench.striping --root /var/tmp/striping --json striping.json --plot striping.svg
+
+For each number of devices a cluster with as many nodes is made, each with an XFS of its own in an image on a
+loop device, which a cgroup limits to so many bytes a second, in both directions. One client reads and writes
+one large object; before each reading the page cache is dropped, and every byte is compared. Read are a
+replicated object from one node and from all, and an erasure coded one (k+2 on k+2 devices, where there are as
+many), the latter also with a device lost in the middle. It needs root, XFS tools and cgroups, and says what
+is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import json
+import platform
+import random
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import md5
+from pathlib import Path
+
+from swift.base.errors import ConfigError, SwiftError
+from swift.bench.limits import check_cgroups, device_of, drop_caches, throttled
+from swift.bench.xfs import ending_in_order
+from swift.cli.aio.images import check_xfs
+from swift.cli.aio.make import make_cluster, mount_devices, remove_cluster, unmount_devices
+from swift.cli.aio.plan import PORTS_PER_NODE, Plan, new_plan
+from swift.cli.aio.supervisor import Supervisor
+
+MIB = 1 << 20
+PIECE = 1 << 20
+#: From so many devices on an erasure code fits on them.
+CODED_FROM = 3
+PARITY = 2
+#: What is aimed at: times the rate of one device.
+GOALS = {
+    (3, "GET of replicas, striped"): 2.2,
+    (6, "GET of archives"): 3.2,
+    (6, "PUT of archives"): 2.5,
+    (6, "GET of archives, one lost"): 2.5,
+}
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a run is asked for."""
+
+    root: Path
+    devices: tuple[int, ...]
+    object_bytes: int
+    device_rate: int
+    memory: int
+    port: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One transfer."""
+
+    devices: int
+    work: str
+    seconds: float
+    bytes: int
+
+    @property
+    def rate(self) -> float:
+        """Bytes a second."""
+        return self.bytes / self.seconds
+
+    def times(self, device_rate: int) -> float:
+        """How many times the rate of one device."""
+        return self.rate / device_rate
+
+
+def code_for(devices: int) -> str:
+    """The erasure code on so many devices; empty where none fits."""
+    return f"{devices - PARITY}+{PARITY}" if devices >= CODED_FROM else ""
+
+
+def plan_for(choices: Choices, devices: int) -> Plan:
+    """A cluster of so many nodes with a device each, all of which hold every replicated object."""
+    base = choices.port
+    return new_plan(
+        choices.root / f"cluster-{devices}",
+        proxy_port=base,
+        cache_port=base + 1,
+        base_port=base + PORTS_PER_NODE,
+        nodes=devices,
+        replicas=devices,
+        ec=code_for(devices),
+        part_power=4,
+        proxy_workers=1,
+        xfs=True,
+        # Copy and archive, and what is written while another one is there.
+        xfs_bytes=max(512 * MIB, 4 * choices.object_bytes),
+    )
+
+
+class Client:
+    """One client with one connection; every byte is compared by its MD5."""
+
+    def __init__(self, plan: Plan, size: int):
+        self._plan = plan
+        self._size = size
+        self._piece = random.Random(1).randbytes(PIECE)
+        self._headers = {"X-Auth-Token": self._token()}
+
+    def _connect(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(self._plan.ip, self._plan.proxy_port, timeout=300)
+
+    def _token(self) -> str:
+        link = self._connect()
+        link.request(
+            "GET", "/auth/v1.0", headers={"X-Auth-User": self._plan.user, "X-Auth-Key": self._plan.key}
+        )
+        answer = link.getresponse()
+        answer.read()
+        link.close()
+        return answer.headers["X-Auth-Token"]
+
+    def make_container(self, name: str, policy: str) -> None:
+        """Raises ``ConfigError``."""
+        link = self._connect()
+        link.request("PUT", self._path(name), headers={**self._headers, "X-Storage-Policy": policy})
+        answer = link.getresponse()
+        answer.read()
+        link.close()
+        if answer.status not in (201, 202):
+            raise ConfigError(f"container {name} was answered {answer.status}")
+
+    def _path(self, name: str) -> str:
+        return f"/v1/AUTH_{self._plan.user.partition(':')[0]}/{name}"
+
+    def _pieces(self) -> Iterator[bytes]:
+        left, number = self._size, 0
+        while left:
+            # Every piece begins differently, so that bytes of another place are noticed.
+            piece = (number.to_bytes(8, "big") + self._piece[8:])[:left]
+            yield piece
+            left -= len(piece)
+            number += 1
+
+    def put(self, name: str) -> float:
+        """Seconds that an upload takes; raises ``ConfigError``."""
+        link = self._connect()
+        began = time.monotonic()
+        headers = {**self._headers, "Content-Length": str(self._size)}
+        link.request("PUT", self._path(name), self._pieces(), headers)
+        answer = link.getresponse()
+        answer.read()
+        took = time.monotonic() - began
+        link.close()
+        if answer.status != 201:
+            raise ConfigError(f"the upload of {name} was answered {answer.status}")
+        return took
+
+    def get(self, name: str, *, halfway: Lose | None = None) -> float:
+        """Seconds that a download takes; raises ``ConfigError`` when a byte is wrong."""
+        drop_caches()
+        link = self._connect()
+        began, got, found = time.monotonic(), 0, md5(usedforsecurity=False)
+        link.request("GET", self._path(name), headers=self._headers)
+        answer = link.getresponse()
+        while data := answer.read(PIECE):
+            got += len(data)
+            found.update(data)
+            if halfway is not None and got > self._size // 2:
+                halfway()
+                halfway = None
+        took = time.monotonic() - began
+        link.close()
+        wanted = md5(usedforsecurity=False)
+        for piece in self._pieces():
+            wanted.update(piece)
+        if answer.status != 200 or found.digest() != wanted.digest():
+            raise ConfigError(f"{name} came wrong: {answer.status}, {got} of {self._size} bytes")
+        return took
+
+
+class Lose:
+    """Kills the object server of a node, once."""
+
+    def __init__(self, supervisor: Supervisor, node: int):
+        self._supervisor = supervisor
+        self._node = node
+
+    def __call__(self) -> None:
+        self._supervisor.kill(f"object-{self._node}")
+
+
+@contextlib.contextmanager
+def cluster(choices: Choices, devices: int) -> Iterator[tuple[Plan, Supervisor]]:
+    """A running cluster whose devices are limited; gone afterwards. Raises ``ConfigError``."""
+    plan = plan_for(choices, devices)
+    make_cluster(plan)
+    try:
+        mount_devices(plan)
+        numbers = [device_of(path) for path in plan.device_paths()]
+        with throttled(f"swift-striping-{devices}", numbers, choices.device_rate) as enter_and_leave:
+            supervisor = Supervisor(plan, lambda _text: None)
+            with enter_and_leave():
+                supervisor.start()
+            try:
+                yield plan, supervisor
+            finally:
+                supervisor.end()
+    finally:
+        unmount_devices(plan)
+        remove_cluster(plan)
+
+
+def set_memory(plan: Plan, memory: int) -> None:
+    """What the proxy may hold for one download; holds after its next start."""
+    conf = plan.etc / "proxy-server.conf"
+    lines = [line for line in conf.read_text().splitlines() if not line.startswith("striping_")]
+    at = lines.index("use = egg:swift#proxy") + 1
+    lines[at:at] = [f"striping_memory = {memory}", "striping_from = 1048576"]
+    conf.write_text("\n".join(lines) + "\n")
+
+
+def measure(choices: Choices, devices: int) -> Iterator[Measured]:
+    """All transfers on so many devices."""
+    size = choices.object_bytes
+    with cluster(choices, devices) as (plan, supervisor):
+        client = Client(plan, size)
+        client.make_container("copies", "gold")
+        yield Measured(devices, "PUT of replicas", client.put("copies/o"), size)
+        yield Measured(devices, "GET of replicas, from one", client.get("copies/o"), size)
+        set_memory(plan, choices.memory)
+        supervisor.kill("proxy")
+        supervisor.start_again(["proxy"])
+        yield Measured(devices, "GET of replicas, striped", client.get("copies/o"), size)
+        if not plan.ec:
+            return
+        client.make_container("coded", "ec")
+        yield Measured(devices, "PUT of archives", client.put("coded/o"), size)
+        yield Measured(devices, "GET of archives", client.get("coded/o"), size)
+        took = client.get("coded/o", halfway=Lose(supervisor, 1))
+        yield Measured(devices, "GET of archives, one lost", took, size)
+
+
+def report(results: Sequence[Measured], device_rate: int) -> str:
+    """A table, with what is aimed at."""
+    lines = ["| devices | work | MB/s | times one device | aimed at |", "|---|---|---|---|---|"]
+    for result in results:
+        goal = GOALS.get((result.devices, result.work))
+        aimed = "" if goal is None else f"{goal:g}"
+        times = result.times(device_rate)
+        lines.append(
+            f"| {result.devices} | {result.work} | {result.rate / 1e6:.1f} | {times:.2f} | {aimed} |"
+        )
+    return "\n".join(lines)
+
+
+def plot(results: Sequence[Measured], device_rate: int, path: Path) -> None:
+    """Rate over devices; raises ``ConfigError`` without matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ConfigError("a plot needs matplotlib, which the extra swift[load] installs")
+    figure = Figure(figsize=(7, 4.5))
+    axes = figure.add_subplot()
+    for work in dict.fromkeys(result.work for result in results):
+        points = sorted((r.devices, r.times(device_rate)) for r in results if r.work == work)
+        axes.plot(*zip(*points, strict=True), marker="o", label=work)
+    axes.set_xlabel("devices")
+    axes.set_ylabel("times the rate of one device")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    figure.savefig(path)
+
+
+def parse(argv: Sequence[str] | None) -> tuple[Choices, argparse.Namespace]:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m swift.bench.striping",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--root", type=Path, default=Path("/var/tmp/swift-striping"), help="a folder to work in"
+    )
+    parser.add_argument("--devices", default="1,2,3,4,6,8", help="numbers of devices, with commas")
+    parser.add_argument("--mib", type=int, default=1024, help="size of the object")
+    parser.add_argument("--rate", type=float, default=20.0, help="what a device does, in MB/s")
+    parser.add_argument("--memory-mib", type=int, default=64, help="what a download may hold in the proxy")
+    parser.add_argument("--port", type=int, default=28000, help="the first of some hundred ports")
+    parser.add_argument("--json", type=Path, help="where results go")
+    parser.add_argument("--plot", type=Path, help="where a picture goes, e.g. striping.svg")
+    found = parser.parse_args(argv)
+    words = found.devices.split(",")
+    if not all(word.isascii() and word.isdigit() and 1 <= int(word) <= 16 for word in words):
+        parser.error(f"--devices: numbers from 1 to 16 with commas, not {found.devices!r}")
+    if min(found.mib, found.memory_mib) < 1 or found.rate <= 0:
+        parser.error("sizes and rates must be more than 0")
+    choices = Choices(
+        found.root,
+        tuple(int(word) for word in words),
+        found.mib * MIB,
+        int(found.rate * 1e6),
+        found.memory_mib * MIB,
+        found.port,
+    )
+    return choices, found
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and report; 1 when it cannot be done here."""
+    choices, found = parse(argv)
+    results: list[Measured] = []
+    try:
+        check_cgroups()
+        check_xfs()
+        choices.root.mkdir(parents=True, exist_ok=True)
+        with ending_in_order():
+            for devices in choices.devices:
+                for result in measure(choices, devices):
+                    results.append(result)
+                    print(f"{devices} devices, {result.work}: {result.rate / 1e6:.1f} MB/s", flush=True)
+        if found.plot:
+            plot(results, choices.device_rate, found.plot)
+    except (SwiftError, OSError) as error:
+        print(f"striping: {error}", file=sys.stderr)
+        return 1
+    print(report(results, choices.device_rate))
+    if found.json:
+        machine = {"machine": platform.platform(), "device_rate": choices.device_rate}
+        found.json.write_text(
+            json.dumps({**machine, "results": [asdict(r) for r in results]}, indent=1) + "\n"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,56 @@
+"""How much of each resource: the values that rules, capacity and reservations are made of."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_UNITS = {"": 1, "b": 1, **{f"{letter}b": 1000**n for n, letter in enumerate("kmgt", 1)}}
+_UNITS |= {f"{letter}ib": 1024**n for n, letter in enumerate("kmgt", 1)}
+_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)\Z")
+#: More than any cluster moves; beyond it sums of floats lose single bytes.
+_MOST = 1e15
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """Bytes a second, requests a second and streams at a time; None where nothing is said."""
+
+    bytes: float | None = None
+    requests: float | None = None
+    streams: float | None = None
+
+
+#: The names of the resources.
+RESOURCES = ("bytes", "requests", "streams")
+#: Those that are counted by the second; streams are counted at a time.
+RATES = ("bytes", "requests")
+NOTHING = Amounts()
+
+
+def parse_amount(value: object) -> float:
+    """A number, or text like ``50 MB``; raises ValueError with a sentence's end."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise ValueError(f"must be a number or a text like '50 MB', not {value!r}")
+    if isinstance(value, str):
+        match = _AMOUNT.match(value.strip().lower())
+        if match is None or match[2] not in _UNITS:
+            raise ValueError(f"must be a number or a text like '50 MB', not {value!r}")
+        number = float(match[1]) * _UNITS[match[2]]
+    else:
+        number = float(value)
+    if not 0 < number <= _MOST:
+        raise ValueError(f"must be more than 0 and at most {_MOST:g}, not {value!r}")
+    return number
+
+
+def shown(amount: float, resource: str) -> str:
+    """An amount as a person reads it."""
+    if resource == "streams":
+        return f"{amount:g} streams"
+    if resource == "requests":
+        return f"{amount:.4g} requests/s"
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if amount >= size:
+            return f"{amount / size:.4g} {unit}/s"
+    return f"{amount:.4g} B/s"

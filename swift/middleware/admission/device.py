@@ -1,0 +1,152 @@
+"""What a device takes at a time, at the object servers, which know its queue (doc/admission.md).
+
+Clients may not take the places that are kept for replication, and replication takes no more than its ceiling:
+so neither starves the other. With ``queue_seconds`` a client is refused at once whose request would wait for
+longer; how long that is follows from how many wait and how fast the device has answered of late. Each worker
+counts for itself. The proxy takes the answer, 529, as that of a node that is busy, and asks another one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+
+from swift.base.clock import Clock, SystemClock
+from swift.base.digits import is_digits
+from swift.base.truth import is_true
+from swift.compose import telemetry_of
+from swift.http import fields
+from swift.http.request import Request
+from swift.http.response import Response, error_response
+from swift.middleware.admission.settings import DeviceAdmissionSettings
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.telemetry.telemetry import Telemetry
+
+#: More devices than a node has.
+_DEVICES_MAX = 1000
+#: How much the last answer says of how fast a device is.
+_LEARN = 0.1
+_REPLICATION_METHODS = frozenset(("REPLICATE", "SSYNC"))
+
+
+class DeviceQueue:
+    """The requests that one device has; pure."""
+
+    __slots__ = ("clients", "replication", "_settings", "_gap_s", "_ended_at")
+
+    def __init__(self, settings: DeviceAdmissionSettings):
+        self._settings = settings
+        self.clients = 0
+        self.replication = 0
+        #: Seconds between answers while several were awaited.
+        self._gap_s = 0.0
+        self._ended_at: float | None = None
+
+    def refusal_s(self, *, replicates: bool) -> float | None:
+        """None when one more may come; else after how many seconds it may try again."""
+        settings = self._settings
+        streams, floor, ceiling = (
+            settings.streams_per_device,
+            settings.replication_floor,
+            settings.replication_ceiling,
+        )
+        total = self.clients + self.replication
+        if replicates:
+            beyond = bool(ceiling) and self.replication >= ceiling
+            # A client that has a place which is kept for replication came when there was no such rule.
+            return 1.0 if beyond or (streams and total >= streams and self.replication >= floor) else None
+        if streams and self.clients >= max(1, streams - max(floor, self.replication)):
+            return 1.0
+        wait_s = total * self._gap_s
+        return wait_s if settings.queue_seconds and wait_s > settings.queue_seconds else None
+
+    def begin(self, now: float, *, replicates: bool) -> None:
+        """One more has come."""
+        if not self.clients + self.replication:
+            # The time in which nothing was asked says nothing.
+            self._ended_at = now
+        if replicates:
+            self.replication += 1
+        else:
+            self.clients += 1
+
+    def end(self, now: float, *, replicates: bool) -> None:
+        """One was answered to its end."""
+        if replicates:
+            self.replication -= 1
+        else:
+            self.clients -= 1
+        if self._ended_at is not None:
+            gap_s = max(0.0, now - self._ended_at)
+            self._gap_s = gap_s if not self._gap_s else self._gap_s + _LEARN * (gap_s - self._gap_s)
+        self._ended_at = now
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is asked of it."""
+        return not self.clients and not self.replication
+
+    def __repr__(self) -> str:
+        return f"<DeviceQueue {self.clients} clients, {self.replication} of replication, {self._gap_s:.3f} s>"
+
+
+class DeviceAdmission(Filter):
+    """Refuses with 529 what a device has no place for."""
+
+    def __init__(
+        self,
+        app: App,
+        settings: DeviceAdmissionSettings,
+        telemetry: Telemetry | None = None,
+        clock: Clock | None = None,
+    ):
+        super().__init__(app)
+        self._settings = settings
+        self._statsd = (telemetry or Telemetry()).statsd
+        self._clock = clock or SystemClock()
+        self._queues: OrderedDict[str, DeviceQueue] = OrderedDict()
+
+    def handle(self, request: Request) -> Response:
+        """Take a place for as long as the request lasts."""
+        words = request.loose_path.split("/", 3)
+        if len(words) < 3 or not is_digits(words[2]):
+            return self.forward(request)
+        replicates = request.method in _REPLICATION_METHODS or is_true(
+            request.headers.get(fields.BACKEND_REPLICATION)
+        )
+        queue = self._queue(words[1])
+        wait_s = queue.refusal_s(replicates=replicates)
+        if wait_s is not None:
+            self._statsd.increment("admission.device")
+            return error_response(529, headers={"retry-after": str(max(1, math.ceil(wait_s)))})
+        queue.begin(self._clock.monotonic(), replicates=replicates)
+
+        def end(_sent: int = 0, _complete: bool = False) -> None:
+            queue.end(self._clock.monotonic(), replicates=replicates)
+
+        try:
+            response = self.forward(request)
+        except BaseException:
+            end()
+            raise
+        response.observe_end(end)
+        return response
+
+    def _queue(self, device: str) -> DeviceQueue:
+        queue = self._queues.get(device)
+        if queue is None:
+            queue = self._queues[device] = DeviceQueue(self._settings)
+            if len(self._queues) > _DEVICES_MAX:
+                # Names of devices that are not there must not fill the memory.
+                for name in [name for name, other in self._queues.items() if other.is_idle][:-1]:
+                    del self._queues[name]
+        return queue
+
+
+def make_device_admission(app: App, conf: Conf) -> DeviceAdmission:
+    """The filter of a configuration section; raises ``ConfigError``."""
+    settings = parse_options(DeviceAdmissionSettings, conf, "device_admission")
+    return DeviceAdmission(app, settings, telemetry_of(conf, name="device-admission"))
+
+
+filter_factory = factory_of(make_device_admission)

@@ -1,0 +1,267 @@
+"""The filter: every client's request asks the gate, and draws what it moves (doc/admission.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from swift import green
+from swift.base.clock import Clock, SystemClock
+from swift.base.truth import is_true
+from swift.cluster.memcache import MemcacheError
+from swift.compose import process_of, telemetry_of
+from swift.gateway.infocache import Cache
+from swift.http import fields
+from swift.http.body import body_of
+from swift.http.readahead import size_of
+from swift.http.request import Request
+from swift.http.response import TEXT, Response, error_response
+from swift.middleware.admission.bodies import MeteredDownload, MeteredUpload
+from swift.middleware.admission.desk import Desk, is_reserving
+from swift.middleware.admission.gate import Gate, Grant, Promise, Refusal
+from swift.middleware.admission.learning import LearntRate
+from swift.middleware.admission.ledger import Ledger
+from swift.middleware.admission.rulefile import RuleFile
+from swift.middleware.admission.rules import Facts
+from swift.middleware.admission.settings import LEARN, AdmissionSettings
+from swift.middleware.admission.sharing import DELIVERED, Exchange, even
+from swift.middleware.admission.tickets import READ, WRITE, BadTicket, checked
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.telemetry.telemetry import Telemetry
+
+TICKET = "x-reservation"
+TICKET_STATUS = "x-reservation-status"
+_READING = frozenset(("GET", "HEAD", "OPTIONS"))
+#: Requests that S3 clients sent are marked so by the filter that made them.
+_S3_SOURCE = "S3"
+
+
+class Admission(Filter):
+    """Lets in what there is room for; ``spawn`` starts what must not keep a request waiting."""
+
+    def __init__(
+        self,
+        app: App,
+        settings: AdmissionSettings,
+        telemetry: Telemetry | None = None,
+        *,
+        clock: Clock | None = None,
+        sleep: Callable[[float], None] = green.sleep,
+        spawn: Callable[[Callable[[Cache | None], None], Cache | None], None] = green.spawn_detached,
+    ):
+        super().__init__(app)
+        self._settings = settings
+        self._telemetry = telemetry or Telemetry()
+        self._clock = clock or SystemClock()
+        self._sleep = sleep
+        self._spawn = spawn
+        self._capacity = settings.capacity
+        warn = self._telemetry.log.warning
+        self._file = RuleFile(settings.rules_path, settings.promisable(self._capacity), warn)
+        now = self._clock.monotonic()
+        self.gate = Gate(self._file.rules, self._capacity, burst_s=settings.burst_seconds, now=now)
+        self._ledger = Ledger(sleep)
+        self._desk = Desk(settings, self._ledger)
+        self._key = settings.ticket_key.encode()
+        self._exchange = Exchange()
+        self._learnt = {
+            name: LearntRate()
+            for name, said in (
+                ("bytes", settings.capacity_bytes_per_second),
+                ("requests", settings.capacity_requests_per_second),
+            )
+            if said == LEARN
+        }
+        self._answers_s, self._answers = 0.0, 0
+        self._turned_at = now
+        self._is_turning = False
+        self._is_away = False
+
+    def handle(self, request: Request) -> Response:
+        """Ask once for a request."""
+        env, entity = request.env, request.entity
+        if entity is None or env.get(fields.ADMITTED):
+            return self.forward(request)
+        env[fields.ADMITTED] = True
+        cache: Cache | None = env.get(fields.CACHE)
+        self._keep_up(cache)
+        if is_reserving(request):
+            return self._desk.answer(request, cache, self._promisable(), self._clock.time())
+        path = entity.path
+        facts = Facts(path.account, path.container or "", _user_of(request), self._class_of(request))
+        promise, problem = self._promise_of(request, path.account)
+        now = self._clock.monotonic()
+        size = self._expected(request)
+        grant = self.gate.ask(facts, now, expected_bytes=size, promise=promise)
+        if isinstance(grant, Refusal):
+            return self._refused(grant)
+        response = self._answered(request, grant)
+        if problem:
+            response.headers[TICKET_STATUS] = problem
+        return response
+
+    # what a request is
+
+    def _class_of(self, request: Request) -> str:
+        env = request.env
+        if fields.S3_AUTH_DETAILS in env or env.get(fields.SOURCE) == _S3_SOURCE:
+            return "s3"
+        if is_true(request.headers.get(fields.BACKEND_REPLICATION)):
+            return "replication"
+        return self._settings.request_class
+
+    def _promise_of(self, request: Request, account: str) -> tuple[Promise | None, str]:
+        """What a request's ticket promises, and why it promises nothing; a bad one does no other harm."""
+        ticket = request.headers.pop(TICKET, None)
+        if ticket is None:
+            return None, ""
+        if not self._key:
+            return None, "not used here"
+        direction = READ if request.method in _READING else WRITE
+        try:
+            found = checked(ticket, self._key, account=account, direction=direction, now=self._clock.time())
+        except BadTicket as error:
+            return None, error.reason
+        return Promise(found.key, found.bytes), ""
+
+    def _expected(self, request: Request) -> float | None:
+        if request.method in _READING:
+            return None if request.method == "GET" else 0.0
+        length = request.body.length
+        return None if length is None else length * self._settings.write_cost
+
+    # while it is answered
+
+    def _answered(self, request: Request, grant: Grant) -> Response:
+        cost = self._settings.write_cost
+        if request.method not in _READING:
+            request.body = MeteredUpload(request.body, lambda size: self._draw(grant, size * cost))
+        began = self._clock.monotonic()
+        try:
+            response = self.forward(request)
+        except BaseException:
+            grant.end(self._clock.monotonic())
+            raise
+        if request.method == "GET":
+            self._answers_s += self._clock.monotonic() - began
+        self._answers += 1
+        body = response.body
+        if isinstance(body, bytes):
+            self._count(len(body))
+            grant.draw(len(body), self._clock.monotonic())
+        else:
+            size = size_of(response)
+            if size is not None and request.method in _READING:
+                grant.expect(size, self._clock.monotonic())
+            response.body = MeteredDownload(body_of(body), lambda size: self._draw(grant, size))
+        response.observe_end(lambda _sent, _complete: grant.end(self._clock.monotonic()))
+        return response
+
+    def _draw(self, grant: Grant, amount: float) -> None:
+        self._count(amount)
+        wait_s = grant.draw(amount, self._clock.monotonic())
+        if wait_s > 0:
+            self._sleep(wait_s)
+
+    def _count(self, amount: float) -> None:
+        self.gate.uses[DELIVERED].bytes += amount
+
+    def _refused(self, refusal: Refusal) -> Response:
+        name = "limited" if refusal.status == 429 else "refused"
+        self._telemetry.statsd.increment(f"admission.{name}")
+        counter = self._telemetry.metrics.counter(
+            "swift_admission_refused_total", "Requests that were not let in.", status=str(refusal.status)
+        )
+        counter.inc()
+        wait_s = max(1, math.ceil(refusal.wait_s))
+        body = f"{refusal.why} Try again after {wait_s} s.\n".encode("utf-8", "surrogateescape")
+        headers = {"content-type": TEXT, "retry-after": str(wait_s)}
+        if refusal.status == 429:
+            return Response(429, headers, body, reason="Too Many Requests")
+        return error_response(503, body, headers, content_type=TEXT)
+
+    # now and then
+
+    def _keep_up(self, cache: Cache | None) -> None:
+        now = self._clock.monotonic()
+        if self._is_turning or now - self._turned_at < self._settings.interval:
+            return
+        self._is_turning = True
+        self._spawn(self._turn, cache)
+
+    def _turn(self, cache: Cache | None) -> None:
+        """Look at the rules, exchange with the others, learn."""
+        try:
+            now = self._clock.monotonic()
+            passed_s, self._turned_at = max(1e-3, now - self._turned_at), now
+            if self._file.look(self._settings.promisable(self._capacity)):
+                self.gate.set_rules(self._file.rules, now)
+                self._telemetry.log.info(f"{self._settings.rules_path}: {len(self._file.rules.rules)} rules")
+            answers, answers_s, self._answers, self._answers_s = self._answers, self._answers_s, 0, 0.0
+            self.gate.uses[DELIVERED].requests += answers
+            delivered = self._share(cache, passed_s)
+            self._learn(delivered, answers_s / max(1, answers), answers)
+            self.gate.set_promises(self._promises(), self._clock.monotonic())
+        finally:
+            self._is_turning = False
+
+    def _share(self, cache: Cache | None, passed_s: float) -> tuple[float, float]:
+        """Tell and hear; what all processes delivered a second."""
+        uses, parts = self.gate.report(), even(self._exchange.processes)
+        mine = uses.get(DELIVERED)
+        delivered = (0.0, 0.0) if mine is None else (mine.bytes / passed_s, mine.requests / passed_s)
+        if cache is not None:
+            now = self._clock.time()
+            try:
+                parts = self._exchange.turn(cache, uses, self._file.rules.guarantees(), passed_s, now)
+                delivered = parts.delivered
+                self._ledger.hear(cache, now)
+                self._away(False)
+            except MemcacheError:
+                self._away(True)
+        self.gate.set_parts(parts.parts, parts.other, parts.streams, self._clock.monotonic())
+        return delivered
+
+    def _away(self, is_away: bool) -> None:
+        if is_away and not self._is_away:
+            count = self._exchange.processes
+            self._telemetry.log.warning(f"memcached is away: each of {count} processes takes an even part")
+        self._is_away = is_away
+
+    def _learn(self, delivered: tuple[float, float], answer_s: float, answers: int) -> None:
+        found: dict[str, float | None] = {}
+        for name, rate in zip(("bytes", "requests"), delivered, strict=True):
+            if name in self._learnt:
+                found[name] = self._learnt[name].learn(rate, answer_s, answers)
+        if found:
+            self._capacity = replace(self._capacity, **found)
+            self.gate.set_capacity(self._capacity, self._clock.monotonic())
+
+    def _promises(self) -> dict[str, float]:
+        now = self._clock.time()
+        return {r.key: r.bytes for r in self._ledger.known(now).values() if r.holds(now)}
+
+    def _promisable(self) -> float | None:
+        """Bytes a second for all reservations together."""
+        most = self._settings.promisable(self._capacity).bytes
+        if most is None:
+            return None
+        kept = sum(amounts.bytes or 0.0 for amounts in self._file.rules.guarantees().values())
+        return max(0.0, most - kept)
+
+
+def _user_of(request: Request) -> str:
+    """Who asks: the first of what the authentication says."""
+    return str(request.env.get(fields.REMOTE_USER) or "").split(",", 1)[0]
+
+
+def make_admission(app: App, conf: Conf) -> Admission:
+    """The filter of a configuration section; raises ``ConfigError``."""
+    settings = parse_options(AdmissionSettings, conf, "admission")
+    facts = {"reservations": bool(settings.ticket_key), "max_duration": settings.reservation_seconds_max}
+    process_of(conf).info.register("admission", facts)
+    return Admission(app, settings, telemetry_of(conf, name="admission"))
+
+
+filter_factory = factory_of(make_admission)

@@ -1,0 +1,224 @@
+"""A large replicated object from several nodes at once, by a transfer plan (``proxy.obj.plan``).
+
+A green thread for each node fetches units with ranges of their own and leaves them in order for the client.
+Every answer must be of the same version: ETag, data timestamp and range are compared, and a node with another
+one takes no part. A node that fails is replaced by the next of the ring; what it was to bring others bring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from swift import green
+from swift.base.clock import Clock
+from swift.base.etag import unquote_etag
+from swift.base.ranges import Span
+from swift.cluster.placement import NodeIterator
+from swift.cluster.transport import StreamReply, TransportError
+from swift.http import fields
+from swift.http.body import BodyError, ResponseBody
+from swift.proxy.backend import Backends
+from swift.proxy.obj.plan import Schedule, TransferPlan, make_plan
+from swift.proxy.reading import ReadPlan, rest_headers, span_of
+from swift.proxy.settings import ProxySettings
+from swift.ring.device import Node
+
+
+class StripedBody(ResponseBody):
+    """The bytes of a plan, in order."""
+
+    def __init__(
+        self,
+        backends: Backends,
+        plan: ReadPlan,
+        transfer: TransferPlan,
+        nodes: NodeIterator,
+        source: tuple[StreamReply, Node],
+        *,
+        timeout_s: float,
+        clock: Clock,
+    ):
+        self.length: int | None = transfer.span.length
+        self._backends = backends
+        self._plan = plan
+        self._nodes = nodes
+        self._timeout_s = timeout_s
+        self._clock = clock
+        self._schedule = Schedule(transfer)
+        reply, node = source
+        self._version = _version_of(reply)
+        self._held: dict[int, memoryview] = {}
+        self._rest = memoryview(b"")
+        self._changed = green.Event()
+        self._workers = 0
+        self._is_closed = False
+        self._start(0, partial(self._first, node, reply))
+        for number in range(1, transfer.width):
+            self._start(number, partial(self._work, number, None))
+
+    # what the nodes bring
+
+    def _start(self, number: int, work: Callable[[], None]) -> None:
+        self._workers += 1
+
+        def run() -> None:
+            try:
+                work()
+            finally:
+                self._workers -= 1
+                self._tell()
+
+        if number == 0:
+            # Whoever has the open answer takes the first unit.
+            self._schedule.take(0, self._clock.monotonic())
+        green.spawn_detached(run)
+
+    def _first(self, node: Node, reply: StreamReply) -> None:
+        """The first unit comes from the answer that is open; asking for the rest of it ends with it."""
+        unit = self._schedule.plan.bytes_of(0)
+        keeps = self._receive(0, 0, node, lambda: reply, unit)
+        self._work(0, node if keeps else None)
+
+    def _work(self, number: int, node: Node | None) -> None:
+        """Fetch units until there are none, from one node and, when it fails, from others."""
+        while not self._is_closed and not self._schedule.is_over:
+            unit = self._schedule.take(number, self._clock.monotonic())
+            if unit is None:
+                self._wait()
+                continue
+            if node is None:
+                node = next(self._nodes, None)
+            if node is None:
+                self._give_up(number, unit)
+                return
+            span = self._schedule.plan.bytes_of(unit)
+            if not self._receive(number, unit, node, partial(self._ask, node, span), span):
+                node = None
+
+    def _give_up(self, number: int, unit: int) -> None:
+        self._schedule.failed(number, unit)
+        self._tell()
+
+    def _ask(self, node: Node, span: Span) -> StreamReply | None:
+        """A node's answer for these bytes of the same version, None when it has none."""
+        plan = self._plan
+        headers = rest_headers(plan.headers, f"bytes={span.start}-{span.stop - 1}")
+        exchange = self._backends.open(
+            node, plan.part, plan.method, plan.path, headers, query=plan.query, timeout_s=self._timeout_s
+        )
+        reply = None if exchange is None else self._backends.reply(node, exchange, headers)
+        if reply is None:
+            return None
+        if reply.status != 206 or _version_of(reply) != self._version or span_of(reply) != span:
+            reply.body.close()
+            return None
+        return reply
+
+    def _receive(
+        self, number: int, unit: int, node: Node, ask: Callable[[], StreamReply | None], span: Span
+    ) -> bool:
+        """Bring a unit; False when the node brings nothing more."""
+        data: memoryview | None = None
+        reply = ask()
+        if reply is not None:
+            try:
+                data = self._read(reply.body, span.length)
+            except TransportError as error:
+                self._backends.failed(node, error, self._plan.headers)
+            finally:
+                reply.body.close()
+        if data is None:
+            self._schedule.failed(number, unit)
+        elif self._schedule.done(number, unit, self._clock.monotonic()):
+            self._held[unit] = data
+        self._tell()
+        return data is not None
+
+    def _read(self, body: ResponseBody, size: int) -> memoryview | None:
+        """Exactly so many bytes; None when the body has fewer, or nobody wants them any more."""
+        buffer = memoryview(bytearray(size))
+        got = 0
+        while got < size:
+            more = body.read_into(buffer[got:])
+            if not more or self._is_closed:
+                return None
+            got += more
+        return buffer
+
+    def _wait(self) -> None:
+        self._changed.wait(self._schedule.late_s)
+
+    def _tell(self) -> None:
+        changed, self._changed = self._changed, green.Event()
+        changed.set()
+
+    # what the client gets
+
+    def read_into(self, buffer: memoryview) -> int:
+        """Fill the buffer with what is there; 0 at the end; raises ``BodyError``."""
+        if not self._rest:
+            self._rest = self._next()
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+    def _next(self) -> memoryview:
+        """The next unit, empty at the end."""
+        schedule = self._schedule
+        while not schedule.is_over:
+            unit = schedule.consume()
+            if unit is not None:
+                self._tell()
+                return self._held.pop(unit)
+            if not self._workers:
+                raise BodyError(f"no other source after {schedule.consumed} of {schedule.plan.units} units")
+            self._changed.wait(self._timeout_s)
+        return memoryview(b"")
+
+    def close(self) -> None:
+        """Whoever fetches something ends after what it is reading."""
+        self._is_closed = True
+        self._held.clear()
+        self._rest = memoryview(b"")
+        self._tell()
+
+    def __repr__(self) -> str:
+        return f"<StripedBody {self._schedule}>"
+
+
+def striped(
+    backends: Backends,
+    plan: ReadPlan,
+    nodes: NodeIterator,
+    source: tuple[StreamReply, Node],
+    settings: ProxySettings,
+    clock: Clock,
+) -> StripedBody | None:
+    """The body of an answer by a transfer plan; None when one node is as good."""
+    reply, _node = source
+    if not settings.striping_memory or plan.method != "GET" or plan.newest or _version_of(reply) is None:
+        return None
+    span = span_of(reply)
+    if span is None:
+        return None
+    transfer = make_plan(
+        span,
+        sources=nodes.primary_count,
+        unit=settings.striping_unit,
+        memory=settings.striping_memory,
+        from_bytes=settings.striping_from,
+    )
+    if transfer is None:
+        return None
+    return StripedBody(
+        backends, plan, transfer, nodes, source, timeout_s=settings.read_timeout_s, clock=clock
+    )
+
+
+def _version_of(reply: StreamReply) -> tuple[str, str] | None:
+    """What tells one version's bytes from another's; None when an answer does not say."""
+    etag = unquote_etag(reply.headers.get("etag", ""))
+    stamp = reply.headers.get(fields.BACKEND_DATA_TIMESTAMP) or reply.headers.get("x-timestamp", "")
+    return (etag, stamp) if etag and stamp else None

@@ -1,0 +1,179 @@
+"""Admission in real processes: limits, promises under overload, reservations, room before the first byte."""
+
+import http.client
+import json
+import socket
+import threading
+import time
+
+import pytest
+
+from test.support.cluster import LiveCluster
+
+RULES = """
+[[rule]]
+name = "kept"
+account = "AUTH_test2"
+guaranteed = { requests = 15 }
+
+[[rule]]
+name = "bounded"
+container = "AUTH_test/slow"
+greatest = { requests = 2 }
+"""
+OPTIONS = """
+[filter:admission]
+use = egg:swift#admission
+capacity_bytes_per_second = 50 MB
+capacity_requests_per_second = 30
+burst_seconds = 0.5
+interval = 0.5
+ticket_key = a secret of all proxies
+rules_path = {rules}
+"""
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("admission")
+    (folder / "rules.toml").write_text(RULES)
+    made = LiveCluster(
+        folder / "data",
+        nodes=1,
+        replicas=1,
+        places={"admission": "staticweb"},
+        options=OPTIONS.format(rules=folder / "rules.toml"),
+    )
+    made.rules = folder / "rules.toml"
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+def patiently(live, *request, **more):
+    """What a polite client gets: it comes again when it was told to."""
+    for _ in range(20):
+        answer = live.request(*request, **more)
+        if answer.status not in (429, 503):
+            return answer
+        assert int(answer.headers["retry-after"]) >= 1
+        time.sleep(0.3)
+    return answer
+
+
+def test_beyond_a_limit_of_its_own_a_client_is_told_429(live):
+    assert patiently(live, "PUT", "slow").status == 201
+    answers = [live.request("HEAD", "slow") for _ in range(6)]
+    refused = [a for a in answers if a.status == 429]
+    assert refused
+    answer = live.request("GET", "slow")
+    assert answer.status == 429
+    assert answer.body.startswith(b"Rule bounded allows 2 requests/s. Try again after ")
+
+
+def test_rules_are_read_again_and_bad_ones_are_told_and_not_used(live):
+    live.rules.write_text(RULES + '\n[[rule]]\nname = "bad"\ngreatest = { requests = "x" }\n')
+
+    def told():
+        live.request("HEAD", "")
+        return "rules.toml: line 14: rule 'bad': greatest: requests must be a number" in live.log_text()
+
+    live.await_true(told, "the log says what is wrong")
+    live.rules.write_text(RULES.replace("requests = 2", "requests = 3"))
+
+    def changed():
+        return b"allows 3 requests/s" in live.request("GET", "slow").body
+
+    live.await_true(changed, "the other rules hold")
+
+
+def flood(live, token, stop, counts):
+    """A client that asks as fast as it can."""
+    connection = http.client.HTTPConnection(live.plan.ip, live.plan.proxy_port, timeout=30)
+    while not stop.is_set():
+        connection.request("HEAD", "/v1/AUTH_test", headers={"X-Auth-Token": token})
+        answer = connection.getresponse()
+        answer.read()
+        counts.append(answer.status)
+    connection.close()
+
+
+def test_who_is_guaranteed_something_gets_it_while_others_ask_for_more_than_there_is(live):
+    token, mine = live.token(), live.token("test2:tester2")
+    stop, counts = threading.Event(), []
+    threads = [threading.Thread(target=flood, args=(live, token, stop, counts)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        time.sleep(2.0)
+        counts.clear()
+        got, began = [], time.monotonic()
+        for n in range(60):
+            # 12 a second are asked for, 15 are guaranteed.
+            time.sleep(max(0.0, began + n / 12 - time.monotonic()))
+            got.append(live.raw("HEAD", "/v1/AUTH_test2", {"X-Auth-Token": mine}).status)
+        seconds, others = time.monotonic() - began, list(counts)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert len(got) - got.count(503) >= 0.95 * len(got)
+    assert others.count(204) > 0
+    assert set(got) <= {200, 204, 503}
+    assert others.count(204) + len(got) <= 30 * (seconds + 1.5) * 1.1
+    assert others.count(503) > others.count(204), "what is too much is refused at once"
+
+
+def test_a_reservation_is_made_refused_and_worth_nothing_to_others(live):
+    wish = "?reserve&duration=60&direction=read&bytes_per_second=30MB"
+    assert live.raw("POST", f"/v1/AUTH_test{wish}").status == 401
+    headers = {"X-Auth-Token": live.token()}
+
+    def ask(query):
+        for _ in range(20):
+            answer = live.raw("POST", f"/v1/AUTH_test{query}", headers)
+            if b"requests" not in answer.body:
+                return answer
+            time.sleep(0.2)
+        return answer
+
+    made = ask(wish)
+    assert made.status == 201, made
+    ticket = json.loads(made.body)["ticket"]
+    refused = ask(wish)
+    assert (refused.status, refused.body) == (503, b"Only 10 MB/s can be reserved for that time.\n")
+    assert ask("?reserve&duration=x&direction=read").status == 400
+    other = {"X-Auth-Token": live.token("test2:tester2"), "X-Reservation": ticket}
+    answer = live.raw("HEAD", "/v1/AUTH_test2", other)
+    assert answer.headers["x-reservation-status"] == "for another account"
+    assert "x-reservation-status" not in patiently(live, "HEAD", "", {"X-Reservation": ticket}).headers
+
+
+def test_an_upload_that_has_no_room_is_refused_before_its_first_byte(live):
+    assert patiently(live, "PUT", "full").status == 201
+    conf = live.plan.etc / "object-server" / "1.conf"
+    before = conf.read_text()
+    conf.write_text(before.replace("[DEFAULT]\n", "[DEFAULT]\nfallocate_reserve = 100%\n"))
+    live.kill("object-1")
+    live.restart("object-1")
+    try:
+        for _ in range(20):
+            said = first_words(live, "/v1/AUTH_test/full/o", 50_000_000)
+            if b"503" not in said or b"requests" not in said:
+                break
+            time.sleep(0.3)
+        assert said.startswith(b"HTTP/1.1 503"), said
+    finally:
+        conf.write_text(before)
+        live.kill("object-1")
+        live.restart("object-1")
+
+
+def first_words(live, path, size):
+    """What the proxy says to the head of an upload."""
+    with socket.create_connection((live.plan.ip, live.plan.proxy_port), timeout=30) as link:
+        head = f"PUT {path} HTTP/1.1\r\nHost: h\r\nX-Auth-Token: {live.token()}\r\n"
+        link.sendall(f"{head}Content-Length: {size}\r\nExpect: 100-continue\r\n\r\n".encode())
+        return link.recv(65536)

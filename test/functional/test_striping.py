@@ -1,0 +1,103 @@
+"""Large objects from several nodes at once, in real processes (doc/striping.md)."""
+
+import http.client
+import json
+import random
+from hashlib import md5
+
+import pytest
+
+from test.support.cluster import LiveCluster
+
+BODY = random.Random(3).randbytes(24_000_001)
+UNIT = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory):
+    made = LiveCluster(
+        tmp_path_factory.mktemp("striping") / "data",
+        nodes=4,
+        replicas=3,
+        ec="2+1",
+        options="\n[filter:slo]\nuse = egg:swift#slo\nread_ahead_bytes = 8000000\n",
+    )
+    try:
+        made.start()
+        conf = made.plan.etc / "proxy-server.conf"
+        options = f"striping_memory = {8 * UNIT}\nstriping_unit = {UNIT}\nstriping_from = {4 * UNIT}\n"
+        conf.write_text(conf.read_text().replace("egg:swift#proxy\n", f"egg:swift#proxy\n{options}", 1))
+        made.kill("proxy")
+        made.restart("proxy")
+        made.request("PUT", "gold")
+        made.request("PUT", "coded", {"X-Storage-Policy": "ec"})
+        for container in ("gold", "coded"):
+            assert made.request("PUT", f"{container}/o", body=BODY).status == 201
+        yield made
+    finally:
+        made.stop()
+
+
+def reading_nodes(live, container):
+    """Nodes whose object servers were asked for the object, by their access lines."""
+    found = set()
+    for node in live.plan.node_numbers():
+        lines = (live.plan.logs / f"object-{node}.log").read_text().splitlines()
+        if any('"GET ' in line and f"/AUTH_test/{container}/o" in line for line in lines):
+            found.add(node)
+    return found
+
+
+def test_a_replicated_object_comes_from_all_replicas_and_is_the_same(live):
+    assert live.request("GET", "gold/o").body == BODY
+    live.await_true(lambda: len(reading_nodes(live, "gold")) == 3, "three nodes logged a GET")
+    answer = live.request("GET", "gold/o", {"Range": "bytes=1000-20000000"})
+    assert (answer.status, answer.body) == (206, BODY[1000:20_000_001])
+
+
+def halfway(live, path, then):
+    """The rest of a download in the middle of which something happens."""
+    connection = http.client.HTTPConnection(live.plan.ip, live.plan.proxy_port, timeout=60)
+    try:
+        connection.request("GET", f"/v1/AUTH_test/{path}", headers={"X-Auth-Token": live.token()})
+        answer = connection.getresponse()
+        assert answer.status == 200
+        first = answer.read(6_000_000)
+        then()
+        return first + answer.read()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("container", ["gold", "coded"])
+def test_a_node_that_goes_away_in_the_middle_is_masked(live, container):
+    try:
+        assert halfway(live, f"{container}/o", lambda: live.kill("object-2")) == BODY
+    finally:
+        live.restart("object-2")
+
+
+def test_an_upload_in_the_middle_changes_nothing(live):
+    other = bytes(reversed(BODY))
+    try:
+        body = halfway(live, "gold/o", lambda: live.request("PUT", "gold/o", body=other))
+    except http.client.IncompleteRead as error:
+        # The version that was begun may be gone on all nodes: then there are no more bytes, and no wrong ones.
+        body = error.partial
+    assert body == BODY or body in BODY
+    assert live.request("GET", "gold/o").body == other
+    live.request("PUT", "gold/o", body=BODY)
+
+
+def test_segments_are_read_ahead_and_are_the_same(live):
+    live.request("PUT", "parts")
+    size, manifest = 3_000_000, []
+    for start in range(0, len(BODY), size):
+        piece = BODY[start : start + size]
+        live.request("PUT", f"parts/{start:09}", body=piece)
+        manifest.append({"path": f"/parts/{start:09}", "etag": md5(piece).hexdigest()})
+    made = live.request("PUT", "gold/whole?multipart-manifest=put", body=json.dumps(manifest))
+    assert made.status == 201, made
+    assert live.request("GET", "gold/whole").body == BODY
+    answer = live.request("GET", "gold/whole", {"Range": "bytes=2999999-9000000"})
+    assert answer.body == BODY[2_999_999:9_000_001]

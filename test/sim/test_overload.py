@@ -1,0 +1,121 @@
+"""Half as much again is asked of a cluster as it carries: with admission promises hold (doc/admission.md).
+
+Devices share their rate among all streams, none of which is faster than a connection. Clients give up after a
+while; what was sent to them until then is lost. Time is simulated, the gate is the real one.
+"""
+
+import random
+
+import pytest
+
+from swift.middleware.admission.amounts import Amounts
+from swift.middleware.admission.gate import Gate, Grant, Promise
+from swift.middleware.admission.rules import Facts, Rules
+
+MB = 1e6
+#: What the devices do, and what admission is told that they do.
+DEVICES, TOLD = 100 * MB, 92 * MB
+CONNECTION = 5 * MB
+SIZE = 2 * MB
+PATIENCE_S = 4.0
+STEP_S = 0.01
+RESERVED = 30 * MB
+
+
+class Stream:
+    def __init__(self, who, began, grant):
+        self.who = who
+        self.began = began
+        self.grant = grant
+        self.left = SIZE
+        self.may_at = 0.0
+
+
+class World:
+    """Clients that come whatever happens, at rates by name, and devices."""
+
+    def __init__(self, offered, *, admits, seed=1):
+        self.offered = offered
+        self.draw = random.Random(seed)
+        self.streams = []
+        self.done = dict.fromkeys(offered, 0.0)
+        self.times = {who: [] for who in offered}
+        self.refused = dict.fromkeys(offered, 0)
+        self.gate = Gate(Rules(), Amounts(bytes=TOLD if admits else None), burst_s=0.5, now=0.0)
+        self.gate.set_promises({"ticket:r": RESERVED}, 0.0)
+
+    def come(self, who, now):
+        promise = Promise("ticket:r", RESERVED) if who == "reserved" else None
+        grant = self.gate.ask(Facts(who), now, promise=promise)
+        if isinstance(grant, Grant):
+            grant.expect(SIZE, now)
+            self.streams.append(Stream(who, now, grant))
+        else:
+            self.refused[who] += 1
+
+    def step(self, now, counts):
+        for who, rate in self.offered.items():
+            expected = rate / SIZE * STEP_S
+            for _ in range(int(expected) + (self.draw.random() < expected % 1)):
+                self.come(who, now)
+        moving = [stream for stream in self.streams if stream.may_at <= now]
+        each = min(CONNECTION, DEVICES / max(1, len(moving))) * STEP_S
+        for stream in moving:
+            moved = min(each, stream.left)
+            stream.left -= moved
+            stream.may_at = now + stream.grant.draw(moved, now)
+            if stream.left <= 0 and counts:
+                self.done[stream.who] += SIZE
+                self.times[stream.who].append(now - stream.began)
+        over = [s for s in self.streams if s.left <= 0 or now - s.began > PATIENCE_S]
+        for stream in over:
+            stream.grant.end(now)
+            self.streams.remove(stream)
+
+    def run(self, seconds, warm_s=10.0):
+        now = 0.0
+        while now < warm_s + seconds:
+            self.step(now, now >= warm_s)
+            now += STEP_S
+        return {who: done / seconds for who, done in self.done.items()}
+
+
+def p99(times):
+    return sorted(times)[int(0.99 * (len(times) - 1))]
+
+
+def offered(total):
+    others = total - RESERVED
+    return {"reserved": RESERVED, "AUTH_a": 0.6 * others, "AUTH_b": 0.4 * others}
+
+
+@pytest.fixture(scope="module")
+def idle():
+    world = World({"reserved": RESERVED}, admits=True)
+    world.run(30.0)
+    return p99(world.times["reserved"])
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_reservation_holds_and_goodput_does_not_fall(idle, seed):
+    peak = sum(World(offered(0.9 * DEVICES), admits=False, seed=seed).run(40.0).values())
+    world = World(offered(1.5 * DEVICES), admits=True, seed=seed)
+    done = world.run(40.0)
+    assert done["reserved"] >= 0.95 * RESERVED
+    assert p99(world.times["reserved"]) <= 2 * idle
+    assert sum(done.values()) >= 0.9 * peak
+    assert world.refused["reserved"] == 0
+    assert world.refused["AUTH_a"] and world.refused["AUTH_b"]
+
+
+def test_without_admission_goodput_falls():
+    peak = sum(World(offered(0.9 * DEVICES), admits=False).run(40.0).values())
+    done = World(offered(1.5 * DEVICES), admits=False).run(40.0)
+    assert sum(done.values()) < 0.7 * peak
+    assert done["reserved"] < 0.7 * RESERVED
+
+
+def test_who_offers_ten_times_as_much_as_another_takes_nothing_from_him():
+    load = {"AUTH_small": 30 * MB, "AUTH_big": 300 * MB}
+    done = World(load, admits=True).run(40.0)
+    assert done["AUTH_small"] >= 0.9 * 30 * MB

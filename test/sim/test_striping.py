@@ -1,0 +1,180 @@
+"""Large objects come from several nodes at once, and no wrong byte with them (doc/striping.md)."""
+
+import random
+import time
+
+import pytest
+
+from swift import green
+from swift.http.body import BodyError
+from test.support.sim import node_port
+
+BODY = random.Random(9).randbytes(3_000_001)
+UNIT = 1 << 16
+OPTIONS = {"striping_memory": 8 * UNIT, "striping_unit": UNIT, "striping_from": 4 * UNIT}
+NOW = time.time() - 1000
+
+
+@pytest.fixture
+def sim(make_sim):
+    cluster = make_sim(**OPTIONS)
+    assert cluster("PUT", "/a/c").status == 201
+    assert cluster("PUT", "/a/coded", {"x-storage-policy": "ec32"}).status == 201
+    return cluster
+
+
+def put(sim, body=BODY, path="/a/c/o", **headers):
+    assert sim("PUT", path, {"content-type": "text/plain", **headers}, body).status == 201
+
+
+def primaries(sim):
+    return sim.primaries("object", "a", "c", "o")
+
+
+def test_all_replicas_take_part(sim):
+    put(sim)
+    answer = sim("GET", "/a/c/o")
+    assert (answer.status, answer.broke_off, answer.body) == (200, None, BODY)
+    asked = sim.asked("object", "GET")
+    assert set(asked) == set(primaries(sim))
+    assert min(asked.count(n) for n in primaries(sim)) >= 2
+
+
+@pytest.mark.parametrize("asked", ["bytes=1000-2500000", "bytes=-2000000", "bytes=500000-"])
+def test_so_do_they_for_a_large_range(sim, asked):
+    put(sim)
+    first, _, last = asked.removeprefix("bytes=").partition("-")
+    span = BODY[-int(last) :] if not first else BODY[int(first) : int(last) + 1 if last else None]
+    answer = sim("GET", "/a/c/o", {"range": asked})
+    assert (answer.status, answer.body) == (206, span)
+    assert len(sim.asked("object", "GET")) > 10
+
+
+@pytest.mark.parametrize(
+    "headers", [{"range": "bytes=5-90000"}, {"x-newest": "true"}, {"range": "bytes=0-9,50-99"}]
+)
+def test_what_is_small_or_special_comes_from_one(sim, headers):
+    put(sim)
+    before = sim("GET", "/a/c/o", headers)
+    assert before.status in (200, 206)
+    assert len(sim.asked("object", "GET")) == len(set(sim.asked("object", "GET")))
+    put(sim, b"small")
+    assert sim("GET", "/a/c/o").body == b"small"
+    assert len(sim.asked("object", "GET")) == 1
+
+
+def test_conditions_are_judged_once(sim):
+    put(sim)
+    etag = sim("HEAD", "/a/c/o").headers["etag"]
+    assert sim("GET", "/a/c/o", {"if-match": etag}).body == BODY
+    assert sim("GET", "/a/c/o", {"if-none-match": etag}).status == 304
+
+
+@pytest.mark.parametrize("after", [0, 1, 40_000, UNIT, 200_000])
+@pytest.mark.parametrize("lost", [1, 2])
+def test_nodes_that_are_lost_are_masked(sim, after, lost):
+    put(sim)
+    for n in primaries(sim)[:lost]:
+        sim.faults.dies_after[node_port("object", n)] = after
+    for _ in range(3):
+        answer = sim("GET", "/a/c/o")
+        assert (answer.status, answer.broke_off, answer.body) == (200, None, BODY)
+        sim.forgive()
+
+
+def test_when_all_are_lost_the_body_breaks_off(sim):
+    put(sim)
+    for n in range(1, 7):
+        sim.faults.dies_after[node_port("object", n)] = 10_000
+    assert isinstance(sim("GET", "/a/c/o").broke_off, BodyError)
+
+
+def test_a_node_that_hangs_is_not_waited_for(sim):
+    put(sim)
+    never = green.Event()
+    sim.faults.stalls_after[node_port("object", primaries(sim)[0])] = (UNIT // 2, never)
+    began = time.monotonic()
+    answer = sim("GET", "/a/c/o")
+    assert (answer.broke_off, answer.body) == (None, BODY)
+    assert time.monotonic() - began < 5
+    never.set()
+
+
+def test_nodes_with_another_version_take_no_part(sim):
+    other = bytes(reversed(BODY))
+    put(sim, **{"x-timestamp": f"{NOW:.5f}"})
+    stale = primaries(sim)[0]
+    with sim.refusing("object", stale):
+        put(sim, other, **{"x-timestamp": f"{NOW + 5:.5f}"})
+    sim.forgive()
+    bodies = set()
+    for _ in range(12):
+        answer = sim("GET", "/a/c/o")
+        assert answer.broke_off is None
+        assert answer.body in (BODY, other), "never bytes of both"
+        bodies.add(answer.body)
+    assert other in bodies
+
+
+def test_the_same_bytes_of_another_time_are_another_version(sim):
+    put(sim, **{"x-timestamp": f"{NOW:.5f}"})
+    with sim.refusing("object", primaries(sim)[0]):
+        put(sim, **{"x-timestamp": f"{NOW + 5:.5f}"})
+    sim.forgive()
+    assert sim("GET", "/a/c/o").body == BODY
+
+
+def test_a_client_that_goes_away_leaves_nothing_open(sim):
+    put(sim)
+    response = sim.open("/a/c/o")
+    buffer = memoryview(bytearray(100_000))
+    assert response.body.read_into(buffer)
+    response.discard()
+    deadline = time.monotonic() + 5
+    while not all(download.closed for download in sim.transport.downloads):
+        assert time.monotonic() < deadline
+        green.sleep(0.01)
+
+
+def test_what_is_held_keeps_to_the_bound(sim):
+    put(sim)
+    response = sim.open("/a/c/o")
+    body, got, most = response.body, 0, 0
+    buffer = memoryview(bytearray(7000))
+    while size := body.read_into(buffer):
+        got += size
+        most = max(most, body._schedule.buffers, len(body._held) + bool(body._rest))
+        green.sleep(0)
+    assert got == len(BODY)
+    assert most <= 8
+    response.discard()
+
+
+@pytest.mark.parametrize("stalled", [1, 2])
+def test_archives_that_hang_are_masked_by_others(sim, stalled):
+    put(sim, BODY[:200_000], "/a/coded/o")
+    never = green.Event()
+    for n in sim.primaries("object", "a", "coded", "o", policy=1)[:stalled]:
+        sim.faults.stalls_after[node_port("object", n)] = (20_000, never)
+    for _ in range(3):
+        # Which archives are asked for first is drawn.
+        began = time.monotonic()
+        answer = sim("GET", "/a/coded/o")
+        assert (answer.status, answer.broke_off, answer.body) == (200, None, BODY[:200_000])
+        assert time.monotonic() - began < 5
+    never.set()
+
+
+def test_segments_wait_for_the_client_as_far_as_memory_goes(sim):
+    put(sim, BODY[:1_500_000], "/a/coded/o")
+    response = sim.open("/a/coded/o")
+    buffer = memoryview(bytearray(500))
+    assert response.body.read_into(buffer)
+    most = OPTIONS["striping_memory"] // 1000 - 2
+    deadline = time.monotonic() + 10
+    while len(response.body._fetched) < most:
+        assert time.monotonic() < deadline
+        green.sleep(0.01)
+    rest = b"".join(bytes(piece) for piece in iter(lambda: response.body.read(65536), b""))
+    assert bytes(buffer) + rest == BODY[:1_500_000]
+    response.discard()

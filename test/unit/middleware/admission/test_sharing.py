@@ -1,0 +1,150 @@
+"""Many processes use one capacity together, and no more (doc/admission.md)."""
+
+import random
+
+import pytest
+
+from swift.cluster.memcache import MemcacheError
+from swift.middleware.admission.amounts import Amounts
+from swift.middleware.admission.gate import SPARE, Gate, Grant, Use
+from swift.middleware.admission.rules import Facts, parse_rules
+from swift.middleware.admission.sharing import NAMES_MAX, Exchange, even, is_told, parts_of
+from test.support.sharedcache import SharedCache
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_the_parts_of_all_processes_add_up_to_one(seed):
+    draw = random.Random(seed)
+    names = [f"n{n}" for n in range(draw.randint(1, 5))]
+    told = [
+        {name: [draw.choice((0.0, draw.uniform(0, 1e6))), draw.uniform(0, 9), 0.0] for name in names}
+        for _ in range(draw.randint(1, 8))
+    ]
+    found = [parts_of(mine, [t for t in told if t is not mine]) for mine in told]
+    for name in names:
+        for resource in ("bytes", "requests"):
+            assert sum(parts.parts[resource, name] for parts in found) == pytest.approx(1.0)
+    assert sum(parts.other for parts in found) == pytest.approx(1.0)
+    assert all(parts.processes == len(told) for parts in found)
+
+
+def test_when_nobody_can_be_told_the_parts_are_even():
+    assert (even(4).other, even(0).other) == (0.25, 1.0)
+
+
+@pytest.mark.parametrize("value", [None, [], {"a": 1}, {"a": [1, 2]}, {"a": [1, 2, "x"]}, {"a": [1, 2, -3]}])
+def test_what_no_process_tells_is_not_believed(value):
+    assert not is_told(value)
+
+
+def test_they_hear_each_other_also_when_a_window_ends():
+    cache = SharedCache()
+    all_of = [Exchange() for _ in range(5)]
+    for now in range(40):
+        found = [x.turn(cache, {"a": Use(bytes=100.0 * (n + 1))}, {}, 1.0, now) for n, x in enumerate(all_of)]
+        if now > 3:
+            assert {parts.processes for parts in found} == {5}, now
+    whole = sum(parts.parts["bytes", "a"] for parts in found)
+    assert whole == pytest.approx(1.0, abs=0.02)
+    assert found[4].parts["bytes", "a"] == pytest.approx(5 / 15, abs=0.03)
+
+
+def test_one_that_went_away_is_forgotten_after_two_windows():
+    cache = SharedCache()
+    one, other = Exchange(), Exchange()
+    for now in range(60):
+        if now < 10:
+            other.turn(cache, {}, {}, 1.0, now)
+        found = one.turn(cache, {}, {}, 1.0, now)
+    assert found.processes == 1
+
+
+def test_streams_of_others_are_told():
+    cache = SharedCache()
+    one, other = Exchange(), Exchange()
+    one.turn(cache, {"a": Use(streams=3)}, {}, 1.0, 0.0)
+    assert other.turn(cache, {"a": Use(streams=2)}, {}, 1.0, 0.0).streams == {"a": 3, SPARE: 0}
+
+
+def test_memcached_that_is_away_is_an_error():
+    cache = SharedCache()
+    cache.is_away = True
+    with pytest.raises(MemcacheError):
+        Exchange().turn(cache, {}, {}, 1.0, 0.0)
+
+
+def test_what_is_told_is_small_however_many_ask():
+    exchange = Exchange()
+    uses = {f"account:{n}": Use(bytes=float(n + 1)) for n in range(5000)}
+    told = exchange.digest(uses, {"rule:kept": Amounts(bytes=5.0)}, 1.0)
+    assert len(told) == NAMES_MAX
+    assert "account:4999" in told
+    for _ in range(60):
+        told = exchange.digest({}, {}, 1.0)
+    assert set(told) == {SPARE}
+
+
+RULES = '[[rule]]\nname = "kept"\naccount = "AUTH_k"\nguaranteed = { bytes = 400 }\n'
+
+
+class Proxies:
+    """Some processes with a gate each; clients keep to one of them, or go to any."""
+
+    def __init__(self, count, cache):
+        self.cache = cache
+        rules = parse_rules(RULES, source="r")
+        self.guarantees = rules.guarantees()
+        self.gates = [Gate(rules, Amounts(bytes=1000.0), burst_s=0.5, now=0.0) for _ in range(count)]
+        self.exchanges = [Exchange() for _ in range(count)]
+        self.used = {}
+
+    def turn(self, now):
+        for gate, exchange in zip(self.gates, self.exchanges, strict=True):
+            uses = gate.report()
+            try:
+                parts = exchange.turn(self.cache, uses, self.guarantees, 1.0, now)
+            except MemcacheError:
+                parts = even(exchange.processes)
+            gate.set_parts(parts.parts, parts.other, parts.streams, now)
+
+    def ask(self, gate, account, now):
+        grant = self.gates[gate].ask(Facts(account), now, expected_bytes=5)
+        if isinstance(grant, Grant):
+            grant.draw(5, now)
+            grant.end(now)
+            self.used[account] = self.used.get(account, 0) + 5
+
+    def run(self, begin, seconds, where, tries=4):
+        now, turned = begin, begin
+        while now < begin + seconds:
+            if now - turned >= 1.0:
+                self.turn(now)
+                turned = now
+            for account, gates in where.items():
+                for gate in gates:
+                    for _ in range(tries):
+                        self.ask(gate, account, now)
+            now += 0.02
+        return now
+
+
+def test_together_they_use_the_capacity_and_no_more_and_guarantees_are_kept():
+    proxies = Proxies(4, SharedCache())
+    where = {"AUTH_k": [0], "AUTH_a": [0, 1, 2, 3], "AUTH_b": [3]}
+    now = proxies.run(0.0, 10.0, where)
+    proxies.used.clear()
+    proxies.run(now, 20.0, where)
+    assert sum(proxies.used.values()) <= 1.05 * 1000 * 20
+    assert sum(proxies.used.values()) >= 0.9 * 1000 * 20
+    assert proxies.used["AUTH_k"] >= 0.95 * 400 * 20
+
+
+def test_when_memcached_goes_away_they_never_use_more_than_the_capacity():
+    proxies = Proxies(4, SharedCache())
+    where = {"AUTH_a": [0, 1, 2, 3], "AUTH_b": [0, 1, 2, 3]}
+    now = proxies.run(0.0, 10.0, where)
+    proxies.cache.is_away = True
+    now = proxies.run(now, 2.0, where)
+    proxies.used.clear()
+    proxies.run(now, 20.0, where)
+    assert sum(proxies.used.values()) <= 1.05 * 1000 * 20
