@@ -49,7 +49,7 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   of an object counts from its last change, that of its tags included. Up to 1,000 rules, which compressed
   must fit into 24,000 bytes. Transitions between storage classes are `501`.
 - **Object lock**: governance, compliance, legal holds and default retention, of versions. Object servers
-  and a majority of an object's primaries see to it (decision 0017), so a Swift DELETE, PUT or POST, bulk
+  and a majority of an object's primaries see to it (decision 0016), so a Swift DELETE, PUT or POST, bulk
   deletions, the expirer and lifecycles cannot end what is locked either; the parts of a multipart object
   are locked with it. Governance is bypassed by whom the bucket belongs to. Objects from before versioning
   cannot be locked. Where a primary is a node of the peer, changes of locked objects are `501`.

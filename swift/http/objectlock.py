@@ -1,4 +1,4 @@
-"""Locks of objects: what must not be removed before some moment, or while it is held (decision 0017). Pure.
+"""Locks of objects: what must not be removed before some moment, or while it is held (decision 0016). Pure.
 
 A lock is metadata of its object, ``GOVERNANCE 1795228430 ON``: the mode (``-``: none), until when in Unix
 seconds, and whether there is a legal hold. What a change may do to it stands in ``X-Backend-Object-Lock``.

@@ -1,4 +1,4 @@
-"""Locked objects: whoever asks for it, an object server does not remove them (decision 0017).
+"""Locked objects: whoever asks for it, an object server does not remove them (decision 0016).
 
 Changes that come from other nodes (replication) are not judged: they happened.
 """

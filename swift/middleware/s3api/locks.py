@@ -1,4 +1,4 @@
-"""Object lock in S3's words: headers, and what a caller must be to weaken a lock (decision 0017).
+"""Object lock in S3's words: headers, and what a caller must be to weaken a lock (decision 0016).
 
 What is locked is a version, so a bucket with object lock keeps versions. That a lock holds is seen to by the
 object servers, for all ways to an object; here it is only said. The parts of a multipart version are locked

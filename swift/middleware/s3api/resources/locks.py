@@ -1,4 +1,4 @@
-"""Object lock: of buckets, and of versions (decision 0017)."""
+"""Object lock: of buckets, and of versions (decision 0016)."""
 
 from __future__ import annotations
 
