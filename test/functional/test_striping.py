@@ -82,7 +82,7 @@ def test_an_upload_in_the_middle_changes_nothing(live):
     try:
         body = halfway(live, "gold/o", lambda: live.request("PUT", "gold/o", body=other))
     except http.client.IncompleteRead as error:
-        # The version that was begun may be gone on all nodes: there are no more bytes then, and no wrong ones.
+        # The version that was begun may be gone on all nodes: no more bytes then, and no wrong ones.
         body = error.partial
     assert body == BODY or body in BODY
     assert live.request("GET", "gold/o").body == other
