@@ -180,10 +180,7 @@ SYSMETA_S3_UPLOAD_ID = _header(
     "x-object-sysmeta-s3api-upload-id", _TEXT, _STORED, "The multipart upload that an object came from."
 )
 SYSMETA_S3_HAS_CONTENT_TYPE = _header(
-    "x-object-sysmeta-s3api-has-content-type",
-    _TEXT,
-    _STORED,
-    "Whether the client named a type for a multipart upload: yes or no.",
+    "x-object-sysmeta-s3api-has-content-type", _TEXT, _STORED, "Whether an upload named a type: yes or no."
 )
 SYSMETA_S3_CONTENT_TYPE = _header(
     "x-object-sysmeta-s3api-content-type", _TEXT, _STORED, "The type that it named."
@@ -193,10 +190,7 @@ SYSMETA_S3_UPLOAD_ACL = _header(
     "x-object-sysmeta-s3api-tmpacl", _JSON, _STORED, "The ACL that the object of an upload will have."
 )
 SYSMETA_S3_CHECKSUM = _header(
-    "x-object-sysmeta-s3api-checksum",
-    _TEXT,
-    _STORED,
-    "Algorithm, type and base64 of an object's checksum, separated by blanks (ours).",
+    "x-object-sysmeta-s3api-checksum", _TEXT, _STORED, "Algorithm, type and base64 of a checksum (ours)."
 )
 TRANSIENT_S3_TAGGING = _header(
     "x-object-transient-sysmeta-s3api-tagging", _TEXT, _STORED, "The tags of an object as a query (ours)."
@@ -221,14 +215,10 @@ def _bucket(name: str, doc: str, kind: Kind = _TEXT) -> str:
 
 SYSMETA_S3_BUCKET_ACL = _bucket("acl", "The ACL of a bucket.", _JSON)
 SYSMETA_S3_BUCKET_TAGGING = _bucket("tagging", "The tags of a bucket as a query (ours).")
-SYSMETA_S3_BUCKET_POLICY = _bucket(
-    "policy", "Its policy, compressed, in base64; what does not fit goes on under -1 to -4 (ours)."
-)
+SYSMETA_S3_BUCKET_POLICY = _bucket("policy", "Its policy, packed; it goes on under -1 to -4 (ours).")
 SYSMETA_S3_BUCKET_CORS = _bucket("cors", "Its rules for other origins, kept in the same way (ours).")
 SYSMETA_S3_BUCKET_WEBSITE = _bucket("website", "Its web site, kept in the same way (ours).")
-SYSMETA_S3_BUCKET_BLOCK = _bucket(
-    "public-access-block", "The switches of its public access block that are on (ours).", _LIST
-)
+SYSMETA_S3_BUCKET_BLOCK = _bucket("public-access-block", "What its access block blocks (ours).", _LIST)
 SYSMETA_S3_BUCKET_OWNERSHIP = _bucket("ownership", "Who owns its objects (ours).")
 SYSMETA_S3_BUCKET_PAYER = _bucket("payer", "Who pays for requests to it: Requester (ours).")
 SYSMETA_SYMLINK = _header("x-object-sysmeta-symlink-", _TEXT, _STORED, "Prefix of where a link leads.")

@@ -203,6 +203,49 @@ def test_conditions_are_about_the_request_and_the_object(front, owner, other, bu
         owner.put_object(Bucket=bucket, Key="k", Body=b"", ACL="private")
 
 
+def test_a_version_has_actions_of_its_own(owner, other, bucket):
+    owner.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    version = owner.put_object(Bucket=bucket, Key="v", Body=b"old")["VersionId"]
+    owner.put_object(Bucket=bucket, Key="v", Body=b"new")
+    put(owner, bucket, statement(bucket, "s3:GetObject", who=OTHER))
+    assert other.get_object(Bucket=bucket, Key="v")["Body"].read() == b"new"
+    with refused("AccessDenied", 403):
+        other.get_object(Bucket=bucket, Key="v", VersionId=version)
+    put(owner, bucket, statement(bucket, ["s3:GetObjectVersion", "s3:ListBucketVersions"], who=OTHER))
+    assert other.get_object(Bucket=bucket, Key="v", VersionId=version)["Body"].read() == b"old"
+    assert version in [row["VersionId"] for row in other.list_object_versions(Bucket=bucket)["Versions"]]
+    with refused("AccessDenied", 403):
+        other.delete_object(Bucket=bucket, Key="v", VersionId=version)
+    put(owner, bucket, statement(bucket, "s3:DeleteObjectVersion", who=OTHER))
+    other.delete_object(Bucket=bucket, Key="v", VersionId=version)
+
+
+def test_settings_may_be_somebody_elses_business(owner, other, bucket):
+    put(owner, bucket, statement(bucket, ["s3:*BucketPolicy", "s3:PutBucketCORS", "s3:*Tagging"], who=OTHER))
+    other.get_bucket_policy(Bucket=bucket)
+    rule = {"AllowedOrigins": ["*"], "AllowedMethods": ["GET"]}
+    other.put_bucket_cors(Bucket=bucket, CORSConfiguration={"CORSRules": [rule]})
+    with refused("AccessDenied", 403):
+        other.get_bucket_cors(Bucket=bucket)
+    other.put_object_tagging(Bucket=bucket, Key="k", Tagging={"TagSet": [{"Key": "a", "Value": "b"}]})
+    with refused("AccessDenied", 403):
+        other.get_object(Bucket=bucket, Key="k")
+    other.delete_bucket_policy(Bucket=bucket)
+    with refused("AccessDenied", 403):
+        other.get_object_tagging(Bucket=bucket, Key="k")
+
+
+def test_where_a_request_comes_from_is_a_condition(front, owner, bucket):
+    here, there = ({"IpAddress": {"aws:SourceIp": net}} for net in ("127.0.0.0/8", "10.0.0.0/8"))
+    page = {"StringLike": {"aws:Referer": "http://page.example/*"}}
+    put(owner, bucket, statement(bucket, "s3:GetObject", Condition=there))
+    assert front.raw("GET", f"/{bucket}/k").status == 403
+    put(owner, bucket, statement(bucket, "s3:GetObject", Condition={**here, **page}))
+    assert front.raw("GET", f"/{bucket}/k").status == 403
+    said = {"Referer": "http://page.example/x", "X-Forwarded-For": "10.0.0.1"}
+    assert front.raw("GET", f"/{bucket}/k", said).status == 200
+
+
 # --- without a signature --------------------------------------------------------------------------------
 
 

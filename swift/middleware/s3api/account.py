@@ -157,10 +157,6 @@ class Account:
         other.rights, other.is_trusted = rights, is_trusted
         return other
 
-    def trusted(self) -> Account:
-        """The same with all rights in the buckets that it asks for."""
-        return self.with_rights(self.rights, is_trusted=True)
-
     # asking
 
     def subrequest(
@@ -343,19 +339,6 @@ class Account:
             raise S3Error("ServiceUnavailable")
         return info.sysmeta
 
-    def own(self, bucket: str) -> dict[str, str]:
-        """The system metadata of a bucket that the caller owns; raises ``S3Error``."""
-        sub = self.subrequest("HEAD", bucket)
-        head = drained(self.open(sub))
-        if not head.is_success:
-            raise refusal(head.status, missing="NoSuchBucket")
-        if not self.is_trusted and not sub.env.get(fields.OWNER):
-            raise S3Error("AccessDenied")
-        size = len(fields.CONTAINER_SYSMETA)
-        return {
-            name[size:]: value for name, value in with_prefix(head.headers, fields.CONTAINER_SYSMETA).items()
-        }
-
     def has_bucket(self, bucket: str) -> bool:
         """Whether a bucket is there, as far as the caches know."""
         info = container_info(self._request, self._forward, self.name, bucket)
@@ -369,3 +352,20 @@ class Account:
     def hidden(self) -> Hidden:
         """What the API keeps beside what the caller may name."""
         return Hidden(self._forward, self._request)
+
+def trusted(account: Account) -> Account:
+    """The same with all rights in the buckets that it asks for."""
+    return account.with_rights(account.rights, is_trusted=True)
+
+
+def owners_settings(account: Account, bucket: str) -> dict[str, str]:
+    """The system metadata of a bucket that the caller owns; raises ``S3Error``."""
+    sub = account.subrequest("HEAD", bucket)
+    head = drained(account.open(sub))
+    if not head.is_success:
+        raise refusal(head.status, missing="NoSuchBucket")
+    if not account.is_trusted and not sub.env.get(fields.OWNER):
+        raise S3Error("AccessDenied")
+    size = len(fields.CONTAINER_SYSMETA)
+    stored = with_prefix(head.headers, fields.CONTAINER_SYSMETA)
+    return {name[size:]: value for name, value in stored.items()}

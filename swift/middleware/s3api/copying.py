@@ -12,6 +12,7 @@ from swift.base.entity import RESERVED, NotUTF8, decode_path
 from swift.gateway.subrequest import drained
 from swift.http.response import Response
 from swift.middleware.s3api.access import demand, object_acl
+from swift.middleware.s3api.account import trusted
 from swift.middleware.s3api.call import Call, invalid_argument
 from swift.middleware.s3api.conditions import source_conditions
 from swift.middleware.s3api.errors import S3Error, refusal
@@ -71,9 +72,9 @@ def open_source(call: Call, source: Source, byte_range: str | None = None) -> Re
     account = source_account(call, source.bucket, source.key, source.version)
     if call.settings.s3_acl and not account.is_trusted:
         account.identify()
-        acl = object_acl(replace(call, account=account.trusted()), source.bucket, source.key)
+        acl = object_acl(replace(call, account=trusted(account)), source.bucket, source.key)
         demand(replace(call, account=account), acl, "READ")
-        account = account.trusted()
+        account = trusted(account)
     headers = {**source_conditions(call.headers), "x-newest": "true"}
     if byte_range:
         headers["range"] = byte_range

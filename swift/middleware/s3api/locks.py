@@ -25,7 +25,7 @@ from swift.http.objectlock import (
     parse_lock,
 )
 from swift.middleware.s3api.access import OWNER, bucket_acl, demand
-from swift.middleware.s3api.account import Rights
+from swift.middleware.s3api.account import Rights, owners_settings
 from swift.middleware.s3api.call import Call
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.names import SEGMENTS
@@ -159,4 +159,4 @@ def require_owner(call: Call) -> None:
         demand(call, bucket_acl(call, call.bucket), OWNER)
     else:
         # Whatever a policy allows its caller: that is no part of it.
-        call.account.with_rights(Rights.ALL, is_trusted=False).own(call.bucket)
+        owners_settings(call.account.with_rights(Rights.ALL, is_trusted=False), call.bucket)

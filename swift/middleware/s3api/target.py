@@ -71,4 +71,4 @@ def is_for_anybody(request: Request, host_bucket: str, account: str) -> bool:
 
 
 #: First words of paths that are not of buckets.
-_SWIFTS = frozenset((*API_VERSIONS, "auth", "info", "endpoints", "recon", "healthcheck", "metrics"))
+_SWIFTS = frozenset((*API_VERSIONS, "auth", "info", "endpoints", "recon", "healthcheck", "crossdomain.xml"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swift.http import fields
 from swift.http.response import Response
+from swift.middleware.s3api.account import owners_settings
 from swift.middleware.s3api.acls import acl_of_swift, stored_acl
 from swift.middleware.s3api.call import Call, Handler, no_content, xml_response
 from swift.middleware.s3api.errors import S3Error
@@ -16,13 +17,13 @@ _TRUTHS = {"true": True, "false": False}
 
 
 def _keep(call: Call, header: str, text: str) -> None:
-    call.account.own(call.bucket)
+    owners_settings(call.account, call.bucket)
     call.account.done("POST", call.bucket, headers={header: text})
 
 
 def get_block(call: Call) -> Response:
     """GetPublicAccessBlock."""
-    stored = call.account.own(call.bucket).get(BLOCK_KEY)
+    stored = owners_settings(call.account, call.bucket).get(BLOCK_KEY)
     if not stored:
         raise S3Error("NoSuchPublicAccessBlockConfiguration", details={"BucketName": call.bucket})
     on = stored.split(",")
@@ -49,7 +50,7 @@ def delete_block(call: Call) -> Response:
 
 def get_controls(call: Call) -> Response:
     """GetBucketOwnershipControls."""
-    stored = call.account.own(call.bucket).get(OWNERSHIP_KEY)
+    stored = owners_settings(call.account, call.bucket).get(OWNERSHIP_KEY)
     if not stored:
         raise S3Error("OwnershipControlsNotFoundError", details={"BucketName": call.bucket})
     return xml_response(CONTROLS, {"Rule": [{"ObjectOwnership": stored}]})

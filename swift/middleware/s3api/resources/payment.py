@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swift.http import fields
 from swift.http.response import Response
+from swift.middleware.s3api.account import owners_settings
 from swift.middleware.s3api.call import Call, Handler, xml_response
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.rules import OWNER_PAYS, PAYER_KEY, REQUESTER_PAYS
@@ -14,7 +15,7 @@ PAYMENT = Group("RequestPaymentConfiguration", Text("Payer", required=True))
 
 def get_payment(call: Call) -> Response:
     """GetBucketRequestPayment."""
-    payer = call.account.own(call.bucket).get(PAYER_KEY) or OWNER_PAYS
+    payer = owners_settings(call.account, call.bucket).get(PAYER_KEY) or OWNER_PAYS
     return xml_response(PAYMENT, {"Payer": payer})
 
 
@@ -23,7 +24,7 @@ def put_payment(call: Call) -> Response:
     payer = text_of(call.document(PAYMENT).get("Payer"))
     if payer not in (OWNER_PAYS, REQUESTER_PAYS):
         raise S3Error("MalformedXML")
-    call.account.own(call.bucket)
+    owners_settings(call.account, call.bucket)
     stored = payer if payer == REQUESTER_PAYS else ""
     call.account.done("POST", call.bucket, headers={fields.SYSMETA_S3_BUCKET_PAYER: stored})
     return Response(200)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swift.http import fields
 from swift.http.response import Response
+from swift.middleware.s3api.account import owners_settings
 from swift.middleware.s3api.call import Call, Handler, no_content, xml_response
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.guard import rules_of_bucket
@@ -18,7 +19,7 @@ _TOO_LARGE = "Policy exceeds the maximum allowed document size."
 
 
 def _stored(call: Call) -> bytes:
-    document = kept_document(call.account.own(call.bucket), fields.SYSMETA_S3_BUCKET_POLICY)
+    document = kept_document(owners_settings(call.account, call.bucket), fields.SYSMETA_S3_BUCKET_POLICY)
     if not document:
         raise S3Error("NoSuchBucketPolicy", details={"BucketName": call.bucket})
     return document
@@ -51,7 +52,7 @@ def put_policy(call: Call) -> Response:
         policy = parse_policy(body, call.bucket)
     except BadPolicy as error:
         raise S3Error("MalformedPolicy", _TOO_LARGE if len(body) > POLICY_BYTES_MAX else str(error))
-    call.account.own(call.bucket)
+    owners_settings(call.account, call.bucket)
     if is_public(policy) and "BlockPublicPolicy" in rules_of_bucket(call).blocks:
         raise S3Error("AccessDenied")
     headers = kept_headers(fields.SYSMETA_S3_BUCKET_POLICY, body)
@@ -61,7 +62,7 @@ def put_policy(call: Call) -> Response:
 
 def delete_policy(call: Call) -> Response:
     """DeleteBucketPolicy; a bucket without one is as it should be."""
-    call.account.own(call.bucket)
+    owners_settings(call.account, call.bucket)
     call.account.done("POST", call.bucket, headers=kept_headers(fields.SYSMETA_S3_BUCKET_POLICY, b""))
     return no_content()
 

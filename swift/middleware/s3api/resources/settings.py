@@ -5,6 +5,7 @@ from __future__ import annotations
 from swift.base.truth import is_true
 from swift.http import fields
 from swift.http.response import Response
+from swift.middleware.s3api.account import owners_settings
 from swift.middleware.s3api.call import Call, Handler, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.xml import Group, Kind, Many, Node, Text, Value, parse, text_of
@@ -79,7 +80,7 @@ def put_logging(call: Call) -> Response:
         raise S3Error("MissingRequestBodyError")
     if parse(_WANTED_LOGGING, body):
         raise S3Error("NotImplemented", "Logs are not delivered to buckets.")
-    call.account.own(call.bucket)
+    owners_settings(call.account, call.bucket)
     return Response(200)
 
 

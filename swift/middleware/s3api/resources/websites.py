@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swift.http import fields
 from swift.http.response import Response
+from swift.middleware.s3api.account import owners_settings
 from swift.middleware.s3api.call import Call, Handler, no_content, xml_response
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.kept import kept_document, kept_headers
@@ -12,7 +13,7 @@ from swift.middleware.s3api.website import WEBSITE, parsed_tree, site_of_documen
 
 def get_website(call: Call) -> Response:
     """GetBucketWebsite."""
-    document = kept_document(call.account.own(call.bucket), fields.SYSMETA_S3_BUCKET_WEBSITE)
+    document = kept_document(owners_settings(call.account, call.bucket), fields.SYSMETA_S3_BUCKET_WEBSITE)
     if not document:
         raise S3Error("NoSuchWebsiteConfiguration", details={"BucketName": call.bucket})
     return xml_response(WEBSITE, parsed_tree(document))
@@ -22,7 +23,7 @@ def put_website(call: Call) -> Response:
     """PutBucketWebsite."""
     tree = call.document(WEBSITE)
     site_of_document(tree)
-    call.account.own(call.bucket)
+    owners_settings(call.account, call.bucket)
     headers = kept_headers(fields.SYSMETA_S3_BUCKET_WEBSITE, stored_tree(tree))
     call.account.done("POST", call.bucket, headers=headers)
     return Response(200)
@@ -30,7 +31,7 @@ def put_website(call: Call) -> Response:
 
 def delete_website(call: Call) -> Response:
     """DeleteBucketWebsite."""
-    call.account.own(call.bucket)
+    owners_settings(call.account, call.bucket)
     call.account.done("POST", call.bucket, headers=kept_headers(fields.SYSMETA_S3_BUCKET_WEBSITE, b""))
     return no_content()
 

@@ -400,12 +400,19 @@ def test_hostile_chunks_get_a_4xx_and_store_nothing(front):
 
 
 @pytest.mark.parametrize(
-    "path", ["/bucket?delete", "/bucket?tagging", "/bucket?versioning", "/bucket?acl", "/bucket"]
+    "path",
+    [
+        *("/bucket?delete", "/bucket?tagging", "/bucket?versioning", "/bucket?acl", "/bucket"),
+        *("/bucket?policy", "/bucket?cors", "/bucket?website", "/bucket?publicAccessBlock"),
+        *("/bucket?ownershipControls", "/bucket?requestPayment", "/bucket?logging"),
+    ],
 )
 def test_hostile_documents_are_malformed(front, path):
     draw = random.Random(13)
     method = "POST" if path.endswith("delete") else "PUT"
-    for body in (b"", b"<", b"<a/>", b"\x00" * 50, draw.randbytes(200), b"<!DOCTYPE a>" * 50, b"a" * 70_000):
+    deep = b"<CORSConfiguration>" + b"<CORSRule>" * 4000, b'{"Statement":' * 4000, b"[" * 60_000
+    odd = b"", b"<", b"<a/>", b"\x00" * 50, draw.randbytes(200), b"<!DOCTYPE a>" * 50, b"a" * 70_000
+    for body in (*odd, *deep):
         headers = {"Content-MD5": b64encode(md5(body).digest()).decode()}
         response = front(method, path, headers, body)
         assert 200 <= response.status < 500, (body[:20], response.read_body())
