@@ -429,5 +429,8 @@ DIFFERENT = {
     "PUT /shared?acl []": (200, "no Location is told of an ACL"),
     "GET /golden?tagging": (404, "buckets have tags here"),
     "GET /golden?requestPayment": (200, "the owner pays"),
+    "GET /golden?notification": (200, "there are notifications here"),
+    "PUT /golden?notification": (400, "there are notifications here"),
+    "PUT /golden?object-lock": (400, "there is object lock here"),
     "POST /listed?delete ['Content-MD5: wxcV0HKdmu2LoKlZMBE+SA==": (200, "as AWS: the version is told"),
 }
