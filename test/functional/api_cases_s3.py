@@ -438,5 +438,8 @@ DIFFERENT = {
         for name in ("cors", "policy", "website", "logging")
     },
     "POST /golden []": (412, "as AWS: it must be a form"),
+    "GET /golden?notification": (200, "there are notifications here"),
+    "PUT /golden?notification": (400, "there are notifications here"),
+    "PUT /golden?object-lock": (400, "there is object lock here"),
     "POST /listed?delete ['Content-MD5: wxcV0HKdmu2LoKlZMBE+SA==": (200, "as AWS: the version is told"),
 }

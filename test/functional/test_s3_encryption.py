@@ -134,6 +134,22 @@ def test_copies_change_keys(client):
         client.copy_object(Bucket="sse", Key="x", CopySource="sse/from")
 
 
+def test_parts_are_copied_from_what_a_customers_key_encrypted(client):
+    client.put_object(Bucket="sse", Key="from", Body=DATA, **with_key())
+    upload = client.create_multipart_upload(Bucket="sse", Key="parts")["UploadId"]
+    where = {"Bucket": "sse", "Key": "parts", "UploadId": upload}
+    part = client.upload_part_copy(
+        PartNumber=1,
+        CopySource="sse/from",
+        CopySourceRange="bytes=5-4999",
+        **where,
+        **with_key(prefix="CopySourceSSECustomer"),
+    )
+    parts = [{"PartNumber": 1, "ETag": part["CopyPartResult"]["ETag"]}]
+    client.complete_multipart_upload(MultipartUpload={"Parts": parts}, **where)
+    assert client.get_object(Bucket="sse", Key="parts")["Body"].read() == DATA[5:5000]
+
+
 def test_neither_the_key_nor_what_it_encrypted_is_on_a_device(cluster, s3):
     s3.put_object(Bucket="sse", Key="hidden", Body=DATA, **with_key())
     assert b"needle" not in cluster.request("GET", "sse/hidden").body

@@ -101,6 +101,8 @@ def test_answers_say_when_an_object_ends(s3, bucket):
     assert s3.put_object(Bucket=bucket, Key="k", Body=b"x", Tagging="k=v")["Expiration"] == expected
     assert s3.head_object(Bucket=bucket, Key="k")["Expiration"] == expected
     assert s3.get_object(Bucket=bucket, Key="k", Range="bytes=0-0")["Expiration"] == expected
+    copied = s3.copy_object(Bucket=bucket, Key="copy", CopySource=f"{bucket}/k")
+    assert copied["Expiration"] == expected
     assert "Expiration" not in s3.put_object(Bucket=bucket, Key="other", Body=b"x")
 
 

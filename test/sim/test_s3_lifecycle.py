@@ -1,6 +1,7 @@
 """Lifecycles carried out over the simulated cluster, through the pipeline that their daemon has."""
 
 import json
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ from swift.compose import Cluster
 from swift.gateway.internal_client import InternalClient
 from swift.http import fields
 from swift.http.mediatypes import TypeGuesser
+from swift.http.objectlock import COMPLIANCE, ObjectLock
 from swift.http.response import error_response
 from swift.middleware.s3api.lifecycle.registry import HOME, place_of
 from swift.middleware.s3api.lifecycle.rules import Rule
@@ -198,6 +200,15 @@ def test_former_versions_end_with_their_parts_but_some_are_kept(bench):
     assert counts == {"buckets": 1, "versions.ended": 1}
     assert bench.versions() == [("o", current, False), ("o", kept, False), ("other", other, False)]
     assert bench.names(SEGMENTS) == ["o/second/1", "o/second/2"]
+
+
+def test_a_locked_version_stays(bench):
+    bench.set_rules(Rule("r", noncurrent_days=1), versions="true")
+    lock = ObjectLock(COMPLIANCE, int(time.time()) + 3600)
+    locked = bench.put("o", b"1", **{fields.TRANSIENT_S3_LOCK: str(lock)})
+    current = bench.put("o", b"2")
+    assert bench.once() == {"buckets": 1, "versions.locked": 1}
+    assert {version for _, version, _ in bench.versions()} == {locked, current}
 
 
 def test_pages_of_versions_do_not_matter(bench):

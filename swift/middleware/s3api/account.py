@@ -353,6 +353,7 @@ class Account:
         """What the API keeps beside what the caller may name."""
         return Hidden(self._forward, self._request)
 
+
 def trusted(account: Account) -> Account:
     """The same with all rights in the buckets that it asks for."""
     return account.with_rights(account.rights, is_trusted=True)

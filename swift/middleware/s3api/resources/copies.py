@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from swift.base.timestamp import Timestamp
 from swift.gateway.subrequest import asked
 from swift.http import fields
@@ -16,6 +18,7 @@ from swift.middleware.s3api.conditions import unmet, writing_conditions
 from swift.middleware.s3api.copying import COPY_BYTES_MAX, Source, open_source, source_of
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.keepalive import patiently
+from swift.middleware.s3api.lifecycle.shown import expiration_headers
 from swift.middleware.s3api.locks import locking_headers
 from swift.middleware.s3api.metadata import stored_headers
 from swift.middleware.s3api.notifications.events import announce, facts_of
@@ -120,7 +123,9 @@ def _copy(call: Call, source: Source, told: HeaderMap, *, replaces: bool) -> Res
         raise refused_write(call.account, call.bucket, status, headers)
     written = written_headers(response)
     answer = {**told, **{name: value for name, value in written.items() if name != "etag"}}
-    announce(call, "s3:ObjectCreated:Copy", call.key, size=upload.body.received, **facts_of(written))
+    size = upload.body.received
+    answer.update(expiration_headers(call, size, stored, modified_s=time.time()))
+    announce(call, "s3:ObjectCreated:Copy", call.key, size=size, **facts_of(written))
     if "x-object-version-id" in found.headers:
         answer["x-amz-copy-source-version-id"] = found.headers["x-object-version-id"]
     return xml_response(RESULT, _result(response, upload), headers=answer)
