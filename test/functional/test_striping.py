@@ -7,6 +7,7 @@ from hashlib import md5
 
 import pytest
 
+from swift.cli.aio.make import make_cluster
 from test.support.cluster import LiveCluster
 
 BODY = random.Random(3).randbytes(24_000_001)
@@ -23,12 +24,11 @@ def live(tmp_path_factory):
         options="\n[filter:slo]\nuse = egg:swift#slo\nread_ahead_bytes = 8000000\n",
     )
     try:
-        made.start()
+        make_cluster(made.plan)
         conf = made.plan.etc / "proxy-server.conf"
         options = f"striping_memory = {8 * UNIT}\nstriping_unit = {UNIT}\nstriping_from = {4 * UNIT}\n"
         conf.write_text(conf.read_text().replace("egg:swift#proxy\n", f"egg:swift#proxy\n{options}", 1))
-        made.kill("proxy")
-        made.restart("proxy")
+        made.start()
         made.request("PUT", "gold")
         made.request("PUT", "coded", {"X-Storage-Policy": "ec"})
         for container in ("gold", "coded"):
@@ -79,12 +79,7 @@ def test_a_node_that_goes_away_in_the_middle_is_masked(live, container):
 
 def test_an_upload_in_the_middle_changes_nothing(live):
     other = bytes(reversed(BODY))
-    try:
-        body = halfway(live, "gold/o", lambda: live.request("PUT", "gold/o", body=other))
-    except http.client.IncompleteRead as error:
-        # The version that was begun may be gone on all nodes: no more bytes then, and no wrong ones.
-        body = error.partial
-    assert body == BODY or body in BODY
+    assert halfway(live, "gold/o", lambda: live.request("PUT", "gold/o", body=other)) == BODY
     assert live.request("GET", "gold/o").body == other
     live.request("PUT", "gold/o", body=BODY)
 

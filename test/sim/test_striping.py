@@ -116,6 +116,19 @@ def test_nodes_with_another_version_take_no_part(sim):
     assert other in bodies
 
 
+def test_an_upload_in_the_middle_of_a_download_changes_nothing_for_it(sim):
+    put(sim)
+    response = sim.open("/a/c/o")
+    buffer, got = memoryview(bytearray(50_000)), b""
+    while size := response.body.read_into(buffer):
+        got += bytes(buffer[:size])
+        if 500_000 <= len(got) < 560_000:
+            put(sim, BODY[::-1])
+    response.discard()
+    assert got == BODY
+    assert sim("GET", "/a/c/o").body == BODY[::-1]
+
+
 def test_the_same_bytes_of_another_time_are_another_version(sim):
     put(sim, **{"x-timestamp": f"{NOW:.5f}"})
     with sim.refusing("object", primaries(sim)[0]):

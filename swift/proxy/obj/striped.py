@@ -3,6 +3,8 @@
 A green thread for each node fetches units with ranges of their own and leaves them in order for the client.
 Every answer must be of the same version: ETag, data timestamp and range are compared, and a node with another
 one takes no part. A node that fails is replaced by the next of the ring; what it was to bring others bring.
+When no node has the version any more, because another one was uploaded, the rest comes from the answer that
+was open first.
 """
 
 from __future__ import annotations
@@ -23,6 +25,9 @@ from swift.proxy.obj.plan import Schedule, TransferPlan, make_plan
 from swift.proxy.reading import ReadPlan, rest_headers, span_of
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
+
+#: What is passed over of an answer is read in pieces of this size.
+SKIP_BYTES = 1 << 20
 
 
 class StripedBody(ResponseBody):
@@ -47,12 +52,21 @@ class StripedBody(ResponseBody):
         self._clock = clock
         self._schedule = Schedule(transfer)
         reply, node = source
+        self._first_node = node
         self._version = _version_of(reply)
+        #: The answer that was open first, and how far it was read: the last resort, because its node has the
+        #: version open, whatever is uploaded meanwhile.
+        self._stream: ResponseBody | None = reply.body
+        self._position = transfer.span.start
         self._held: dict[int, memoryview] = {}
         self._rest = memoryview(b"")
         self._changed = green.Event()
         self._workers = 0
+        #: How many of them have no node left to ask. None of these ends before all of them are.
+        self._falling_back = 0
         self._is_closed = False
+        #: Nobody reads the answer that was open first: it may be closed.
+        self._is_first_read = False
         self._start(0, partial(self._first, node, reply))
         for number in range(1, transfer.width):
             self._start(number, partial(self._work, number, None))
@@ -75,9 +89,11 @@ class StripedBody(ResponseBody):
         green.spawn_detached(run)
 
     def _first(self, node: Node, reply: StreamReply) -> None:
-        """The first unit comes from the answer that is open; asking for the rest of it ends with it."""
-        unit = self._schedule.plan.bytes_of(0)
-        keeps = self._receive(0, 0, node, lambda: reply, unit)
+        """The first unit comes from the answer that is open; the rest of it is kept for the worst."""
+        keeps = self._bring(0, 0, node, partial(self._read_on, reply.body, self._schedule.plan.bytes_of(0)))
+        self._is_first_read = True
+        if not keeps or self._is_closed:
+            self._release_stream()
         self._work(0, node if keeps else None)
 
     def _work(self, number: int, node: Node | None) -> None:
@@ -90,15 +106,44 @@ class StripedBody(ResponseBody):
             if node is None:
                 node = next(self._nodes, None)
             if node is None:
-                self._give_up(number, unit)
+                self._schedule.failed(number, unit)
+                self._fall_back(number)
                 return
             span = self._schedule.plan.bytes_of(unit)
-            if not self._receive(number, unit, node, partial(self._ask, node, span), span):
+            if not self._bring(number, unit, node, partial(self._fetch, node, span)):
                 node = None
 
-    def _give_up(self, number: int, unit: int) -> None:
-        self._schedule.failed(number, unit)
+    def _fall_back(self, number: int) -> None:
+        """No node is left to ask. The last to find that goes on with the answer that was open first."""
+        self._falling_back += 1
         self._tell()
+        while self._workers > self._falling_back and not self._is_closed and not self._schedule.is_over:
+            self._wait()
+        stream, self._stream = self._stream, None
+        if stream is None:
+            return
+        try:
+            while not self._is_closed and not self._schedule.is_over:
+                unit = self._schedule.take(number, self._clock.monotonic())
+                if unit is None:
+                    self._wait()
+                    continue
+                span = self._schedule.plan.bytes_of(unit)
+                if not self._bring(number, unit, self._first_node, partial(self._read_on, stream, span)):
+                    return
+        finally:
+            stream.close()
+
+    def _read_on(self, stream: ResponseBody, span: Span) -> memoryview | None:
+        """Bytes of the answer that was open first; None when it is past them."""
+        while self._position < span.start:
+            skipped = self._read(stream, min(SKIP_BYTES, span.start - self._position))
+            if skipped is None:
+                return None
+            self._position += len(skipped)
+        data = self._read(stream, span.length) if self._position == span.start else None
+        self._position += span.length
+        return data
 
     def _ask(self, node: Node, span: Span) -> StreamReply | None:
         """A node's answer for these bytes of the same version, None when it has none."""
@@ -115,19 +160,23 @@ class StripedBody(ResponseBody):
             return None
         return reply
 
-    def _receive(
-        self, number: int, unit: int, node: Node, ask: Callable[[], StreamReply | None], span: Span
-    ) -> bool:
+    def _fetch(self, node: Node, span: Span) -> memoryview | None:
+        """A unit by a request of its own; None when the node has none."""
+        reply = self._ask(node, span)
+        if reply is None:
+            return None
+        try:
+            return self._read(reply.body, span.length)
+        finally:
+            reply.body.close()
+
+    def _bring(self, number: int, unit: int, node: Node, read: Callable[[], memoryview | None]) -> bool:
         """Bring a unit; False when the node brings nothing more."""
         data: memoryview | None = None
-        reply = ask()
-        if reply is not None:
-            try:
-                data = self._read(reply.body, span.length)
-            except TransportError as error:
-                self._backends.failed(node, error, self._plan.headers)
-            finally:
-                reply.body.close()
+        try:
+            data = read()
+        except TransportError as error:
+            self._backends.failed(node, error, self._plan.headers)
         if data is None:
             self._schedule.failed(number, unit)
         elif self._schedule.done(number, unit, self._clock.monotonic()):
@@ -182,7 +231,14 @@ class StripedBody(ResponseBody):
         self._is_closed = True
         self._held.clear()
         self._rest = memoryview(b"")
+        if self._is_first_read:
+            self._release_stream()
         self._tell()
+
+    def _release_stream(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
 
     def __repr__(self) -> str:
         return f"<StripedBody {self._schedule}>"
