@@ -119,11 +119,12 @@ def test_who_is_guaranteed_something_gets_it_while_others_ask_for_more_than_ther
         stop.set()
         for thread in threads:
             thread.join()
-    assert len(got) - got.count(503) >= 0.95 * len(got)
-    assert others.count(204) > 0
-    assert set(got) <= {200, 204, 503}
-    assert others.count(204) + len(got) <= 30 * (seconds + 1.5) * 1.1
-    assert others.count(503) > others.count(204), "what is too much is refused at once"
+    mine_in, others_in = len(got) - got.count(503), len(others) - others.count(503)
+    assert set(got) | set(others) <= {200, 204, 503}
+    assert mine_in >= 0.95 * len(got)
+    assert 0 < others_in < others.count(503), "what is too much is refused at once"
+    # Two workers, and each knows of the other what was two intervals ago.
+    assert mine_in + others_in <= 30 * (seconds + 2) * 1.2, (mine_in, others_in, seconds)
 
 
 def test_a_reservation_is_made_refused_and_worth_nothing_to_others(live):

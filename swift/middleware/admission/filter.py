@@ -33,6 +33,10 @@ from swift.telemetry.telemetry import Telemetry
 TICKET = "x-reservation"
 TICKET_STATUS = "x-reservation-status"
 _READING = frozenset(("GET", "HEAD", "OPTIONS"))
+#: A stream that waits looks at least so often whether it may go on, seconds.
+LOOK_AGAIN_S = 1.0
+#: A shorter wait would cost more than it is worth.
+NAP_S = 0.01
 #: Requests that S3 clients sent are marked so by the filter that made them.
 _S3_SOURCE = "S3"
 
@@ -161,8 +165,10 @@ class Admission(Filter):
     def _draw(self, grant: Grant, amount: float) -> None:
         self._count(amount)
         wait_s = grant.draw(amount, self._clock.monotonic())
-        if wait_s > 0:
-            self._sleep(wait_s)
+        while wait_s > 0:
+            # There may be more room before long than there seems to be now.
+            self._sleep(min(max(wait_s, NAP_S), LOOK_AGAIN_S))
+            wait_s = grant.wait_s(self._clock.monotonic())
 
     def _count(self, amount: float) -> None:
         self.gate.uses[DELIVERED].bytes += amount

@@ -102,6 +102,10 @@ class Grant:
             return 0.0
         return self._gate.draw(self.lane, self._limits, amount - counted, now)
 
+    def wait_s(self, now: float) -> float:
+        """The seconds that it is still to wait."""
+        return self._gate.draw(self.lane, self._limits, 0.0, now)
+
     def end(self, now: float) -> None:
         """It is over."""
         if not self._is_over:

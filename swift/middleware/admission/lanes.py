@@ -17,8 +17,11 @@ from dataclasses import dataclass
 
 #: A lane that asked for nothing for so long, and owes nothing, takes no share.
 ACTIVE_S = 2.0
-#: The shares are not worked out more often than this.
+#: The shares are not worked out more often than this, and for each lane so much seldomer: it takes time.
 TICK_S = 0.005
+LANE_TICK_S = 50e-6
+#: How much of the past counts in what a lane is given, seconds.
+FLOW_S = 0.5
 #: Nobody is told to wait for longer.
 WAIT_MAX_S = 60.0
 
@@ -32,6 +35,8 @@ class Lane:
     own: float = 0.0
     spare: float = 0.0
     asked_at: float = -1e18
+    #: Units a second that it was given of late.
+    flow: float = 0.0
 
     @property
     def left(self) -> float:
@@ -102,7 +107,7 @@ class Lanes:
     def refill(self, now: float) -> None:
         """Let the stocks grow."""
         passed_s = now - self._at
-        if self._capacity is None or passed_s < TICK_S:
+        if self._capacity is None or passed_s < TICK_S + LANE_TICK_S * len(self._lanes):
             return
         self._at = now
         free = self._pool + self._capacity * passed_s
@@ -111,7 +116,8 @@ class Lanes:
         scale = min(1.0, self._capacity / promised) if promised else 1.0
         for lane in self._lanes.values():
             free += self._refill_own(lane, passed_s, scale)
-        self._pool = self._give(free, now)
+        self._forget = min(1.0, passed_s / FLOW_S)
+        self._pool = self._give(free, now, self._forget / passed_s)
 
     def _refill_own(self, lane: Lane, passed_s: float, scale: float) -> float:
         """Let a lane's own stock grow; what that leaves of what is free (negative: takes)."""
@@ -125,8 +131,11 @@ class Lanes:
         lane.own -= over
         return over - fresh
 
-    def _give(self, free: float, now: float) -> float:
-        """Divide what is free among the lanes that ask, by weight, as far as they have room; the rest."""
+    def _give(self, free: float, now: float, learn: float) -> float:
+        """Divide what is free among the lanes that ask, by weight, as far as they have room; the rest.
+
+        ``learn`` is what a unit that is given now changes of what is known of a lane's flow.
+        """
         asking: list[Lane] = []
         for key, lane in list(self._lanes.items()):
             if now - lane.asked_at <= ACTIVE_S or lane.spare < 0:
@@ -140,6 +149,7 @@ class Lanes:
         self._weights = weights
         rooms: list[tuple[float, Lane]] = []
         for lane in asking:
+            lane.flow *= 1.0 - self._forget
             room = self._stock_max(lane) - lane.spare
             if room < 0:
                 # Others ask now as well.
@@ -150,6 +160,7 @@ class Lanes:
         for room_by_weight, lane in sorted(rooms, key=lambda pair: pair[0]):
             given = max(0.0, min(room_by_weight * lane.weight, free * lane.weight / weights))
             lane.spare += given
+            lane.flow += learn * given
             free -= given
             weights -= lane.weight
             held += max(0.0, lane.spare)
@@ -157,6 +168,8 @@ class Lanes:
 
     #: The weights of all lanes that asked when shares were worked out last.
     _weights: float = 0.0
+    #: What of the flows of lanes is from before that.
+    _forget: float = 1.0
 
     def _part(self, lane: Lane) -> float:
         return lane.weight / max(self._weights, lane.weight)
@@ -169,7 +182,8 @@ class Lanes:
         capacity = self._capacity or 0.0
         promised = sum(other.guaranteed for other in self._lanes.values())
         free = max(0.0, capacity - promised)
-        return max(lane.guaranteed + free * self._part(lane), capacity / 1000, 1e-9)
+        # What others are guaranteed and do not use is lent; nobody knows for how long.
+        return max(lane.guaranteed + max(lane.flow, free * self._part(lane)), capacity / 1000, 1e-9)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{key} {lane.left:.0f}" for key, lane in sorted(self._lanes.items()))

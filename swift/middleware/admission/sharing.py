@@ -90,7 +90,8 @@ class Exchange:
     """Tells and hears, through memcached; raises ``MemcacheError`` when it is away."""
 
     def __init__(self) -> None:
-        self._id = os.urandom(8).hex()
+        #: Drawn at the first turn: a worker is forked after this was made, and must not have another's.
+        self._id = ""
         self._window = -1
         self._place = 0
         self._smooth: Told = {}
@@ -106,6 +107,7 @@ class Exchange:
         now: float,
     ) -> Parts:
         """Tell what was asked for in the last ``passed_s`` seconds; what part is ours now."""
+        self._id = self._id or os.urandom(8).hex()
         mine = self.digest(uses, guarantees, passed_s)
         window = int(now // WINDOW_S)
         if window != self._window:

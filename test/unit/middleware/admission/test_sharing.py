@@ -1,5 +1,6 @@
 """Many processes use one capacity together, and no more (doc/admission.md)."""
 
+import copy
 import random
 
 import pytest
@@ -47,6 +48,14 @@ def test_they_hear_each_other_also_when_a_window_ends():
     whole = sum(parts.parts["bytes", "a"] for parts in found)
     assert whole == pytest.approx(1.0, abs=0.02)
     assert found[4].parts["bytes", "a"] == pytest.approx(5 / 15, abs=0.03)
+
+
+def test_processes_that_were_forked_from_one_are_several():
+    cache, one = SharedCache(), Exchange()
+    other = copy.copy(one)
+    for now in range(3):
+        found = [exchange.turn(cache, {}, {}, 1.0, now).processes for exchange in (one, other)]
+    assert found == [2, 2]
 
 
 def test_one_that_went_away_is_forgotten_after_two_windows():
