@@ -52,7 +52,8 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   and a majority of an object's primaries see to it (decision 0016), so a Swift DELETE, PUT or POST, bulk
   deletions, the expirer and lifecycles cannot end what is locked either; the parts of a multipart object
   are locked with it. Governance is bypassed by whom the bucket belongs to. Objects from before versioning
-  cannot be locked. Where a primary is a node of the peer, changes of locked objects are `501`.
+  cannot be locked. Where a primary is a node of the peer, changes of locked objects are `501`. For as long
+  as proxies cache a container after its lock was enabled (a minute), only object servers judge.
 - **Encryption**: with the filter `encryption` everything is encrypted with keys of the cluster, which S3
   calls `AES256`; without it asking for that is `501`. A customer's key (SSE-C) encrypts single uploads and
   copies in the API itself, is never stored, and needs the library `cryptography`; Swift's API gives such
