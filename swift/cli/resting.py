@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from swift.cli.daemonize import DaemonParts
+from swift.compose import internal_client
 from swift.config.files import parser_of
+from swift.gateway.internal_client import InternalClient
 from swift.runtime.daemon import Pass, PassContext, PassReport
 
 
@@ -27,6 +30,14 @@ class Resting:
     progress = report
 
 
-def is_of_server(path: str) -> bool:
-    """Whether a configuration file is that of a container server, whose pipeline is none for a client."""
-    return parser_of(path).has_section("app:container-server")
+def own_client(parts: DaemonParts, name: str, conf_path: str, tries: int) -> InternalClient | None:
+    """The client of a daemon whose own file has its pipeline, unless ``conf_path`` names another.
+
+    None, with a warning, when its file is that of a container server, whose pipeline is none for a client.
+    """
+    if not conf_path and parser_of(parts.conf_path).has_section("app:container-server"):
+        parts.context.telemetry.log.warning(
+            f"{parts.conf_path} [{name}]: internal_client_conf_path is not set; nothing is done here"
+        )
+        return None
+    return internal_client(conf_path or parts.conf_path, name, tries=tries, use_replication_network=True)

@@ -7,8 +7,7 @@ from swift import green
 green.patch()
 
 from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
-from swift.cli.resting import Resting, is_of_server  # noqa: E402
-from swift.compose import internal_client  # noqa: E402
+from swift.cli.resting import Resting, own_client  # noqa: E402
 from swift.middleware.s3api.notifications.settings import NotifierSettings  # noqa: E402
 from swift.middleware.s3api.notifications.task import NAME, Notifier  # noqa: E402
 from swift.middleware.s3api.notifications.webhook import Webhooks  # noqa: E402
@@ -18,17 +17,10 @@ from swift.runtime.daemon import DaemonTask  # noqa: E402
 def _make(parts: DaemonParts) -> DaemonTask:
     settings: NotifierSettings = parts.settings
     urls = settings.urls()
-    log, pipeline = parts.context.telemetry.log, settings.internal_client_conf_path
-    if not pipeline and is_of_server(parts.conf_path):
-        log.warning(f"{parts.conf_path} [{NAME}]: internal_client_conf_path is not set; nothing is done here")
+    client = own_client(parts, NAME, settings.internal_client_conf_path, settings.request_tries)
+    if client is None:
         return Resting(NAME)
-    client = internal_client(
-        pipeline or parts.conf_path,
-        NAME,
-        tries=settings.request_tries,
-        use_replication_network=True,
-    )
-    return Notifier(settings, urls, client, Webhooks(settings.webhook_timeout), log)
+    return Notifier(settings, urls, client, Webhooks(settings.webhook_timeout), parts.context.telemetry.log)
 
 
 DAEMON = Daemon(
