@@ -96,7 +96,7 @@ class RequestHead:
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """llhttp callback; repeated names are joined."""
+        """llhttp callback; repeated names are joined as signatures and the peer have them."""
         key = _names.get(name)
         if key is None:
             key = _new_name(name)
@@ -107,7 +107,7 @@ class RequestHead:
         if key in headers:
             if key == "host":
                 self._broken = True
-            text = f"{headers[key]}, {text}"
+            text = f"{headers[key]},{text}"
         headers[key] = text
 
 

@@ -6,7 +6,7 @@ from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.middleware.s3api.account import Account
 from swift.middleware.s3api.errors import S3Error
-from swift.middleware.s3api.metadata import CONDITIONS, ETAG_PLACES, WRITE_ETAG_PLACES
+from swift.middleware.s3api.metadata import CONDITIONS, ETAG_PLACES, WRITE_ETAG_PLACES, drop_dates
 
 _SOURCE = "x-amz-copy-source-"
 
@@ -27,11 +27,7 @@ def writing_conditions(headers: HeaderMap) -> HeaderMap:
 def source_conditions(headers: HeaderMap) -> HeaderMap:
     """The conditions that a copy has on its source, as those of a GET."""
     found = {name: headers[_SOURCE + name] for name in CONDITIONS if _SOURCE + name in headers}
-    if "if-match" in found and "if-unmodified-since" in found:
-        # An ETag that matches says more than a date.
-        del found["if-unmodified-since"]
-    if "if-none-match" in found and "if-modified-since" in found:
-        del found["if-modified-since"]
+    drop_dates(found)
     found[fields.BACKEND_ETAG_IS_AT] = ETAG_PLACES
     return found
 

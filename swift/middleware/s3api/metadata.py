@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from email.header import Header
 
+from swift.base.etag import EtagList
 from swift.base.timestamp import http_date
 from swift.http import fields
 from swift.http.headers import HeaderMap, utf8_value
@@ -81,10 +82,24 @@ def reading_headers(headers: HeaderMap) -> HeaderMap:
         if "-N" in found.get(name, ""):
             # How the ETag of a large object that came by Swift's API is shown.
             found[name] = found[name].replace("-N", "")
+    drop_dates(found)
     if "range" in headers:
         found["range"] = headers["range"]
     found[fields.BACKEND_ETAG_IS_AT] = ETAG_PLACES
     return found
+
+
+def drop_dates(conditions: HeaderMap) -> None:
+    """Leave out conditions on dates beside those on ETags, which say more (RFC 9110, 13.2.2)."""
+    for etags, date in (("if-match", "if-unmodified-since"), ("if-none-match", "if-modified-since")):
+        if etags in conditions:
+            conditions.pop(date, None)
+
+
+def is_other_etag(wanted: HeaderMap, headers: HeaderMap) -> bool:
+    """Whether an answer about an object is not what If-Match wanted; of two conditions this one is first."""
+    etags = EtagList.parse(wanted["if-match"]) if "if-match" in wanted else None
+    return etags is not None and not etags.matches(object_etag(headers).strip('"').removesuffix("-N"))
 
 
 def object_etag(headers: HeaderMap) -> str:

@@ -15,7 +15,13 @@ from swift.middleware.s3api.conditions import unmet, writing_conditions
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.lifecycle.shown import expiration_headers
 from swift.middleware.s3api.locks import lock_headers, locking_headers
-from swift.middleware.s3api.metadata import reading_headers, shown_headers, stored_headers, with_overrides
+from swift.middleware.s3api.metadata import (
+    is_other_etag,
+    reading_headers,
+    shown_headers,
+    stored_headers,
+    with_overrides,
+)
 from swift.middleware.s3api.notifications.events import announce, facts_of
 from swift.middleware.s3api.notifications.removals import announce_removal
 from swift.middleware.s3api.partsums import part_checksum
@@ -68,10 +74,12 @@ def read_object(call: Call) -> Response:
     """GetObject and HeadObject."""
     params = call.params
     query = _query(call)
-    sub = call.account.subrequest(
-        call.request.method, call.bucket, call.key, headers=reading_headers(call.headers), query=query
-    )
+    wanted = reading_headers(call.headers)
+    sub = call.account.subrequest(call.request.method, call.bucket, call.key, headers=wanted, query=query)
     response = call.account.open(sub)
+    if response.status == 304 and is_other_etag(wanted, response.headers):
+        drained(response)
+        raise S3Error("PreconditionFailed", details={"Condition": "If-Match"})
     if response.status not in _FOUND:
         drained(response)
         raise _refused_read(call, response)
@@ -120,7 +128,13 @@ def _cut_head(call: Call, response: Response) -> None:
     if not spans:
         drained(response)
         raise S3Error("InvalidRange", details={"RangeRequested": call.headers["range"]})
+    if not size:
+        # The last bytes of nothing are all of it.
+        return
     response.status, response.reason = 206, "Partial Content"
+    for name in [name for name in headers if name.startswith("x-amz-checksum-")]:
+        # They are those of all its bytes.
+        del headers[name]
     headers["content-range"] = spans[0].content_range(size)
     headers["content-length"] = str(spans[0].length)
 
