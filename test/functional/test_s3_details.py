@@ -87,6 +87,9 @@ def test_nothing_is_done_in_a_bucket_of_another_owner_than_expected(s3):
         lambda: s3.put_object(Bucket="details", Key="mine", Body=b"w", ExpectedBucketOwner="test2:tester2"),
         lambda: s3.delete_object(Bucket="details", Key="mine", ExpectedBucketOwner="AUTH_test2"),
         lambda: s3.list_objects_v2(Bucket="details", ExpectedBucketOwner="nobody"),
+        lambda: s3.copy_object(
+            Bucket="details", Key="c", CopySource="details/mine", ExpectedSourceBucketOwner="nobody"
+        ),
     ):
         with refused("AccessDenied", 403):
             act()

@@ -52,12 +52,26 @@ def guard(call: Call) -> None:
         account.is_trusted = True
 
 
+def check_owner(account: Account, expected: str | None) -> None:
+    """Raise ``S3Error`` when a bucket is not of the account that the caller expects.
+
+    An account is named by its name; the caller's own also by the access key, as documents name owners.
+    """
+    if expected is None:
+        return
+    account.identify()
+    is_own = account.home == account.name and expected == account.owner
+    if not is_own and expected != account.name:
+        raise S3Error("AccessDenied")
+
+
 def source_account(call: Call, bucket: str, key: str, version: str) -> Account:
     """With which rights the source of a copy is read; raises ``S3Error`` if a policy denies it.
 
     What is allowed in the bucket of the copy is not in that of the source.
     """
     account = call.account
+    check_owner(account, call.headers.get("x-amz-source-expected-bucket-owner"))
     rules = rules_of(account.settings_of(bucket), bucket)
     if rules is None:
         own = not account.is_trusted and account.rights is Rights.ALL
