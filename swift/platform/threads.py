@@ -15,7 +15,9 @@ from typing import Any, Unpack
 from swift import green
 from swift.base.calls import T, Ts
 
-_Job = tuple["_Completions", green.Handover[Any], Callable[..., object], tuple[object, ...]]
+_Job = tuple["_Completions", "ThreadPool", green.Handover[Any], Callable[..., object], tuple[object, ...]]
+#: What threads wait for; None ends one.
+_Jobs = _queue.SimpleQueue[_Job | None]
 
 
 class _Completions:
@@ -66,15 +68,15 @@ os.register_at_fork(after_in_child=_after_fork)
 class ThreadPool:
     """A few operating system threads for calls that may block, e.g. one pool per disk.
 
-    Threads start at first use and end with the process. A call cannot be interrupted: a green thread
-    that is killed while it waits leaves its call running to the end.
+    Threads start at first use and end with the pool, when nobody refers to it any more. A call cannot be
+    interrupted: a green thread that is killed while it waits leaves its call running to the end.
     """
 
     def __init__(self, size: int, name: str = "pool"):
         self.size = size
         self.name = name
         self._generation = -1
-        self._jobs: _queue.SimpleQueue[_Job] = _queue.SimpleQueue()
+        self._jobs: _Jobs = _queue.SimpleQueue()
         self._started = 0
         self._idle = 0
 
@@ -89,24 +91,31 @@ class ThreadPool:
             self._idle -= 1
         elif self._started < self.size:
             self._started += 1
-            green.PlainThread(target=self._work, args=(self._jobs,), daemon=True, name=self.name).start()
+            green.PlainThread(target=_work, args=(self._jobs,), daemon=True, name=self.name).start()
         handover: green.Handover[T] = green.Handover()
-        self._jobs.put((_completions, handover, function, args))
+        self._jobs.put((_completions, self, handover, function, args))
         return handover.wait()
 
     def thread_is_free(self) -> None:
         """A thread finished its call; the loop counts, so that no lock is needed."""
         self._idle += 1
 
-    def _work(self, jobs: _queue.SimpleQueue[_Job]) -> None:
-        while True:
-            completions, handover, function, args = jobs.get()
-            try:
-                value, failed = function(*args), False
-            except BaseException as error:
-                value, failed = error, True
-            completions.post(self, handover, failed, value)
-            del completions, handover, function, args, value
+    def __del__(self) -> None:
+        if self._generation == _generation:
+            for _ in range(self._started):
+                self._jobs.put(None)
 
     def __repr__(self) -> str:
         return f"<ThreadPool {self.name} {self._started}/{self.size}>"
+
+
+def _work(jobs: _Jobs) -> None:
+    """What a thread does; it knows its pool only while it works for it."""
+    while (job := jobs.get()) is not None:
+        completions, pool, handover, function, args = job
+        try:
+            value, failed = function(*args), False
+        except BaseException as error:
+            value, failed = error, True
+        completions.post(pool, handover, failed, value)
+        del job, completions, pool, handover, function, args, value

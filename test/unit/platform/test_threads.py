@@ -1,5 +1,6 @@
 """Threads for calls that may block."""
 
+import gc
 import os
 import threading
 
@@ -50,3 +51,18 @@ def test_a_forked_child_gets_threads_of_its_own():
         finally:
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_the_threads_of_a_pool_that_nobody_refers_to_end():
+    pool = ThreadPool(2, "forgotten")
+    assert pool.call(lambda: 7) == 7
+    threads = [thread for thread in threading.enumerate() if thread.name == "forgotten"]
+    assert len(threads) == 1
+    del pool
+    gc.collect()
+    # The completion that brought the result may be the last to know of the pool.
+    ThreadPool(1).call(lambda: None)
+    gc.collect()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
