@@ -7,12 +7,13 @@ import pytest
 from swift.base.errors import DeviceUnavailable, LockTimeout
 from swift.http.body import FileBody
 from swift.store.calls import Effort
-from test.contract.test_store import BENCHES, GOLD, NAMES, NOW, FileBench, key_of, put, ts
+from test.contract.test_store import BENCHES, GOLD, NAMES, NOW, FileBench, key_of, put, running, ts
 
 
 @pytest.fixture(params=BENCHES, ids=NAMES)
 def bench(request, tmp_path):
-    return request.param(tmp_path)
+    with running(request.param, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture

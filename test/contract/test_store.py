@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import contextmanager
 from hashlib import md5
 
 import pytest
@@ -163,12 +164,19 @@ BENCHES = [FileBench, MemoryBench, WrappedBench, *map(tier_bench, TIERED)]
 NAMES = ["files", "memory", "wrapped", *(f"tier-{mode}" for mode in TIERED)]
 
 
-@pytest.fixture(params=BENCHES, ids=NAMES)
-def bench(request, tmp_path):
-    made = request.param(tmp_path)
+@contextmanager
+def running(kind, root):
+    """A bench that ends: the maps of many tiers would fill the address space."""
+    made = kind(root)
     yield made
     if isinstance(made, TierBench):
         made.tier.close()
+
+
+@pytest.fixture(params=BENCHES, ids=NAMES)
+def bench(request, tmp_path):
+    with running(request.param, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture

@@ -9,12 +9,13 @@ import pytest
 from swift.base.errors import DeviceUnavailable
 from swift.store.api import AsyncUpdate, UpdateRef
 from swift.store.errors import Damaged
-from test.contract.test_store import BENCHES, EC, GOLD, NAMES, FileBench, key_of, ts
+from test.contract.test_store import BENCHES, EC, GOLD, NAMES, FileBench, key_of, running, ts
 
 
 @pytest.fixture(params=BENCHES, ids=NAMES)
 def kept(request, tmp_path):
-    return request.param(tmp_path).store.updates
+    with running(request.param, tmp_path) as made:
+        yield made.store.updates
 
 
 def update_of(name="o", at=10, op="PUT"):
