@@ -109,8 +109,13 @@ class ContainerController(Controller):
     def _remembered(self, request: Request, path: EntityPath) -> Response | None:
         """A listing for which the root need not be asked: caches know it and its shards."""
         settings, limit_max = self.context.settings, self.context.limits.container_listing_limit
-        skip_pct = settings.container_listing_shard_ranges_skip_cache_pct
-        shards = remembered_shards(request, path, limit_max, skip_pct=skip_pct)
+        shards = remembered_shards(
+            request,
+            path,
+            limit_max,
+            recheck_s=settings.recheck_listing_shard_ranges,
+            skip_pct=settings.container_listing_shard_ranges_skip_cache_pct,
+        )
         if shards is None:
             return None
         listing_query(request, self.kind)  # refuses what is no listing

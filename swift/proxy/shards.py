@@ -129,17 +129,20 @@ def prepare_listing(request: Request, query: str) -> str:
 
 
 def remembered_shards(
-    request: Request, path: EntityPath, limit_max: int, *, skip_pct: float
+    request: Request, path: EntityPath, limit_max: int, *, recheck_s: float, skip_pct: float
 ) -> list[Namespace] | None:
     """The shards that list a container, when caches know them and the root need not judge the request."""
-    record = request.env.get(fields.CACHE) and known_container(request, path.account, str(path.container))
-    if not record or record.get("sharding_state") != "sharded" or not _is_listing(request):
+    cache = request.env.get(fields.CACHE)
+    if cache is None or not recheck_s or not _is_listing(request):
         return None
     limit = request.params.get("limit") or "0"
     is_odd = not (limit.isascii() and limit.isdigit() and len(limit) < 10 and int(limit) <= limit_max)
     if is_odd or is_true(request.headers.get("x-newest")) or (skip_pct and random.random() * 100 < skip_pct):
         return None
-    bounds = sound(request.env[fields.CACHE].get(listing_key(path)))
+    record = known_container(request, path.account, str(path.container))
+    if record is None or record.get("sharding_state") != "sharded":
+        return None
+    bounds = sound(cache.get(listing_key(path)))
     return None if bounds is None else namespaces_in(bounds)
 
 

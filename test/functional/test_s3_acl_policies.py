@@ -7,7 +7,7 @@ from botocore.config import Config
 
 from test.functional.test_s3 import client_of, refused
 from test.functional.test_s3_policies import OTHER, block, controls, put, statement
-from test.support.cluster import LiveCluster
+from test.support.s3 import cluster_with
 
 OPTIONS = """[filter:s3api]
 use = egg:swift#s3api
@@ -18,11 +18,8 @@ anonymous_account = AUTH_test
 
 @pytest.fixture(scope="module")
 def front(tmp_path_factory):
-    live = LiveCluster(tmp_path_factory.mktemp("s3aclpolicy") / "data", options=OPTIONS)
-    live.start()
-    yield live
-    assert "Traceback" not in live.log_text()
-    live.stop()
+    with cluster_with(tmp_path_factory.mktemp("s3aclpolicy"), OPTIONS) as live:
+        yield live
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import pytest
 
 from test.functional.test_s3 import client_of, complete, parts_of, refused
-from test.support.cluster import LiveCluster
+from test.support.s3 import cluster_with
 
 OPTIONS = "[filter:s3api]\nuse = egg:swift#s3api\ns3_acl = true\n"
 OTHER = "test:tester3"
@@ -12,11 +12,8 @@ ALL = "http://acs.amazonaws.com/groups/global/AllUsers"
 
 @pytest.fixture(scope="module")
 def front(tmp_path_factory):
-    live = LiveCluster(tmp_path_factory.mktemp("s3acl") / "data", options=OPTIONS)
-    live.start()
-    yield live
-    assert "Traceback" not in live.log_text()
-    live.stop()
+    with cluster_with(tmp_path_factory.mktemp("s3acl"), OPTIONS) as live:
+        yield live
 
 
 @pytest.fixture(scope="module")

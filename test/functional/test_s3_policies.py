@@ -7,8 +7,7 @@ from hashlib import md5
 import pytest
 
 from test.functional.test_s3 import client_of, complete, parts_of, refused
-from test.support.cluster import LiveCluster
-from test.support.s3 import signed_headers
+from test.support.s3 import cluster_with, signed_headers
 
 OPTIONS = "[filter:s3api]\nuse = egg:swift#s3api\nanonymous_account = AUTH_test\n"
 OTHER, FOREIGN = "test:tester3", "test2:tester2"
@@ -16,11 +15,8 @@ OTHER, FOREIGN = "test:tester3", "test2:tester2"
 
 @pytest.fixture(scope="module")
 def front(tmp_path_factory):
-    live = LiveCluster(tmp_path_factory.mktemp("s3policy") / "data", options=OPTIONS)
-    live.start()
-    yield live
-    assert "Traceback" not in live.log_text()
-    live.stop()
+    with cluster_with(tmp_path_factory.mktemp("s3policy"), OPTIONS) as live:
+        yield live
 
 
 @pytest.fixture(scope="module")

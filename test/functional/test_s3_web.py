@@ -5,7 +5,7 @@ from hashlib import md5
 import pytest
 
 from test.functional.test_s3 import client_of, refused
-from test.support.cluster import LiveCluster
+from test.support.s3 import cluster_with
 
 OPTIONS = """[filter:s3api]
 use = egg:swift#s3api
@@ -18,11 +18,8 @@ ORIGIN = "http://page.example"
 
 @pytest.fixture(scope="module")
 def front(tmp_path_factory):
-    live = LiveCluster(tmp_path_factory.mktemp("s3web") / "data", options=OPTIONS)
-    live.start()
-    yield live
-    assert "Traceback" not in live.log_text()
-    live.stop()
+    with cluster_with(tmp_path_factory.mktemp("s3web"), OPTIONS) as live:
+        yield live
 
 
 @pytest.fixture(scope="module")

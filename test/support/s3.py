@@ -1,12 +1,15 @@
 """Signing requests as S3 clients do: botocore for heads, our own hands for the chunks of bodies."""
 
 import hmac
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
 
 from botocore.auth import HmacV1Auth, S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+
+from test.support.cluster import LiveCluster
 
 EMPTY = sha256(b"").hexdigest()
 
@@ -66,3 +69,15 @@ def chunked(pieces, head, *, secret="testing", signed=True, trailer=None):
 def stamp_of(seconds):
     """A moment as version 4 writes it."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+@contextmanager
+def cluster_with(folder, options):
+    """A cluster with these options of filters, which has no traceback in its logs at the end."""
+    live = LiveCluster(folder / "data", options=options)
+    live.start()
+    try:
+        yield live
+        assert "Traceback" not in live.log_text()
+    finally:
+        live.stop()

@@ -8,10 +8,10 @@ from swift.middleware.s3api.account import owners_settings
 from swift.middleware.s3api.call import Call, Handler, no_content, xml_response
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.guard import rules_of_bucket
-from swift.middleware.s3api.kept import kept_document, kept_headers
 from swift.middleware.s3api.policy.conditions import BadPolicy
 from swift.middleware.s3api.policy.decide import is_public
 from swift.middleware.s3api.policy.document import POLICY_BYTES_MAX, parse_policy
+from swift.middleware.s3api.resources.documents import keep_document, owners_document
 from swift.middleware.s3api.xml import Group, Text
 
 STATUS = Group("PolicyStatus", Text("IsPublic"))
@@ -19,10 +19,7 @@ _TOO_LARGE = "Policy exceeds the maximum allowed document size."
 
 
 def _stored(call: Call) -> bytes:
-    document = kept_document(owners_settings(call.account, call.bucket), fields.SYSMETA_S3_BUCKET_POLICY)
-    if not document:
-        raise S3Error("NoSuchBucketPolicy", details={"BucketName": call.bucket})
-    return document
+    return owners_document(call, fields.SYSMETA_S3_BUCKET_POLICY, "NoSuchBucketPolicy")
 
 
 def get_policy(call: Call) -> Response:
@@ -55,15 +52,13 @@ def put_policy(call: Call) -> Response:
     owners_settings(call.account, call.bucket)
     if is_public(policy) and "BlockPublicPolicy" in rules_of_bucket(call).blocks:
         raise S3Error("AccessDenied")
-    headers = kept_headers(fields.SYSMETA_S3_BUCKET_POLICY, body)
-    call.account.done("POST", call.bucket, headers=headers)
+    keep_document(call, fields.SYSMETA_S3_BUCKET_POLICY, body)
     return no_content()
 
 
 def delete_policy(call: Call) -> Response:
     """DeleteBucketPolicy; a bucket without one is as it should be."""
-    owners_settings(call.account, call.bucket)
-    call.account.done("POST", call.bucket, headers=kept_headers(fields.SYSMETA_S3_BUCKET_POLICY, b""))
+    keep_document(call, fields.SYSMETA_S3_BUCKET_POLICY, b"")
     return no_content()
 
 
