@@ -5,13 +5,31 @@ import os
 import signal
 import time
 
+import pytest
+
+from swift.cli.aio.make import make_cluster
 from swift.cluster.health import SILENCE_S
+from test.support.cluster import LiveCluster
 
 LARGE = os.urandom(256 << 10)
+#: Longer than the test takes, on whatever machine.
+NODE_TIMEOUT_S = 120
 
 
-def test_uploads_pass_a_silent_node_by_before_the_first_of_them_has_timed_out(own_cluster):
-    cluster = own_cluster
+@pytest.fixture
+def cluster(tmp_path):
+    """One whose proxy, a single process, waits long for nodes."""
+    live = LiveCluster(tmp_path / "data", proxy_workers=0)
+    make_cluster(live.plan)
+    conf = live.plan.etc / "proxy-server.conf"
+    mark = "use = egg:swift#proxy\n"
+    conf.write_text(conf.read_text().replace(mark, f"{mark}node_timeout = {NODE_TIMEOUT_S}\n"))
+    live.start()
+    yield live
+    live.stop()
+
+
+def test_uploads_pass_a_silent_node_by_before_the_first_of_them_has_timed_out(cluster):
     assert cluster.request("PUT", "c").status == 201
     cluster.token()
     stopped = cluster.pid("object-1")
