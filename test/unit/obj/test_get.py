@@ -23,16 +23,17 @@ def flip(bench, position):
 
 
 @pytest.mark.parametrize(
-    ("header", "expected"),
+    ("header", "place"),
     [
-        ("bytes=0-9", LARGE[:10]),
-        ("bytes=1048570-1048580", LARGE[1048570:1048581]),
-        ("bytes=-5", LARGE[-5:]),
-        ("bytes=3145728-", LARGE[3145728:]),
-        ("bytes=10-2999999", LARGE[10:3000000]),
+        ("bytes=0-9", slice(0, 10)),
+        ("bytes=1048570-1048580", slice(1048570, 1048581)),
+        ("bytes=-5", slice(-5, None)),
+        ("bytes=3145728-", slice(3145728, None)),
+        ("bytes=10-2999999", slice(10, 3000000)),
     ],
 )
-def test_ranges_of_a_large_object(bench, header, expected):
+def test_ranges_of_a_large_object(bench, header, place):
+    expected = LARGE[place]
     bench.ask("PUT", body=LARGE)
     response = bench.ask("GET", headers={"range": header})
     assert response.status == 206

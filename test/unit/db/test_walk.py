@@ -1,0 +1,52 @@
+"""Finding all databases of a device."""
+
+import random
+
+import pytest
+
+from swift.base.calls import run_inline
+from swift.db import walk
+from swift.platform.disk import Disk
+
+HASHES = ["0" * 29 + "abc", "1" * 29 + "abc", "2" * 29 + "def"]
+
+
+@pytest.fixture
+def device(tmp_path):
+    for partition, name_hash in zip(("7", "7", "12"), HASHES, strict=True):
+        (tmp_path / "containers" / partition / name_hash[-3:] / name_hash).mkdir(parents=True)
+    return tmp_path
+
+
+def partitions(device, kind="containers"):
+    return walk.partitions(Disk(), run_inline, str(device), kind, random.Random(1))
+
+
+def places(device, partition):
+    return sorted(p.name_hash for p in walk.places(Disk(), run_inline, str(device), "containers", partition))
+
+
+def test_every_database_directory_is_found_by_its_partition(device):
+    assert sorted(partitions(device)) == ["12", "7"]
+    assert places(device, "7") == HASHES[:2]
+    assert places(device, "12") == HASHES[2:]
+
+
+def test_what_is_no_partition_or_hash_is_passed_over(device):
+    (device / "containers" / "tmp").mkdir()
+    (device / "containers" / "7" / "abc" / "short").mkdir()
+    (device / "containers" / "7" / "hashes.pkl").write_bytes(b"")
+    assert sorted(partitions(device)) == ["12", "7"]
+    assert places(device, "7") == HASHES[:2]
+
+
+def test_a_device_without_databases_has_no_partitions(device):
+    assert partitions(device, "accounts") == []
+    assert places(device, "99") == []
+
+
+def test_portions_hold_everything_once():
+    names = [str(n) for n in range(walk.PORTION * 2 + 1)]
+    portions = list(walk.portions(names))
+    assert [name for portion in portions for name in portion] == names
+    assert max(map(len, portions)) == walk.PORTION
