@@ -46,6 +46,8 @@ def _bounded(convert: Callable[[str], Any], low: float | None, high: float | Non
             value = convert(text.strip())
         except (ValueError, OverflowError):
             raise ValueError(f"must be {noun}, not {text!r}")
+        if value != value:
+            raise ValueError(f"must be {noun}, not {text!r}")
         if (low is not None and value < low) or (high is not None and value > high):
             span = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
             raise ValueError(f"must be {noun} of {span}, not {text!r}")
@@ -75,7 +77,7 @@ def _parse_reserve(text: str) -> Reserve:
         value = float(text.rstrip("%")) if percent else int(text)
     except ValueError:
         raise ValueError(f"must be bytes or a percentage like 1%, not {text!r}")
-    if value < 0 or (percent and value > 100):
+    if not value >= 0 or (percent and value > 100):
         raise ValueError(f"must not be negative or over 100%, not {text!r}")
     return Reserve(value, percent)
 

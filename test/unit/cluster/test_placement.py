@@ -17,7 +17,6 @@ from swift.cluster.placement import (
     parse_read_affinity,
     parse_write_affinity,
 )
-from swift.cluster.pool import ConnectionPool
 
 
 def node(number, region=1, zone=1):
@@ -283,29 +282,3 @@ def test_node_counts(text, replicas, count):
 def test_bad_node_counts_are_refused(text):
     with pytest.raises(ConfigError):
         parse_node_count(text)
-
-
-# --- the pool of connections --------------------------------------------------------------------------
-
-
-def connection(address=("10.0.0.1", 1)):
-    return SimpleNamespace(address=address, idle_since=0.0)
-
-
-def test_the_freshest_connection_is_reused_and_old_ones_are_given_up():
-    pool = ConnectionPool(per_address_max=2, idle_max_s=30)
-    first, second = connection(), connection()
-    assert pool.give(first, 0) is None
-    assert pool.give(second, 1) is None
-    assert pool.take(("10.0.0.1", 1), 2) == (second, [])
-    assert pool.take(("10.0.0.2", 1), 2) == (None, [])
-    assert pool.take(("10.0.0.1", 1), 31) == (None, [first])
-    assert len(pool) == 0
-
-
-def test_a_full_address_gives_up_its_oldest():
-    pool = ConnectionPool(per_address_max=1)
-    first, second = connection(), connection()
-    pool.give(first, 0)
-    assert pool.give(second, 1) is first
-    assert pool.drop_all() == [second]

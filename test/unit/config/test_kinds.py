@@ -1,0 +1,77 @@
+"""Kinds of option values: text to value, and back for the samples."""
+
+import os
+
+import pytest
+
+from swift.config.kinds import (
+    AUTO_COUNT,
+    COUNT,
+    LIST,
+    NUMBER,
+    PORT,
+    RESERVE,
+    SECONDS,
+    TEXT_KIND,
+    TRUTH,
+    WORDS,
+    Reserve,
+    choice,
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (COUNT, " 5 ", 5),
+        (PORT, "65535", 65535),
+        (SECONDS, "1.5", 1.5),
+        (NUMBER, "-2e3", -2000.0),
+        (LIST, "a, b,,c ", ("a", "b", "c")),
+        (WORDS, " a  b ", ("a", "b")),
+        (TRUTH, "Yes", True),
+        (TEXT_KIND, " x ", "x"),
+        (RESERVE, "1%", Reserve(1.0, True)),
+        (RESERVE, "1024", Reserve(1024, False)),
+        (AUTO_COUNT, "AUTO", os.cpu_count() or 1),
+        (AUTO_COUNT, "3", 3),
+        (choice("copy", "move"), "Move", "move"),
+    ],
+)
+def test_text_becomes_a_value(kind, text, value):
+    assert kind.parse(text) == value
+
+
+@pytest.mark.parametrize("kind", [COUNT, SECONDS, LIST, WORDS, TRUTH, RESERVE, TEXT_KIND])
+@pytest.mark.parametrize("text", ["0", "7"])
+def test_a_value_that_is_shown_reads_as_the_same(kind, text):
+    value = kind.parse(text)
+    assert kind.parse(kind.show(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "complaint"),
+    [
+        (COUNT, "five", "a whole number"),
+        (COUNT, "-1", "at least 0"),
+        (PORT, "65536", "between 0 and 65535"),
+        (SECONDS, "-0.1", "at least 0"),
+        (SECONDS, "nan", "a number"),
+        (NUMBER, "", "a number"),
+        (RESERVE, "101%", "over 100%"),
+        (RESERVE, "-1", "negative"),
+        (RESERVE, "nan%", "negative"),
+        (RESERVE, "1.5", "bytes or a percentage"),
+        (AUTO_COUNT, "some", "auto or a whole number"),
+        (choice("copy", "move"), "lose", "one of copy, move"),
+    ],
+)
+def test_bad_text_is_refused_with_a_sentence(kind, text, complaint):
+    with pytest.raises(ValueError, match=f"^must .*{complaint}"):
+        kind.parse(text)
+
+
+def test_a_reserve_is_bytes_or_a_part_of_the_filesystem():
+    assert Reserve(1.5, True).bytes_of(1000) == 15
+    assert Reserve(700, False).bytes_of(1000) == 700
+    assert (str(Reserve(1.5, True)), str(Reserve(700, False))) == ("1.5%", "700")
