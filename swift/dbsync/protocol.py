@@ -30,6 +30,8 @@ UPLOAD_HEADER = "x-backend-database-upload"
 
 #: A remote that has less than this part of our rows, and lacks more than a batch, gets the whole database.
 MUCH_BEHIND = 0.5
+#: SQLite's integers are below it.
+_ROW_ID_END = 1 << 63
 #: ``rsync_then_merge`` may take this long: rows per second that a receiver merges at least.
 MERGED_ROWS_PER_SECOND = 2000
 
@@ -94,7 +96,7 @@ class RemoteState:
 def row_ids(items: Sequence[Mapping[str, object]]) -> list[int]:
     """The senders' ROWIDs of rows in a message; raises ``InvalidValue``."""
     numbers: list[Any] = [item.get("ROWID") for item in items]
-    if set(map(type, numbers)) != {int}:
+    if set(map(type, numbers)) != {int} or not -_ROW_ID_END <= min(numbers) <= max(numbers) < _ROW_ID_END:
         return [_number(item, "ROWID") for item in items]
     return numbers
 
@@ -104,7 +106,7 @@ def _number(values: Mapping[str, Any], name: str) -> int:
         number = int(values[name])
     except (KeyError, TypeError, ValueError, OverflowError):
         raise InvalidValue(f"{name} must be a whole number")
-    if not -(1 << 63) <= number < 1 << 63:
+    if not -_ROW_ID_END <= number < _ROW_ID_END:
         raise InvalidValue(f"{name} is out of range")
     return number
 
