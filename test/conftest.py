@@ -22,7 +22,7 @@ def pytest_configure():
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
     """A live cluster that no test of the session damages."""
-    live = LiveCluster(tmp_path_factory.mktemp("cluster") / "data", ec="2+1")
+    live = LiveCluster(tmp_path_factory.mktemp("cluster") / "data", ec="2+1", rest_s=LiveCluster.AT_REST_S)
     live.start()
     yield live
     live.stop()

@@ -70,7 +70,7 @@ FAILED = {
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
-    live = LiveCluster(tmp_path_factory.mktemp("answers") / "data", ec="2+1")
+    live = LiveCluster(tmp_path_factory.mktemp("answers") / "data", ec="2+1", rest_s=LiveCluster.AT_REST_S)
     live.start()
     try:
         asker = Asker(live.host, live.token)

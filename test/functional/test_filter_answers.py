@@ -33,9 +33,9 @@ DIFFERENT = {
 @pytest.fixture(scope="module", params=NAMES)
 def pairs(request, tmp_path_factory):
     cases = SETS[request.param]
-    live = LiveCluster(
-        tmp_path_factory.mktemp(request.param) / "data", ec="2+1", places=cases.places, options=cases.options
-    )
+    root = tmp_path_factory.mktemp(request.param) / "data"
+    choices = {"ec": "2+1", "rest_s": LiveCluster.AT_REST_S}
+    live = LiveCluster(root, places=cases.places, options=cases.options, **choices)
     live.start()
     try:
         asker = cases.asker(live.host, live.token)

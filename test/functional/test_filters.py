@@ -149,7 +149,7 @@ def test_a_bomb_takes_no_memory_and_no_others_time(cluster):
     with tarfile.open(fileobj=out, mode="w:gz") as tar:
         info = tarfile.TarInfo("link")
         info.type, info.linkname = tarfile.SYMTYPE, "x"
-        for n in range(200_000):
+        for n in range(50_000):
             info.name = f"link{n}"
             tar.addfile(info)
     before = memory(cluster.pid("proxy"))

@@ -18,7 +18,7 @@ WHOLE = b"".join(PIECES)
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    live = LiveCluster(tmp_path_factory.mktemp("large") / "data", ec="2+1")
+    live = LiveCluster(tmp_path_factory.mktemp("large") / "data", ec="2+1", rest_s=LiveCluster.AT_REST_S)
     live.start()
     try:
         yield live

@@ -42,7 +42,7 @@ def failed_there(golden):
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
-    live = LiveCluster(tmp_path_factory.mktemp("large") / "data", ec="2+1")
+    live = LiveCluster(tmp_path_factory.mktemp("large") / "data", ec="2+1", rest_s=LiveCluster.AT_REST_S)
     live.start()
     try:
         asker = Asker(live.host, live.token)

@@ -127,9 +127,12 @@ def test_a_slow_upload_ends_in_the_worker_in_which_it_began(server):
         ("X-Timestamp", f"{time.time():.5f}"),
         ("Content-Type", "text/plain"),
         ("Content-Length", "8"),
+        ("Expect", "100-continue"),
     ):
         connection.putheader(name, value)
-    connection.endheaders(b"half")
+    connection.endheaders()
+    assert connection.sock.recv(4096).startswith(b"HTTP/1.1 100"), "a worker has begun with it"
+    connection.send(b"half")
     before = workers_of(server.process.pid)
     reload(server)
     assert server.ask("PUT", "/sda/1/a/c/other", {"Content-Type": "text/plain"}, b"x").status == 201

@@ -59,12 +59,17 @@ class LiveCluster:
     """Real processes; ``request`` speaks HTTP to the proxy with the test user's token.
 
     Its limits are the defaults, as the peer's, unless it is to have those that fit into its filesystem.
-    ``places`` and ``options`` are those of ``test.support.pipelines.with_filters``.
+    ``places`` and ``options`` are those of ``test.support.pipelines.with_filters``. Daemons rest for ``rest_s``
+    seconds between passes: tests wait for what they do, people seldom. Where no test does, ``AT_REST_S`` leaves
+    the machine to the tests.
     """
 
+    AT_REST_S = 60
+
     def __init__(
-        self, root, *, nodes=4, replicas=3, ec="", fitting_limits=False, places=None, options="", **choices
+        self, root, *, nodes=4, replicas=3, ec="", fitting_limits=False, places=None, options="", rest_s=5, **choices
     ):
+        self._rest_s = rest_s
         self._fitting_limits = fitting_limits
         self._filters = places or {}, options
         proxy_port, cache_port = free_ports(2)
@@ -88,8 +93,7 @@ class LiveCluster:
             conf = self.plan.etc / "swift.conf"
             conf.write_text(conf.read_text().partition("[swift-constraints]")[0])
         for conf in self.plan.etc.glob("*-server/*.conf"):
-            # Tests wait for what daemons do, people seldom.
-            conf.write_text(re.sub(r"(?m)^interval = \d+$", "interval = 5", conf.read_text()))
+            conf.write_text(re.sub(r"(?m)^interval = \d+$", f"interval = {self._rest_s}", conf.read_text()))
         if any(self._filters):
             conf = self.plan.etc / "proxy-server.conf"
             conf.write_text(with_filters(conf.read_text(), *self._filters))

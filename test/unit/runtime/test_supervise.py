@@ -94,16 +94,24 @@ def test_workers_that_do_not_listen_are_killed():
     assert time.monotonic() - started < 5
 
 
-def test_workers_tell_how_far_they_are():
+def test_workers_tell_how_far_they_are(tmp_path):
     told = []
+
+    class Told:
+        """Remembers what was told; workers go on when they were heard."""
+
+        def append(self, item):
+            told.append(item)
+            (tmp_path / "{}{}".format(*item)).touch()
 
     def work(share, say):
         for units in (1, 2):
             say(ShareResult(units=units))
-            time.sleep(0.1)
+            while not (tmp_path / f"{share}{units}").exists():
+                time.sleep(0.005)
         return {"share": share}
 
-    assert run(work, "ab", told=told) == {"a": {"share": "a"}, "b": {"share": "b"}}
+    assert run(work, "ab", told=Told()) == {"a": {"share": "a"}, "b": {"share": "b"}}
     assert set(told) == {(share, units) for share in "ab" for units in (1, 2)}
 
 

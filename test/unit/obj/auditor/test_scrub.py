@@ -51,7 +51,7 @@ class Device:
         return (self.clock.time() - started_s) / DAY_S
 
 
-@pytest.mark.parametrize(("objects", "size"), [(200, 5 * MB), (3000, 1000), (2, 0)])
+@pytest.mark.parametrize(("objects", "size"), [(200, 5 * MB), (800, 1000), (2, 0)])
 @pytest.mark.parametrize("used", [0, 1 << 40], ids=["nothing told", "much in use"])
 def test_a_pass_ends_shortly_before_the_period_does(objects, size, used):
     device = Device(3, used=used)
