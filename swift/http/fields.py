@@ -189,6 +189,12 @@ SYSMETA_S3_OBJECT_ACL = _header("x-object-sysmeta-s3api-acl", _JSON, _STORED, "T
 SYSMETA_S3_UPLOAD_ACL = _header(
     "x-object-sysmeta-s3api-tmpacl", _JSON, _STORED, "The ACL that the object of an upload will have."
 )
+SYSMETA_S3_REDIRECT = _header(
+    "x-object-sysmeta-s3-redirect-location",
+    _TEXT,
+    _STORED,
+    "Where the web site of a bucket sends who asks for the object (ours).",
+)
 SYSMETA_S3_CHECKSUM = _header(
     "x-object-sysmeta-s3api-checksum", _TEXT, _STORED, "Algorithm, type and base64 of a checksum (ours)."
 )
