@@ -361,6 +361,18 @@ BACKEND_CLEAN_EXPIRING_QUEUE = _header(
     _TO_NODE,
     "Whether this node removes the object's old entry of the expirer's queue.",
 )
+BACKEND_REPORT_TOLD = _header(
+    "x-backend-report-told",
+    _FLAG,
+    _TO_NODE,
+    "Whether the answer to a write says which container servers have its row (ours).",
+)
+BACKEND_CONTAINER_TOLD = _header(
+    "x-backend-container-told",
+    _LIST,
+    _FROM_NODE,
+    "Container servers that have the row of this write, as address:port/device (ours).",
+)
 BACKEND_NEXT_PART_POWER = _header(
     "x-backend-next-part-power", _NUMBER, _TO_NODE, "The partition power that the ring is changing to."
 )
