@@ -81,6 +81,7 @@ setup(
         "distributed": [*LOAD, "distributed>=2024.1"],
         "plan": ["simpy>=4.1", "matplotlib>=3.8"],
         "tier": ["lmdb>=1.4"],
+        "checksums": ["xxhash>=3.4"],
     },
     package_data={"swift.bench.load": ["workloads/*.toml"]},
     entry_points={

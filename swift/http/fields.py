@@ -189,6 +189,12 @@ SYSMETA_S3_OBJECT_ACL = _header("x-object-sysmeta-s3api-acl", _JSON, _STORED, "T
 SYSMETA_S3_UPLOAD_ACL = _header(
     "x-object-sysmeta-s3api-tmpacl", _JSON, _STORED, "The ACL that the object of an upload will have."
 )
+SYSMETA_S3_REDIRECT = _header(
+    "x-object-sysmeta-s3-redirect-location",
+    _TEXT,
+    _STORED,
+    "Where the web site of a bucket sends who asks for the object (ours).",
+)
 SYSMETA_S3_CHECKSUM = _header(
     "x-object-sysmeta-s3api-checksum", _TEXT, _STORED, "Algorithm, type and base64 of a checksum (ours)."
 )
@@ -354,6 +360,18 @@ BACKEND_CLEAN_EXPIRING_QUEUE = _header(
     _FLAG,
     _TO_NODE,
     "Whether this node removes the object's old entry of the expirer's queue.",
+)
+BACKEND_REPORT_TOLD = _header(
+    "x-backend-report-told",
+    _FLAG,
+    _TO_NODE,
+    "Whether the answer to a write says which container servers have its row (ours).",
+)
+BACKEND_CONTAINER_TOLD = _header(
+    "x-backend-container-told",
+    _LIST,
+    _FROM_NODE,
+    "Container servers that have the row of this write, as address:port/device (ours).",
 )
 BACKEND_NEXT_PART_POWER = _header(
     "x-backend-next-part-power", _NUMBER, _TO_NODE, "The partition power that the ring is changing to."

@@ -207,8 +207,9 @@ class ObjectServer(BackendApp):
         make = UpdateMaker(request, key, self.context, self.settings)
         before = result.before.delete_at if result.before.kind == LIVE else None
         updates = make.expiry(before, plan.delete_at, result.metadata, plan.timestamp)
-        self._update(key, updates, make.container("PUT", make.put_row(result.metadata, plan.footers)))
-        return Response(201, {"content-type": HTML, "etag": f'"{result.etag}"'})
+        container = make.container("PUT", make.put_row(result.metadata, plan.footers))
+        told = self._update(request, key, updates, container)
+        return Response(201, {"content-type": HTML, "etag": f'"{result.etag}"', **told})
 
     def _put_small(
         self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan, size: int
@@ -333,7 +334,7 @@ class ObjectServer(BackendApp):
             before.delete_at, int(delete_at) if delete_at else None, before.metadata, before.data_timestamp
         )
         row = make.post_row(before, change.content_type, change.ctype_timestamp, change.timestamp)
-        self._update(key, updates, make.container("PUT", row))
+        self._update(request, key, updates, make.container("PUT", row))
         headers: HeaderMap = {
             lower_name(name): value
             for name, value in before.metadata.items()
@@ -361,8 +362,9 @@ class ObjectServer(BackendApp):
         container = None
         if verdict.tombstone:
             container = make.container("DELETE", {"x-timestamp": plan.timestamp.internal})
-        self._update(key, updates, container)
+        told = self._update(request, key, updates, container)
         headers = {
+            **told,
             "x-backend-timestamp": max(plan.timestamp, before.write_timestamp).internal,
             "x-backend-content-type": without_swift_bytes(before.metadata.get("Content-Type", "")),
         }
@@ -417,11 +419,16 @@ class ObjectServer(BackendApp):
     ) -> Viewpoint:
         return Viewpoint(moment_s, opens_expired(request) if open_expired is None else open_expired)
 
-    def _update(self, key: ObjectKey, updates: list[Update], container: Update | None) -> None:
-        if container is not None:
-            updates.append(container)
-        if updates:
-            self._updater.send(key, updates)
+    def _update(
+        self, request: Request, key: ObjectKey, updates: list[Update], container: Update | None
+    ) -> HeaderMap:
+        """Tell containers and the expirer's queue; what the answer says of that."""
+        if container is None and not updates:
+            return {}
+        told = self._updater.send(key, updates, container)
+        if fields.BACKEND_REPORT_TOLD not in request.headers:
+            return {}
+        return {fields.BACKEND_CONTAINER_TOLD: ",".join(told)}
 
     # --- replication ---------------------------------------------------------------------------------
 

@@ -272,27 +272,32 @@ class Updater:
             node_timeout_s=settings.node_timeout,
         )
 
-    def send(self, key: ObjectKey, updates: Iterable[Update]) -> None:
-        """Send all updates at once; returns when all are done or the client has waited long enough."""
-        waiting = []
-        for update in updates:
+    def send(self, key: ObjectKey, updates: Iterable[Update], container: Update | None = None) -> list[str]:
+        """Send all updates at once; returns when all are done or the client has waited long enough.
+
+        Gives the places (``address:port/device``) that took the row of the ``container`` until then.
+        """
+        waiting, told = [], list[str]()
+        for update in (*updates, *(() if container is None else (container,))):
             update.headers["user-agent"] = self._direct.agent
             if not update.hosts:
                 self._keep(key, update, None)
                 continue
             for host, device in update.hosts:
                 done = Event()
-                spawn_detached(self._deliver, key, update, host, device, done)
+                took = told if update is container else None
+                spawn_detached(self._deliver, key, update, host, device, done, took)
                 waiting.append(done)
-        if not waiting:
-            return
         clock = self._context.clock
         deadline = clock.monotonic() + self._settings.container_update_timeout
         for done in waiting:
             if not done.wait(max(0.0, deadline - clock.monotonic())):
-                return
+                break
+        return told
 
-    def _deliver(self, key: ObjectKey, update: Update, host: str, device: str, done: Event) -> None:
+    def _deliver(
+        self, key: ObjectKey, update: Update, host: str, device: str, done: Event, took: list[str] | None
+    ) -> None:
         try:
             reply, reason = None, f"bad address {host!r}"
             address = split_address(host)
@@ -305,6 +310,8 @@ class Updater:
                     reason = str(error)
             if reply is None or not reply.is_success:
                 self._keep(key, update, self._redirected(update, f"{host}/{device}", reply, reason))
+            elif took is not None:
+                took.append(f"{host}/{device}")
         except Exception as error:
             # Nobody waits for this green thread's result; an update that cannot be kept is logged.
             self._context.telemetry.log.exception(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from functools import partial
 from urllib.parse import quote
 
+from swift import green
 from swift.base.entity import EntityPath
+from swift.base.truth import is_true
+from swift.cluster.quorum import majority
 from swift.gateway.info import (
     AccountInfo,
     account_info,
@@ -30,14 +35,18 @@ from swift.proxy.controller import Controller, metadata_headers
 from swift.proxy.query import listing_query
 from swift.proxy.shardbounds import listing_key
 from swift.proxy.shards import (
+    OBJECT,
     is_split,
+    listing_response,
     prepare_listing,
     remembered_answer,
     remembered_shards,
     sharded_answer,
 )
+from swift.proxy.surelisting import META_KEY, Page, SureListing
 from swift.ring.view import RingView
 
+UNSHARDED = "unsharded"
 PASS_THROUGH = frozenset(
     (
         "x-container-read",
@@ -103,8 +112,44 @@ class ContainerController(Controller):
             return denied
         if is_split(request, response):
             response = self._of_shards(request, path, view, part, response)
+        elif self._is_strong(request, path, response):
+            response = self._surely(request, path, view, part, response)
         self._dress(request, response)
         return response
+
+    def _is_strong(self, request: Request, path: EntityPath, response: Response) -> bool:
+        """Whether a listing has to show every acknowledged write."""
+        headers = response.headers
+        wanted = self.context.settings.strong_listing or is_true(headers.get(f"x-container-meta-{META_KEY}"))
+        return (
+            wanted
+            and request.method == "GET"
+            and response.is_success
+            and headers.get(fields.BACKEND_SHARDING_STATE, UNSHARDED) == UNSHARDED
+            and headers.get(fields.BACKEND_RECORD_TYPE, OBJECT) == OBJECT
+            and not self._is_internal(path.account)
+        )
+
+    def _surely(
+        self, request: Request, path: EntityPath, view: RingView, part: int, found: Response
+    ) -> Response:
+        """The rows on which the container's servers, and where they differ the objects' agree."""
+        nodes = view.primaries(part)
+        sent = backend_headers(self.context, request, transfer=True)
+        sent[fields.BACKEND_RECORD_TYPE] = OBJECT
+
+        def ask(query: str) -> list[Page]:
+            asked = [partial(self.backends.small, n, part, "GET", path, sent, query=query) for n in nodes]
+            answers = [a for a in green.gather(asked) if a is not None and a.status in (200, 204)]
+            if len(answers) < majority(len(nodes)):
+                raise HTTPError(503)
+            return [json.loads(answer.body or b"[]") for answer in answers]
+
+        found.discard()
+        found.ended(0, False)
+        limit_max = self.context.limits.container_listing_limit
+        rows = SureListing(request, self._forward, path, ask, limit_max).rows()
+        return listing_response(request, found.headers, rows)
 
     def _remembered(self, request: Request, path: EntityPath) -> Response | None:
         """A listing for which the root need not be asked: caches know it and its shards."""

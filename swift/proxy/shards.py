@@ -159,6 +159,17 @@ def remember_shards(
         cache.set(listing_key(path), bounds_of(ordered), ttl_s=recheck_s)
 
 
+def listing_response(request: Request, headers: HeaderMap, rows: Sequence[JsonObject]) -> Response:
+    """A listing that was put together, in the form that a filter in front wants."""
+    headers = dict(headers)
+    if fields.LISTING_TEXT in request.env:
+        headers["content-type"], body = "text/plain; charset=utf-8", as_text(rows)
+    else:
+        headers["content-type"], body = "application/json; charset=utf-8", as_json(rows)
+    headers["content-length"] = str(len(body))
+    return Response(200 if body else 204, headers, body)
+
+
 def is_split(request: Request, response: Response) -> bool:
     """Whether an answer lists shards to which the client's rows have to be fetched."""
     return (
@@ -207,12 +218,7 @@ class ShardedListing:
         if len(self._rows) < self._limit and not any(self._params.get(name) for name in limits):
             headers["x-container-object-count"] = str(len(self._rows))
             headers["x-container-bytes-used"] = str(sum(row.get("bytes", 0) for row in self._rows))
-        if fields.LISTING_TEXT in self._request.env:
-            headers["content-type"], body = "text/plain; charset=utf-8", as_text(self._rows)
-        else:
-            headers["content-type"], body = "application/json; charset=utf-8", as_json(self._rows)
-        headers["content-length"] = str(len(body))
-        return Response(200 if body else 204, headers, body)
+        return listing_response(self._request, headers, self._rows)
 
     # --- one shard ------------------------------------------------------------------------------------
 

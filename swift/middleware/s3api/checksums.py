@@ -10,7 +10,9 @@ import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha1, sha256
+from functools import cache
+from hashlib import md5, sha1, sha256, sha512
+from importlib import import_module
 from typing import Protocol
 
 from swift.base.crc import CRC32, CRC32C, CRC64NVME, Polynomial
@@ -76,8 +78,7 @@ class Algorithm:
 
     def check_type(self, kind: str) -> None:
         """Raise ``S3Error`` when a multipart object cannot have it so."""
-        if kind not in (COMPOSITE, FULL):
-            raise S3Error("InvalidRequest", f"Value for x-amz-checksum-type header is invalid: {kind}")
+        check_kind(kind)
         if (kind == FULL and self.polynomial is None) or (kind == COMPOSITE and self.name == "CRC64NVME"):
             raise S3Error(
                 "InvalidRequest",
@@ -105,6 +106,16 @@ def _crc64nvme() -> Running:
     return _Crc(fastcrc.crc64nvme() or CRC64NVME.compute, 8)
 
 
+@cache
+def xxhash_named(name: str) -> Callable[[], Running]:
+    """What computes one of the hashes of the package ``xxhash``; raises ``S3Error`` where it is missing."""
+    try:
+        start: Callable[[], Running] = getattr(import_module("xxhash"), name)
+    except ImportError:
+        raise S3Error("NotImplemented", "Checksums of the kind XXHASH need a library that is missing here.")
+    return start
+
+
 ALGORITHMS: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (
@@ -113,9 +124,26 @@ ALGORITHMS: dict[str, Algorithm] = {
         Algorithm("CRC64NVME", 8, _crc64nvme, CRC64NVME),
         Algorithm("SHA1", 20, lambda: sha1(usedforsecurity=False)),
         Algorithm("SHA256", 32, sha256),
+        Algorithm("SHA512", 64, sha512),
+        Algorithm("MD5", 16, lambda: md5(usedforsecurity=False)),
+        Algorithm("XXHASH64", 8, lambda: xxhash_named("xxh64")()),
+        Algorithm("XXHASH3", 8, lambda: xxhash_named("xxh3_64")()),
+        Algorithm("XXHASH128", 16, lambda: xxhash_named("xxh3_128")()),
     )
 }
 _BY_HEADER = {algorithm.header: algorithm for algorithm in ALGORITHMS.values()}
+
+
+def check_kind(kind: str) -> None:
+    """Raise ``S3Error`` for what is no kind of a multipart object's checksum."""
+    if kind.upper() not in (COMPOSITE, FULL):
+        raise S3Error("InvalidRequest", "Value for x-amz-checksum-type header is invalid.")
+
+
+def several_checksums() -> S3Error:
+    """The answer to a request with more than one."""
+    text = "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed."
+    return S3Error("InvalidRequest", text)
 
 
 def encoded(digest: bytes) -> str:
@@ -139,8 +167,9 @@ def algorithm_named(name: str) -> Algorithm:
         raise S3Error(
             "InvalidRequest",
             "Checksum algorithm provided is unsupported. Please try again with any of the valid types: "
-            "[CRC32, CRC32C, CRC64NVME, SHA1, SHA256]",
+            f"[{', '.join(sorted(ALGORITHMS))}]",
         )
+    found.start()
     return found
 
 
@@ -165,22 +194,23 @@ def promised(headers: Mapping[str, str], *, of_body: bool = True) -> Promise | N
     ]
     trailer = headers.get("x-amz-trailer", "").strip().lower() if of_body else ""
     if unknown:
-        raise S3Error("InvalidRequest", f"The checksum of {unknown[0]} is not supported.")
-    if len(given) + bool(trailer) > 1:
         raise S3Error(
-            "InvalidRequest",
-            "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.",
+            "InvalidRequest", "The algorithm type you specified in x-amz-checksum- header is invalid."
         )
+    if len(given) + bool(trailer) > 1:
+        raise several_checksums()
     if trailer:
         if trailer not in _BY_HEADER:
             raise S3Error(
                 "InvalidRequest", "The value specified in the x-amz-trailer header is not supported"
             )
+        _check_named(headers, _BY_HEADER[trailer])
         return Promise(_BY_HEADER[trailer], None)
     if given:
         algorithm, text = _BY_HEADER[given[0]], headers[given[0]].strip()
         if decoded(algorithm, text) is None:
             raise S3Error("InvalidRequest", f"Value for {given[0]} header is invalid.")
+        _check_named(headers, algorithm)
         return Promise(algorithm, text)
     if of_body and "x-amz-sdk-checksum-algorithm" in headers:
         raise S3Error(
@@ -189,3 +219,10 @@ def promised(headers: Mapping[str, str], *, of_body: bool = True) -> Promise | N
             "headers were found.",
         )
     return None
+
+
+def _check_named(headers: Mapping[str, str], algorithm: Algorithm) -> None:
+    """Raise ``S3Error`` when an SDK names another kind than it brings."""
+    named = headers.get("x-amz-sdk-checksum-algorithm", algorithm.name)
+    if named.upper() != algorithm.name:
+        raise S3Error("InvalidRequest", "Value for x-amz-sdk-checksum-algorithm header is invalid.")

@@ -9,16 +9,22 @@ from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.metadata import CONDITIONS, ETAG_PLACES, WRITE_ETAG_PLACES, drop_dates
 
 _SOURCE = "x-amz-copy-source-"
+#: Conditions of writes that nobody judges, those of AWS's directory buckets among them.
+_UNJUDGED = (
+    *("if-modified-since", "if-unmodified-since", "x-amz-if-match-size"),
+    *("x-amz-if-match-last-modified-time", "x-amz-if-match-initiated-time"),
+)
 
 
 def writing_conditions(headers: HeaderMap) -> HeaderMap:
     """If-Match and If-None-Match of a write; raises ``S3Error`` for what the store cannot judge."""
     found: HeaderMap = {n: headers[n] for n in ("if-match", "if-none-match") if n in headers}
-    if found.get("if-none-match", "*").strip() != "*":
-        raise S3Error("NotImplemented", "If-None-Match of a write can only be *.")
-    for name in ("if-modified-since", "if-unmodified-since"):
+    if len(found) > 1 or found.get("if-none-match", "*").strip() != "*":
+        # Nothing must not be there: the store judges no other ETag of a write.
+        raise S3Error("NotImplemented", details={"Header": "If-None-Match"})
+    for name in _UNJUDGED:
         if name in headers:
-            raise S3Error("NotImplemented", f"{name} of a write is not implemented.")
+            raise S3Error("NotImplemented", details={"Header": name})
     if found:
         found[fields.BACKEND_ETAG_IS_AT] = WRITE_ETAG_PLACES
     return found

@@ -88,10 +88,11 @@ def _rule(item: Tree) -> Rule:
                 raise S3Error("InvalidRequest", f'{what} "{text}" can not have more than one wildcard.')
     if any("*" in text for text in exposed):
         raise S3Error("InvalidRequest", "ExposeHeader can not have a wildcard.")
-    if not all(map(_is_token, (*headers, *exposed))):
-        raise S3Error("InvalidRequest", "The name of a header has characters that none has.")
+    for what, names in (("AllowedHeader", headers), ("ExposeHeader", exposed)):
+        for strange in (text for text in names if not _is_token(text)):
+            raise S3Error("InvalidRequest", f'{what} "{strange}" contains invalid character.')
     name, age = text_of(item.get("ID")), text_of(item.get("MaxAgeSeconds"))
-    if len(name) > ID_MAX or (age and (not is_digits(age) or len(age) > 10 or int(age) > _AGE_MAX)):
+    if len(name) > ID_MAX or (age and not _is_age(age)):
         raise S3Error("MalformedXML")
     return Rule(origins, methods, headers, exposed, name, int(age) if age else None)
 
@@ -101,6 +102,12 @@ def _texts(value: Parsed | None) -> tuple[str, ...]:
     if not all(0 < len(text) <= TEXT_MAX and text.isprintable() for text in texts):
         raise S3Error("MalformedXML")
     return texts
+
+
+def _is_age(text: str) -> bool:
+    """Whether it is a number of seconds; a negative one makes browsers forget at once."""
+    digits = text.removeprefix("-")
+    return is_digits(digits) and len(digits) <= 10 and int(digits) <= _AGE_MAX
 
 
 def _is_token(name: str) -> bool:

@@ -23,11 +23,13 @@ class Meaning(NamedTuple):
 
 #: Code → its status and text.
 ERRORS: dict[str, Meaning] = {
-    "AccessControlListNotSupported": Meaning(400, "The bucket does not allow ACLs"),
+    "AccessControlListNotSupported": Meaning(400, "The bucket does not allow ACLs."),
     "AccessDenied": Meaning(403, "Access Denied."),
     "AccessForbidden": Meaning(403, "Access Forbidden."),
     "AuthorizationHeaderMalformed": Meaning(
-        400, "The authorization header is malformed; the authorization header requires three components."
+        400,
+        "The authorization header is malformed; the authorization header requires three components: "
+        "Credential, SignedHeaders, and Signature.",
     ),
     "AuthorizationQueryParametersError": Meaning(400, "Error parsing the credential of the query."),
     "BadDigest": Meaning(400, "The Content-MD5 you specified did not match what we received."),
@@ -35,25 +37,26 @@ ERRORS: dict[str, Meaning] = {
     "BrokenMPU": Meaning(409, "Multipart upload has broken segment data."),
     "BucketAlreadyExists": Meaning(
         409,
-        "The requested bucket name is not available. The bucket namespace is shared by all users of the "
-        "system. Please select a different name and try again.",
+        "The requested bucket name is not available. The bucket name can not be an existing collection, and "
+        "the bucket namespace is shared by all users of the system. Please select a different name and try "
+        "again.",
     ),
     "BucketAlreadyOwnedByYou": Meaning(
         409, "Your previous request to create the named bucket succeeded and you already own it."
     ),
-    "BucketNotEmpty": Meaning(409, "The bucket you tried to delete is not empty"),
+    "BucketNotEmpty": Meaning(409, "The bucket you tried to delete is not empty."),
     "ConditionalRequestConflict": Meaning(
         409, "A conflicting conditional operation is currently in progress. Try again."
     ),
     "EntityTooLarge": Meaning(400, "Your proposed upload exceeds the maximum allowed object size."),
-    "EntityTooSmall": Meaning(400, "Your proposed upload is smaller than the minimum allowed object size."),
+    "EntityTooSmall": Meaning(400, "Your proposed upload is smaller than the minimum allowed size"),
     "IllegalVersioningConfigurationException": Meaning(
         400, "The Versioning configuration specified in the request is invalid."
     ),
     "IncompleteBody": Meaning(
-        400, "You did not provide the number of bytes specified by the Content-Length HTTP header."
+        400, "You did not provide the number of bytes specified by the Content-Length HTTP header"
     ),
-    "InternalError": Meaning(500, "We encountered an internal error. Please try again."),
+    "InternalError": Meaning(500, "We encountered an internal error, please try again."),
     "InvalidAccessKeyId": Meaning(403, "The AWS Access Key Id you provided does not exist in our records."),
     "InvalidArgument": Meaning(400, "Invalid Argument."),
     "InvalidBucketAclWithObjectOwnership": Meaning(
@@ -64,29 +67,32 @@ ERRORS: dict[str, Meaning] = {
     "InvalidChunkSizeError": Meaning(
         403, "Only the last chunk is allowed to have a size less than 8192 bytes"
     ),
-    "InvalidDigest": Meaning(400, "The Content-MD5 you specified was an invalid."),
+    "InvalidDigest": Meaning(400, "The Content-Md5 you specified is not valid."),
     "InvalidEncryptionAlgorithmError": Meaning(
         400, "The encryption request you specified is not valid. Supported value: AES256."
     ),
     "InvalidLocationConstraint": Meaning(400, "The specified location-constraint is not valid"),
     "InvalidPart": Meaning(
         400,
-        "One or more of the specified parts could not be found. The part might not have been uploaded, or "
-        "the specified entity tag might not have matched the part's entity tag.",
+        "One or more of the specified parts could not be found.  The part may not have been uploaded, or the "
+        "specified entity tag may not match the part's entity tag.",
     ),
-    "InvalidPartNumber": Meaning(416, "The requested partnumber is not satisfiable"),
+    "InvalidPartNumber": Meaning(416, "The requested partnumber is not satisfiable."),
     "InvalidPartOrder": Meaning(
         400,
-        "The list of parts was not in ascending order. Parts list must be specified in order by part number.",
+        "The list of parts was not in ascending order. Parts must be ordered by part number.",
     ),
     "InvalidPolicyDocument": Meaning(
         400, "The content of the form does not meet the conditions specified in the policy document."
     ),
-    "InvalidRange": Meaning(416, "The requested range cannot be satisfied."),
+    "InvalidRange": Meaning(416, "The requested range is not satisfiable"),
+    "InvalidRedirectLocation": Meaning(
+        400, "The website redirect location must have a prefix of 'http://' or 'https://' or '/'."
+    ),
     "InvalidRequest": Meaning(400, "Invalid Request."),
     "InvalidStorageClass": Meaning(400, "The storage class you specified is not valid."),
     "InvalidTag": Meaning(400, "The tag provided was not a valid tag."),
-    "InvalidURI": Meaning(400, "Could not parse the specified URI."),
+    "InvalidURI": Meaning(400, "The specified URI couldn't be parsed."),
     "KeyTooLongError": Meaning(400, "Your key is too long."),
     "MalformedACLError": Meaning(
         400, "The XML you provided was not well-formed or did not validate against our published schema."
@@ -98,22 +104,22 @@ ERRORS: dict[str, Meaning] = {
         "published schema.",
     ),
     "MalformedXML": Meaning(
-        400, "The XML you provided was not well-formed or did not validate against our published schema"
+        400, "The XML you provided was not well-formed or did not validate against our published schema."
     ),
     "MaxMessageLengthExceeded": Meaning(400, "Your request was too big."),
     "MaxPostPreDataLengthExceededError": Meaning(
         400, "Your POST request fields preceding the upload file were too large."
     ),
-    "MetadataTooLarge": Meaning(400, "Your metadata headers exceed the maximum allowed metadata size."),
+    "MetadataTooLarge": Meaning(400, "Your metadata headers exceed the maximum allowed metadata size"),
     "MethodNotAllowed": Meaning(405, "The specified method is not allowed against this resource."),
     "MissingContentLength": Meaning(411, "You must provide the Content-Length HTTP header."),
-    "MissingRequestBodyError": Meaning(400, "Request body is empty."),
+    "MissingRequestBodyError": Meaning(400, "Request Body is empty"),
     "MissingSecurityHeader": Meaning(400, "Your request was missing a required header."),
     "NoLoggingStatusForKey": Meaning(
         400, "There is no such thing as a logging status sub-resource for a key."
     ),
     "NoSuchBucket": Meaning(404, "The specified bucket does not exist."),
-    "NoSuchBucketPolicy": Meaning(404, "The bucket policy does not exist"),
+    "NoSuchBucketPolicy": Meaning(404, "The bucket policy does not exist."),
     "NoSuchCORSConfiguration": Meaning(404, "The CORS configuration does not exist"),
     "NoSuchKey": Meaning(404, "The specified key does not exist."),
     "NoSuchLifecycleConfiguration": Meaning(404, "The lifecycle configuration does not exist."),
@@ -121,27 +127,27 @@ ERRORS: dict[str, Meaning] = {
         404, "The public access block configuration was not found"
     ),
     "NoSuchObjectLockConfiguration": Meaning(
-        404, "The specified object does not have a ObjectLock configuration"
+        404, "The specified object does not have a ObjectLock configuration."
     ),
-    "NoSuchTagSet": Meaning(404, "The TagSet does not exist"),
+    "NoSuchTagSet": Meaning(404, "The TagSet does not exist."),
     "NoSuchUpload": Meaning(
         404,
-        "The specified multipart upload does not exist. The upload ID might be invalid, or the multipart "
-        "upload might have been aborted or completed.",
+        "The specified multipart upload does not exist. The upload ID may be invalid, or the upload may have "
+        "been aborted or completed.",
     ),
     "NoSuchVersion": Meaning(404, "The specified version does not exist."),
     "NoSuchWebsiteConfiguration": Meaning(404, "The specified bucket does not have a website configuration"),
-    "NotImplemented": Meaning(501, "Not implemented."),
+    "NotImplemented": Meaning(501, "A header you provided implies functionality that is not implemented."),
     "ObjectLockConfigurationNotFoundError": Meaning(
-        404, "Object Lock configuration does not exist for this bucket"
+        404, "Object Lock configuration does not exist for this bucket."
     ),
     "OperationAborted": Meaning(
         409,
         "A conflicting conditional operation is currently in progress against this resource. Please "
         "try again.",
     ),
-    "OwnershipControlsNotFoundError": Meaning(404, "The bucket ownership controls were not found"),
-    "PreconditionFailed": Meaning(412, "At least one of the preconditions you specified did not hold."),
+    "OwnershipControlsNotFoundError": Meaning(404, "The bucket ownership controls were not found."),
+    "PreconditionFailed": Meaning(412, "At least one of the pre-conditions you specified did not hold."),
     "RequestTimeTooSkewed": Meaning(
         403, "The difference between the request time and the current time is too large."
     ),
@@ -159,7 +165,7 @@ ERRORS: dict[str, Meaning] = {
     ),
     "SlowDown": Meaning(503, "Please reduce your request rate."),
     "TooManyBuckets": Meaning(400, "You have attempted to create more buckets than allowed."),
-    "UnexpectedContent": Meaning(400, "This request does not support content"),
+    "UnexpectedContent": Meaning(400, "This request does not support content."),
     "UserKeyMustBeSpecified": Meaning(400, "The bucket POST must contain the specified field name."),
     "XAmzContentSHA256Mismatch": Meaning(
         400, "The provided 'x-amz-content-sha256' header does not match what was computed."

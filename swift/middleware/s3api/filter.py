@@ -167,7 +167,7 @@ class S3Api(Filter):
         handler = HANDLERS.get(endpoint.operation.name)
         if handler is None:
             account.identify()
-            raise S3Error("NotImplemented", f"{endpoint.operation.name} is not implemented.")
+            raise S3Error("NotImplemented", details={"Operation": endpoint.operation.name})
         try:
             admit(call)
             return handler(call)

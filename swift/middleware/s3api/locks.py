@@ -26,7 +26,7 @@ from swift.http.objectlock import (
 )
 from swift.middleware.s3api.access import OWNER, bucket_acl, demand
 from swift.middleware.s3api.account import Rights, owners_settings
-from swift.middleware.s3api.call import Call
+from swift.middleware.s3api.call import Call, invalid_argument
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.names import SEGMENTS
 
@@ -49,9 +49,9 @@ def until_of(text: str) -> int:
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
         seconds = int(moment.timestamp())
     except (ValueError, OverflowError):
-        raise S3Error("InvalidArgument", "The retain until date must be provided in ISO 8601 format")
+        raise invalid_argument(UNTIL, text, "The retain until date must be provided in ISO 8601 format")
     if not time.time() < seconds <= _LATEST_S:
-        raise S3Error("InvalidArgument", "The retain until date must be in the future!")
+        raise invalid_argument(UNTIL, text, "The retain until date must be in the future!")
     return seconds
 
 
@@ -78,25 +78,30 @@ def wished_lock(headers: HeaderMap) -> ObjectLock | None:
     if mode is until is hold is None:
         return None
     if (mode is None) != (until is None):
-        raise S3Error(
-            "InvalidArgument",
-            "x-amz-object-lock-retain-until-date and x-amz-object-lock-mode must both be supplied",
+        raise invalid_argument(
+            UNTIL if until is None else MODE,
+            "",
+            "x-amz-object-lock-retain-until-date and x-amz-object-lock-mode must both be supplied.",
         )
     if mode not in (None, GOVERNANCE, COMPLIANCE):
-        raise S3Error("InvalidArgument", "Unknown wormMode directive.")
+        raise invalid_argument(MODE, mode, "Unknown wormMode directive.")
     if hold not in (None, "ON", "OFF"):
-        raise S3Error("InvalidArgument", "Legal Hold must be either of 'ON' or 'OFF'")
+        raise invalid_argument(HOLD, hold, "Legal Hold must be either of 'ON' or 'OFF'")
     return ObjectLock(mode or "", 0 if until is None else until_of(until), hold == "ON")
 
 
 # --- new objects --------------------------------------------------------------------------------------
 
 
-def check_bucket(call: Call) -> None:
-    """Raise ``S3Error`` when nothing can be locked in the bucket."""
+#: How the answer to a write that wishes for a lock names what the bucket lacks.
+WISHED_CONFIGURATION = "ObjectLockConfiguration"
+
+
+def check_bucket(call: Call, missing: str = "Object Lock Configuration") -> None:
+    """Raise ``S3Error`` when nothing can be locked in the bucket; it says what is ``missing``."""
     info = call.account.bucket_info(call.bucket)
     if _RULE_KEY not in info.sysmeta:
-        raise S3Error("InvalidRequest", "Bucket is missing Object Lock Configuration")
+        raise S3Error("InvalidRequest", f"Bucket is missing {missing}")
     if not is_true(info.sysmeta.get("versions-enabled")):
         raise S3Error("InvalidBucketState", "Versioning is suspended, so that nothing new can be locked.")
 
@@ -109,7 +114,7 @@ def locking_headers(call: Call) -> HeaderMap:
     lock = wished_lock(call.headers)
     if lock is None:
         return {}
-    check_bucket(call)
+    check_bucket(call, WISHED_CONFIGURATION)
     return _stored(call, lock)
 
 

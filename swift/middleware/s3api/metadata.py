@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from email.header import Header
 
@@ -21,7 +22,9 @@ _PLAIN = (
     "expires",
     "x-robots-tag",
 )
+_is_range = re.compile(r"bytes=(\d+-\d*|-\d+)", re.ASCII | re.IGNORECASE).fullmatch
 _STRANGE = frozenset(' "),/;<=>?@[\\]{}')
+REDIRECT = "x-amz-website-redirect-location"
 USUAL_TYPE = "binary/octet-stream"
 #: Of a GET or HEAD, for the object server.
 CONDITIONS = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
@@ -83,10 +86,16 @@ def reading_headers(headers: HeaderMap) -> HeaderMap:
             # How the ETag of a large object that came by Swift's API is shown.
             found[name] = found[name].replace("-N", "")
     drop_dates(found)
-    if "range" in headers:
+    if wanted_range(headers) is not None:
         found["range"] = headers["range"]
     found[fields.BACKEND_ETAG_IS_AT] = ETAG_PLACES
     return found
+
+
+def wanted_range(headers: HeaderMap) -> str | None:
+    """The range of a GET or HEAD; S3 knows one at a time, and answers with everything to anything else."""
+    text = headers.get("range")
+    return text if text is not None and _is_range(text) else None
 
 
 def drop_dates(conditions: HeaderMap) -> None:
@@ -124,6 +133,8 @@ def shown_headers(headers: HeaderMap) -> HeaderMap:
             found["x-amz-version-id"] = value
         elif name == "x-parts-count":
             found["x-amz-mp-parts-count"] = value
+        elif name == fields.SYSMETA_S3_REDIRECT:
+            found[REDIRECT] = value
         elif name == fields.BACKEND_CRYPTO_CIPHER:
             found["x-amz-server-side-encryption"] = "AES256"
         elif name == fields.TRANSIENT_S3_TAGGING and value:

@@ -149,9 +149,8 @@ def upload_of(
     if wanted is not None and promise is not None and promise.algorithm is not wanted:
         raise S3Error(
             "InvalidRequest",
-            f"Checksum Type mismatch occurred, expected checksum Type: {wanted.name.lower()}, actual "
-            "checksum "
-            f"Type: {promise.algorithm.name.lower()}",
+            f"Checksum Type mismatch occurred, expected checksum Type: {wanted.name}, actual checksum "
+            f"Type: {promise.algorithm.name}",
         )
     body, sent = source, {}
     if claim.payload.startswith(STREAMING):

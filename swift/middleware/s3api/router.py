@@ -252,7 +252,7 @@ def _method_not_allowed(method: str, resource: str) -> S3Error:
 
 
 def _not_implemented(name: str) -> S3Error:
-    return S3Error("NotImplemented", f"The sub-resource or parameter {name!r} is not implemented.")
+    return S3Error("NotImplemented", details={"Parameter": name})
 
 
 def _is_known(name: str, operation: Operation) -> bool:

@@ -11,23 +11,34 @@ from swift.http.response import Response
 from swift.middleware.s3api.account import Account
 from swift.middleware.s3api.checksums import ALGORITHMS, FULL
 from swift.middleware.s3api.errors import S3Error, refusal
-from swift.middleware.s3api.metadata import object_etag
+from swift.middleware.s3api.metadata import REDIRECT, object_etag
 from swift.middleware.s3api.payload import Upload
 from swift.middleware.s3api.tags import stored_tags, tags_of_header
 
 #: Headers whose wish nobody here can meet; each would change what is stored or who may change it.
-_UNMET = ("x-amz-website-redirect-location", "x-amz-mfa", "x-amz-write-offset-bytes")
+_UNMET = ("x-amz-mfa", "x-amz-write-offset-bytes")
+_REDIRECT_MAX = 2048
 
 
 def check_wishes(headers: HeaderMap) -> None:
     """Raise ``S3Error`` for a wish that cannot be met."""
     for name in headers:
         if name in _UNMET:
-            raise S3Error("NotImplemented", f"{name} is not implemented.", details={"Header": name})
+            raise S3Error("NotImplemented", details={"Header": name})
     if headers.get("x-amz-storage-class", "STANDARD").upper() != "STANDARD":
         raise S3Error("InvalidStorageClass")
     if headers.get("x-amz-request-payer", "requester") != "requester":
         raise S3Error("InvalidArgument", details={"ArgumentName": "x-amz-request-payer"})
+
+
+def redirect_headers(headers: HeaderMap) -> HeaderMap:
+    """Where a web site sends who asks for an object, as metadata of it; raises ``S3Error``."""
+    place = headers.get(REDIRECT)
+    if place is None:
+        return {}
+    if not place.startswith(("/", "http://", "https://")) or len(place) > _REDIRECT_MAX:
+        raise S3Error("InvalidRedirectLocation")
+    return {fields.SYSMETA_S3_REDIRECT: place}
 
 
 def tagging_headers(headers: HeaderMap) -> HeaderMap:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl, quote, unquote
 
 from swift.middleware.s3api.errors import S3Error
@@ -17,13 +18,20 @@ KEY_MAX, VALUE_MAX = 128, 256
 #: Every character of a tag, percent-quoted, has room in a header with these.
 _PUNCTUATION = frozenset("+-=._:/@ ")
 
+_has_stray_percent = re.compile(r"%(?![0-9A-Fa-f]{2})").search
+
 Tags = dict[str, str]
 
 
 def tags_of_document(tree: Tree, most: int) -> Tags:
     """What a ``Tagging`` document says; raises ``S3Error``."""
+    return tags_of_items(trees_of(tree_of(tree.get("TagSet")).get("Tag")), most)
+
+
+def tags_of_items(items: Sequence[Tree], most: int) -> Tags:
+    """What ``Tag`` elements say; raises ``S3Error``."""
     tags: Tags = {}
-    for item in trees_of(tree_of(tree.get("TagSet")).get("Tag")):
+    for item in items:
         key, value = item.get("Key"), item.get("Value")
         add_tag(tags, key if isinstance(key, str) else "", value if isinstance(value, str) else "")
     return _checked(tags, most)
@@ -31,16 +39,28 @@ def tags_of_document(tree: Tree, most: int) -> Tags:
 
 def tags_of_header(text: str, most: int = OBJECT_TAGS_MAX) -> Tags:
     """What ``x-amz-tagging`` says; raises ``S3Error``."""
-    tags: Tags = {}
+    if _has_stray_percent(text):
+        raise _bad_header(text)
     try:
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=2 * most)
     except ValueError:
-        raise S3Error(
-            "InvalidArgument", "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded."
-        )
+        raise _bad_header(text)
+    names = [name for name, _ in pairs]
+    if "" in names or len(set(names)) != len(names):
+        raise _bad_header(text)
+    tags: Tags = {}
     for key, value in pairs:
         add_tag(tags, key, value)
     return _checked(tags, most)
+
+
+def _bad_header(text: str) -> S3Error:
+    return S3Error(
+        "InvalidArgument",
+        "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query parameters without "
+        "tag name duplicates.",
+        details={"ArgumentName": "x-amz-tagging", "ArgumentValue": text},
+    )
 
 
 def add_tag(tags: Tags, key: str, value: str) -> None:
@@ -60,8 +80,8 @@ def _is_clean(text: str) -> bool:
 
 def _checked(tags: Tags, most: int) -> Tags:
     if len(tags) > most:
-        what = "Object" if most == OBJECT_TAGS_MAX else "Bucket"
-        raise S3Error("BadRequest", f"{what} tags cannot be greater than {most}")
+        what = "Object tags" if most == OBJECT_TAGS_MAX else "Bucket tag count"
+        raise S3Error("BadRequest", f"{what} cannot be greater than {most}")
     return tags
 
 

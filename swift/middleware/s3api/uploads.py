@@ -45,15 +45,22 @@ def new_upload_id() -> str:
 def upload_id_of(call: Call) -> str:
     """The upload that a request names; raises ``S3Error``."""
     upload_id = call.text_param("uploadId")
-    try:
-        text = (
-            urlsafe_b64decode(upload_id.encode("ascii")).decode("ascii") if len(upload_id) <= _ID_MAX else ""
-        )
-    except ValueError:
-        text = ""
-    if not text or "/" in upload_id:
+    if not is_upload_id(upload_id):
+        call.account.bucket_info(call.bucket)
         raise no_such_upload(upload_id)
     return upload_id
+
+
+def is_upload_id(text: str) -> bool:
+    """Whether an upload could be called so."""
+    try:
+        return (
+            len(text) <= _ID_MAX
+            and "/" not in text
+            and bool(urlsafe_b64decode(text.encode("ascii")).decode("ascii"))
+        )
+    except ValueError:
+        return False
 
 
 def no_such_upload(upload_id: str) -> S3Error:
@@ -67,7 +74,7 @@ def part_number_of(call: Call) -> int:
     if not is_digits(text) or len(text) > 9 or not 1 <= int(text) <= most:
         raise S3Error(
             "InvalidArgument",
-            f"Part number must be an integer between 1 and {most}, inclusive",
+            f"Part number must be an integer between 1 and {most}, inclusive.",
             details={"ArgumentName": "partNumber", "ArgumentValue": text},
         )
     return int(text)
@@ -131,10 +138,11 @@ def whole_etag(etags: Sequence[str]) -> str:
 def kept_metadata(marker: Mapping[str, str]) -> HeaderMap:
     """What the object of an upload gets of its marker."""
     kept = ("cache-control", "content-disposition", "content-encoding", "content-language", "expires")
+    also = (fields.TRANSIENT_S3_TAGGING, fields.SYSMETA_S3_REDIRECT)
     found = {
         name: value
         for name, value in marker.items()
-        if name.startswith("x-object-meta-") or name in kept or name == fields.TRANSIENT_S3_TAGGING
+        if name.startswith("x-object-meta-") or name in kept or name in also
     }
     if marker.get(fields.SYSMETA_S3_HAS_CONTENT_TYPE) == "yes":
         found["content-type"] = marker.get(fields.SYSMETA_S3_CONTENT_TYPE, "")

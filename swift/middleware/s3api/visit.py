@@ -12,6 +12,7 @@ from swift.http.request import Request
 from swift.http.response import Response
 from swift.http.status import reason_of
 from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.metadata import REDIRECT
 from swift.middleware.s3api.website import Redirect, Site, error_page
 
 #: Reads an object; raises ``S3Error``.
@@ -30,9 +31,15 @@ def visit(request: Request, site: Site, path: str, read: Read) -> Response:
     if rule is not None:
         return _moved(request, rule.redirect, path, rule.prefix)
     try:
-        return read(key)
+        page = read(key)
     except S3Error as error:
         return _unread(request, site, path, read, error)
+    place = page.headers.get(REDIRECT)
+    if place is None:
+        return page
+    page.discard()
+    page.ended(0, False)
+    return Response(301, {"location": place, "content-type": _HTML})
 
 
 def _unread(request: Request, site: Site, path: str, read: Read, error: S3Error) -> Response:

@@ -92,19 +92,20 @@ def site_of_document(tree: Tree) -> Site:
     everything = tree_of(tree.get("RedirectAllRequestsTo"))
     if everything:
         if len(tree) > 1:
-            raise _bad("RedirectAllRequestsTo cannot be provided in conjunction with other Routing Rules.")
+            raise S3Error("MalformedXML")
         return Site(everything=Redirect(_host(everything), _protocol(everything)))
     index = text_of(tree_of(tree.get("IndexDocument")).get("Suffix"))
     if not index or "/" in index:
-        raise _bad("The IndexDocument Suffix is not well formed")
+        raise _invalid("IndexDocument", index, "The IndexDocument Suffix is not well formed")
     items = trees_of(tree_of(tree.get("RoutingRules")).get("RoutingRule"))
     if len(items) > RULES_MAX:
         raise _bad(
-            f"{len(items)} routing rules provided, the number of routing rules is limited to {RULES_MAX}."
+            f"{len(items)} routing rules provided, the number of routing rules in a website configuration is "
+            f"limited to {RULES_MAX}."
         )
     error = _short(text_of(tree_of(tree.get("ErrorDocument")).get("Key")))
     if "ErrorDocument" in tree and not error:
-        raise _bad("The ErrorDocument Key is not well formed")
+        raise _invalid("ErrorDocument", error, "The ErrorDocument Key is not well formed")
     return Site(_short(index), error, None, tuple(map(_rule, items)))
 
 
@@ -112,12 +113,16 @@ def _rule(item: Tree) -> Rule:
     condition, wanted = tree_of(item.get("Condition")), tree_of(item.get("Redirect"))
     status = text_of(condition.get("HttpErrorCodeReturnedEquals"))
     if status and not (is_digits(status) and len(status) == 3 and status[0] in "45"):
-        raise _bad("The provided HTTP error code is not valid. Valid codes are 4XX or 5XX.")
+        raise _bad(f"The provided HTTP error code ({status[:9]}) is not valid. Valid codes are 4XX or 5XX.")
     if "Condition" in item and not condition:
-        raise _bad("Condition cannot be empty.")
+        raise S3Error("MalformedXML")
     code = text_of(wanted.get("HttpRedirectCode"))
-    if not wanted or (code and code not in _CODES):
-        raise _bad("The provided HTTP redirect code is not valid. Valid codes are 3XX except 300.")
+    if not wanted:
+        raise S3Error("MalformedXML")
+    if code and code not in _CODES:
+        raise _bad(
+            f"The provided HTTP redirect code ({code[:9]}) is not valid. Valid codes are 3XX except 300."
+        )
     if "ReplaceKeyWith" in wanted and "ReplaceKeyPrefixWith" in wanted:
         raise _bad("You can only define ReplaceKeyPrefix or ReplaceKey but not both.")
     redirect = Redirect(
@@ -131,7 +136,11 @@ def _rule(item: Tree) -> Rule:
 
 
 def _bad(text: str) -> S3Error:
-    return S3Error("InvalidArgument", text)
+    return S3Error("InvalidRequest", text)
+
+
+def _invalid(name: str, value: str, text: str) -> S3Error:
+    return S3Error("InvalidArgument", text, details={"ArgumentName": name, "ArgumentValue": value})
 
 
 def _short(text: str) -> str:
@@ -153,7 +162,8 @@ def _protocol(tree: Tree) -> str:
     protocol = text_of(tree.get("Protocol"))
     if protocol not in ("", "http", "https"):
         raise _bad(
-            "Invalid protocol, protocol can be http or https. If not defined the protocol will be selected."
+            "Invalid protocol, protocol can be http or https. If not defined the protocol will be selected "
+            "automatically."
         )
     return protocol
 

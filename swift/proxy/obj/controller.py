@@ -36,6 +36,7 @@ from swift.proxy.obj.ec.upload import ArchiveCoder
 from swift.proxy.obj.orphans import orphans_of, tell_containers
 from swift.proxy.obj.put import Uploader
 from swift.proxy.obj.striped import striped
+from swift.proxy.obj.surerows import tell_majority
 from swift.proxy.obj.target import ObjectTarget, locate, write_attempts
 from swift.proxy.reading import (
     ReadPlan,
@@ -269,6 +270,11 @@ class ObjectController(Controller):
         if response.status == 404 and not _nobody_had_it(answers, len(target.view.primaries(target.part))):
             # Tombstones are on handoffs, but whether there was an object nobody could tell.
             return error_response(503)
+        if response.status in (204, 404):
+            # Who is told that there is nothing should not find it listed either.
+            told = [answer for answer in answers if answer.status in left_tombstone]
+            if not tell_majority(self.context, request, target, told, "DELETE", {}):
+                return error_response(503)
         if response.status == 204:
             orphans = orphans_of(attempts, answers, accepted=left_tombstone)
             tell_containers(self.context, request, target, orphans, "DELETE", {})

@@ -60,7 +60,15 @@ def tell_containers(
     """Send ``op`` (PUT or DELETE of the row) for every orphaned share, in the background."""
     if not orphans or target.container.sharding_state not in _WHOLE:
         return
-    headers = {
+    headers = row_headers(context, request, target, row)
+    for ip, port, device, part in _places(orphans):
+        path = node_path(device, part, target.path.quoted)
+        green.spawn_detached(_tell, context, (ip, port), op, path, headers)
+
+
+def row_headers(context: ProxyContext, request: Request, target: ObjectTarget, row: HeaderMap) -> HeaderMap:
+    """What a container server is sent with a row."""
+    return {
         **row,
         "x-timestamp": request.timestamp.internal,
         fields.BACKEND_STORAGE_POLICY_INDEX: str(target.policy.index),
@@ -68,9 +76,6 @@ def tell_containers(
         "user-agent": context.direct.agent,
         "referer": f"{request.method} {request.url}",
     }
-    for ip, port, device, part in _places(orphans):
-        path = node_path(device, part, target.path.quoted)
-        green.spawn_detached(_tell, context, (ip, port), op, path, headers)
 
 
 def _places(orphans: Sequence[HeaderMap]) -> Iterator[tuple[str, int, str, str]]:

@@ -34,6 +34,7 @@ from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
 from swift.proxy.obj.phases import confirm
 from swift.proxy.obj.retries import TryAgain, with_own_stamp, with_retries
 from swift.proxy.obj.sinks import Opening, Sink, final_answers, open_sinks
+from swift.proxy.obj.surerows import tell_majority
 from swift.proxy.obj.target import ObjectTarget
 from swift.proxy.results import put_response, refused_early
 
@@ -106,8 +107,13 @@ class Uploader:
         if outcome.etag:
             response.headers["etag"] = outcome.etag
         orphans = orphans_of(outcome.attempts, answers)
+        if not orphans and not target.is_listed_surely:
+            return response
+        row = row_of_put(request, outcome.size, response.headers.get("etag", ""), outcome.footers)
+        stored = [answer for answer in answers if answer.status // 100 == 2]
+        if not tell_majority(self._context, request, target, stored, "PUT", row):
+            return error_response(503)
         if orphans:
-            row = row_of_put(request, outcome.size, response.headers.get("etag", ""), outcome.footers)
             tell_containers(self._context, request, target, orphans, "PUT", row)
         return response
 

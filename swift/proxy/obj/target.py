@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swift.base.entity import EntityPath, quote_path
+from swift.base.truth import is_true
 from swift.cluster.expiry import EXPIRING_ACCOUNT, queue_container
 from swift.gateway.info import ContainerInfo
 from swift.http import fields
@@ -14,6 +15,7 @@ from swift.http.response import HTTPError
 from swift.policy.policy import Policy
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.updates import add_expiry, mark_queue_cleaners, spread_updates
+from swift.proxy.surelisting import META_KEY
 from swift.ring.view import RingView
 
 
@@ -29,6 +31,8 @@ class ObjectTarget:
 
     #: Object servers that must acknowledge a write.
     quorum: int
+    #: A write is acknowledged when a majority of the container's servers has its row.
+    is_listed_surely: bool = False
 
     @property
     def majority(self) -> int:
@@ -45,7 +49,14 @@ def locate(context: ProxyContext, request: Request, path: EntityPath, info: Cont
     view = context.rings.object(policy).view()
     part = view.partition_of(context.hasher.digest(path.account, path.container, path.obj))
     quorum = context.object_quorum(policy, len(view.primaries(part)))
-    return ObjectTarget(path, info, policy, view, part, quorum)
+    return ObjectTarget(path, info, policy, view, part, quorum, _is_listed_surely(context, path, info))
+
+
+def _is_listed_surely(context: ProxyContext, path: EntityPath, info: ContainerInfo) -> bool:
+    if not (context.settings.strong_listing or is_true(info.meta.get(META_KEY))):
+        return False
+    is_internal = path.account.startswith(context.limits.auto_create_account_prefix)
+    return info.sharding_state == "unsharded" and not is_internal
 
 
 def write_attempts(
@@ -80,6 +91,9 @@ def write_attempts(
         container_quorum=context.write_quorum(len(container_nodes)),
         db_state=target.container.sharding_state,
     )
+    if target.is_listed_surely:
+        for attempt in attempts:
+            attempt[fields.BACKEND_REPORT_TOLD] = "true"
     mark_queue_cleaners(attempts)
     delete_at = headers.get("x-delete-at")
     if delete_at:

@@ -68,7 +68,7 @@ def _wanted(call: Call) -> Acl:
         # The rules of the bucket were asked with the headers.
         return found
     if not body:
-        text = "Your request was missing a required header"
+        text = "Your request was missing a required header."
         raise S3Error("MissingSecurityHeader", text, details={"MissingHeaderName": "x-amz-acl"})
     acl = acl_of_document(parse(POLICY, body, error="MalformedACLError"))
     check_acl(acl, rules_of_bucket(call))

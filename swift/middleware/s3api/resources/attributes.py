@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
-from swift import green
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, xml_response
 from swift.middleware.s3api.checksums import ALGORITHMS
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.metadata import object_etag, shown_headers
-from swift.middleware.s3api.storing import stored_checksum
+from swift.middleware.s3api.partsums import checksum_elements, sums_of_parts
 from swift.middleware.s3api.versions import missing_key, refused_version, version_query
 from swift.middleware.s3api.xml import Group, Many, Text, Value
 
@@ -34,15 +32,21 @@ ATTRIBUTES = Group(
 )
 _KNOWN = ("ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize")
 _PARTS_MAX = 1000
-#: Parts that are looked at beside each other.
-_LOOKERS = 8
 
 
 def get_attributes(call: Call) -> Response:
     """What of an object's attributes the header names."""
     text = call.headers.get("x-amz-object-attributes", "")
     wanted = {word.strip() for word in text.split(",") if word.strip()}
-    if not wanted or not wanted <= set(_KNOWN):
+    if not wanted <= set(_KNOWN) or not wanted:
+        call.account.bucket_info(call.bucket)
+    if not wanted:
+        raise S3Error(
+            "InvalidRequest",
+            "The x-amz-object-attributes header specifying the attributes to be retrieved is either missing "
+            "or empty",
+        )
+    if not wanted <= set(_KNOWN):
         raise invalid_argument("x-amz-object-attributes", text, "Invalid attribute name specified.")
     query = version_query(call)
     head = call.account.head(call.bucket, call.key, query=query)
@@ -52,10 +56,10 @@ def get_attributes(call: Call) -> Response:
     value: dict[str, Value] = {}
     if "ETag" in wanted:
         value["ETag"] = object_etag(headers).strip('"')
-    if "Checksum" in wanted and (sums := _checksum(headers)):
+    if "Checksum" in wanted and (sums := checksum_elements(headers)):
         value["Checksum"] = sums
     if "ObjectParts" in wanted and headers.get("x-static-large-object", "").lower() == "true":
-        value["ObjectParts"] = _parts(call, query, has_sums=bool(_checksum(headers)))
+        value["ObjectParts"] = _parts(call, query, has_sums=bool(checksum_elements(headers)))
     if "StorageClass" in wanted:
         value["StorageClass"] = "STANDARD"
     if "ObjectSize" in wanted:
@@ -72,18 +76,6 @@ def _refused(call: Call, head: Response) -> S3Error:
     return missing_key(call, call.key) if head.status == 404 else refusal(head.status)
 
 
-def _checksum(headers: HeaderMap) -> dict[str, Value]:
-    found = stored_checksum(headers)
-    value: dict[str, Value] = {
-        algorithm.element: found[algorithm.header]
-        for algorithm in ALGORITHMS.values()
-        if algorithm.header in found
-    }
-    if value:
-        value["ChecksumType"] = found["x-amz-checksum-type"]
-    return value
-
-
 def _parts(call: Call, query: str, *, has_sums: bool) -> Value:
     """The parts of a large object, in pages; each with its checksum when the object has one."""
     most = min(_number(call, "x-amz-max-parts", _PARTS_MAX), _PARTS_MAX)
@@ -94,35 +86,22 @@ def _parts(call: Call, query: str, *, has_sums: bool) -> Value:
             raise refusal(response.status)
         entries = json.loads(response.read_body())
     shown = list(enumerate(entries, 1))[after : after + most]
-    sums = _sums_of(call, [entry for _, entry in shown]) if has_sums else [{} for _ in shown]
+    paths = [str(entry.get("name", "")).lstrip("/").partition("/") for _, entry in shown]
+    found = sums_of_parts(call, [(container, name) for container, _, name in paths] if has_sums else [])
+    sums = found or [{} for _ in shown]
     value: dict[str, Value] = {
         "PartsCount": len(entries),
         "PartNumberMarker": after,
         "MaxParts": most,
         "IsTruncated": "true" if after + most < len(entries) else "false",
         "Part": [
-            {"PartNumber": number, "Size": _size(entry), **found}
-            for (number, entry), found in zip(shown, sums, strict=True)
+            {"PartNumber": number, "Size": _size(entry), **elements}
+            for (number, entry), elements in zip(shown, sums, strict=True)
         ],
     }
     if shown:
         value["NextPartNumberMarker"] = shown[-1][0]
     return value
-
-
-def _sums_of(call: Call, entries: Sequence[dict[str, object]]) -> list[dict[str, Value]]:
-    """The checksums that are stored with segments; nothing for one that has none."""
-    found: dict[int, dict[str, Value]] = {}
-    left = iter(enumerate(entries))
-
-    def look() -> None:
-        for at, entry in left:
-            container, _, name = str(entry.get("name", "")).lstrip("/").partition("/")
-            sums = _checksum(call.account.head(container, name).headers)
-            found[at] = {element: text for element, text in sums.items() if element != "ChecksumType"}
-
-    green.gather([look] * min(_LOOKERS, len(entries)))
-    return [found[at] for at in range(len(entries))]
 
 
 def _size(entry: dict[str, object]) -> int:

@@ -12,13 +12,16 @@ from swift.middleware.s3api.access import new_bucket_acl
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, no_content, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.names import SEGMENTS
+from swift.middleware.s3api.policy.document import ARN
 from swift.middleware.s3api.resources.locks import enable_lock
-from swift.middleware.s3api.rules import OWNERSHIPS
-from swift.middleware.s3api.xml import Group, Text, parse, text_of
+from swift.middleware.s3api.rules import ENFORCED, OWNERSHIPS
+from swift.middleware.s3api.tags import BUCKET_TAGS_MAX, stored_tags, tags_of_items
+from swift.middleware.s3api.xml import Group, Many, Text, parse, text_of, tree_of, trees_of
 
 CREATE = Group(
     "CreateBucketConfiguration",
     Text("LocationConstraint"),
+    Group("Tags", Many("Tag", Text("Key", required=True), Text("Value", required=True))),
 )
 LOCATION = Text("LocationConstraint")
 #: The region whose name is left out of documents.
@@ -28,15 +31,22 @@ UNNAMED_REGION = "us-east-1"
 def create_bucket(call: Call) -> Response:
     """CreateBucket."""
     body = call.read_body()
-    if body:
-        location = text_of(parse(CREATE, body).get("LocationConstraint"))
-        if location not in ("", call.settings.location):
-            raise S3Error("InvalidLocationConstraint", details={"LocationConstraint": location})
-    headers = new_bucket_acl(call)
+    tree = parse(CREATE, body) if body else {}
+    location = text_of(tree.get("LocationConstraint"))
+    if location not in ("", call.settings.location):
+        raise S3Error("InvalidLocationConstraint", details={"LocationConstraint": location})
+    tags = tags_of_items(trees_of(tree_of(tree.get("Tags")).get("Tag")), BUCKET_TAGS_MAX)
+    headers = {
+        **new_bucket_acl(call),
+        **({fields.SYSMETA_S3_BUCKET_TAGGING: stored_tags(tags)} if tags else {}),
+    }
     ownership = call.headers.get("x-amz-object-ownership")
     if ownership is not None:
         if ownership not in OWNERSHIPS:
-            raise invalid_argument("x-amz-object-ownership", ownership)
+            text = f"Invalid x-amz-object-ownership header: {ownership}"
+            raise invalid_argument("x-amz-object-ownership", ownership, text)
+        if ownership == ENFORCED and call.headers.get("x-amz-acl", "private") != "private":
+            raise S3Error("InvalidBucketAclWithObjectOwnership")
         headers = {**headers, fields.SYSMETA_S3_BUCKET_OWNERSHIP: ownership}
     locks = call.headers.get("x-amz-bucket-object-lock-enabled", "").lower() == "true"
     if locks:
@@ -51,7 +61,7 @@ def create_bucket(call: Call) -> Response:
         raise refusal(status, missing="NoSuchBucket")
     if locks:
         enable_lock(call, ENABLED)
-    return Response(200, {"location": f"/{call.bucket}"})
+    return Response(200, {"location": f"/{call.bucket}", "x-amz-bucket-arn": f"{ARN}{call.bucket}"})
 
 
 def _exists(call: Call) -> S3Error:
@@ -104,9 +114,9 @@ def delete_bucket(call: Call) -> Response:
 
 
 def _not_empty(call: Call, *, is_versioned: bool) -> S3Error:
-    text = "The bucket you tried to delete is not empty"
+    text = "The bucket you tried to delete is not empty."
     if is_versioned:
-        text += ". You must delete all versions in the bucket."
+        text += " You must delete all versions in the bucket."
     return S3Error("BucketNotEmpty", text, details={"BucketName": call.bucket})
 
 

@@ -11,13 +11,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swift import green
+from swift.base.digits import is_digits
 from swift.base.etag import unquote_etag
 from swift.gateway.subrequest import asked
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
-from swift.middleware.s3api.call import Call, Handler, xml_response
-from swift.middleware.s3api.checksums import ALGORITHMS, PREFIX, decoded
+from swift.middleware.s3api.call import Call, Handler, invalid_argument, xml_response
+from swift.middleware.s3api.checksums import (
+    ALGORITHMS,
+    COMPOSITE,
+    PREFIX,
+    check_kind,
+    decoded,
+    several_checksums,
+)
 from swift.middleware.s3api.conditions import unmet, writing_conditions
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.keepalive import patiently
@@ -75,6 +83,7 @@ def complete_upload(call: Call) -> Response:
     check_offered(call)
     upload_id = upload_id_of(call)
     conditions = writing_conditions(call.headers)
+    size = _stated_size(call)
     tree = call.document(COMPLETE, limit=call.settings.max_upload_part_num * _BYTES_OF_ONE + 4096)
     marker = call.account.head(segments_of(call.bucket), marker_of(call.key, upload_id))
     if marker.status == 404:
@@ -84,8 +93,10 @@ def complete_upload(call: Call) -> Response:
         raise refusal(marker.status)
     wish = wish_of(marker.headers)
     parts = _stated(call, tree, wish)
+    if wish is not None:
+        _check_final(call, wish)
     return patiently(
-        lambda: _complete(call, upload_id, marker.headers, parts, wish, conditions),
+        lambda: _complete(call, upload_id, marker.headers, parts, wish, conditions, size),
         lambda error: explain(call, error),
         interval_s=call.settings.keep_alive_seconds,
     )
@@ -98,18 +109,76 @@ def _stated(call: Call, tree: Tree, wish: Wish | None) -> list[Stated]:
     parts: list[Stated] = []
     for item in trees_of(tree.get("Part")):
         text, etag = text_of(item.get("PartNumber")), unquote_etag(text_of(item.get("ETag"))).lower()
-        if not (text.isascii() and text.isdigit()) or len(text) > 9:
+        if not is_digits(text.removeprefix("-")) or len(text) > 9:
             raise S3Error("MalformedXML")
         number = int(text)
-        if not 1 <= number <= call.settings.max_upload_part_num:
-            raise S3Error("InvalidArgument", details={"ArgumentName": "PartNumber", "ArgumentValue": text})
+        if number < 1:
+            raise invalid_argument("PartNumber", text, "PartNumber must be >= 1")
+        if number > call.settings.max_upload_part_num:
+            raise invalid_argument("PartNumber", text)
         if parts and number <= parts[-1].number:
             raise S3Error("InvalidPartOrder")
         if len(etag) != 32 or not all(letter in "0123456789abcdef" for letter in etag):
             raise _invalid_part(call, number, etag)
-        checksum = text_of(item.get(wish.algorithm.element)) if wish is not None else ""
+        checksum = _stated_sum(item, number, wish) if wish is not None else ""
         parts.append(Stated(number, etag, checksum))
     return parts
+
+
+def _stated_sum(item: Tree, number: int, wish: Wish) -> str:
+    """The checksum of a part as the client names it, empty where it need not; raises ``S3Error``."""
+    given = [algorithm for algorithm in ALGORITHMS.values() if algorithm.element in item]
+    texts = [text_of(item[algorithm.element]) for algorithm in given]
+    if len(given) > 1 or any(
+        decoded(algorithm, text) is None for algorithm, text in zip(given, texts, strict=True)
+    ):
+        text = "Invalid Base64 or multiple checksums present in request"
+        raise invalid_argument("Checksum", texts[0], text)
+    if given and given[0] is not wish.algorithm:
+        name = given[0].name.lower()
+        text = f"The {name} you specified for part {number} did not match what we received."
+        raise S3Error("BadDigest", text)
+    if not given and wish.kind == COMPOSITE:
+        text = (
+            f"The upload was created using a {wish.algorithm.name.lower()} checksum. The complete request "
+            f"must include the checksum for each part. It was missing for part {number} in the request."
+        )
+        raise S3Error("InvalidRequest", text)
+    return texts[0] if texts else ""
+
+
+def _stated_size(call: Call) -> int | None:
+    """The size that the object is said to have; raises ``S3Error``."""
+    text = call.headers.get("x-amz-mp-object-size")
+    if text is None:
+        return None
+    if not is_digits(text.removeprefix("-")):
+        raise S3Error("InvalidRequest", f"Value for x-amz-mp-object-size header is invalid: '{text}'")
+    if text.startswith("-"):
+        text = f"Value for x-amz-mp-object-size header is less than zero: '{text}'"
+        raise S3Error("InvalidRequest", text)
+    return int(text)
+
+
+def _check_final(call: Call, wish: Wish) -> None:
+    """Raise ``S3Error`` for a checksum in the head that cannot be the object's."""
+    kind = call.headers.get(f"{PREFIX}type")
+    if kind is not None:
+        check_kind(kind)
+        if kind.upper() != wish.kind:
+            text = (
+                f"The upload was created using the {wish.kind} checksum mode. The complete request must use "
+                "the same checksum mode."
+            )
+            raise S3Error("InvalidRequest", text)
+    given = [algorithm for algorithm in ALGORITHMS.values() if algorithm.header in call.headers]
+    if len(given) > 1:
+        raise several_checksums()
+    for algorithm in given:
+        text, dash, count = call.headers[algorithm.header].partition("-")
+        is_counted = not dash or (wish.kind == COMPOSITE and is_digits(count))
+        if decoded(algorithm, text) is None or not is_counted:
+            raise S3Error("InvalidRequest", f"Value for {algorithm.header} header is invalid.")
 
 
 def _invalid_part(call: Call, number: int, etag: str) -> S3Error:
@@ -146,6 +215,7 @@ def _complete(
     parts: Sequence[Stated],
     wish: Wish | None,
     conditions: HeaderMap,
+    size: int | None,
 ) -> Response:
     etag = whole_etag([part.etag for part in parts])
     checksum = "" if wish is None else _checksum(call, upload_id, parts, wish)
@@ -162,7 +232,7 @@ def _complete(
         headers[fields.SYSMETA_S3_CHECKSUM] = f"{wish.algorithm.name} {wish.kind} {checksum}"
     lock = completed_lock(call, marker)
     headers.update(lock)
-    version = _store(call, upload_id, parts, headers, conditions)
+    version = _store(call, upload_id, parts, headers, conditions, size)
     if lock:
         lock_parts(call, [part_of(call.key, upload_id, part.number) for part in parts], lock)
     with call.account.ask("DELETE", segments_of(call.bucket), marker_of(call.key, upload_id)) as response:
@@ -179,7 +249,12 @@ def _complete(
 
 
 def _store(
-    call: Call, upload_id: str, parts: Sequence[Stated], headers: HeaderMap, conditions: HeaderMap
+    call: Call,
+    upload_id: str,
+    parts: Sequence[Stated],
+    headers: HeaderMap,
+    conditions: HeaderMap,
+    size: int | None,
 ) -> str:
     """Have slo store the manifest; the version that it became; raises ``S3Error``."""
     home = segments_of(call.bucket)
@@ -188,15 +263,25 @@ def _store(
     ]
     least = call.settings.min_segment_size
 
-    def too_small(entries: Sequence[dict[str, object]]) -> list[tuple[str, str]]:
-        small = [entry for entry in entries[:-1] if int(str(entry.get("bytes", 0))) < least]
-        return [(str(entry["name"]), "EntityTooSmall") for entry in small]
+    found = 0
+
+    def misfit(entries: Sequence[dict[str, object]]) -> list[tuple[str, str]]:
+        nonlocal found
+        sizes = [int(str(entry.get("bytes", 0))) for entry in entries]
+        found = sum(sizes)
+        if size is not None and size != found:
+            return [(str(entries[0]["name"]), "WrongSize")]
+        return [
+            (str(entry["name"]), "EntityTooSmall")
+            for entry, each in zip(entries[:-1], sizes, strict=False)
+            if each < least
+        ]
 
     body = json.dumps(manifest).encode()
     sub = call.account.subrequest(
         "PUT", call.bucket, call.key, headers=headers, body=body, query="multipart-manifest=put"
     )
-    sub.env[fields.SLO_MANIFEST_HOOK] = too_small
+    sub.env[fields.SLO_MANIFEST_HOOK] = misfit
     with asked(call.account.open, sub) as response:
         if response.is_success:
             return response.headers.get("x-object-version-id", "")
@@ -205,6 +290,12 @@ def _store(
         raise unmet(call.account, call.bucket, call.key, conditions)
     if status == 409 and conditions:
         raise S3Error("ConditionalRequestConflict")
+    if size is not None and found not in (0, size):
+        text = (
+            f"The provided 'x-amz-mp-object-size' header value {size} does not match what was computed: "
+            f"{found}"
+        )
+        raise S3Error("InvalidRequest", text)
     if status == 400:
         raise _bad_parts(call, parts, upload_id, told)
     raise refusal(status, missing="NoSuchBucket", conflict="OperationAborted")
@@ -243,9 +334,6 @@ def _checksum(call: Call, upload_id: str, parts: Sequence[Stated], wish: Wish) -
         raise S3Error(
             "BadDigest", f"The {wish.algorithm.name} you specified did not match the calculated checksum."
         )
-    kind = call.headers.get(f"{PREFIX}type")
-    if kind is not None and kind.upper() != wish.kind:
-        raise S3Error("InvalidRequest", f"The upload was created using the {wish.kind} checksum type.")
     return checksum
 
 

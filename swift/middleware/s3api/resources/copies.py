@@ -20,7 +20,7 @@ from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.keepalive import patiently
 from swift.middleware.s3api.lifecycle.shown import expiration_headers
 from swift.middleware.s3api.locks import locking_headers
-from swift.middleware.s3api.metadata import stored_headers
+from swift.middleware.s3api.metadata import REDIRECT, stored_headers
 from swift.middleware.s3api.notifications.events import announce, facts_of
 from swift.middleware.s3api.payload import CheckedBody, Upload
 from swift.middleware.s3api.reports import explain
@@ -28,6 +28,7 @@ from swift.middleware.s3api.sse import encrypt, write_headers
 from swift.middleware.s3api.storing import (
     check_wishes,
     keep_checksum,
+    redirect_headers,
     refused_write,
     tagging_headers,
     written_headers,
@@ -64,8 +65,9 @@ def copy_object(call: Call) -> Response:
         )
     told = write_headers(call)
     source = source_of(call)
-    replaces = _directive(headers, "x-amz-metadata-directive")
-    if source[:2] == (call.bucket, call.key) and not source.version and not replaces:
+    replaces = _directive(headers, "metadata")
+    changes = replaces or _directive(headers, "tagging") or REDIRECT in headers
+    if source[:2] == (call.bucket, call.key) and not source.version and not changes:
         raise S3Error(
             "InvalidRequest",
             "This copy request is illegal because it is trying to copy an object to itself without "
@@ -79,10 +81,11 @@ def copy_object(call: Call) -> Response:
     )
 
 
-def _directive(headers: HeaderMap, name: str) -> bool:
+def _directive(headers: HeaderMap, kind: str) -> bool:
+    name = f"x-amz-{kind}-directive"
     value = headers.get(name, "COPY").upper()
     if value not in ("COPY", "REPLACE"):
-        raise invalid_argument(name, headers[name], "Unknown metadata directive.")
+        raise invalid_argument(name, headers[name], f"Unknown {kind} directive.")
     return value == "REPLACE"
 
 
@@ -106,6 +109,7 @@ def _copy(call: Call, source: Source, told: HeaderMap, *, replaces: bool) -> Res
         )
         stored = stored_headers(headers) if replaces else _kept(found.headers)
         stored.update(_tags(headers, found.headers), **conditions, **new_object_acl(call))
+        stored.update(redirect_headers(headers))
         stored.update(locking_headers(call), **encrypt(call, upload))
         if body.length is None:
             stored["transfer-encoding"] = "chunked"
@@ -165,7 +169,7 @@ def _kept(source: HeaderMap) -> HeaderMap:
 
 
 def _tags(headers: HeaderMap, source: HeaderMap) -> HeaderMap:
-    if _directive(headers, "x-amz-tagging-directive"):
+    if _directive(headers, "tagging"):
         return tagging_headers(headers)
     text = source.get(fields.TRANSIENT_S3_TAGGING)
     return {fields.TRANSIENT_S3_TAGGING: text} if text else {}

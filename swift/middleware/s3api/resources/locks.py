@@ -82,7 +82,7 @@ def put_configuration(call: Call) -> Response:
             raise S3Error("MalformedXML")
         count, most = text_of(default[units[0]]), _DAYS_MAX if units[0] == "Days" else _YEARS_MAX
         if not is_digits(count) or not 1 <= int(count) <= most:
-            raise S3Error("InvalidArgument", "Default retention period must be a positive integer value")
+            raise S3Error("InvalidArgument", "Default retention period must be a positive integer value.")
         rule = str(DefaultRetention(mode, int(count), units[0]))
     enable_lock(call, rule)
     return Response(200)
@@ -115,6 +115,7 @@ def get_retention(call: Call) -> Response:
     """GetObjectRetention."""
     lock = parse_lock(_found(call).headers.get(fields.TRANSIENT_S3_LOCK))
     if not lock.mode:
+        check_bucket(call)
         raise S3Error("NoSuchObjectLockConfiguration", details={"Key": call.key})
     return xml_response(RETENTION, {"Mode": lock.mode, "RetainUntilDate": shown_until(lock)})
 
@@ -134,6 +135,7 @@ def get_hold(call: Call) -> Response:
     """GetObjectLegalHold."""
     text = _found(call).headers.get(fields.TRANSIENT_S3_LOCK)
     if text is None:
+        check_bucket(call)
         raise S3Error("NoSuchObjectLockConfiguration", details={"Key": call.key})
     return xml_response(HOLD, {"Status": "ON" if parse_lock(text).is_held else "OFF"})
 

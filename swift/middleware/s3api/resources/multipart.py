@@ -16,13 +16,15 @@ from swift.middleware.s3api.call import (
     no_content,
     xml_response,
 )
-from swift.middleware.s3api.checksums import ALGORITHMS, Promise, algorithm_named
+from swift.middleware.s3api.checksums import ALGORITHMS, Promise, algorithm_named, check_kind
+from swift.middleware.s3api.conditions import writing_conditions
 from swift.middleware.s3api.copying import COPY_BYTES_MAX, Source, open_source, source_of
 from swift.middleware.s3api.documents import Encoding, person, person_of
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.keepalive import patiently
-from swift.middleware.s3api.locks import WISHED, check_bucket, wished_lock
+from swift.middleware.s3api.locks import WISHED, WISHED_CONFIGURATION, check_bucket, wished_lock
 from swift.middleware.s3api.metadata import stored_headers
+from swift.middleware.s3api.partsums import sums_of_parts
 from swift.middleware.s3api.payload import CheckedBody, Upload
 from swift.middleware.s3api.reports import explain
 from swift.middleware.s3api.resources.copies import modified_of
@@ -32,6 +34,7 @@ from swift.middleware.s3api.storing import (
     check_wishes,
     checksum_headers,
     keep_checksum,
+    redirect_headers,
     refused_write,
     tagging_headers,
     written_headers,
@@ -41,6 +44,7 @@ from swift.middleware.s3api.uploads import (
     WISH,
     Wish,
     find_upload,
+    is_upload_id,
     marker_of,
     new_upload_id,
     part_number_of,
@@ -62,7 +66,7 @@ PARTS = Group(
     person("Owner"),
     *(Text(n) for n in ("StorageClass", "PartNumberMarker", "NextPartNumberMarker", "MaxParts")),
     *(Text(n) for n in ("EncodingType", "IsTruncated", "ChecksumAlgorithm", "ChecksumType")),
-    Many("Part", *(Text(n) for n in ("PartNumber", "LastModified", "ETag", "Size"))),
+    Many("Part", *(Text(n) for n in ("PartNumber", "LastModified", "ETag", "Size")), *_SUMS),
 )
 UPLOADS = Group(
     "ListMultipartUploadsResult",
@@ -100,10 +104,11 @@ def create_upload(call: Call) -> Response:
     told = managed_headers(call)
     wish = _wish(headers)
     stored = stored_headers(headers)
+    stored.update(redirect_headers(headers))
     stored.update(tagging_headers(headers), **new_object_acl(call, name=fields.SYSMETA_S3_UPLOAD_ACL))
     wished = wished_lock(headers)
     if wished is not None:
-        check_bucket(call)
+        check_bucket(call, WISHED_CONFIGURATION)
         stored[WISHED] = str(wished)
     named = "content-type" in headers
     stored[fields.SYSMETA_S3_HAS_CONTENT_TYPE] = "yes" if named else "no"
@@ -126,6 +131,8 @@ def create_upload(call: Call) -> Response:
 
 def _wish(headers: HeaderMap) -> Wish | None:
     name, kind = headers.get("x-amz-checksum-algorithm"), headers.get("x-amz-checksum-type")
+    if kind is not None:
+        check_kind(kind)
     if name is None:
         if kind is not None:
             text = "The x-amz-checksum-type header can only be used with the x-amz-checksum-algorithm header."
@@ -158,6 +165,7 @@ def make_segments(call: Call) -> None:
 def abort_upload(call: Call) -> Response:
     """AbortMultipartUpload: the marker goes first, so that no part can come after."""
     check_offered(call)
+    writing_conditions(call.headers)
     upload_id = upload_id_of(call)
     find_upload(call, upload_id)
     _remove(call, marker_of(call.key, upload_id))
@@ -186,7 +194,7 @@ def _remove(call: Call, name: str) -> bool:
 def upload_part(call: Call) -> Response:
     """UploadPart."""
     check_offered(call)
-    upload_id, number = upload_id_of(call), part_number_of(call)
+    number, upload_id = part_number_of(call), upload_id_of(call)
     refuse_customer_keys(call.headers)
     wish = wish_of(find_upload(call, upload_id).headers)
     upload = call.upload(None if wish is None else wish.algorithm)
@@ -213,8 +221,8 @@ def copy_part(call: Call) -> Response:
     check_offered(call)
     call.take_no_body()
     refuse_customer_keys(call.headers)
-    upload_id, number = upload_id_of(call), part_number_of(call)
-    source = source_of(call)
+    number, source = part_number_of(call), source_of(call)
+    upload_id = upload_id_of(call)
     byte_range = call.headers.get("x-amz-copy-source-range")
     wish = wish_of(find_upload(call, upload_id).headers)
     name = part_of(call.key, upload_id, number)
@@ -297,6 +305,10 @@ def list_parts(call: Call) -> Response:
     marker = find_upload(call, upload_id)
     parts = sorted((number, row) for number, row in _parts_of(call, upload_id).items() if number > after)
     shown = parts[:limit]
+    wish = wish_of(marker.headers)
+    home = segments_of(call.bucket)
+    sums = sums_of_parts(call, [(home, str(row["name"])) for _, row in shown] if wish is not None else [])
+    sums = sums or [{} for _ in shown]
     owner = person_of(call.account.owner)
     value: dict[str, Value] = {
         "Bucket": call.bucket,
@@ -314,13 +326,13 @@ def list_parts(call: Call) -> Response:
                 "LastModified": iso_of_row(str(row["last_modified"])),
                 "ETag": f'"{row_etag(row)}"',
                 "Size": int(str(row["bytes"])),
+                **found,
             }
-            for number, row in shown
+            for (number, row), found in zip(shown, sums, strict=True)
         ],
     }
     if shown:
         value["NextPartNumberMarker"] = shown[-1][0]
-    wish = wish_of(marker.headers)
     if wish is not None:
         value["ChecksumAlgorithm"], value["ChecksumType"] = wish.algorithm.name, wish.kind
     encode.mark(value)
@@ -349,7 +361,9 @@ def list_uploads(call: Call) -> Response:
     limit = call.count_param("max-uploads", call.settings.max_bucket_listing)
     prefix, delimiter = call.text_param("prefix"), call.text_param("delimiter")
     key_marker, id_marker = call.text_param("key-marker"), call.text_param("upload-id-marker")
-    start = "" if not key_marker else f"{key_marker}/{id_marker}" if id_marker else f"{key_marker}/~"
+    if id_marker and not is_upload_id(id_marker):
+        raise invalid_argument("upload-id-marker", id_marker, "Invalid uploadId marker")
+    start = _start(key_marker, id_marker, delimiter)
     uploads, prefixes, truncated = _collect(call, prefix, delimiter, start, limit)
     owner = person_of(call.account.owner)
     value: dict[str, Value] = {
@@ -376,10 +390,23 @@ def list_uploads(call: Call) -> Response:
     if delimiter:
         value["Delimiter"] = encode(delimiter)
     value["NextKeyMarker"] = value["NextUploadIdMarker"] = ""
-    if truncated and uploads:
-        value["NextKeyMarker"], value["NextUploadIdMarker"] = encode(uploads[-1][0]), uploads[-1][1]
+    if truncated:
+        last, last_id = uploads[-1][:2] if uploads else ("", "")
+        if prefixes and prefixes[-1] > last:
+            last, last_id = prefixes[-1], ""
+        value["NextKeyMarker"], value["NextUploadIdMarker"] = encode(last), last_id
     encode.mark(value)
     return xml_response(UPLOADS, value)
+
+
+def _start(key_marker: str, id_marker: str, delimiter: str) -> str:
+    """The name in the container of parts behind which a listing begins."""
+    if not key_marker:
+        return ""
+    if delimiter and key_marker.endswith(delimiter):
+        # A common prefix of the page before: nothing that begins with it is shown again.
+        return f"{key_marker}\U0010ffff"
+    return f"{key_marker}/{id_marker or '~'}"
 
 
 def _collect(

@@ -20,6 +20,7 @@ from swift.middleware.s3api.metadata import (
     reading_headers,
     shown_headers,
     stored_headers,
+    wanted_range,
     with_overrides,
 )
 from swift.middleware.s3api.notifications.events import announce, facts_of
@@ -31,6 +32,7 @@ from swift.middleware.s3api.storing import (
     check_wishes,
     checksum_headers,
     keep_checksum,
+    redirect_headers,
     refused_write,
     stored_checksum,
     tagging_headers,
@@ -51,6 +53,7 @@ def put_object(call: Call) -> Response:
     size = upload.body.length
     sealed = encrypt(call, upload)
     stored = {**stored_headers(headers), **upload.headers, **conditions, **tagging_headers(headers)}
+    stored.update(redirect_headers(headers))
     stored.update(new_object_acl(call), **locking_headers(call), **sealed)
     sub = call.account.subrequest("PUT", call.bucket, call.key, headers=stored, body=upload.body)
     keep_checksum(sub, upload)
@@ -95,7 +98,7 @@ def read_object(call: Call) -> Response:
         if "partNumber" in params:
             _as_part(call, response, headers)
     response.headers = headers
-    if call.request.method == "HEAD" and "range" in call.headers and response.status == 200:
+    if call.request.method == "HEAD" and wanted_range(call.headers) and response.status == 200:
         _cut_head(call, response)
     return response
 
@@ -123,7 +126,7 @@ def _cut_head(call: Call, response: Response) -> None:
     size = int(headers.get("content-length") or 0)
     ranges = ByteRanges.parse(call.headers["range"])
     spans = ranges.resolve(size) if ranges else None
-    if spans is None or len(ranges or ()) > 1:
+    if spans is None:
         return
     if not spans:
         drained(response)
@@ -149,7 +152,7 @@ def _query(call: Call) -> str:
     if number is not None:
         if not is_digits(number) or not 1 <= int(number[:6]) <= 10000:
             raise invalid_argument(
-                "partNumber", number, "Part number must be an integer between 1 and 10000, inclusive"
+                "partNumber", number, "Part number must be an integer between 1 and 10000, inclusive."
             )
         if "range" in call.headers:
             raise S3Error("InvalidRequest", "Cannot specify both Range header and partNumber query parameter")
@@ -188,7 +191,7 @@ def _refused_read(call: Call, response: Response) -> S3Error:
 def delete_object(call: Call) -> Response:
     """DeleteObject."""
     if "x-amz-mfa" in call.headers:
-        raise S3Error("NotImplemented", "MFA delete is not implemented.")
+        raise S3Error("NotImplemented", details={"Header": "x-amz-mfa"})
     version_query(call)
     removed = remove_object(
         call, call.key, call.params.get("versionId"), conditions=writing_conditions(call.headers)

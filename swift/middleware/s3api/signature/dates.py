@@ -13,7 +13,7 @@ from time import gmtime, strftime
 from swift.middleware.s3api.errors import S3Error
 
 _stamp = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z", re.ASCII).fullmatch
-_NO_DATE = "AWS authentication requires a valid Date or x-amz-date header"
+_NO_DATE = "AWS authentication requires a valid Date or x-amz-date header."
 
 
 def no_date() -> S3Error:
@@ -56,6 +56,11 @@ def iso_seconds(text: str) -> int | None:
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
     except (ValueError, OverflowError):
         return None
+
+
+def iso_time(seconds: float) -> str:
+    """``2026-01-02T03:04:05Z``."""
+    return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(seconds))
 
 
 def stamp_of(headers: Mapping[str, str]) -> tuple[str, int]:

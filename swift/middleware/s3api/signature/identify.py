@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from swift.http.request import Request
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.settings import S3Settings
@@ -14,9 +16,13 @@ def is_signed(request: Request) -> bool:
     if "authorization" in request.headers:
         return True
     query = request.query
-    if "Amz-Credential" not in query and "AWSAccessKeyId" not in query:
+    if "Amz-" not in query and "AWSAccessKeyId" not in query:
         return False
-    return "X-Amz-Credential" in request.params or "AWSAccessKeyId" in request.params
+    return "AWSAccessKeyId" in request.params or _is_v4_link(request.params)
+
+
+def _is_v4_link(params: Mapping[str, str]) -> bool:
+    return "X-Amz-Credential" in params or "X-Amz-Signature" in params
 
 
 def identify(request: Request, host_bucket: str, settings: S3Settings, now: float) -> Claim:
@@ -26,16 +32,20 @@ def identify(request: Request, host_bucket: str, settings: S3Settings, now: floa
     """
     value = request.headers.get("authorization")
     params = request.params
-    if value is not None and ("X-Amz-Credential" in params or "AWSAccessKeyId" in params):
+    if value is not None and (_is_v4_link(params) or "AWSAccessKeyId" in params):
         raise S3Error("InvalidArgument", "Only one auth mechanism allowed", reason="two_mechanisms")
     if value is None:
-        if "X-Amz-Credential" in params:
+        if _is_v4_link(params):
             claim: Claim = v4.from_query(request, settings, now)
         else:
             claim = v2.from_query(request, host_bucket, now)
     elif value.startswith("AWS4-"):
         if not value.startswith(v4.ALGORITHM + " "):
-            raise S3Error("InvalidRequest", "The authorization mechanism you have provided is not supported.")
+            raise S3Error(
+                "InvalidRequest",
+                "The authorization mechanism you have provided is not supported. Please use "
+                "AWS4-HMAC-SHA256.",
+            )
         claim = v4.from_header(request, value, settings, now)
     elif value.startswith("AWS "):
         claim = v2.from_header(request, value, host_bucket, settings, now)

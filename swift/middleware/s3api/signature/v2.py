@@ -54,7 +54,7 @@ def from_query(request: Request, host_bucket: str, now: float) -> Claim:
             reason="invalid_expires",
         )
     if int(expires) < now:
-        raise S3Error("AccessDenied", "Request has expired", reason="expired")
+        raise S3Error("AccessDenied", "Request has expired.", reason="expired")
     return _claim(request, access_key, signature, expires, host_bucket, is_presigned=True)
 
 

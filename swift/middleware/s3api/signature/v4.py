@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote_plus, unquote_to_bytes
 
+from swift.base.digits import is_digits
 from swift.http.headers import utf8_value
 from swift.http.request import Request
 from swift.middleware.s3api.errors import S3Error
@@ -20,9 +21,11 @@ from swift.middleware.s3api.signature.claim import (
     UNSIGNED_TRAILER,
     ClaimV4,
 )
-from swift.middleware.s3api.signature.dates import check_skew, no_date, stamp_of, stamp_seconds
+from swift.middleware.s3api.signature.dates import check_skew, iso_time, no_date, stamp_of, stamp_seconds
 
 ALGORITHM = "AWS4-HMAC-SHA256"
+#: What AWS has besides, for requests to many regions.
+_ASYMMETRIC = "AWS4-ECDSA-P256-SHA256"
 EXPIRES_MAX_S = 604800
 #: Headers that must be signed where they are sent: with them a stolen signature would do other things.
 _SIGNED_PREFIXES = ("x-amz-copy", "x-amz-acl", "x-amz-grant", "x-amz-meta-", "x-amz-tagging", "x-amz-object-")
@@ -50,11 +53,8 @@ class Credential(NamedTuple):
 def from_header(request: Request, value: str, settings: S3Settings, now: float) -> ClaimV4:
     """The claim of an Authorization header; raises ``S3Error``."""
     words = _words(value[len(ALGORITHM) :])
-    for name in ("Credential", "SignedHeaders", "Signature"):
-        if not words.get(name):
-            raise S3Error("AuthorizationHeaderMalformed", reason="missing")
     stamp, seconds = stamp_of(request.headers)
-    credential = credential_of(words["Credential"], stamp, settings, "AuthorizationHeaderMalformed")
+    credential = credential_of(words["Credential"], stamp, settings, _HEADER)
     check_skew(seconds, now, settings.allowable_clock_skew)
     payload = request.headers.get("x-amz-content-sha256")
     if payload is None:
@@ -79,9 +79,10 @@ def from_query(request: Request, settings: S3Settings, now: float) -> ClaimV4:
     params = request.params
     code = "AuthorizationQueryParametersError"
     if params.get("X-Amz-Algorithm") != ALGORITHM:
-        raise S3Error(code, 'X-Amz-Algorithm only supports "AWS4-HMAC-SHA256"')
-    for name in ("X-Amz-Date", "X-Amz-SignedHeaders", "X-Amz-Signature", "X-Amz-Expires"):
-        if not params.get(name):
+        text = ALGORITHM if params.get("X-Amz-Algorithm") == _ASYMMETRIC else f"{ALGORITHM} and {_ASYMMETRIC}"
+        raise S3Error(code, f'X-Amz-Algorithm only supports "{text}"')
+    for name in ("Credential", "Date", "SignedHeaders", "Signature", "Expires"):
+        if not params.get(f"X-Amz-{name}"):
             raise S3Error(
                 code,
                 "Query-string authentication version 4 requires the X-Amz-Algorithm, X-Amz-Credential, "
@@ -91,7 +92,7 @@ def from_query(request: Request, settings: S3Settings, now: float) -> ClaimV4:
     seconds = stamp_seconds(stamp)
     if seconds is None:
         raise no_date()
-    credential = credential_of(params["X-Amz-Credential"], stamp, settings, code)
+    credential = credential_of(params["X-Amz-Credential"], stamp, settings, _QUERY)
     _check_expiry(params["X-Amz-Expires"], seconds, now, settings)
     payload = params.get("X-Amz-Content-SHA256") or request.headers.get("x-amz-content-sha256")
     payload = UNSIGNED if payload is None else _checked_payload(payload)
@@ -112,40 +113,64 @@ def from_query(request: Request, settings: S3Settings, now: float) -> ClaimV4:
 
 
 def _words(text: str) -> dict[str, str]:
-    """``Credential=…, SignedHeaders=…, Signature=…`` by name."""
+    """``Credential=…, SignedHeaders=…, Signature=…`` by name; raises ``S3Error``."""
+    items = [item.strip() for item in text.split(",")]
+    if len(items) != 3:
+        raise S3Error(_HEADER.code, reason="missing")
     words = {}
-    for item in text.split(","):
-        name, _, value = item.strip().partition("=")
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise _HEADER.refused(f'the authorization component "{item}" is malformed.')
         words[name] = value
+    for name in ("Credential", "SignedHeaders", "Signature"):
+        if not words.get(name):
+            raise _HEADER.refused(f"missing {name}.", reason="missing")
     return words
 
 
-def credential_of(text: str, stamp: str, settings: S3Settings, code: str) -> Credential:
-    """The parts of a credential for a request of this date; raises ``S3Error`` with the code ``code``."""
-    return _credential(text, stamp[:8], settings.location, code)
+class Place(NamedTuple):
+    """Where a credential stands: the code of what is wrong with it, and how the text begins."""
+
+    code: str
+    start: str
+
+    def refused(self, text: str, *, reason: str = "", **details: str) -> S3Error:
+        """The answer to a credential that is none."""
+        return S3Error(self.code, f"{self.start}; {text}", details=details, reason=reason)
+
+
+_HEADER = Place("AuthorizationHeaderMalformed", "The authorization header is malformed")
+_QUERY = Place("AuthorizationQueryParametersError", "Error parsing the X-Amz-Credential parameter")
+FORM = Place("InvalidArgument", "The x-amz-credential field is malformed")
+
+
+def credential_of(text: str, stamp: str, settings: S3Settings, place: Place) -> Credential:
+    """The parts of a credential for a request of this date; raises ``S3Error``."""
+    return _credential(text, stamp[:8], settings.location, place)
 
 
 @lru_cache(maxsize=1024)
-def _credential(text: str, day: str, location: str, code: str) -> Credential:
-    parts = utf8_value(text).rsplit("/", 4)
+def _credential(text: str, day: str, location: str, place: Place) -> Credential:
+    parts = utf8_value(text).split("/")
     if len(parts) != 5 or not parts[0]:
-        raise S3Error(
-            code, "The credential is malformed; it needs access key, date, region, service and aws4_request."
+        raise place.refused(
+            'the Credential is mal-formed; expecting "<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request".'
         )
     access_key, date, region, service, end = parts
+    if end != "aws4_request":
+        raise place.refused(f'incorrect terminal "{end}". This endpoint uses "aws4_request".')
+    if service != "s3":
+        raise place.refused(f'incorrect service "{service}". This endpoint belongs to "s3".')
+    if region not in (location, location.lower()):
+        raise place.refused(f'the region "{region}" is wrong; expecting "{location}"', Region=location)
+    if not (is_digits(date) and len(date) == 8):
+        raise place.refused(
+            f'incorrect date format "{date}". This date in the credential must be in the format "yyyyMMdd".'
+        )
     if date != day:
         raise S3Error(
-            code, f'Invalid credential date "{date}". This date is not the same as X-Amz-Date: "{day}".'
-        )
-    if region not in (location, location.lower()):
-        text = (
-            f"The authorization header is malformed; the region '{region}' is wrong; expecting '{location}'"
-        )
-        raise S3Error(code, text, details={"Region": location})
-    if service != "s3" or end != "aws4_request":
-        raise S3Error(
-            code,
-            f'The credential must be for service "s3" and end with "aws4_request", not "{service}/{end}".',
+            place.code, f'Invalid credential date "{date}". This date is not the same as X-Amz-Date: "{day}".'
         )
     return Credential(access_key, date, region)
 
@@ -166,8 +191,9 @@ def _check_expiry(text: str, seconds: int, now: float, settings: S3Settings) -> 
             f"must be less than {EXPIRES_MAX_S} seconds",
         )
     if seconds + int(text) < now:
+        times = {"Expires": iso_time(seconds + int(text)), "ServerTime": iso_time(now)}
         raise S3Error(
-            "AccessDenied", "Request has expired", details={"X-Amz-Expires": text}, reason="expired"
+            "AccessDenied", "Request has expired.", details={"X-Amz-Expires": text, **times}, reason="expired"
         )
     if seconds - settings.allowable_clock_skew > now:
         raise S3Error("AccessDenied", "Request is not yet valid", reason="not_yet_valid")
@@ -184,8 +210,9 @@ def _checked_payload(value: str) -> str:
     raise S3Error(
         "InvalidArgument",
         "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, STREAMING-UNSIGNED-PAYLOAD-TRAILER, "
-        "STREAMING-AWS4-HMAC-SHA256-PAYLOAD, STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER or a valid "
-        "sha256 value.",
+        "STREAMING-AWS4-HMAC-SHA256-PAYLOAD, STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER, "
+        "STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD, STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD-TRAILER or a "
+        "valid sha256 value.",
         details={"ArgumentName": "x-amz-content-sha256", "ArgumentValue": value},
     )
 

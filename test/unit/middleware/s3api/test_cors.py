@@ -106,7 +106,7 @@ def test_rules_come_back_as_they_went():
         (document(rule(AllowedOrigin=[""])), "MalformedXML"),
         (document(rule(AllowedOrigin=["a&#10;b"])), "MalformedXML"),
         (document(rule(AllowedOrigin=["x" * 1025])), "MalformedXML"),
-        (document(rule(MaxAgeSeconds=["-1"])), "MalformedXML"),
+        (document(rule(MaxAgeSeconds=["--1"])), "MalformedXML"),
         (document(rule(MaxAgeSeconds=["9" * 11])), "MalformedXML"),
         (document(rule(ID=["x" * 256])), "MalformedXML"),
         (document(rule(ID=["a", "b"])), "MalformedXML"),

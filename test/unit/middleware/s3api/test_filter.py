@@ -3,6 +3,7 @@ bytes.
 """
 
 import random
+import sys
 import time
 import zlib
 from base64 import b64encode
@@ -11,9 +12,13 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
+from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import Response
+from swift.middleware.s3api import checksums
+from swift.middleware.s3api.checksums import ALGORITHMS, encoded
 from swift.middleware.s3api.filter import S3Api
+from swift.middleware.s3api.metadata import reading_headers
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.tempauth.filter import Tempauth
 from swift.middleware.tempauth.users import TempauthSettings, parse_users
@@ -299,13 +304,112 @@ def test_promises_that_nobody_can_keep_are_invalid(front, headers):
     [
         {"x-amz-server-side-encryption": "aws:kms"},
         {"x-amz-server-side-encryption-aws-kms-key-id": "k"},
-        {"x-amz-website-redirect-location": "/x"},
         {"x-amz-mfa": "1"},
+        {"x-amz-if-match-size": "1"},
+        {"if-match": '"a"', "if-none-match": "*"},
     ],
 )
 def test_wishes_that_cannot_be_met_are_not_ignored(front, headers):
     assert code_of(front("PUT", "/bucket/key", headers, b"x")) == "NotImplemented"
     assert not front.store.objects
+
+
+@pytest.mark.parametrize("place", ["/elsewhere", "http://a.test/", "https://a.test/b"])
+def test_where_a_web_site_sends_its_visitors_is_kept_with_the_object(front, place):
+    assert front("PUT", "/bucket/key", {"x-amz-website-redirect-location": place}, b"x").status == 200
+    kept = front.store.objects["bucket", "key"][1]
+    assert kept[fields.SYSMETA_S3_REDIRECT] == place
+
+
+@pytest.mark.parametrize("place", ["ftp://a.test/", "", "a.test", "/" + "x" * 2048, "javascript:x"])
+def test_visitors_are_sent_to_no_other_kind_of_place(front, place):
+    headers = {"x-amz-website-redirect-location": place}
+    assert code_of(front("PUT", "/bucket/key", headers, b"x")) == "InvalidRedirectLocation"
+    assert front.store.objects == {}
+
+
+@pytest.mark.parametrize("name", ["sha512", "md5", "xxhash64", "xxhash3", "xxhash128"])
+def test_checksums_of_the_later_kinds_are_checked_and_kept(front, name):
+    algorithm = ALGORITHMS[name.upper()]
+    running = algorithm.start()
+    running.update(b"data")
+    good = encoded(running.digest())
+    assert front("PUT", "/bucket/key", {algorithm.header: good}, b"data").status == 200
+    kept = front.store.objects["bucket", "key"][1]
+    assert kept[fields.SYSMETA_S3_CHECKSUM] == f"{algorithm.name} FULL_OBJECT {good}"
+    assert code_of(front("PUT", "/bucket/other", {algorithm.header: good}, b"date")) == "BadDigest"
+    assert ("bucket", "other") not in front.store.objects
+
+
+def test_a_kind_whose_library_is_missing_is_not_implemented(front, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xxhash", None)
+    headers = {"x-amz-checksum-xxhash64": b64encode(bytes(8)).decode()}
+    checksums.xxhash_named.cache_clear()
+    assert code_of(front("PUT", "/bucket/key", headers, b"x")) == "NotImplemented"
+    assert front.store.objects == {}
+
+
+def test_an_sdk_that_names_another_checksum_than_it_brings_is_refused(front):
+    headers = {"x-amz-sdk-checksum-algorithm": "CRC32", "x-amz-checksum-crc32c": "m0cB1Q=="}
+    assert code_of(front("PUT", "/bucket/key", headers, b"x")) == "InvalidRequest"
+
+
+@pytest.mark.parametrize(
+    "text, wanted",
+    [
+        ("bytes=0-3", "bytes=0-3"),
+        ("bytes=-1", "bytes=-1"),
+        ("bytes=2-", "bytes=2-"),
+        ("bytes= -1", None),
+        ("bytes=0-0,2-2", None),
+        ("bytes=\u0661-", None),
+        ("items=0-3", None),
+    ],
+)
+def test_one_range_is_asked_for_and_anything_else_is_everything(text, wanted):
+    assert reading_headers({"range": text}).get("range") == wanted
+
+
+@pytest.mark.parametrize(
+    "text", ["=", "key%", "key%zz", "a=1&a=2", "&".join(f"k{n}=" for n in range(21)), "k=%ff"]
+)
+def test_a_header_of_tags_that_is_no_query_is_an_invalid_argument(front, text):
+    assert code_of(front("PUT", "/bucket/key", {"x-amz-tagging": text}, b"x")) == "InvalidArgument"
+    assert front.store.objects == {}
+
+
+@pytest.mark.parametrize(
+    "credential, said",
+    [
+        ("test:tester/{day}/us-east-1/s3/extra/aws4_request", "the Credential is mal-formed"),
+        ("test:tester/{day}/us-east-1/s3/aws_request", 'incorrect terminal "aws_request"'),
+        ("test:tester/{day}/us-east-1/ec2/aws4_request", 'incorrect service "ec2"'),
+        ("test:tester/{day}/mars/s3/aws4_request", 'the region "mars" is wrong'),
+        ("test:tester/2026/us-east-1/s3/aws4_request", 'incorrect date format "2026"'),
+        ("test:tester/20200101/us-east-1/s3/aws4_request", "Invalid credential date"),
+    ],
+)
+def test_what_is_wrong_with_a_credential_is_said(front, credential, said):
+    good = signed_headers("GET", f"{HOST}/bucket")
+    day = good["X-Amz-Date"][:8]
+    start, _, rest = good["Authorization"].partition("Credential=")
+    bad = f"{start}Credential={credential.format(day=day)},{rest.partition(',')[2]}"
+    response = front.raw("GET", "/bucket", {**good, "Authorization": bad})
+    text = response.read_body().decode()
+    assert response.status == 400 and said in text.replace("&quot;", '"')
+
+
+@pytest.mark.parametrize("missing", ["Credential", "SignedHeaders", "Signature"])
+def test_a_missing_component_of_a_signature_is_named(front, missing):
+    good = signed_headers("GET", f"{HOST}/bucket")
+    bad = good["Authorization"].replace(f"{missing}=", "Other=")
+    response = front.raw("GET", "/bucket", {**good, "Authorization": bad})
+    assert f"missing {missing}." in response.read_body().decode()
+
+
+def test_a_link_without_a_credential_is_still_of_the_s3_api(front):
+    query = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=0"
+    assert code_of(front.raw("GET", f"/bucket/key?{query}")) == "AuthorizationQueryParametersError"
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,19 @@ def test_pages_are_found():
     assert go(found, "", "DELETE", i_html=b"home")[0] == 405
 
 
+def test_an_object_may_send_its_visitors_elsewhere():
+    class Moved(Pages):
+        def read(self, key):
+            page = super().read(key)
+            page.headers["x-amz-website-redirect-location"] = "https://a.test/new"
+            return page
+
+    request = Request("GET", "/old", {"host": "b.web.test"})
+    response = visit(request, site(INDEX), "old", Moved(old=b"x").read)
+    assert (response.status, response.headers["location"]) == (301, "https://a.test/new")
+    assert response.read_body() == b""
+
+
 def test_an_error_page_is_shown_with_the_status_of_the_error():
     assert go(site(INDEX + ERROR), "x", e_html=b"sorry") == (404, b"sorry")
     assert go(site(INDEX + ERROR), "x")[0] == 404

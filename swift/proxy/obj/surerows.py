@@ -1,0 +1,63 @@
+"""Rows that a majority of the container's primaries has before a write is acknowledged (decision 0017).
+
+Only where strong listings are wanted. Object servers of ours say which container servers took the row
+(``X-Backend-Container-Told``); whom nobody of them told, the proxy tells itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from swift import green
+from swift.cluster.direct import node_path
+from swift.cluster.fanout import Answer
+from swift.cluster.quorum import majority
+from swift.cluster.transport import TransportError
+from swift.http import fields
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.proxy.context import ProxyContext
+from swift.proxy.obj.orphans import row_headers
+from swift.proxy.obj.target import ObjectTarget
+from swift.ring.device import Node
+
+
+def tell_majority(
+    context: ProxyContext,
+    request: Request,
+    target: ObjectTarget,
+    answers: Sequence[Answer],
+    op: str,
+    row: HeaderMap,
+) -> bool:
+    """Have ``op`` (PUT or DELETE of the row) known to a majority of the container's primaries.
+
+    True at once where listings need not be strong.
+    """
+    if not target.is_listed_surely:
+        return True
+    view = context.rings.container.view()
+    part = view.partition_of(context.hasher.digest(target.path.account, target.path.container))
+    nodes = view.primaries(part)
+    told = {place for a in answers for place in a.headers.get(fields.BACKEND_CONTAINER_TOLD, "").split(",")}
+    missing = [node for node in nodes if node.key not in told]
+    known, need = len(nodes) - len(missing), majority(len(nodes))
+    if known < need:
+        headers = row_headers(context, request, target, row)
+        path = target.path.quoted
+        known += sum(green.gather([partial(_tell, context, n, part, op, path, headers) for n in missing]))
+    if known < need:
+        context.telemetry.log.error(
+            f"ERROR the row of {target.path} is known to {known} of {len(nodes)} container servers only",
+            txid=headers["x-trans-id"],
+        )
+    return known >= need
+
+
+def _tell(context: ProxyContext, node: Node, part: int, op: str, path: str, headers: HeaderMap) -> bool:
+    try:
+        reply = context.direct.send((node.ip, node.port), op, node_path(node.device, part, path), headers)
+    except TransportError:
+        return False
+    return reply.is_success

@@ -1,0 +1,151 @@
+"""A listing shows what was acknowledged, and nothing whose end was, whichever container servers were away."""
+
+import itertools
+import json
+
+import pytest
+
+from swift.proxy.surelisting import merge
+
+TEXT = {"content-type": "text/plain"}
+BODIES = {"small": b"small", "large": b"large" * 40_000}
+
+
+def listed(sim, query="", container="c"):
+    answer = sim("GET", f"/a/{container}?format=json{query}")
+    assert answer.status in (200, 204), answer
+    return [row.get("name") or row["subdir"] for row in json.loads(answer.body or b"[]")]
+
+
+@pytest.fixture
+def sim(make_sim):
+    cluster = make_sim(strong_listing=True)
+    assert cluster("PUT", "/a/c").status == 201
+    return cluster
+
+
+@pytest.fixture
+def containers(sim):
+    return sim.primaries("container", "a", "c")
+
+
+PAIRS = list(itertools.product(range(3), range(3)))
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize("away, later", PAIRS)
+def test_what_was_stored_is_listed_though_other_servers_are_away_then(sim, containers, away, later, body):
+    with sim.refusing("container", containers[away]):
+        assert sim("PUT", "/a/c/o", TEXT, body).status == 201
+    with sim.refusing("container", containers[later]):
+        assert listed(sim) == ["o"]
+        row = json.loads(sim("GET", "/a/c?format=json").body)[0]
+    assert row["bytes"] == len(body) and row["content_type"] == "text/plain"
+
+
+@pytest.mark.parametrize("away, later", PAIRS)
+def test_what_was_deleted_is_listed_no_more(sim, containers, away, later):
+    assert sim("PUT", "/a/c/o", TEXT, b"x").status == 201
+    with sim.refusing("container", containers[away]):
+        assert sim("DELETE", "/a/c/o").status == 204
+    with sim.refusing("container", containers[later]):
+        assert listed(sim) == []
+
+
+@pytest.mark.parametrize("later", range(3))
+def test_what_replaced_an_object_is_listed(sim, containers, later):
+    assert sim("PUT", "/a/c/o", TEXT, b"x").status == 201
+    with sim.refusing("container", containers[0]):
+        assert sim("PUT", "/a/c/o", TEXT, b"longer").status == 201
+    with sim.refusing("container", containers[later]):
+        assert json.loads(sim("GET", "/a/c?format=json").body)[0]["bytes"] == 6
+
+
+def test_without_a_majority_of_the_servers_nothing_is_acknowledged_and_nothing_listed(sim, containers):
+    assert sim("PUT", "/a/c/kept", TEXT, b"x").status == 201
+    with sim.refusing("container", *containers[:2]):
+        assert sim("PUT", "/a/c/o", TEXT, b"x").status == 503
+        assert sim("DELETE", "/a/c/kept").status == 503
+        assert sim("GET", "/a/c?format=json").status == 503
+
+
+def test_rows_that_no_object_server_told_are_told_by_the_proxy(sim, containers):
+    nodes = sim.primaries("object", "a", "c", "o")
+    away = [*nodes[1:], *sim.handoffs("a", "c", "o")][:-1]
+    with sim.refusing("object", *away), sim.refusing("container", containers[2]):
+        sim("PUT", "/a/c/o", TEXT, b"x")
+    with sim.refusing("object", nodes[0]), sim.refusing("container", containers[0]):
+        assert sim("PUT", "/a/c/p", TEXT, b"x").status == 201
+    for later in range(3):
+        with sim.refusing("container", containers[later]):
+            assert "p" in listed(sim)
+
+
+def test_pages_and_prefixes_are_whole(sim, containers):
+    names = [f"{folder}/{n}" for folder in "abc" for n in range(4)]
+    for n, name in enumerate(names):
+        with sim.refusing("container", containers[n % 3]):
+            assert sim("PUT", f"/a/c/{name}", TEXT, b"x").status == 201
+    for n in range(4):
+        with sim.refusing("container", containers[n % 3]):
+            assert sim("DELETE", f"/a/c/b/{n}").status == 204
+    left = [name for name in names if not name.startswith("b")]
+    for later in range(3):
+        with sim.refusing("container", containers[later]):
+            assert listed(sim) == left
+            assert listed(sim, "&delimiter=/") == ["a/", "c/"]
+            assert listed(sim, "&limit=3") == left[:3]
+            assert listed(sim, "&limit=3&marker=a/2") == left[3:6]
+            assert listed(sim, "&reverse=true&limit=5") == left[::-1][:5]
+            assert listed(sim, "&prefix=c/&delimiter=/") == left[4:]
+            assert listed(sim, "&marker=a/3&end_marker=c/2") == ["c/0", "c/1"]
+
+
+def test_a_container_asks_for_it_with_metadata_of_its_own(make_sim):
+    sim = make_sim()
+    assert sim("PUT", "/a/c", {"x-container-meta-strong-listing": "true"}).status == 201
+    assert sim("PUT", "/a/d").status == 201
+    assert sim("PUT", "/a/c/first", TEXT, b"x").status == 201
+    for name in "cd":
+        with sim.refusing("container", *sim.primaries("container", "a", name)[:2]):
+            assert sim("PUT", f"/a/{name}/o", TEXT, b"x").status == (503 if name == "c" else 201)
+    assert listed(sim)[0] == "first"
+
+
+def test_nothing_more_is_asked_where_nobody_wants_it(make_sim):
+    sim = make_sim()
+    sim("PUT", "/a/c")
+    sim("PUT", "/a/c/o", TEXT, b"x")
+    assert not any("x-backend-report-told" in headers for *_, headers in sim.transport.requests)
+    assert listed(sim) == ["o"]
+    assert len(sim.asked("container", "GET")) == 1
+
+
+# --- deciding -----------------------------------------------------------------------------------------
+
+
+def row(name, when="1"):
+    return {"name": name, "last_modified": when}
+
+
+def test_what_all_have_is_sure_and_the_newest_counts():
+    merged = merge([[row("a", "1"), row("b")], [row("a", "2"), row("b")]], 10)
+    assert merged.rows == [(row("a", "2"), True), (row("b"), True)] and merged.marker == ""
+
+
+def test_what_some_have_is_in_doubt():
+    merged = merge([[row("a")], [row("a"), row("b")], [{"subdir": "c/"}]], 10)
+    assert [(r.get("name"), sure) for r, sure in merged.rows] == [("a", False), ("b", False), (None, False)]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_behind_the_end_of_a_full_page_nothing_is_said(reverse):
+    names = ["a", "b", "c", "d"][:: -1 if reverse else 1]
+    full, short = [row(n) for n in names[:2]], [row(n) for n in names[1:]]
+    merged = merge([full, short], 2, reverse=reverse)
+    assert [r["name"] for r, _ in merged.rows] == names[:2] and merged.marker == names[1]
+
+
+def test_names_are_in_the_order_of_their_bytes():
+    names = ["Z", "a", "é", "\uffee", "\U0001f600"]
+    assert [r["name"] for r, _ in merge([[row(n) for n in names], []], 10).rows] == names
