@@ -131,6 +131,18 @@ class ProxySettings(Settings):
     striping_from: int = option(
         32 << 20, "Smaller objects, and ranges, are fetched from one node.", kind=COUNT
     )
+    upload_memory: int = option(
+        0,
+        "Bytes that a PUT of a large object may hold for nodes that take it more slowly than others; 0 gives"
+        " every piece to all nodes before the next one is read.",
+        kind=COUNT,
+    )
+    upload_patience: float = option(
+        10.0,
+        "Seconds that such a PUT, when it holds so much, waits for a slow node in all before it goes on"
+        " without it, if the others are enough.",
+        kind=SECONDS,
+    )
     log_handoffs: bool = option(True, "Log the use of more handoffs than expected.")
     swift_owner_headers: tuple[str, ...] = option(OWNER_HEADERS, "Headers only owners may see and set.")
     expose_info: bool = option(True, "Serve /info.")

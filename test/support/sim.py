@@ -81,6 +81,10 @@ class Faults:
         self.dies_after = {}
         #: port → bytes of a request body after which sending fails.
         self.stops_taking_after = {}
+        #: port → (bytes of a request body, event that taking more waits for).
+        self.stalls_taking_after = {}
+        #: port → seconds that it takes over each piece of a request body.
+        self.takes_s = {}
         #: port → (bytes of a response body, event that the rest waits for).
         self.stalls_after = {}
         #: port → event that its answers wait for.
@@ -255,6 +259,11 @@ class _Exchange:
         if gone or (limit is not None and self._sent > limit):
             self._upload.put(ClientDisconnected("cut"))
             raise TransportError("the node stopped taking")
+        stall = faults.stalls_taking_after.get(self._port)
+        if stall is not None and self._sent > stall[0] and not stall[1].wait(10):
+            raise TransportError("the node takes no more")
+        if self._port in faults.takes_s:
+            green.sleep(faults.takes_s[self._port])
         if self._port in self._transport.faults.garbles and self._sent == len(data):
             data = bytes([data[0] ^ 1, *data[1:]])
         self._upload.put(bytes(data))

@@ -59,7 +59,7 @@ class Uploader:
         self._controller = controller
         self._context: ProxyContext = controller.context
         self._backends: Backends = controller.backends
-        self._copies = CopyCoder(self._context.limits.max_file_size)
+        self._copies = CopyCoder(self._context)
         self._archives = archives
         self._agreement = agreement
 
