@@ -143,6 +143,11 @@ class ProxySettings(Settings):
         " without it, if the others are enough.",
         kind=SECONDS,
     )
+    answer_insufficient_storage: bool = option(
+        False,
+        "Answer 507 to the head of a large upload that fails because nodes have no room for it; 503 as"
+        " OpenStack Swift does otherwise.",
+    )
     log_handoffs: bool = option(True, "Log the use of more handoffs than expected.")
     swift_owner_headers: tuple[str, ...] = option(OWNER_HEADERS, "Headers only owners may see and set.")
     expose_info: bool = option(True, "Serve /info.")

@@ -9,7 +9,7 @@ says that it has everything, and, of a conditional write, whom it promised the o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -228,6 +228,8 @@ class Opening:
     #: A whole first stage, sent with the head to nodes that ``may_be_sent`` says take it.
     stage: bytes = b""
     may_be_sent: Callable[[Node], bool] = _to_any
+    #: Nodes that have no room for it.
+    full: list[Node] = field(default_factory=list)
 
     def open(self, headers: HeaderMap) -> Sink | Answer | None:
         """The next node that is ready for the body, or a final answer that came instead."""
@@ -256,6 +258,8 @@ class Opening:
                 continue
             backends.judge(node, early.status)
             exchange.abort()
+            if early.status == 507:
+                self.full.append(node)
             if early.status < 500:
                 return Answer(early.status, early.reason, early.headers, node=node, attempt=headers)
         return None
