@@ -24,14 +24,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import md5
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swift.base.errors import ConfigError, SwiftError
 from swift.bench.limits import check_cgroups, device_of, drop_caches, throttled
+from swift.bench.plan.plots import plot_lines
 from swift.bench.xfs import ending_in_order
 from swift.cli.aio.images import check_xfs
 from swift.cli.aio.make import make_cluster, mount_devices, remove_cluster, unmount_devices
 from swift.cli.aio.plan import PORTS_PER_NODE, Plan, new_plan
 from swift.cli.aio.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from swift.bench.plan.striping import Predicted
 
 MIB = 1 << 20
 PIECE = 1 << 20
@@ -245,35 +250,60 @@ def measure(choices: Choices, devices: int) -> Iterator[Measured]:
         yield Measured(devices, "GET of archives, one lost", took, size)
 
 
-def report(results: Sequence[Measured], device_rate: int) -> str:
-    """A table, with what is aimed at."""
-    lines = ["| devices | work | MB/s | times one device | aimed at |", "|---|---|---|---|---|"]
+def report(results: Sequence[Measured], predicted: Sequence[Predicted], device_rate: int) -> str:
+    """A table, with what is simulated and what is aimed at."""
+    lines = [
+        "| devices | work | MB/s | times one device | simulated | off by | aimed at |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    known = {(each.devices, each.work): each.times(device_rate) for each in predicted}
     for result in results:
-        goal = GOALS.get((result.devices, result.work))
-        aimed = "" if goal is None else f"{goal:g}"
-        times = result.times(device_rate)
-        lines.append(
-            f"| {result.devices} | {result.work} | {result.rate / 1e6:.1f} | {times:.2f} | {aimed} |"
-        )
+        place = result.devices, result.work
+        aimed = f"{GOALS[place]:g}" if place in GOALS else ""
+        times, simulated = result.times(device_rate), known.get(place)
+        beside = " | " if simulated is None else f"{simulated:.2f} | {100 * (simulated / times - 1):+.0f} %"
+        rate = f"{result.rate / 1e6:.1f}"
+        lines.append(f"| {place[0]} | {place[1]} | {rate} | {times:.2f} | {beside} | {aimed} |")
     return "\n".join(lines)
 
 
-def plot(results: Sequence[Measured], device_rate: int, path: Path) -> None:
-    """Rate over devices; raises ``ConfigError`` without matplotlib."""
+def prediction(choices: Choices) -> list[Predicted]:
+    """What the simulator says of the same transfers; raises ``ConfigError`` without SimPy."""
     try:
-        from matplotlib.figure import Figure
-    except ImportError:
+        from swift.bench.plan import striping as simulator
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"a prediction needs {error.name}, which the extra swift[plan] installs")
+    words = [
+        f"devices={','.join(map(str, choices.devices))}",
+        f"size_mib={choices.object_bytes / MIB}",
+        f"rate_mb={choices.device_rate / 1e6}",
+        f"memory_mib={choices.memory / MIB}",
+        f"parity={PARITY}",
+    ]
+    return [each for setting in simulator.settings_of(words) for each in simulator.predict(setting)]
+
+
+def _times(results: Sequence[Measured | Predicted], device_rate: int) -> dict[str, list[tuple[float, float]]]:
+    """Work → devices and times the rate of one."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for each in results:
+        found.setdefault(each.work, []).append((each.devices, each.times(device_rate)))
+    return found
+
+
+def plot(results: Sequence[Measured], predicted: Sequence[Predicted], device_rate: int, path: Path) -> None:
+    """Rate over devices, measured and (dashed) simulated; raises ``ConfigError`` without matplotlib."""
+    try:
+        plot_lines(
+            _times(results, device_rate),
+            str(path),
+            beside=_times(predicted, device_rate),
+            title=f"One client, devices of {device_rate / 1e6:g} MB/s; dashed: simulated",
+            across="devices",
+            up="times the rate of one device",
+        )
+    except ModuleNotFoundError:
         raise ConfigError("a plot needs matplotlib, which the extra swift[load] installs")
-    figure = Figure(figsize=(7, 4.5))
-    axes = figure.add_subplot()
-    for work in dict.fromkeys(result.work for result in results):
-        points = sorted((r.devices, r.times(device_rate)) for r in results if r.work == work)
-        axes.plot(*zip(*points, strict=True), marker="o", label=work)
-    axes.set_xlabel("devices")
-    axes.set_ylabel("times the rate of one device")
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
-    figure.savefig(path)
 
 
 def parse(argv: Sequence[str] | None) -> tuple[Choices, argparse.Namespace]:
@@ -291,6 +321,9 @@ def parse(argv: Sequence[str] | None) -> tuple[Choices, argparse.Namespace]:
     parser.add_argument("--rate", type=float, default=20.0, help="what a device does, in MB/s")
     parser.add_argument("--memory-mib", type=int, default=64, help="what a download may hold in the proxy")
     parser.add_argument("--port", type=int, default=28000, help="the first of some hundred ports")
+    parser.add_argument(
+        "--no-simulation", action="store_true", help="do not set what swift-plan simulates beside it"
+    )
     parser.add_argument("--json", type=Path, help="where results go")
     parser.add_argument("--plot", type=Path, help="where a picture goes, e.g. striping.svg")
     found = parser.parse_args(argv)
@@ -314,7 +347,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure and report; 1 when it cannot be done here."""
     choices, found = parse(argv)
     results: list[Measured] = []
+    predicted: list[Predicted] = []
     try:
+        if not found.no_simulation:
+            predicted = prediction(choices)
         check_cgroups()
         check_xfs()
         choices.root.mkdir(parents=True, exist_ok=True)
@@ -324,16 +360,15 @@ def main(argv: Sequence[str] | None = None) -> int:
                     results.append(result)
                     print(f"{devices} devices, {result.work}: {result.rate / 1e6:.1f} MB/s", flush=True)
         if found.plot:
-            plot(results, choices.device_rate, found.plot)
+            plot(results, predicted, choices.device_rate, found.plot)
     except (SwiftError, OSError) as error:
         print(f"striping: {error}", file=sys.stderr)
         return 1
-    print(report(results, choices.device_rate))
+    print(report(results, predicted, choices.device_rate))
     if found.json:
         machine = {"machine": platform.platform(), "device_rate": choices.device_rate}
-        found.json.write_text(
-            json.dumps({**machine, "results": [asdict(r) for r in results]}, indent=1) + "\n"
-        )
+        figures = {"results": [asdict(r) for r in results], "simulated": [asdict(p) for p in predicted]}
+        found.json.write_text(json.dumps({**machine, **figures}, indent=1) + "\n")
     return 0
 
 

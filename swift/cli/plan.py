@@ -111,12 +111,25 @@ def _rings(args: argparse.Namespace) -> None:
 
 
 def _simulate(args: argparse.Namespace) -> None:
-    from swift.bench.plan import study1991, study2017
-    from swift.bench.plan.comparison import comparison_text
-    from swift.bench.plan.plots import checked_path, plot_comparison
+    from swift.bench.plan.plots import checked_path
 
     if args.plot:
         checked_path(args.plot)
+    if args.seconds and args.study is None:
+        raise PlanError("--seconds belongs to --study; say --overload seconds=60")
+    if args.striping is not None:
+        _simulate_striping(args)
+    elif args.overload is not None:
+        _simulate_overload(args)
+    else:
+        _simulate_study(args)
+
+
+def _simulate_study(args: argparse.Namespace) -> None:
+    from swift.bench.plan import study1991, study2017
+    from swift.bench.plan.comparison import comparison_text
+    from swift.bench.plan.plots import plot_comparison
+
     study = {"1991": study1991, "2017": study2017}[args.study]
     seconds = _float(args.seconds, "--seconds", 1.0) if args.seconds else None
     seed = int(args.study) if args.seed is None else args.seed
@@ -129,6 +142,58 @@ def _simulate(args: argparse.Namespace) -> None:
         print("\nassumed, because the study's figures leave it open\n  " + "\n  ".join(study.ASSUMED))
     if args.plot:
         plot_comparison(found, f"Study of {args.study}", args.plot)
+
+
+def _say(args: argparse.Namespace, text: str, content: dict[str, object], assumed: Sequence[str]) -> None:
+    """What was simulated, for people or programs."""
+    if args.format == "json":
+        print(json.dumps({**content, "assumed": assumed}, indent=1))
+    else:
+        print(text + "\n\nassumed\n  " + "\n  ".join(assumed))
+
+
+def _simulate_striping(args: argparse.Namespace) -> None:
+    from swift.bench.plan import striping
+    from swift.bench.plan.plots import plot_lines
+
+    settings = striping.settings_of(args.striping)
+    rate = settings[0].rate
+    found = [each for setting in settings for each in striping.predict(setting)]
+    content: dict[str, object] = {
+        "settings": [asdict(each) for each in settings],
+        "predicted": [{**asdict(each), "rate": each.rate, "times": each.times(rate)} for each in found],
+    }
+    _say(args, striping.striping_text(found, rate), content, striping.ASSUMED)
+    if args.plot:
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for each in found:
+            lines.setdefault(each.work, []).append((each.devices, each.times(rate)))
+        title = f"One client, devices of {rate / 1e6:g} MB/s (simulated)"
+        plot_lines(lines, args.plot, title=title, across="devices", up="times the rate of one device")
+
+
+def _simulate_overload(args: argparse.Namespace) -> None:
+    from swift.bench.plan import overload
+    from swift.bench.plan.plots import plot_lines
+
+    setting = overload.setting_of(args.overload, args.seed or 0)
+    found = overload.overload(setting)
+    content: dict[str, object] = {
+        "setting": asdict(setting),
+        "outcomes": [asdict(each) for each in found],
+    }
+    _say(args, overload.overload_text(found, setting), content, overload.ASSUMED)
+    if args.plot:
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for each in found:
+            how = "with admission" if each.is_admitting else "without"
+            share = 100 / setting.capacity
+            lines.setdefault(f"goodput, {how}", []).append((each.load, each.goodput * share))
+            lines.setdefault(f"reservation, {how}", []).append((each.load, each.reserved * share))
+        up, across = "% of what the devices do", "load, % of what the devices do"
+        plot_lines(
+            lines, args.plot, title="More is asked for than there is (simulated)", across=across, up=up
+        )
 
 
 def _searched(args: argparse.Namespace) -> tuple[Catalogue, Workload, float, Searched]:
@@ -239,10 +304,23 @@ def _add_rings(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _add_simulate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("simulate", help="reproduce a published study by simulation")
+    parser = commands.add_parser("simulate", help="studies, striping and overload by simulation")
     parser.set_defaults(run=_simulate)
-    parser.add_argument("--study", choices=("1991", "2017"), required=True, help="which one")
-    parser.add_argument("--seconds", help="simulated seconds of each run")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--study", choices=("1991", "2017"), help="a published study, beside its figures")
+    what.add_argument(
+        "--striping",
+        nargs="*",
+        metavar="NAME=NUMBER",
+        help="one client and one object on devices=1..8; an unknown name lists all",
+    )
+    what.add_argument(
+        "--overload",
+        nargs="*",
+        metavar="NAME=NUMBER",
+        help="loads=50,100,150 (%%) with and without admission; an unknown name lists all",
+    )
+    parser.add_argument("--seconds", help="simulated seconds of each run of a study")
     parser.add_argument("--seed", type=int, help="a run can be repeated with it")
     parser.add_argument("--plot", metavar="FILE", help="write a plot: FILE.svg or FILE.png")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
@@ -294,6 +372,8 @@ EXAMPLES = """examples:
   swift-plan capacity --assume ours.toml --set drive_bytes=20e12 --format json
   swift-plan rings object.builder --lose-zone r1z2 --stored-tb 500 --rate-mb 50
   swift-plan simulate --study 1991 --plot striping.svg
+  swift-plan simulate --striping devices=1..8 rate_mb=20 memory_mib=64 --plot rates.svg
+  swift-plan simulate --overload loads=50,100,150,200 reserved=0.3 --plot overload.svg
   swift-plan search --workload small-upload --catalogue ours.toml --plot front.svg
   swift-plan scale --workload large-download --target 2000
 """

@@ -153,6 +153,15 @@ class NodeIterator:
     def __iter__(self) -> NodeIterator:
         return self
 
+    @property
+    def primaries_left(self) -> Sequence[Node]:
+        """Primaries that were neither handed out nor passed over, in their order."""
+        return tuple(self._primaries)
+
+    def reorder(self, order: Callable[[Sequence[Node]], Sequence[Node]]) -> None:
+        """Put the primaries that are left into another order."""
+        self._primaries = list(order(self.primaries_left))
+
     def __next__(self) -> Node:
         if self._handed_out:
             self._credit_lost_turns()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from swift.base.entity import EntityPath
 from swift.cluster.fanout import Answer
 from swift.cluster.transport import Exchange, MalformedAnswer, StreamReply, TimedOut, TransportError
@@ -148,6 +150,12 @@ class Backends:
     def log(self, text: str, headers: HeaderMap) -> None:
         """Log an error of the request that ``headers`` were made for."""
         self._context.telemetry.log.error(f"ERROR {text}", txid=headers.get("x-trans-id"))
+
+    def debug(self, text: Callable[[], object], headers: HeaderMap) -> None:
+        """Log what ``text`` says of the request that ``headers`` were made for, when that is wanted."""
+        log = self._context.telemetry.log
+        if log.shows_debug:
+            log.debug(str(text()), txid=headers.get("x-trans-id"))
 
     def failed(self, node: Node, error: TransportError | str, headers: HeaderMap) -> None:
         """A node did not answer properly."""

@@ -25,6 +25,7 @@ from swift.cluster.rings import Rings
 from swift.cluster.transport import Transport
 from swift.policy.policies import Policies
 from swift.policy.policy import ErasureCode, Policy
+from swift.proxy.obj.rates import Rates
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 from swift.ring.view import RingView
@@ -58,6 +59,7 @@ class ProxyContext:
             statsd=self.telemetry.statsd,
         )
         self.timings = Timings(self.clock, settings.timing_expiry)
+        self.rates = Rates(self.clock)
         self._planner = Planner(self, settings)
         self._special_planners = {
             index: Planner(self, special) for index, special in self.policy_settings.items()

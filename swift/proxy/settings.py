@@ -136,6 +136,23 @@ class ProxySettings(Settings):
         "Acknowledge writes when a majority of the container's servers has the row, and list what such a"
         " majority says; else only containers with X-Container-Meta-Strong-Listing: true.",
     )
+    upload_memory: int = option(
+        0,
+        "Bytes that a PUT of a large object may hold for nodes that take it more slowly than others; 0 gives"
+        " every piece to all nodes before the next one is read.",
+        kind=COUNT,
+    )
+    upload_patience: float = option(
+        10.0,
+        "Seconds that such a PUT, when it holds so much, waits for a slow node in all before it goes on"
+        " without it, if the others are enough.",
+        kind=SECONDS,
+    )
+    answer_insufficient_storage: bool = option(
+        False,
+        "Answer 507 to the head of a large upload that fails because nodes have no room for it; 503 as"
+        " OpenStack Swift does otherwise.",
+    )
     log_handoffs: bool = option(True, "Log the use of more handoffs than expected.")
     swift_owner_headers: tuple[str, ...] = option(OWNER_HEADERS, "Headers only owners may see and set.")
     expose_info: bool = option(True, "Serve /info.")

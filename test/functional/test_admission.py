@@ -89,6 +89,33 @@ def test_rules_are_read_again_and_bad_ones_are_told_and_not_used(live):
     live.await_true(changed, "the other rules hold")
 
 
+def test_an_operator_watches_and_changes_rules_for_all_workers(live):
+    admin = {"X-Auth-Token": live.token("admin:admin")}
+    url = "/v1/.admission"
+    assert live.raw("GET", url).status == 401
+    assert live.raw("GET", url, {"X-Auth-Token": live.token()}).status == 403
+    assert live.raw("PUT", f"{url}/rules", {"X-Auth-Token": live.token()}, body="").status == 403
+    before = live.raw("GET", f"{url}/rules", admin).body.decode()
+    answer = live.raw("PUT", f"{url}/rules", admin, body="[[rule]]\nname = 'x'\ngreatest = { bytes = 'y' }\n")
+    assert answer.status == 400
+    assert b"rules.toml: line 3: rule 'x': greatest: bytes must be a number" in answer.body
+    assert live.rules.read_text() == before
+    other = before.replace("requests = 3", "requests = 4")
+    answer = live.raw("PUT", f"{url}/rules", admin, body=other)
+    assert (answer.status, json.loads(answer.body)) == (200, {"rules": 2, "written": True, "told": True})
+    assert live.rules.read_text() == other
+    seen = []
+
+    def changed():
+        seen.append(b"allows 4 requests/s" in live.request("GET", "slow").body)
+        return seen[-8:] == [True] * 8
+
+    live.await_true(changed, "every worker goes by them")
+    state = json.loads(live.raw("GET", url, admin).body)
+    assert state["rules"]["count"] == 2 and state["capacity"]["requests"] == 30
+    assert "kept" in state["lanes"] or "account:AUTH_test" in state["lanes"]
+
+
 def flood(live, token, stop, counts):
     """A client that asks as fast as it can."""
     connection = http.client.HTTPConnection(live.plan.ip, live.plan.proxy_port, timeout=30)

@@ -2,7 +2,10 @@
 
 import http.client
 import json
+import os
 import random
+import signal
+import time
 from hashlib import md5
 
 import pytest
@@ -27,6 +30,7 @@ def live(tmp_path_factory):
         make_cluster(made.plan)
         conf = made.plan.etc / "proxy-server.conf"
         options = f"striping_memory = {8 * UNIT}\nstriping_unit = {UNIT}\nstriping_from = {4 * UNIT}\n"
+        options += f"upload_memory = {4 * UNIT}\nupload_patience = 1\n"
         conf.write_text(conf.read_text().replace("egg:swift#proxy\n", f"egg:swift#proxy\n{options}", 1))
         made.start()
         made.request("PUT", "gold")
@@ -82,6 +86,31 @@ def test_an_upload_in_the_middle_changes_nothing(live):
     assert halfway(live, "gold/o", lambda: live.request("PUT", "gold/o", body=other)) == BODY
     assert live.request("GET", "gold/o").body == other
     live.request("PUT", "gold/o", body=BODY)
+
+
+def test_an_upload_goes_on_without_a_node_that_stops_taking_it(live):
+    live.request("PUT", "gold/slow", body=b"where it is")
+    first = next(path for path in live.files("objects/*/*/*/*.data") if path.read_bytes() == b"where it is")
+    node = next(n for n in live.plan.node_numbers() if first.is_relative_to(live.device_path(n)))
+    server = live.pid(f"object-{node}")
+    connection = http.client.HTTPConnection(live.plan.ip, live.plan.proxy_port, timeout=60)
+    try:
+        headers = {"X-Auth-Token": live.token(), "Content-Length": str(len(BODY))}
+        connection.putrequest("PUT", "/v1/AUTH_test/gold/slow")
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        connection.send(BODY[: 4 * UNIT])
+        os.killpg(server, signal.SIGSTOP)
+        began = time.monotonic()
+        connection.send(BODY[4 * UNIT :])
+        assert connection.getresponse().status == 201
+        assert 1 <= time.monotonic() - began < 9, "the patience, not the timeout of the node"
+    finally:
+        os.killpg(server, signal.SIGCONT)
+        connection.close()
+    live.await_true(lambda: "upload goes on without" in live.log_text(), "a line in the log")
+    assert live.request("GET", "gold/slow", {"X-Newest": "true"}).body == BODY
 
 
 def test_segments_are_read_ahead_and_are_the_same(live):

@@ -191,3 +191,35 @@ def test_segments_wait_for_the_client_as_far_as_memory_goes(sim):
     rest = b"".join(bytes(piece) for piece in iter(lambda: response.body.read(65536), b""))
     assert bytes(buffer) + rest == BODY[:1_500_000]
     response.discard()
+
+
+def test_a_device_that_was_slow_is_left_out_of_the_next_download(sim):
+    put(sim)
+    slow = primaries(sim)[0]
+    sim.faults.gives_s[node_port("object", slow)] = 0.03
+    for n in primaries(sim)[1:]:
+        sim.faults.gives_s[node_port("object", n)] = 0.001
+    for _ in range(4):
+        # Which node is asked first is drawn, and its first unit is not measured.
+        assert sim("GET", "/a/c/o").body == BODY
+    assert slow not in sim.asked("object", "GET")
+    with sim.refusing("object", *primaries(sim)[1:]):
+        assert sim("GET", "/a/c/o").body == BODY, "it is asked when there is no other"
+
+
+def test_a_slow_archive_is_not_asked_for_while_there_are_others(sim):
+    put(sim, BODY[:300_000], "/a/coded/o")
+    nodes = sim.primaries("object", "a", "coded", "o", policy=1)
+    for n in nodes:
+        sim.context.rates.record(sim.device("object", n), 1 << 20, 1.0 if n == nodes[0] else 0.1)
+    assert sim("GET", "/a/coded/o").body == BODY[:300_000]
+    assert nodes[0] not in sim.asked("object", "GET")
+
+
+def test_what_an_archive_was_waited_for_is_remembered(sim):
+    put(sim, BODY[:300_000], "/a/coded/o")
+    nodes = sim.primaries("object", "a", "coded", "o", policy=1)
+    sim.faults.gives_s[node_port("object", nodes[0])] = 0.003
+    assert sim("GET", "/a/coded/o").body == BODY[:300_000]
+    known = repr(sim.context.rates)
+    assert f"sdb{nodes[0]} " in known

@@ -81,8 +81,14 @@ class Faults:
         self.dies_after = {}
         #: port → bytes of a request body after which sending fails.
         self.stops_taking_after = {}
+        #: port → (bytes of a request body, event that taking more waits for).
+        self.stalls_taking_after = {}
+        #: port → seconds that it takes over each piece of a request body.
+        self.takes_s = {}
         #: port → (bytes of a response body, event that the rest waits for).
         self.stalls_after = {}
+        #: port → seconds that it takes over each piece of a response body.
+        self.gives_s = {}
         #: port → event that its answers wait for.
         self.waits_for = {}
         #: Ports whose 100 Continue promises nothing: neither footers nor trailers are understood.
@@ -153,7 +159,7 @@ class _Upload(RequestBody):
 class _Download(ResponseBody):
     """A response body as a backend would send it."""
 
-    def __init__(self, response, dies_after, stall=None):
+    def __init__(self, response, dies_after, stall=None, pause_s=0.0):
         self.length = int(response.headers.get("content-length") or 0)
         self.closed = False
         self._response = response
@@ -162,6 +168,7 @@ class _Download(ResponseBody):
         self._left = dies_after
         self._given = 0
         self._stall = stall
+        self._pause_s = pause_s
 
     @staticmethod
     def _cut(body):
@@ -179,6 +186,8 @@ class _Download(ResponseBody):
             size = min(size, self._left)
         if self._stall is not None and self._given >= self._stall[0] and not self._stall[1].wait(10):
             raise BrokenOff("the node took too long")
+        if self._pause_s:
+            green.sleep(self._pause_s)
         if not self._rest:
             self._rest = next(self._pieces, b"")
         data, self._rest = self._rest[:size], self._rest[size:]
@@ -255,6 +264,11 @@ class _Exchange:
         if gone or (limit is not None and self._sent > limit):
             self._upload.put(ClientDisconnected("cut"))
             raise TransportError("the node stopped taking")
+        stall = faults.stalls_taking_after.get(self._port)
+        if stall is not None and self._sent > stall[0] and not stall[1].wait(10):
+            raise TransportError("the node takes no more")
+        if self._port in faults.takes_s:
+            green.sleep(faults.takes_s[self._port])
         if self._port in self._transport.faults.garbles and self._sent == len(data):
             data = bytes([data[0] ^ 1, *data[1:]])
         self._upload.put(bytes(data))
@@ -318,7 +332,8 @@ class _Exchange:
             response.discard()
         dies = faults.dies_after.get(self._port) if self._method == "GET" else None
         stall = faults.stalls_after.get(self._port) if self._method == "GET" else None
-        download = _Download(response, dies, stall)
+        pause_s = faults.gives_s.get(self._port, 0.0) if self._method == "GET" else 0.0
+        download = _Download(response, dies, stall, pause_s)
         self._transport.downloads.append(download)
         return StreamReply(response.status, headers, download, response.reason)
 
@@ -548,21 +563,22 @@ class SimCluster:
                 del self.faults.answers[node_port(kind, n)]
 
     @staticmethod
-    def _device(kind, n):
+    def device(kind, n):
+        """What names the device of a node."""
         return SimpleNamespace(key=f"10.0.0.1:{node_port(kind, n)}/sdb{n}")
 
     def avoid(self, kind, *numbers, slow=False):
         """The proxy avoids these nodes from now on, as after a 507 or many timeouts."""
         for n in numbers:
             if slow:
-                while not self.context.limiter.is_limited(self._device(kind, n)):
-                    self.context.limiter.failed(self._device(kind, n), slow=True)
+                while not self.context.limiter.is_limited(self.device(kind, n)):
+                    self.context.limiter.failed(self.device(kind, n), slow=True)
             else:
-                self.context.limiter.limit(self._device(kind, n))
+                self.context.limiter.limit(self.device(kind, n))
 
     def avoided(self, kind):
         """Numbers of the nodes that the proxy avoids."""
-        return {n for n in range(1, NODES + 1) if self.context.limiter.is_limited(self._device(kind, n))}
+        return {n for n in range(1, NODES + 1) if self.context.limiter.is_limited(self.device(kind, n))}
 
     def forgive(self):
         """The proxy forgets every error of nodes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from swift.bench.plan.comparison import Compared
@@ -42,6 +42,35 @@ def plot_comparison(figures: Sequence[Compared], title: str, path: str) -> None:
     axes.set_xlabel("simulated by published; the band is what is allowed")
     axes.set_title(title)
     axes.legend(loc="lower right", fontsize=8)
+    canvas.savefig(path)
+
+
+def plot_lines(
+    lines: Mapping[str, Sequence[tuple[float, float]]],
+    path: str,
+    *,
+    title: str,
+    across: str,
+    up: str,
+    beside: Mapping[str, Sequence[tuple[float, float]]] | None = None,
+) -> None:
+    """Points by name, joined; those of ``beside``, by the same names, dashed. Raises OSError."""
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas(figsize=(8, 5), layout="constrained")
+    axes = canvas.subplots()
+    for number, (name, points) in enumerate(lines.items()):
+        colour = f"C{number}"
+        axes.plot(*zip(*sorted(points), strict=True), "o-", color=colour, label=name, markersize=4)
+        others = (beside or {}).get(name)
+        if others:
+            axes.plot(*zip(*sorted(others), strict=True), "--", color=colour, linewidth=1)
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.set_ylim(bottom=0)
+    axes.set_title(title)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, fontsize=8)
     canvas.savefig(path)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
 
 from swift import green
 from swift.base.clock import Clock, SystemClock
@@ -17,13 +19,15 @@ from swift.http.body import body_of
 from swift.http.readahead import size_of
 from swift.http.request import Request
 from swift.http.response import TEXT, Response, error_response
+from swift.middleware.admission.announced import Announcement, Announcements
 from swift.middleware.admission.bodies import MeteredDownload, MeteredUpload
+from swift.middleware.admission.console import ACCOUNT, Console, NowhereToKeep, uses_of
 from swift.middleware.admission.desk import Desk, is_reserving
 from swift.middleware.admission.gate import Gate, Grant, Promise, Refusal
 from swift.middleware.admission.learning import LearntRate
 from swift.middleware.admission.ledger import Ledger
 from swift.middleware.admission.rulefile import RuleFile
-from swift.middleware.admission.rules import Facts
+from swift.middleware.admission.rules import Facts, parse_rules
 from swift.middleware.admission.settings import LEARN, AdmissionSettings
 from swift.middleware.admission.sharing import DELIVERED, Exchange, even
 from swift.middleware.admission.tickets import READ, WRITE, BadTicket, checked
@@ -69,6 +73,7 @@ class Admission(Filter):
         self._desk = Desk(settings, self._ledger)
         self._key = settings.ticket_key.encode()
         self._exchange = Exchange()
+        self._announcements = Announcements()
         self._learnt = {
             name: LearntRate()
             for name, said in (
@@ -90,6 +95,9 @@ class Admission(Filter):
         env[fields.ADMITTED] = True
         cache: Cache | None = env.get(fields.CACHE)
         self._keep_up(cache)
+        if entity.path.account == ACCOUNT:
+            console = Console(self._state, lambda: self._file.text, partial(self._change_rules, cache))
+            return console.answer(request)
         if is_reserving(request):
             return self._desk.answer(request, cache, self._promisable(), self._clock.time())
         path = entity.path
@@ -202,11 +210,12 @@ class Admission(Filter):
             now = self._clock.monotonic()
             passed_s, self._turned_at = max(1e-3, now - self._turned_at), now
             if self._file.look(self._settings.promisable(self._capacity)):
-                self.gate.set_rules(self._file.rules, now)
-                self._telemetry.log.info(f"{self._settings.rules_path}: {len(self._file.rules.rules)} rules")
+                self._rules_changed()
             answers, answers_s, self._answers, self._answers_s = self._answers, self._answers_s, 0, 0.0
             self.gate.uses[DELIVERED].requests += answers
             delivered = self._share(cache, passed_s)
+            if self._file.follow(self._announcements.newest, self._settings.promisable(self._capacity)):
+                self._rules_changed()
             self._learn(delivered, answers_s / max(1, answers), answers)
             self.gate.set_promises(self._promises(), self._clock.monotonic())
         finally:
@@ -217,12 +226,15 @@ class Admission(Filter):
         uses, parts = self.gate.report(), even(self._exchange.processes)
         mine = uses.get(DELIVERED)
         delivered = (0.0, 0.0) if mine is None else (mine.bytes / passed_s, mine.requests / passed_s)
-        if cache is not None:
+        if cache is None:
+            self._exchange.alone(uses, self._file.rules.guarantees(), passed_s)
+        else:
             now = self._clock.time()
             try:
                 parts = self._exchange.turn(cache, uses, self._file.rules.guarantees(), passed_s, now)
                 delivered = parts.delivered
                 self._ledger.hear(cache, now)
+                self._announcements.hear(cache)
                 self._away(False)
             except MemcacheError:
                 self._away(True)
@@ -243,6 +255,48 @@ class Admission(Filter):
         if found:
             self._capacity = replace(self._capacity, **found)
             self.gate.set_capacity(self._capacity, self._clock.monotonic())
+
+    # what an operator asks
+
+    def _rules_changed(self) -> None:
+        self.gate.set_rules(self._file.rules, self._clock.monotonic())
+        self._telemetry.log.info(f"{self._file.source}: {len(self._file.rules.rules)} rules")
+
+    def _change_rules(self, cache: Cache | None, text: str) -> dict[str, object]:
+        """Other rules for all; see ``Console``."""
+        newest = self._announcements.newest
+        # Later than what anybody knows here, whatever the clocks of others say.
+        at_ns = max(int(self._clock.time() * 1e9), self._file.at_ns + 1, newest.at_ns + 1 if newest else 0)
+        made = Announcement(at_ns, text)
+        promisable = self._settings.promisable(self._capacity)
+        parse_rules(text, source=self._file.source, promisable=promisable)
+        is_told = False
+        if cache is not None:
+            with contextlib.suppress(MemcacheError):
+                self._announcements.announce(cache, made)
+                is_told = True
+        is_written = self._file.write(made)
+        if not is_told and not is_written:
+            self._announcements.newest = newest
+            raise NowhereToKeep
+        self._file.adopt(made, promisable)
+        self._rules_changed()
+        return {"rules": len(self._file.rules.rules), "written": is_written, "told": is_told}
+
+    def _state(self) -> dict[str, object]:
+        """What is known here of all processes, as of the last exchange."""
+        file, now = self._file, self._clock.time()
+        return {
+            "capacity": asdict(self._capacity),
+            "promisable_bytes_per_second": self._promisable(),
+            "processes": self._exchange.processes,
+            "memcached_is_away": self._is_away,
+            "rules": {"count": len(file.rules.rules), "source": file.source, "written": file.at_ns / 1e9},
+            **uses_of(self._exchange.totals, file.rules),
+            "reservations": [
+                {**asdict(each), "holds": each.holds(now)} for each in self._ledger.known(now).values()
+            ],
+        }
 
     def _promises(self) -> dict[str, float]:
         now = self._clock.time()

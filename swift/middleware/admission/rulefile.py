@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 
 from swift.base.errors import ConfigError
 from swift.middleware.admission.amounts import Amounts
+from swift.middleware.admission.announced import Announcement
 from swift.middleware.admission.rules import Rules, parse_rules
+from swift.platform.disk import Disk
+from swift.platform.durable import replace_file
+
+#: The permissions of a file that was not there before.
+_MODE = 0o640
 
 
 class RuleFile:
-    """The rules of a file; an empty path has none. ``warn`` is told why a changed file is not used."""
+    """The rules of a file, or those that an operator gave; ``warn`` is told why some are not used.
+
+    An empty path has none until some are given.
+    """
 
     def __init__(self, path: str, promisable: Amounts, warn: Callable[[str], None]):
         self._path = path
         self._warn = warn
         self._seen = self._state()
-        self.rules = self._read(promisable)
+        #: When what is announced and cannot be used was given: it is told of once.
+        self._refused_ns = 0
+        self.text = self._read()
+        self.rules = self._parsed(self.text, promisable)
+        #: When they were written, Unix nanoseconds.
+        self.at_ns = self._seen[0] if self._seen else 0
+
+    @property
+    def source(self) -> str:
+        """What errors call the rules."""
+        return self._path or "rules"
 
     def look(self, promisable: Amounts) -> bool:
         """Whether there are other rules since the last look."""
@@ -26,9 +46,29 @@ class RuleFile:
             return False
         self._seen = state
         try:
-            self.rules = self._read(promisable)
+            text = self._read()
+            self.rules = self._parsed(text, promisable)
         except ConfigError as error:
             self._warn(f"{error}; the rules from before stay in force")
+            return False
+        self.text, self.at_ns = text, state[0] if state else 0
+        return True
+
+    def adopt(self, made: Announcement, promisable: Amounts) -> None:
+        """Use rules that an operator gave; raises ``ConfigError``."""
+        self.rules = self._parsed(made.text, promisable)
+        self.text, self.at_ns = made.text, made.at_ns
+
+    def follow(self, made: Announcement | None, promisable: Amounts) -> bool:
+        """Use what was told to another process, if it is newer; whether there are other rules."""
+        if made is None or made.at_ns <= max(self.at_ns, self._refused_ns):
+            return False
+        try:
+            self.adopt(made, promisable)
+            self.write(made)
+        except ConfigError as error:
+            self._refused_ns = made.at_ns
+            self._warn(f"rules that were given to another proxy: {error}; those from before stay in force")
             return False
         return True
 
@@ -39,13 +79,31 @@ class RuleFile:
             return None
         return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
 
-    def _read(self, promisable: Amounts) -> Rules:
+    def _read(self) -> str:
         """Raises ``ConfigError``."""
         if not self._path:
-            return Rules()
+            return ""
         try:
             with open(self._path, encoding="utf-8") as file:
-                text = file.read()
+                return file.read()
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{self._path} cannot be read: {error}")
-        return parse_rules(text, source=self._path, promisable=promisable)
+
+    def _parsed(self, text: str, promisable: Amounts) -> Rules:
+        """Raises ``ConfigError``."""
+        return parse_rules(text, source=self.source, promisable=promisable)
+
+    def write(self, made: Announcement) -> bool:
+        """Put given rules into the file; False where that is not possible."""
+        if not self._path:
+            return False
+        path = os.path.realpath(self._path)
+        try:
+            mode = stat.S_IMODE(os.stat(path).st_mode) if os.path.exists(path) else _MODE
+            replace_file(Disk(), path, made.text.encode("utf-8"), mode=mode)
+            os.utime(path, ns=(made.at_ns, made.at_ns))
+        except OSError as error:
+            self._warn(f"{path} is not written: {error}")
+            return False
+        self._seen = self._state()
+        return True

@@ -116,6 +116,8 @@ def parse_rules(text: str, *, source: str, promisable: Amounts = NOTHING) -> Rul
     except tomllib.TOMLDecodeError as error:
         # Its text says the line.
         raise ConfigError(f"{source}: {error}")
+    except RecursionError:
+        raise ConfigError(f"{source}: its values are nested too deeply")
     unknown = sorted(set(document) - {"rule"})
     if unknown:
         raise ConfigError(

@@ -97,6 +97,13 @@ class Exchange:
         self._smooth: Told = {}
         #: How many there were at the last exchange.
         self.processes = 1
+        #: What was asked for of all processes, as of the last exchange.
+        self.totals: Told = {}
+
+    def alone(self, uses: Mapping[str, Use], guarantees: Mapping[str, Amounts], passed_s: float) -> Told:
+        """What was asked for in the last ``passed_s`` seconds of this process, and all that is known."""
+        self.totals = self.digest(uses, guarantees, passed_s)
+        return self.totals
 
     def turn(
         self,
@@ -108,14 +115,15 @@ class Exchange:
     ) -> Parts:
         """Tell what was asked for in the last ``passed_s`` seconds; what part is ours now."""
         self._id = self._id or os.urandom(8).hex()
-        mine = self.digest(uses, guarantees, passed_s)
+        mine = self.alone(uses, guarantees, passed_s)
         window = int(now // WINDOW_S)
         if window != self._window:
             self._place = cache.incr(f"{_ROSTER}/{window}", ttl_s=4 * WINDOW_S)
             self._window = window
         value = {"id": self._id, "told": mine}
         cache.set(f"{_ROSTER}/{window}/{self._place}", value, ttl_s=2 * WINDOW_S, raise_on_error=True)
-        found = parts_of(mine, self._hear(cache, window))
+        others = self._hear(cache, window)
+        found, self.totals = parts_of(mine, others), _sum((mine, *others))
         self.processes = found.processes
         return found
 
@@ -163,3 +171,11 @@ class Exchange:
 
 
 _NONE = (0.0, 0.0, 0.0)
+
+
+def _sum(all_told: Sequence[Told]) -> Told:
+    found: Told = {}
+    for told in all_told:
+        for key, amounts in told.items():
+            found[key] = [a + b for a, b in zip(found.get(key, _NONE), amounts, strict=True)]
+    return found

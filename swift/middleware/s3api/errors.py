@@ -227,6 +227,7 @@ _REFUSALS = {
     498: "SlowDown",
     499: "RequestTimeout",
     503: "ServiceUnavailable",
+    507: "ServiceUnavailable",
 }
 
 

@@ -105,14 +105,16 @@ class ObjectController(Controller):
         plan = ReadPlan(request.method, path, target.part, headers, request.query, is_newest(request.headers))
         planner = self.context.planner(target.policy.index)
         nodes = planner.for_read(target.view, target.part, self.kind)
+        if planner.settings.striping_memory:
+            nodes.reorder(self.context.rates.slow_last)
         search = SourceSearch(self.backends, planner.settings, plan, nodes)
         found = search.find()
         if found is None:
             return _with_policy(search.failure(), target)
         response = source_response(found[0])
         if not isinstance(response.body, bytes):
-            settings, clock = planner.settings, self.context.clock
-            striped_body = striped(self.backends, plan, nodes, found, settings, clock)
+            settings, rates, clock = planner.settings, self.context.rates, self.context.clock
+            striped_body = striped(self.backends, plan, nodes, found, settings, rates, clock)
             response.body = striped_body or ResumableBody(
                 self.backends, plan, nodes, found, settings.read_timeout_s
             )

@@ -1,13 +1,14 @@
 """Replicated objects: every node gets the body as it comes (spec: proxy.md §11).
 
-Every piece goes to all nodes before the next one is read; a node that fails is dropped, and below a quorum
-the upload ends. The MD5 is computed here, in a thread beside the sending, for the nodes that believe it
-(``wire.etagtrailer``).
+Every piece goes to all nodes before the next one is read, or into their lines (``proxy.obj.lines``); a node
+that fails is dropped, and below a quorum the upload ends. The MD5 is computed here, in a thread beside the
+sending, for the nodes that believe it (``wire.etagtrailer``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from hashlib import md5
 from typing import Any
 
@@ -20,8 +21,10 @@ from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError
 from swift.platform.buffers import Buffers
 from swift.platform.threads import ThreadPool
+from swift.proxy.context import ProxyContext
 from swift.proxy.obj.coder import Coder, Upload
 from swift.proxy.obj.documents import Documents, footers_of, wants_footers
+from swift.proxy.obj.lines import Lines, lines_of
 from swift.proxy.obj.sinks import Sink
 from swift.proxy.obj.target import ObjectTarget
 from swift.wire import etagtrailer
@@ -32,6 +35,12 @@ PIECE_BYTES = 512 << 10
 KEPT_PIECES = 4
 #: Smaller pieces are hashed on the event loop: handing them to a thread would cost more.
 THREAD_BYTES = 128 << 10
+#: So much of a buffer is copied when it goes into lines; with more in it the buffer itself does.
+COPIED_BYTES = PIECE_BYTES // 2
+
+
+def _nothing() -> None:
+    pass
 
 
 def stream_headers(length: int | None) -> HeaderMap:
@@ -77,7 +86,9 @@ class Pump:
         if sum(sink.alive for sink in sinks) < need:
             raise HTTPError(503)
 
-    def move(self, body: RequestBody, sinks: Sequence[Sink], need: int) -> tuple[int, HeaderMap]:
+    def move(
+        self, body: RequestBody, sinks: Sequence[Sink], need: int, lines: Lines | None = None
+    ) -> tuple[int, HeaderMap]:
         """Send a body to all sinks; its size, and trailers for those that believe our MD5.
 
         Raises ``HTTPError`` 413 or 503 and body errors.
@@ -91,12 +102,26 @@ class Pump:
                 raise HTTPError(413, "Your request is too large.", content_type=TEXT)
             piece = buffer[:size]
             hashing = self._hash(digests, piece)
-            self.send(piece, sinks, need)
+            if lines is None:
+                self.send(piece, sinks, need)
             if hashing is not None:
                 hashing.wait()
+            if lines is not None:
+                # Hashed already: whoever has sent it last may have it filled again.
+                buffer = self._queue(lines, buffer, size)
         # Not after an error: a thread may still hash what is in it.
         self._buffers.give(buffer)
         return received, {} if digests is None else digests.trailers()
+
+    def _queue(self, lines: Lines, buffer: memoryview, size: int) -> memoryview:
+        """Leave what was read in the lines; the buffer for what comes next."""
+        if size <= COPIED_BYTES:
+            lines.send(bytes(buffer[:size]), size, _nothing)
+        else:
+            lines.send(buffer[:size], PIECE_BYTES, partial(self._buffers.give, buffer))
+            buffer = self._buffers.take()
+        lines.await_room(PIECE_BYTES)
+        return buffer
 
     def _hash(self, digests: Digests | None, piece: memoryview) -> Any:
         """Hash a piece; what to wait for before its buffer is used again, None when it is done."""
@@ -112,7 +137,13 @@ class CopyUpload(Upload):
     """Moves one body, and footers if there are any, to its sinks."""
 
     def __init__(
-        self, request: Request, documents: Documents | None, sinks: Sequence[Sink], need: int, pump: Pump
+        self,
+        request: Request,
+        documents: Documents | None,
+        sinks: Sequence[Sink],
+        need: int,
+        pump: Pump,
+        lines: Lines | None,
     ):
         super().__init__()
         self._request = request
@@ -120,13 +151,14 @@ class CopyUpload(Upload):
         self._sinks = sinks
         self._need = need
         self._pump = pump
+        self._lines = lines
 
     def send(self) -> None:
         """See ``Upload``."""
         pump, documents = self._pump, self._documents
         if documents is not None:
             pump.send(documents.opening, self._sinks, self._need)
-        self.size, trailers = pump.move(self._request.body, self._sinks, self._need)
+        self.size, trailers = pump.move(self._request.body, self._sinks, self._need, self._lines)
         if documents is not None:
             self.footers = footers_of(self._request)
             pump.send(documents.closing(self.footers), self._sinks, self._need)
@@ -137,8 +169,9 @@ class CopyUpload(Upload):
 class CopyCoder(Coder):
     """Every node gets the object itself; a second round only for conditions."""
 
-    def __init__(self, size_max: int):
-        self._pump = Pump(size_max)
+    def __init__(self, context: ProxyContext):
+        self._context = context
+        self._pump = Pump(context.limits.max_file_size)
 
     def documents(self, request: Request, *, is_conditional: bool) -> Documents | None:
         """See ``Coder``."""
@@ -167,4 +200,6 @@ class CopyCoder(Coder):
         need: int,
     ) -> Upload:
         """See ``Coder``."""
-        return CopyUpload(request, documents, sinks, need, self._pump)
+        length = request.body.length
+        lines = lines_of(self._context, target, sinks, need, length=length, unit=PIECE_BYTES, is_shared=True)
+        return CopyUpload(request, documents, sinks, need, self._pump, lines)

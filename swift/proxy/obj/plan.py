@@ -10,6 +10,7 @@ are numbers here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swift.base.ranges import Span
@@ -20,6 +21,8 @@ LATE_FACTOR = 3.0
 LATE_MIN_S = 0.25
 #: Who brings a unit in so short a time is not slow, however quick others are.
 SLOW_MIN_S = 0.05
+#: Who is known to be so many times slower than the quickest is left out: it would add next to nothing.
+SLOW_FACTOR = 4.0
 #: A node that is too slow to bring anything in time may try again after so many seconds.
 PROBE_S = 5.0
 #: How much the last unit says of a node's rate.
@@ -37,6 +40,10 @@ class TransferPlan:
     width: int
     #: How many units may be under way, or waiting for the client, at a time.
     ahead: int
+    #: Bytes a second that nodes are known to bring, in the order in which they begin; None: nothing is known.
+    rates: tuple[float | None, ...] = ()
+    #: How many nodes are asked only when others fail, because they are much slower.
+    left_out: int = 0
 
     @property
     def units(self) -> int:
@@ -54,23 +61,37 @@ class TransferPlan:
         return Span(start, min(start + self.unit, self.span.stop))
 
     def __str__(self) -> str:
+        known = ", ".join("?" if rate is None else f"{rate / 1e6:.1f}" for rate in self.rates)
+        nodes = f"{self.width} nodes" + (f" ({known} MB/s)" if any(self.rates) else "")
+        without = f" without {self.left_out} slow ones," if self.left_out else ""
         return (
             f"bytes {self.span.start}-{self.span.stop - 1}: {self.units} units of {self.unit} bytes from"
-            f" {self.width} nodes, {self.ahead} ahead, {self.memory} bytes at most"
+            f" {nodes},{without} {self.ahead} ahead, {self.memory} bytes at most"
         )
 
 
-def make_plan(span: Span, *, sources: int, unit: int, memory: int, from_bytes: int) -> TransferPlan | None:
-    """The plan for a span that ``sources`` nodes have; None when one node is as good.
+def is_much_slower(rate: float | None, best: float) -> bool:
+    """Whether a node of this rate is of no use beside one of the ``best``; not when nothing is known."""
+    return rate is not None and rate * SLOW_FACTOR < best
 
-    ``memory`` is the bound in bytes, ``from_bytes`` the shortest span that is worth it.
+
+def make_plan(
+    span: Span, *, rates: Sequence[float | None], unit: int, memory: int, from_bytes: int
+) -> TransferPlan | None:
+    """The plan for a span; None when one node is as good.
+
+    ``rates`` are those of the nodes that have it, None where nothing is known: first that of the one whose
+    answer is open, slow ones last. ``memory`` is the bound in bytes, ``from_bytes`` the shortest span that is
+    worth it.
     """
     ahead = memory // unit
+    best = max((rate for rate in rates if rate is not None), default=0.0)
+    left_out = sum(is_much_slower(rate, best) for rate in rates[1:])
     # The unit that is being sent, and one that may be asked for twice, are no work for another node.
-    width = min(sources, ahead - 2)
+    width = min(len(rates) - left_out, ahead - 2)
     if span.length < max(from_bytes, 2 * unit) or width < 2:
         return None
-    return TransferPlan(span, unit, width, ahead)
+    return TransferPlan(span, unit, width, ahead, tuple(rates[:width]), left_out)
 
 
 class Schedule:
@@ -87,10 +108,10 @@ class Schedule:
         self._under_way: dict[int, dict[int, float]] = {}
         #: Units that are there.
         self._held: set[int] = set()
-        #: When a source began its last unit.
+        #: When a source began its last unit, or was refused its first.
         self._took_at: dict[int, float] = {}
-        #: Seconds a unit takes, by source.
-        self._times: dict[int, float] = {}
+        #: Seconds a unit takes, by source: what is known beforehand, and then what it took.
+        self._times = {n: plan.unit / rate for n, rate in enumerate(plan.rates) if rate}
 
     @property
     def buffers(self) -> int:
@@ -134,7 +155,7 @@ class Schedule:
         took, best = self._times.get(source), min(self._times.values(), default=0.0)
         if took is None or took <= max(SLOW_MIN_S, LATE_FACTOR * best):
             return False
-        if now - self._took_at[source] > PROBE_S:
+        if now - self._took_at.setdefault(source, now) > PROBE_S:
             return False
         before_it = self._next - self.consumed
         return took > before_it * best / max(1, self.plan.width - 1)

@@ -20,7 +20,7 @@ from swift.http import fields
 from swift.http.body import BadFraming, BodyTimeout, BytesBody, ClientDisconnected
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
-from swift.http.response import Response, error_response
+from swift.http.response import TEXT, Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Controller
@@ -60,7 +60,7 @@ class Uploader:
         self._controller = controller
         self._context: ProxyContext = controller.context
         self._backends: Backends = controller.backends
-        self._copies = CopyCoder(self._context.limits.max_file_size)
+        self._copies = CopyCoder(self._context)
         self._archives = archives
         self._agreement = agreement
 
@@ -124,6 +124,13 @@ class Uploader:
         planner = self._context.planner(target.policy.index)
         return planner.for_put(target.view, target.part)
 
+    def _no_room(self, opening: Opening, sinks: Sequence[Sink], need: int) -> Response | None:
+        """507, where that is wanted, for an upload that lacks nothing but room."""
+        settings = self._context.planner(opening.target.policy.index).settings
+        if settings.answer_insufficient_storage and len(sinks) < need <= len(sinks) + len(opening.full):
+            return error_response(507, "There is not enough room for this object.\n", content_type=TEXT)
+        return None
+
     # a body in memory
 
     def _put_small(self, request: Request, target: ObjectTarget, attempts: list[HeaderMap]) -> Outcome:
@@ -159,7 +166,7 @@ class Uploader:
         opening = Opening(self._backends, target, self._nodes(target), documents)
         sinks, early = open_sinks(opening, attempts, need)
         try:
-            refused = refused_early(request, early)
+            refused = refused_early(request, early) or self._no_room(opening, sinks, need)
             if refused is None and len(sinks) < need and not target.policy.is_ec:
                 return Outcome(attempts, early)
             if refused is not None:
@@ -224,6 +231,9 @@ class Uploader:
             refused = sum(answer.status in UNFIT for answer in early)
             need = target.quorum if target.policy.is_ec else max(1, target.majority - refused)
             check_early(early, sinks, target.majority, need)
+            no_room = self._no_room(opening, sinks, need)
+            if no_room is not None:
+                return Outcome(attempts, refused=no_room)
             if len(sinks) < need and not target.policy.is_ec:
                 return Outcome(attempts, early)
             outcome = Outcome(attempts, (), None, len(body or b""), "", footers)

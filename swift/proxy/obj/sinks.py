@@ -9,8 +9,9 @@ says that it has everything, and, of a conditional write, whom it promised the o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
 
 from swift import green
 from swift.base.timestamp import ZERO
@@ -25,6 +26,19 @@ from swift.proxy.obj.documents import Documents
 from swift.proxy.obj.target import ObjectTarget
 from swift.ring.device import Node
 from swift.wire import etagtrailer, reservation
+
+
+class Queue(Protocol):
+    """What a node is sent while the upload goes on; ``proxy.obj.lines.Line`` is one."""
+
+    def put(self, send: Callable[[], None], size: int, sent: Callable[[], None] | None = None) -> None:
+        """Have ``send`` called when it is its turn, for ``size`` bytes, and ``sent`` afterwards."""
+
+    def end(self) -> None:
+        """Wait until everything was sent; nothing may be put any more."""
+
+    def drop(self) -> None:
+        """Send nothing any more."""
 
 
 class Sink:
@@ -43,6 +57,7 @@ class Sink:
         "predecessor",
         "refusal",
         "is_sent",
+        "queue",
         "_exchange",
         "_backends",
     )
@@ -72,6 +87,8 @@ class Sink:
         self.refusal: Answer | None = None
         #: The first stage went with the head.
         self.is_sent = is_sent
+        #: What is sent waits here until the node takes it; None: the sender waits.
+        self.queue: Queue | None = None
         self._exchange = exchange
         self._backends = backends
 
@@ -84,8 +101,24 @@ class Sink:
         self.alive = False
         self._backends.failed(self.node, error, self.headers)
 
-    def send(self, *pieces: bytes | memoryview) -> None:
-        """Send body bytes."""
+    def send(
+        self,
+        *pieces: bytes | memoryview,
+        held: int | None = None,
+        sent: Callable[[], None] | None = None,
+    ) -> None:
+        """Send body bytes.
+
+        Those that go through a queue hold ``held`` bytes of memory, if that is more than their own, until
+        ``sent`` is called.
+        """
+        if self.queue is None:
+            self._send(pieces)
+        else:
+            size = sum(map(len, pieces)) if held is None else held
+            self.queue.put(partial(self._send, pieces), size, sent)
+
+    def _send(self, pieces: Sequence[bytes | memoryview]) -> None:
         if not self.alive:
             return
         try:
@@ -98,6 +131,12 @@ class Sink:
     def finish(self, *pieces: bytes, trailers: HeaderMap | None = None) -> None:
         """Send the last bytes and the end of a body, with trailers for a node that believes our MD5."""
         self.send(*pieces)
+        if self.queue is None:
+            self._finish(trailers)
+        else:
+            self.queue.put(partial(self._finish, trailers), 0)
+
+    def _finish(self, trailers: HeaderMap | None) -> None:
         if not self.alive:
             return
         try:
@@ -105,8 +144,17 @@ class Sink:
         except TransportError as error:
             self._failed(error)
 
+    def _end_queue(self) -> None:
+        """Everything was sent that waited; from now on the sender waits."""
+        queue, self.queue = self.queue, None
+        if queue is not None:
+            queue.end()
+
     def await_stored(self) -> None:
         """Wait until the node has everything of this round: ``stored`` and ``held``, or ``refusal``."""
+        self._end_queue()
+        if not self.alive:
+            return
         try:
             early = self._exchange.wait_continue()
         except TransportError as error:
@@ -134,6 +182,9 @@ class Sink:
 
     def answer(self) -> Answer | None:
         """The node's final answer, None when it fails."""
+        self._end_queue()
+        if not self.alive:
+            return None
         reply = self._backends.reply(self.node, self._exchange, self.headers)
         if reply is None:
             return None
@@ -145,8 +196,16 @@ class Sink:
 
     def abandon(self) -> None:
         """Drop the connection unless its answer is read, if late: what has no end is not stored."""
-        if not self.awaited:
-            self._exchange.abort()
+        if self.awaited:
+            return
+        if self.queue is not None:
+            self.queue.drop()
+        self._exchange.abort()
+
+    def leave(self) -> None:
+        """Go on without this node."""
+        self.alive = False
+        self.abandon()
 
     def __repr__(self) -> str:
         return f"<Sink #{self.index} {self.node.key} {'alive' if self.alive else 'failed'}>"
@@ -169,6 +228,8 @@ class Opening:
     #: A whole first stage, sent with the head to nodes that ``may_be_sent`` says take it.
     stage: bytes = b""
     may_be_sent: Callable[[Node], bool] = _to_any
+    #: Nodes that have no room for it.
+    full: list[Node] = field(default_factory=list)
 
     def open(self, headers: HeaderMap) -> Sink | Answer | None:
         """The next node that is ready for the body, or a final answer that came instead."""
@@ -197,6 +258,8 @@ class Opening:
                 continue
             backends.judge(node, early.status)
             exchange.abort()
+            if early.status == 507:
+                self.full.append(node)
             if early.status < 500:
                 return Answer(early.status, early.reason, early.headers, node=node, attempt=headers)
         return None

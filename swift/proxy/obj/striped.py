@@ -22,6 +22,7 @@ from swift.http import fields
 from swift.http.body import BodyError, ResponseBody
 from swift.proxy.backend import Backends
 from swift.proxy.obj.plan import Schedule, TransferPlan, make_plan
+from swift.proxy.obj.rates import Rates
 from swift.proxy.reading import ReadPlan, rest_headers, span_of
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
@@ -42,6 +43,7 @@ class StripedBody(ResponseBody):
         source: tuple[StreamReply, Node],
         *,
         timeout_s: float,
+        rates: Rates,
         clock: Clock,
     ):
         self.length: int | None = transfer.span.length
@@ -49,6 +51,7 @@ class StripedBody(ResponseBody):
         self._plan = plan
         self._nodes = nodes
         self._timeout_s = timeout_s
+        self._rates = rates
         self._clock = clock
         self._schedule = Schedule(transfer)
         reply, node = source
@@ -162,13 +165,17 @@ class StripedBody(ResponseBody):
 
     def _fetch(self, node: Node, span: Span) -> memoryview | None:
         """A unit by a request of its own; None when the node has none."""
+        began = self._clock.monotonic()
         reply = self._ask(node, span)
         if reply is None:
             return None
         try:
-            return self._read(reply.body, span.length)
+            data = self._read(reply.body, span.length)
         finally:
             reply.body.close()
+        if data is not None:
+            self._rates.record(node, span.length, self._clock.monotonic() - began)
+        return data
 
     def _bring(self, number: int, unit: int, node: Node, read: Callable[[], memoryview | None]) -> bool:
         """Bring a unit; False when the node brings nothing more."""
@@ -250,26 +257,32 @@ def striped(
     nodes: NodeIterator,
     source: tuple[StreamReply, Node],
     settings: ProxySettings,
+    rates: Rates,
     clock: Clock,
 ) -> StripedBody | None:
     """The body of an answer by a transfer plan; None when one node is as good."""
-    reply, _node = source
+    reply, node = source
     if not settings.striping_memory or plan.method != "GET" or plan.newest or _version_of(reply) is None:
         return None
     span = span_of(reply)
     if span is None:
         return None
+    nodes.reorder(lambda others: rates.slow_last(rates.quickest_first(others)))
+    # Primaries that were asked before may be replaced by handoffs, of which nothing is known.
+    known: list[float | None] = [rates.of(node), *map(rates.of, nodes.primaries_left)]
+    known += [None] * (nodes.primary_count - len(known))
     transfer = make_plan(
         span,
-        sources=nodes.primary_count,
+        rates=known[: nodes.primary_count],
         unit=settings.striping_unit,
         memory=settings.striping_memory,
         from_bytes=settings.striping_from,
     )
     if transfer is None:
         return None
+    backends.debug(lambda: f"{plan.path}: {transfer}", plan.headers)
     return StripedBody(
-        backends, plan, transfer, nodes, source, timeout_s=settings.read_timeout_s, clock=clock
+        backends, plan, transfer, nodes, source, timeout_s=settings.read_timeout_s, rates=rates, clock=clock
     )
 
 

@@ -4,7 +4,18 @@ import os
 
 import pytest
 
-from swift.bench.striping import MIB, Measured, code_for, main, parse, plan_for, report, set_memory
+from swift.bench.striping import (
+    MIB,
+    Measured,
+    code_for,
+    main,
+    parse,
+    plan_for,
+    plot,
+    prediction,
+    report,
+    set_memory,
+)
 
 
 def test_there_is_a_code_for_three_devices_and_more():
@@ -34,8 +45,19 @@ def test_the_proxy_is_told_its_memory_again_and_again(tmp_path):
 
 
 def test_the_report_says_how_many_devices_a_client_is_worth():
-    text = report([Measured(3, "GET of replicas, striped", 10.0, 500 * 10**6)], 20_000_000)
-    assert text.splitlines()[-1] == "| 3 | GET of replicas, striped | 50.0 | 2.50 | 2.2 |"
+    measured = [Measured(3, "GET of replicas, striped", 10.0, 500 * 10**6)]
+    text = report(measured, [], 20_000_000)
+    assert text.splitlines()[-1] == "| 3 | GET of replicas, striped | 50.0 | 2.50 |  |  | 2.2 |"
+
+
+def test_what_is_simulated_stands_beside_what_was_measured(tmp_path):
+    choices, _ = parse(["--devices", "1,3", "--mib", "64", "--rate", "20"])
+    predicted = prediction(choices)
+    measured = [Measured(each.devices, each.work, each.seconds * 1.1, each.bytes) for each in predicted]
+    text = report(measured, predicted, choices.device_rate)
+    assert text.count("| +10 % |") == len(measured) == 9
+    plot(measured, predicted, choices.device_rate, tmp_path / "p.svg")
+    assert (tmp_path / "p.svg").read_text().startswith("<?xml")
 
 
 @pytest.mark.parametrize("argv", [["--devices", "0"], ["--devices", "x"], ["--mib", "0"], ["--rate", "-1"]])

@@ -82,6 +82,10 @@ def test_rings_tells_what_moves(capsys, builder, change):
         ("simulate", "--study", "1991", "--plot", "plot.bmp"),
         ("simulate", "--study", "1991", "--plot", "/nowhere/plot.svg"),
         ("simulate", "--study", "2017", "--seconds", "soon"),
+        ("simulate", "--striping", "speed=5"),
+        ("simulate", "--striping", "devices=0"),
+        ("simulate", "--overload", "loads=none"),
+        ("simulate", "--overload", "--seconds", "5"),
         ("search", "--workload", "small-upload", "--catalogue", "/nowhere.toml"),
         ("search", "--workload", "small-upload", "--plot", "front.bmp"),
         ("search", "--workload", "small-upload", "--seconds", "0"),
@@ -104,6 +108,25 @@ def test_a_file_that_is_no_toml_names_its_line(capsys, tmp_path):
     assert code == 1
     assert "bad.toml" in err
     assert "line 1" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("--striping", "devices=1,3", "size_mib=32"), "GET of archives, one lost"),
+        (("--overload", "loads=50,150", "seconds=3"), "devices do 100 MB/s, of which 30 MB/s are reserved"),
+    ],
+)
+def test_striping_and_overload_are_printed_and_plotted(capsys, tmp_path, words, part):
+    plot = tmp_path / "plot.svg"
+    code, out, _ = said(capsys, "simulate", *words, "--plot", str(plot))
+    assert code == 0
+    assert part in out and "assumed" in out
+    assert plot.read_text().startswith("<?xml")
+    code, out, _ = said(capsys, "simulate", *words, "--format", "json")
+    content = json.loads(out)
+    assert code == 0
+    assert content["assumed"] and (content.get("predicted") or content.get("outcomes"))
 
 
 CATALOGUE = """

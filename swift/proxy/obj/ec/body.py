@@ -28,11 +28,14 @@ from swift.http.body import BodyError, ResponseBody
 from swift.proxy.backend import Backends
 from swift.proxy.obj.ec.search import Archives
 from swift.proxy.obj.ec.source import ArchiveRequest, ArchiveSource, SourceFailed, for_rest, holding_of
+from swift.proxy.obj.rates import Rates
 from swift.ring.device import Node
 
 #: A fragment is late when nothing has come for so many times as long as segments take, and at least so long.
 LATE_FACTOR = 4.0
 LATE_MIN_S = 0.5
+#: A source that was waited for during such a share of a download has shown its rate.
+PACED_SHARE = 0.5
 #: How much the last segment says of how long segments take.
 _LEARN = 0.2
 
@@ -125,6 +128,7 @@ class SpanReader:
         length: int,
         span: Span,
         sources: dict[int, ArchiveSource],
+        rates: Rates,
     ):
         self.span = span
         self.segments = geometry.segments(span)
@@ -135,6 +139,8 @@ class SpanReader:
         #: Fragments that give a segment: k, but codes of exclusive ors want more when some are lost.
         self._need = codec.data
         self._sources: dict[int, ArchiveSource] = {}
+        self._rates = rates
+        self._began_s = time.monotonic()
         #: How long segments take.
         self._segment_s = 0.0
         wanted = geometry.archive_span(self.segments)
@@ -205,8 +211,11 @@ class SpanReader:
 
     def _read(self, index: int, source: ArchiveSource, offset: int, size: int) -> _Piece:
         """A fragment from a source; one that fails is gone."""
+        began = time.monotonic()
         try:
             piece = source.read(offset, size)
+            source.got += len(piece)
+            source.waited_s += time.monotonic() - began
             if check_fragment(piece).index != index:
                 raise SourceFailed(f"{source.node.key} sent a fragment of another archive")
             return _Piece(index, source, piece)
@@ -262,9 +271,13 @@ class SpanReader:
             missing = self._need - len(self._sources)
 
     def close(self) -> None:
-        """Let all sources go."""
+        """Let all sources go, and remember what they brought."""
         sources, self._sources = self._sources, {}
+        took = time.monotonic() - self._began_s
         for source in sources.values():
+            # One that was ready before it was read from may do more than was seen.
+            if source.waited_s >= PACED_SHARE * took:
+                self._rates.record(source.node, source.got, source.waited_s)
             source.close()
 
 

@@ -28,6 +28,7 @@ from swift.proxy.obj.ec.body import Finder, SpanBody, SpanReader
 from swift.proxy.obj.ec.scheme import ETAG, LENGTH, Scheme, Schemes, object_headers
 from swift.proxy.obj.ec.search import Archives, FragmentSearch, close
 from swift.proxy.obj.ec.source import ArchiveRequest, ArchiveSource
+from swift.proxy.obj.rates import Rates
 from swift.proxy.obj.target import ObjectTarget
 from swift.proxy.reading import ReadPlan, SourceSearch, is_newest, source_response
 from swift.proxy.results import client_headers
@@ -62,7 +63,10 @@ class ArchiveReader:
         scheme = self._schemes.of(target.policy)
         for _ in range(LOOKS):
             nodes = planner.for_fragments(target.view, target.part, scheme.ec)
-            get = _Get(self._backends, planner.settings, request, target, headers, scheme, nodes)
+            if planner.settings.striping_memory:
+                nodes.reorder(self._context.rates.slow_last)
+            settings, rates = planner.settings, self._context.rates
+            get = _Get(self._backends, settings, request, target, headers, scheme, nodes, rates)
             response = get.respond()
             if not get.is_moving:
                 break
@@ -99,8 +103,10 @@ class _Get:
         headers: HeaderMap,
         scheme: Scheme,
         nodes: NodeIterator,
+        rates: Rates,
     ):
         self._backends = backends
+        self._rates = rates
         self._settings = settings
         self._request = request
         self._scheme = scheme
@@ -180,7 +186,7 @@ class _Get:
 
         def body_of(span: Span, opened: dict[int, ArchiveSource]) -> SpanBody:
             codec = self._scheme.codec
-            self._open = SpanReader(codec, geometry, finder, length, span, opened)
+            self._open = SpanReader(codec, geometry, finder, length, span, opened, self._rates)
             return SpanBody(self._open, self._ahead(geometry))
 
         first = body_of(spans[0], sources)

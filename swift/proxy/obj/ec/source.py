@@ -25,12 +25,15 @@ class SourceFailed(TransportError):
 class ArchiveSource:
     """The answer of a node that has an archive; its body is read in whole fragments."""
 
-    __slots__ = ("node", "status", "headers", "_body", "_position", "_stop", "_total")
+    __slots__ = ("node", "status", "headers", "got", "waited_s", "_body", "_position", "_stop", "_total")
 
     def __init__(self, node: Node, reply: StreamReply):
         self.node = node
         self.status = reply.status
         self.headers = reply.headers
+        #: Bytes that it brought, and seconds that they were waited for; whoever reads counts.
+        self.got = 0
+        self.waited_s = 0.0
         self._body: ResponseBody = reply.body
         #: Where in the archive the next byte of the body is; -1 when the body is none of the archive.
         self._position, self._stop, self._total = _place(reply)

@@ -34,6 +34,7 @@ from swift.proxy.obj.ec.scheme import (
     Schemes,
     judge_by_object_etag,
 )
+from swift.proxy.obj.lines import Lines, lines_of
 from swift.proxy.obj.sinks import Sink
 from swift.proxy.obj.target import ObjectTarget
 
@@ -54,6 +55,7 @@ class ArchiveUpload(Upload):
         need: int,
         threads: ThreadPool,
         *,
+        lines: Lines | None,
         chunk_bytes: int,
         size_max: int,
     ):
@@ -65,6 +67,7 @@ class ArchiveUpload(Upload):
         self._sinks = sinks
         self._need = need
         self._threads = threads
+        self._lines = lines
         self._coding: green.Task[list[bytes]] | None = None
         self._opening = documents.opening
         self._chunk_bytes = chunk_bytes
@@ -126,11 +129,13 @@ class ArchiveUpload(Upload):
                     calls.append(partial(sink.send, *pieces))
                 else:
                     calls.append(partial(sink.finish, *pieces, closings[sink.index]))
-        if fragments and len(fragments[0]) > SERIAL_BYTES:
+        if self._lines is None and fragments and len(fragments[0]) > SERIAL_BYTES:
             green.gather(calls)
         else:
             for call in calls:
                 call()
+        if self._lines is not None and closings is None:
+            self._lines.await_room(sum(map(len, fragments)))
         self._check()
 
     # the footers
@@ -204,6 +209,9 @@ class ArchiveCoder(Coder):
         assert documents is not None, "archives have footers"
         scheme, context = self._schemes.of(target.policy), self._context
         assign_indexes(sinks, scheme.ec.fragments, scheme.ec.duplication)
+        length = None if request.body.length is None else scheme.archive_length(request.body.length)
+        unit = scheme.geometry.fragment_size
+        lines = lines_of(context, target, sinks, need, length=length, unit=unit, is_shared=False)
         return ArchiveUpload(
             request,
             scheme,
@@ -211,6 +219,7 @@ class ArchiveCoder(Coder):
             sinks,
             need,
             self._schemes.threads,
+            lines=lines,
             chunk_bytes=context.settings.client_chunk_size,
             size_max=context.limits.max_file_size,
         )

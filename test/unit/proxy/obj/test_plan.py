@@ -6,18 +6,19 @@
 import heapq
 import os
 import random
+from dataclasses import replace
 
 import pytest
 
 from swift.base.ranges import Span
-from swift.proxy.obj.plan import LATE_MIN_S, Schedule, TransferPlan, make_plan
+from swift.proxy.obj.plan import LATE_MIN_S, PROBE_S, Schedule, TransferPlan, make_plan
 
 SEEDS = int(os.environ.get("SWIFT_PLAN_SEEDS", "300"))
 MIB = 1 << 20
 
 
 def plan_of(length=100 * MIB, start=0, **more):
-    wanted = {"sources": 3, "unit": 4 * MIB, "memory": 32 * MIB, "from_bytes": 32 * MIB, **more}
+    wanted = {"rates": [None] * 3, "unit": 4 * MIB, "memory": 32 * MIB, "from_bytes": 32 * MIB, **more}
     return make_plan(Span(start, start + length), **wanted)
 
 
@@ -27,11 +28,23 @@ def test_a_plan_can_be_read():
     )
 
 
+def test_a_plan_says_what_is_known_of_its_nodes_and_leaves_out_those_that_are_much_slower():
+    plan = plan_of(rates=[20e6, None, 19.5e6, 4.9e6])
+    assert (plan.width, plan.left_out, plan.rates) == (3, 1, (20e6, None, 19.5e6))
+    assert str(plan) == (
+        "bytes 0-104857599: 25 units of 4194304 bytes from 3 nodes (20.0, ?, 19.5 MB/s), without 1 slow ones,"
+        " 8 ahead, 33554432 bytes at most"
+    )
+    assert plan_of(rates=[20e6, 5e6, 5e6]).left_out == 0
+    assert plan_of(rates=[20e6, 4e6, 4e6]) is None, "nobody is left who could help"
+    assert plan_of(rates=[4e6, 20e6, 20e6]).width == 3, "the answer that is open takes part"
+
+
 @pytest.mark.parametrize(
     "change",
     [
         {"length": 32 * MIB - 1},
-        {"sources": 1},
+        {"rates": [None]},
         {"memory": 0},
         {"memory": 12 * MIB},
         {"length": 7 * MIB, "from_bytes": 0},
@@ -44,7 +57,7 @@ def test_what_one_node_does_as_well_has_no_plan(change):
 def test_memory_bounds_how_many_nodes_work():
     assert plan_of(memory=16 * MIB).width == 2
     assert plan_of(memory=20 * MIB).width == 3
-    assert plan_of(sources=14, memory=40 * MIB).width == 8
+    assert plan_of(rates=[None] * 14, memory=40 * MIB).width == 8
 
 
 @pytest.mark.parametrize(("length", "start"), [(33 * MIB, 0), (32 * MIB + 1, 7), (40 * MIB - 1, 123)])
@@ -128,6 +141,9 @@ def random_run(seed):
     units = draw.randint(2, 60)
     length = units * unit - draw.randrange(unit)
     plan = TransferPlan(Span(17, 17 + length), unit, min(count, ahead - 2), ahead)
+    # What is known beforehand may be wrong.
+    known = tuple(draw.choice((None, 50.0, 20_000.0)) for _ in range(plan.width))
+    plan = replace(plan, rates=draw.choice(((), known)))
     rates = {n: draw.choice((100.0, 20_000.0, 20_000.0, 80_000.0)) for n in range(plan.width)}
     lost = draw.sample(range(plan.width), draw.randint(0, plan.width - 1))
     dies = {n: draw.randint(0, 10) for n in lost if draw.random() < 0.6}
@@ -145,8 +161,8 @@ def test_every_unit_comes_once_in_order_within_the_bound_whatever_is_lost(seed):
     assert run.schedule.buffers <= run.plan.ahead
 
 
-def seconds(rates, *, dies=None, hangs=None, units=200):
-    plan = TransferPlan(Span(0, units * MIB), MIB, len(rates), len(rates) * 2 + 2)
+def seconds(rates, *, dies=None, hangs=None, units=200, known=()):
+    plan = TransferPlan(Span(0, units * MIB), MIB, len(rates), len(rates) * 2 + 2, known)
     run = Run(random.Random(1), plan, rates, dies=dies or {}, hangs=hangs or {}, client_rate=1e12)
     run.run()
     return run.now
@@ -160,6 +176,19 @@ def test_several_nodes_are_nearly_so_many_times_as_quick():
 
 def test_a_slow_node_does_not_pace_the_others():
     assert 200 * MIB / 20e6 / seconds({0: 20e6, 1: 20e6, 2: 2e6}) >= 1.5
+
+
+def test_what_is_known_of_a_slow_node_keeps_it_from_units_that_the_client_would_wait_for():
+    schedule = Schedule(TransferPlan(Span(0, 100 * MIB), MIB, 3, 8, (20e6, 20e6, 1e6)))
+    assert [schedule.take(n, 0.0) for n in range(3)] == [0, 1, None]
+    rates = {0: 20e6, 1: 20e6, 2: 1e6}
+    assert seconds(rates, known=(20e6, 20e6, 1e6), units=6) < seconds(rates, units=6)
+
+
+def test_a_node_that_was_slow_before_is_tried_again():
+    schedule = Schedule(TransferPlan(Span(0, 100 * MIB), MIB, 2, 8, (20e6, 1e6)))
+    assert schedule.take(1, 0.0) is None
+    assert schedule.take(1, PROBE_S + 0.1) is not None
 
 
 def test_a_lost_node_costs_its_share_and_one_that_hangs_little_more():

@@ -1,0 +1,109 @@
+"""An upload that nodes have no room for is refused before its first byte (doc/admission.md, Room)."""
+
+import errno
+import os
+
+import pytest
+
+from swift.http.body import RequestBody
+from swift.obj.server import ObjectServer
+from swift.platform.disk import Disk
+from test.support.cramped import cramped_stores
+from test.support.sim import node_port
+
+SIZE = 3_000_000
+
+
+class SmallDisk(Disk):
+    """A disk that has room for files up to ``room`` bytes."""
+
+    def __init__(self, room):
+        self.room = room
+        self.asked = []
+
+    def preallocate(self, fd, size_bytes):
+        self.asked.append(size_bytes)
+        if size_bytes > self.room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class Untouched(RequestBody):
+    """A body that counts what was asked of it."""
+
+    def __init__(self, *, is_known=True):
+        self.length = SIZE if is_known else None
+        self.given = 0
+
+    def read(self, size=-1):
+        size = min(size if size >= 0 else SIZE, SIZE - self.given)
+        self.given += size
+        return bytes(size)
+
+
+def shrink(sim, room, *nodes):
+    disks = []
+    for n in nodes:
+        kind, number, app = sim.transport.apps[node_port("object", n)]
+        disks.append(SmallDisk(room))
+        server = ObjectServer(app.context, app.settings, cramped_stores(app.context, disks[-1]))
+        sim.transport.apps[node_port("object", n)] = (kind, number, server)
+    return disks
+
+
+@pytest.fixture
+def make(make_sim):
+    def make(**options):
+        cluster = make_sim(**options)
+        assert cluster("PUT", "/a/c").status == 201
+        assert cluster("PUT", "/a/coded", {"x-storage-policy": "ec32"}).status == 201
+        return cluster
+
+    return make
+
+
+@pytest.mark.parametrize("container", ["c", "coded"])
+@pytest.mark.parametrize(("says", "status"), [(False, 503), (True, 507)])
+@pytest.mark.parametrize("headers", [{}, {"if-none-match": "*"}])
+def test_what_fits_nowhere_is_refused_before_a_byte_is_read(make, container, says, status, headers):
+    sim = make(answer_insufficient_storage=says)
+    shrink(sim, SIZE // 4, *range(1, 7))
+    body = Untouched()
+    answer = sim("PUT", f"/a/{container}/o", headers, body)
+    assert (answer.status, body.given) == (status, 0)
+    assert (b"not enough room" in answer.body) is says
+    assert sim("PUT", f"/a/{container}/small", headers, b"x").status == 201, "what fits is taken"
+
+
+def test_what_is_asked_for_is_the_object_of_replicas_and_the_archive_of_codes(make):
+    sim = make()
+    disks = shrink(sim, SIZE, *range(1, 7))
+    assert sim("PUT", "/a/c/o", {}, Untouched()).status == 201
+    assert [size for disk in disks for size in disk.asked] == [SIZE] * 3
+    for disk in disks:
+        disk.asked.clear()
+    assert sim("PUT", "/a/coded/o", {}, Untouched()).status == 201
+    asked = [size for disk in disks for size in disk.asked]
+    assert len(asked) == 5 and len(set(asked)) == 1
+    stored = [path.stat().st_size for path in sim.root.glob("node*/sdb*/objects-1/*/*/*/*.data")]
+    assert set(asked) == set(stored)
+
+
+def test_a_node_without_room_is_replaced(make):
+    sim = make(answer_insufficient_storage=True)
+    shrink(sim, SIZE // 2, *sim.primaries("object", "a", "c", "o")[:1])
+    assert sim("PUT", "/a/c/o", {}, Untouched()).status == 201
+
+
+def test_where_more_than_room_is_missing_it_is_503(make):
+    sim = make(answer_insufficient_storage=True)
+    nodes = sim.primaries("object", "a", "c", "o")
+    shrink(sim, SIZE // 2, nodes[0])
+    with sim.refusing("object", *(n for n in range(1, 7) if n != nodes[0])):
+        assert sim("PUT", "/a/c/o", {}, Untouched()).status == 503
+
+
+def test_an_upload_of_unknown_size_is_no_reason(make):
+    sim = make(answer_insufficient_storage=True)
+    shrink(sim, SIZE // 2, *range(1, 7))
+    body = Untouched(is_known=False)
+    assert sim("PUT", "/a/c/o", {"transfer-encoding": "chunked"}, body).status == 201
