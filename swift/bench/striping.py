@@ -43,6 +43,10 @@ PIECE = 1 << 20
 #: From so many devices on an erasure code fits on them.
 CODED_FROM = 3
 PARITY = 2
+#: Object servers write what they have every so many MB, or all of an object would be written at its end.
+SYNC_MB = 8
+#: Seconds that the proxy waits for a device.
+PATIENCE_S = 120
 #: What is aimed at: times the rate of one device.
 GOALS = {
     (3, "GET of replicas, striped"): 2.2,
@@ -204,6 +208,7 @@ def cluster(choices: Choices, devices: int) -> Iterator[tuple[Plan, Supervisor]]
     """A running cluster whose devices are limited; gone afterwards. Raises ``ConfigError``."""
     plan = plan_for(choices, devices)
     make_cluster(plan)
+    set_pace(plan)
     try:
         mount_devices(plan)
         numbers = [device_of(path) for path in plan.device_paths()]
@@ -220,13 +225,19 @@ def cluster(choices: Choices, devices: int) -> Iterator[tuple[Plan, Supervisor]]
         remove_cluster(plan)
 
 
-def set_memory(plan: Plan, memory: int) -> None:
-    """What the proxy may hold for one download; holds after its next start."""
-    conf = plan.etc / "proxy-server.conf"
-    lines = [line for line in conf.read_text().splitlines() if not line.startswith("striping_")]
-    at = lines.index("use = egg:swift#proxy") + 1
-    lines[at:at] = [f"striping_memory = {memory}", "striping_from = 1048576"]
+def set_options(conf: Path, app: str, **options: float) -> None:
+    """Set options of an application in a configuration file; they hold after its next start."""
+    lines = [line for line in conf.read_text().splitlines() if line.split(" ")[0] not in options]
+    at = lines.index(f"use = egg:swift#{app}") + 1
+    lines[at:at] = [f"{name} = {value}" for name, value in options.items()]
     conf.write_text("\n".join(lines) + "\n")
+
+
+def set_pace(plan: Plan) -> None:
+    """Devices are written as fast as they can all the time, and a slow one is waited for."""
+    set_options(plan.etc / "proxy-server.conf", "proxy", node_timeout=PATIENCE_S)
+    for conf in (plan.etc / "object-server").glob("*.conf"):
+        set_options(conf, "object", mb_per_sync=SYNC_MB)
 
 
 def measure(choices: Choices, devices: int) -> Iterator[Measured]:
@@ -237,7 +248,8 @@ def measure(choices: Choices, devices: int) -> Iterator[Measured]:
         client.make_container("copies", "gold")
         yield Measured(devices, "PUT of replicas", client.put("copies/o"), size)
         yield Measured(devices, "GET of replicas, from one", client.get("copies/o"), size)
-        set_memory(plan, choices.memory)
+        memory = {"striping_memory": choices.memory, "striping_from": 1 << 20}
+        set_options(plan.etc / "proxy-server.conf", "proxy", **memory)
         supervisor.kill("proxy")
         supervisor.start_again(["proxy"])
         yield Measured(devices, "GET of replicas, striped", client.get("copies/o"), size)
