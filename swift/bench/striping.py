@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swift.base.errors import ConfigError, SwiftError
-from swift.bench.limits import check_cgroups, device_of, drop_caches, throttled
+from swift.bench.limits import check_cgroups, device_of, drop_caches, read_ahead_as_disks, throttled
 from swift.bench.plan.plots import plot_lines
 from swift.bench.xfs import ending_in_order
 from swift.cli.aio.images import check_xfs
@@ -212,6 +212,8 @@ def cluster(choices: Choices, devices: int) -> Iterator[tuple[Plan, Supervisor]]
     try:
         mount_devices(plan)
         numbers = [device_of(path) for path in plan.device_paths()]
+        for number in numbers:
+            read_ahead_as_disks(number)
         with throttled(f"swift-striping-{devices}", numbers, choices.device_rate) as enter_and_leave:
             supervisor = Supervisor(plan, lambda _text: None)
             with enter_and_leave():
