@@ -16,18 +16,18 @@ _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
 _NO_TOKEN = re.compile(rb"[^!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _LINE_BREAK = re.compile(rb"[\r\n]")
-#: Whoever leaves out what is odd in a name must not see one of these in it.
+#: Whoever leaves out what is odd in a name, or takes it for a dash, must not see one of these; without dashes.
 _FRAMING = frozenset(
     (
         b"connection",
-        b"content-length",
+        b"contentlength",
         b"expect",
         b"host",
-        b"keep-alive",
-        b"proxy-connection",
+        b"keepalive",
+        b"proxyconnection",
         b"te",
         b"trailer",
-        b"transfer-encoding",
+        b"transferencoding",
         b"upgrade",
     )
 )
@@ -50,11 +50,15 @@ def take_out(head: bytes) -> tuple[bytes, list[Line]] | None:
         name, colon, value = line.partition(b":")
         if _TOKEN.match(name) and not _CONTROL.search(value):
             regular.append(line)
-        elif not name or not colon or name[0] in b" \t" or _NO_TOKEN.sub(b"", name).lower() in _FRAMING:
+        elif not name or not colon or name[0] in b" \t" or _resembles_framing(name):
             return None
         else:
             odd.append((name, value.strip(b" \t")))
     return (b"\r\n".join([*regular, b"", b""]), odd) if odd else None
+
+
+def _resembles_framing(name: bytes) -> bool:
+    return _NO_TOKEN.sub(b"", name).replace(b"-", b"").lower() in _FRAMING
 
 
 def may_be_asked(odd: list[Line]) -> bool:
