@@ -23,7 +23,9 @@ WHOLE = b"".join(PARTS)
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory):
-    live = LiveCluster(tmp_path_factory.mktemp("hidden") / "data", options=OPTIONS, rest_s=LiveCluster.AT_REST_S)
+    live = LiveCluster(
+        tmp_path_factory.mktemp("hidden") / "data", options=OPTIONS, rest_s=LiveCluster.AT_REST_S
+    )
     live.start()
     try:
         live.request("PUT", "hs")

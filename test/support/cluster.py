@@ -67,7 +67,17 @@ class LiveCluster:
     AT_REST_S = 60
 
     def __init__(
-        self, root, *, nodes=4, replicas=3, ec="", fitting_limits=False, places=None, options="", rest_s=5, **choices
+        self,
+        root,
+        *,
+        nodes=4,
+        replicas=3,
+        ec="",
+        fitting_limits=False,
+        places=None,
+        options="",
+        rest_s=5,
+        **choices,
     ):
         self._rest_s = rest_s
         self._fitting_limits = fitting_limits
