@@ -55,6 +55,13 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   days, date, name, tags and size, former versions, delete markers, uploads that nobody completes. The age
   of an object counts from its last change, that of its tags included. Up to 1,000 rules, which compressed
   must fit into 24,000 bytes. Transitions between storage classes are `501`.
+- **Inventories** are taken by `swift-s3-lifecycle` too: CSV files and a manifest as AWS writes them, daily or
+  on Sundays (UTC), in a bucket of the same owner; the first soon after it was asked for. They say what
+  listings say: sizes, times, ETags, classes, versions. Other fields, ORC and Parquet are `501`.
+- **Logs** of a bucket (PutBucketLogging) are put into a bucket of the same owner, in AWS's format of server
+  access logs: what each proxy worker has gathered every `log_delivery_seconds`, and what it still has when it
+  ends is lost. Requests whose account nobody knows (a key that nobody has seen) are in no log; signatures in
+  links are left out. Requests by Swift's API, and what daemons do, are not in them.
 - **Object lock**: governance, compliance, legal holds and default retention, of versions. Object servers
   and a majority of an object's primaries see to it (decision 0016), so a Swift DELETE, PUT or POST, bulk
   deletions, the expirer and lifecycles cannot end what is locked either; the parts of a multipart object
@@ -70,7 +77,11 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   event is kept in a hidden queue before the change is acknowledged, and told at least once; when it cannot
   be kept the client hears `503`, though the change is done. Told are uploads, copies, completions,
   deletions and tags that come by the S3 API; not what lifecycles, expiry or Swift's API do.
-- Replication and storage classes are not there: asking for them is `501`, and headers that wish for them too.
+- **Storage classes** are storage policies: `storage_classes = STANDARD:gold, STANDARD_IA:ec` names them. A
+  bucket has one class, chosen when it is made (`LocationConstraint` `us-east-1:STANDARD_IA`), and so have all
+  its objects; it is shown wherever AWS shows one. An upload that asks for another class than its bucket's is
+  `InvalidStorageClass`. Transitions of lifecycles are `501` (decision 0018).
+- Replication is not there: asking for it is `501`, and headers that wish for it too.
 
 ## Operations
 

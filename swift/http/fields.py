@@ -190,7 +190,7 @@ SYSMETA_S3_UPLOAD_ACL = _header(
     "x-object-sysmeta-s3api-tmpacl", _JSON, _STORED, "The ACL that the object of an upload will have."
 )
 SYSMETA_S3_REDIRECT = _header(
-    "x-object-sysmeta-s3-redirect-location",
+    "x-object-sysmeta-s3api-redirect-location",
     _TEXT,
     _STORED,
     "Where the web site of a bucket sends who asks for the object (ours).",
@@ -224,6 +224,7 @@ SYSMETA_S3_BUCKET_TAGGING = _bucket("tagging", "The tags of a bucket as a query 
 SYSMETA_S3_BUCKET_POLICY = _bucket("policy", "Its policy, packed; it goes on under -1 to -4 (ours).")
 SYSMETA_S3_BUCKET_CORS = _bucket("cors", "Its rules for other origins, kept in the same way (ours).")
 SYSMETA_S3_BUCKET_WEBSITE = _bucket("website", "Its web site, kept in the same way (ours).")
+SYSMETA_S3_BUCKET_LOGGING = _bucket("logging", "Bucket and beginning of keys of its log (ours).")
 SYSMETA_S3_BUCKET_BLOCK = _bucket("public-access-block", "What its access block blocks (ours).", _LIST)
 SYSMETA_S3_BUCKET_OWNERSHIP = _bucket("ownership", "Who owns its objects (ours).")
 SYSMETA_S3_BUCKET_PAYER = _bucket("payer", "Who pays for requests to it: Requester (ours).")

@@ -5,7 +5,7 @@ import http.client
 
 import pytest
 
-from test.functional.test_s3 import client_of, refused
+from test.functional.test_s3 import client_of, complete, parts_of, refused
 from test.support.s3 import signed_headers
 
 BEFORE = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
@@ -94,3 +94,83 @@ def test_nothing_is_done_in_a_bucket_of_another_owner_than_expected(s3):
         with refused("AccessDenied", 403):
             act()
     assert s3.get_object(Bucket="details", Key="mine")["Body"].read() == b"v"
+
+
+def test_parts_are_listed_with_their_checksums(s3):
+    upload, parts = parts_of(s3, "details", "parts", [b"a" * 10, b"b"], ChecksumAlgorithm="SHA256")
+    listed = s3.list_parts(Bucket="details", Key="parts", UploadId=upload)
+    assert [p["ChecksumSHA256"] for p in listed["Parts"]] == [p["ChecksumSHA256"] for p in parts]
+    s3.abort_multipart_upload(Bucket="details", Key="parts", UploadId=upload)
+
+
+def test_a_page_of_uploads_that_ends_with_a_prefix_goes_on_behind_it(s3):
+    s3.create_bucket(Bucket="pages-of-uploads")
+    for key in ("abc/1", "foo/a/b", "foo/c", "plain", "xyz/1"):
+        s3.create_multipart_upload(Bucket="pages-of-uploads", Key=key)
+    seen, marks = [], {}
+    while True:
+        page = s3.list_multipart_uploads(Bucket="pages-of-uploads", Delimiter="/", MaxUploads=1, **marks)
+        seen += [p["Prefix"] for p in page.get("CommonPrefixes", ())]
+        seen += [u["Key"] for u in page.get("Uploads", ())]
+        if not page["IsTruncated"]:
+            break
+        marks = {"KeyMarker": page["NextKeyMarker"]}
+        if page["NextUploadIdMarker"]:
+            marks["UploadIdMarker"] = page["NextUploadIdMarker"]
+    assert seen == ["abc/", "foo/", "plain", "xyz/"]
+    with refused("InvalidArgument", 400):
+        s3.list_multipart_uploads(Bucket="pages-of-uploads", KeyMarker="plain", UploadIdMarker="no/id")
+
+
+def test_the_end_of_an_upload_is_held_to_what_its_client_says(s3):
+    def end(parts, **said):
+        return complete(s3, "details", "ended", upload, parts, **said)
+
+    upload, parts = parts_of(s3, "details", "ended", [b"a" * 10], ChecksumAlgorithm="SHA256")
+    with refused("InvalidRequest", 400):
+        end(parts, MpuObjectSize=11)
+    with refused("InvalidRequest", 400):
+        end([{"PartNumber": 1, "ETag": parts[0]["ETag"]}])
+    with refused("InvalidArgument", 400):
+        end([{**parts[0], "ChecksumSHA256": "nothing"}])
+    with refused("InvalidArgument", 400):
+        end([{**parts[0], "PartNumber": -1}])
+    with refused("InvalidRequest", 400):
+        end(parts, ChecksumType="FULL_OBJECT")
+    with refused("InvalidRequest", 400):
+        end(parts, ChecksumSHA256="AAAA")
+    with refused("NoSuchKey", 404):
+        s3.get_object(Bucket="details", Key="ended")
+    end(parts, MpuObjectSize=10)
+    assert s3.head_object(Bucket="details", Key="ended")["ContentLength"] == 10
+
+
+def test_a_bucket_is_made_with_its_tags(s3):
+    s3.create_bucket(
+        Bucket="made-with-tags", CreateBucketConfiguration={"Tags": [{"Key": "team", "Value": "blue"}]}
+    )
+    assert s3.get_bucket_tagging(Bucket="made-with-tags")["TagSet"] == [{"Key": "team", "Value": "blue"}]
+    with refused("InvalidTag", 400):
+        s3.create_bucket(
+            Bucket="badly-tagged", CreateBucketConfiguration={"Tags": [{"Key": "a!", "Value": ""}]}
+        )
+    with refused("404"):
+        s3.head_bucket(Bucket="badly-tagged")
+
+
+def test_where_visitors_are_sent_is_told_and_not_copied(s3):
+    s3.put_object(Bucket="details", Key="moved", Body=b"v", WebsiteRedirectLocation="/new")
+    assert s3.head_object(Bucket="details", Key="moved")["WebsiteRedirectLocation"] == "/new"
+    s3.copy_object(Bucket="details", Key="copy", CopySource="details/moved")
+    assert "WebsiteRedirectLocation" not in s3.head_object(Bucket="details", Key="copy")
+    s3.copy_object(
+        Bucket="details", Key="moved", CopySource="details/moved", WebsiteRedirectLocation="/newer"
+    )
+    assert s3.get_object(Bucket="details", Key="moved")["WebsiteRedirectLocation"] == "/newer"
+    upload = s3.create_multipart_upload(Bucket="details", Key="large", WebsiteRedirectLocation="/large")
+    where = {"Bucket": "details", "Key": "large", "UploadId": upload["UploadId"]}
+    etag = s3.upload_part(Body=b"x", PartNumber=1, **where)["ETag"]
+    complete(s3, "details", "large", where["UploadId"], [{"PartNumber": 1, "ETag": etag}])
+    assert s3.head_object(Bucket="details", Key="large")["WebsiteRedirectLocation"] == "/large"
+    s3.put_object_tagging(Bucket="details", Key="moved", Tagging={"TagSet": [{"Key": "a", "Value": "b"}]})
+    assert s3.head_object(Bucket="details", Key="moved")["WebsiteRedirectLocation"] == "/newer"

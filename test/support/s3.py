@@ -72,9 +72,9 @@ def stamp_of(seconds):
 
 
 @contextmanager
-def cluster_with(folder, options):
+def cluster_with(folder, options, **choices):
     """A cluster with these options of filters, which has no traceback in its logs at the end."""
-    live = LiveCluster(folder / "data", options=options)
+    live = LiveCluster(folder / "data", options=options, **choices)
     live.start()
     try:
         yield live

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from swift.http.body import RequestBody
@@ -14,6 +14,7 @@ from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.s3api.account import Account
 from swift.middleware.s3api.checksums import PREFIX, Algorithm
+from swift.middleware.s3api.classes import STANDARD, StorageClasses
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.payload import Upload, read_document, upload_of
 from swift.middleware.s3api.router import Endpoint
@@ -33,6 +34,7 @@ class Features:
     multipart: bool = True
     versioning: bool = True
     encryption: bool = False
+    classes: StorageClasses = field(default_factory=StorageClasses)
 
 
 @dataclass(slots=True)
@@ -84,6 +86,14 @@ class Call:
         if text.startswith("-") or len(text) > 10 or int(text) > 2**31 - 1:
             raise invalid_argument(name, text, f"Argument {name} must be an integer between 0 and 2147483647")
         return min(int(text), most)
+
+    @property
+    def storage_class(self) -> str:
+        """The class of what lies in the bucket; raises ``S3Error`` when it is not there."""
+        classes = self.features.classes
+        if classes.is_alone:
+            return STANDARD
+        return classes.of_policy(self.account.bucket_info(self.bucket).policy_index)
 
     # bodies
 

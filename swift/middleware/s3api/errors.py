@@ -90,7 +90,11 @@ ERRORS: dict[str, Meaning] = {
         400, "The website redirect location must have a prefix of 'http://' or 'https://' or '/'."
     ),
     "InvalidRequest": Meaning(400, "Invalid Request."),
+    "InvalidS3DestinationBucket": Meaning(400, "S3 destination bucket is invalid."),
     "InvalidStorageClass": Meaning(400, "The storage class you specified is not valid."),
+    "InvalidTargetBucketForLogging": Meaning(
+        400, "The target bucket for logging does not exist, is not owned by you, or is not appropriate."
+    ),
     "InvalidTag": Meaning(400, "The tag provided was not a valid tag."),
     "InvalidURI": Meaning(400, "The specified URI couldn't be parsed."),
     "KeyTooLongError": Meaning(400, "Your key is too long."),
@@ -121,6 +125,7 @@ ERRORS: dict[str, Meaning] = {
     "NoSuchBucket": Meaning(404, "The specified bucket does not exist."),
     "NoSuchBucketPolicy": Meaning(404, "The bucket policy does not exist."),
     "NoSuchCORSConfiguration": Meaning(404, "The CORS configuration does not exist"),
+    "NoSuchConfiguration": Meaning(404, "The specified configuration does not exist."),
     "NoSuchKey": Meaning(404, "The specified key does not exist."),
     "NoSuchLifecycleConfiguration": Meaning(404, "The lifecycle configuration does not exist."),
     "NoSuchPublicAccessBlockConfiguration": Meaning(
@@ -164,6 +169,9 @@ ERRORS: dict[str, Meaning] = {
         "signing method.",
     ),
     "SlowDown": Meaning(503, "Please reduce your request rate."),
+    "TooManyConfigurations": Meaning(
+        400, "You are attempting to create a new configuration but have already reached the limit."
+    ),
     "TooManyBuckets": Meaning(400, "You have attempted to create more buckets than allowed."),
     "UnexpectedContent": Meaning(400, "This request does not support content."),
     "UserKeyMustBeSpecified": Meaning(400, "The bucket POST must contain the specified field name."),

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 
 from swift.base.errors import ConfigError
-from swift.compose import process_of, telemetry_of
+from swift.compose import cluster_of, process_of, telemetry_of
 from swift.http import fields
 from swift.http.body import BodyError
 from swift.http.headers import utf8_value
@@ -21,8 +21,11 @@ from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.s3api.account import Account, KnownAccounts
 from swift.middleware.s3api.admission import admit
 from swift.middleware.s3api.call import XML, Call, Features
+from swift.middleware.s3api.classes import StorageClasses, classes_of
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.kept import kept_document
+from swift.middleware.s3api.logdelivery import LogDelivery
+from swift.middleware.s3api.logged import log_entry, log_place
 from swift.middleware.s3api.names import KEY_BYTES_MAX, is_bucket_name
 from swift.middleware.s3api.posted import is_form
 from swift.middleware.s3api.preflight import add_cors, asked_account, bucket_preflight, preflight
@@ -50,6 +53,7 @@ class S3Api(Filter):
         self._log = telemetry.log
         self._statsd = telemetry.statsd
         self._known = KnownAccounts()
+        self._logs = LogDelivery(self.forward, self._log, self._statsd, settings.log_delivery_seconds)
         self._domains, self._sites = _domains(settings.storage_domain), _domains(settings.website_domain)
 
     def handle(self, request: Request) -> Response:
@@ -66,19 +70,43 @@ class S3Api(Filter):
         anybody = signed or is_for_anybody(request, host_bucket, self._settings.anonymous_account)
         if not anybody and not is_form(request):
             return self._swift(request)
-        account, bucket = None, ""
+        account, bucket, key, code, begun_s = None, "", "", "", time.time()
         try:
             target = target_of(request, host_bucket)
-            bucket = target.bucket
+            bucket, key = target.bucket, target.key
             account = self._account(request, target, host_bucket, is_signed=signed)
             response = self._answer(request, target, account)
         except (S3Error, HTTPError, BodyError) as error:
             known = as_s3_error(error)
             assert known is not None, "all of these carry an answer"
-            response = self._error(request, known)
+            response, code = self._error(request, known), known.code
+        if account is not None and bucket:
+            self._note(request, response, account, (bucket, key), code, begun_s)
         if account is not None and "origin" in request.headers:
             add_cors(request, response, account, bucket)
         return self._named(request, response)
+
+    def _note(
+        self,
+        request: Request,
+        response: Response,
+        account: Account,
+        names: tuple[str, str],
+        code: str,
+        begun_s: float,
+    ) -> None:
+        """Have a request be in the log of its bucket, if that has one, once the answer was sent."""
+        place = log_place(request, account, names[0])
+        if place is None:
+            return
+        answered_s = time.time()
+
+        def ended(sent_bytes: int, _complete: bool) -> None:
+            times = begun_s, answered_s, time.time()
+            line = log_entry(request, response, account, names, code, sent_bytes, times).text
+            self._logs.add(place, line, request.env.get(fields.CACHE))
+
+        response.observe_end(ended)
 
     def _named(self, request: Request, response: Response) -> Response:
         """An answer with what all of them say."""
@@ -254,7 +282,10 @@ def make_s3api(app: App, conf: Conf) -> S3Api:
     if settings.allow_multipart_uploads and not multipart:
         telemetry.log.warning("[filter:s3api]: there are no multipart uploads without slo right of it")
     features = Features(
-        multipart=multipart, versioning="object_versioning" in below, encryption=_encrypts(info)
+        multipart=multipart,
+        versioning="object_versioning" in below,
+        encryption=_encrypts(info),
+        classes=_classes(conf, settings),
     )
     others = info.with_admin()["admin"]
     known = {*below, *(others if isinstance(others, dict) else ())}
@@ -263,6 +294,13 @@ def make_s3api(app: App, conf: Conf) -> S3Api:
         telemetry.log.warning("[filter:s3api]: no filter of ours right of it checks signatures")
     info.register("s3api", _facts(settings, features))
     return S3Api(app, settings, telemetry, features)
+
+
+def _classes(conf: Conf, settings: S3Settings) -> StorageClasses:
+    """The storage classes; without any the cluster's policies need not be known."""
+    if not settings.storage_classes:
+        return StorageClasses()
+    return classes_of(settings.storage_classes, cluster_of(conf).policies)
 
 
 def _encrypts(info: InfoRegistry) -> bool:

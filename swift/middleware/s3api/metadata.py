@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from email.header import Header
 
+from swift.base.documents import JsonObject
 from swift.base.etag import EtagList
 from swift.base.timestamp import http_date
 from swift.http import fields
@@ -119,6 +120,17 @@ def object_etag(headers: HeaderMap) -> str:
         if etag and headers.get("x-static-large-object", "").lower() == "true":
             etag += "-N"
     return f'"{etag}"'
+
+
+def row_etag(row: JsonObject) -> str:
+    """The ETag of a row, unquoted."""
+    etag = str(row.get("hash", ""))
+    if "; s3_etag=" in etag:
+        return etag.partition("; s3_etag=")[2].partition(";")[0]
+    slo = row.get("slo_etag")
+    if slo:
+        return f"{str(slo).strip(chr(34))}-N"
+    return etag.partition(";")[0]
 
 
 def shown_headers(headers: HeaderMap) -> HeaderMap:

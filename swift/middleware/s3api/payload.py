@@ -193,7 +193,7 @@ def content_md5(headers: HeaderMap) -> str | None:
     except ValueError:
         digest = b""
     if len(digest) != 16:
-        raise S3Error("InvalidDigest", details={"ContentMd5": text})
+        raise S3Error("InvalidDigest", details={"Content-MD5": text})
     return digest.hex()
 
 

@@ -30,6 +30,9 @@ class S3Settings(Settings):
     multi_delete_concurrency: int = option(2, "Of those, deleted at the same time.", kind=integer(1))
     min_segment_size: int = option(5242880, "Bytes that all parts but the last must have.", kind=COUNT)
     allowable_clock_skew: int = option(900, "Seconds that a client's clock may differ.", kind=COUNT)
+    storage_classes: tuple[str, ...] = option(
+        (), "Storage classes and their policies, as STANDARD:gold, STANDARD_IA:ec; a bucket has one of them."
+    )
     s3_acl: bool = option(False, "Keep ACLs as S3 does, and decide by them alone.")
     allow_no_owner: bool = option(False, "With s3_acl: let everybody use what has no owner.")
     check_bucket_owner: bool = option(False, "List only buckets that the caller may read.")
@@ -39,6 +42,9 @@ class S3Settings(Settings):
     ratelimit_as_client_error: bool = option(False, "Answer 429 instead of 503 to who is too fast.")
     cors_preflight_allow_origin: tuple[str, ...] = option(
         (), "Origins whose preflight requests are allowed; * alone stands for all."
+    )
+    log_delivery_seconds: int = option(
+        300, "Seconds after which the lines of a bucket's access log are stored.", kind=integer(1)
     )
     notification_targets: tuple[str, ...] = option(
         (), "Names of webhooks that buckets may tell of their objects; the s3-notifier knows their URLs."

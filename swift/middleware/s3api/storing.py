@@ -9,7 +9,9 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.s3api.account import Account
+from swift.middleware.s3api.call import Call
 from swift.middleware.s3api.checksums import ALGORITHMS, FULL
+from swift.middleware.s3api.classes import STANDARD
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.metadata import REDIRECT, object_etag
 from swift.middleware.s3api.payload import Upload
@@ -20,15 +22,33 @@ _UNMET = ("x-amz-mfa", "x-amz-write-offset-bytes")
 _REDIRECT_MAX = 2048
 
 
-def check_wishes(headers: HeaderMap) -> None:
+def check_wishes(call: Call) -> None:
     """Raise ``S3Error`` for a wish that cannot be met."""
+    headers = call.headers
     for name in headers:
         if name in _UNMET:
             raise S3Error("NotImplemented", details={"Header": name})
-    if headers.get("x-amz-storage-class", "STANDARD").upper() != "STANDARD":
-        raise S3Error("InvalidStorageClass")
+    _check_class(call)
     if headers.get("x-amz-request-payer", "requester") != "requester":
         raise S3Error("InvalidArgument", details={"ArgumentName": "x-amz-request-payer"})
+
+
+def _check_class(call: Call) -> None:
+    """Raise ``S3Error`` when an object should have another storage class than its bucket."""
+    wanted = call.headers.get("x-amz-storage-class")
+    if wanted is None:
+        return
+    if not call.features.classes.has(wanted.upper()):
+        raise S3Error("InvalidStorageClass")
+    if wanted.upper() != call.storage_class:
+        text = f"The objects of this bucket have the storage class {call.storage_class}."
+        raise S3Error("InvalidStorageClass", text)
+
+
+def class_headers(call: Call) -> HeaderMap:
+    """What answers about an object say of its storage class; nothing of the usual one, as AWS does."""
+    name = call.storage_class
+    return {} if name == STANDARD else {"x-amz-storage-class": name}
 
 
 def redirect_headers(headers: HeaderMap) -> HeaderMap:

@@ -1,4 +1,5 @@
-"""Which buckets have a lifecycle: an empty object for each in a hidden account, as the expirer's queue is.
+"""Which buckets have a lifecycle or inventories: an empty object for each in a hidden account, as the expirer
+has a queue.
 
 It is written after the rules and before they are acknowledged; what stands there in vain the daemon removes,
 unless it was written again meanwhile.

@@ -1,4 +1,4 @@
-"""What the lifecycle daemon does in a pass over the buckets that have rules.
+"""What the lifecycle daemon does in a pass over the buckets that have rules or inventories.
 
 A bucket whose rules have not changed is walked over once a day (UTC): between two midnights nothing becomes
 due. So an idle pass is one listing of the registry. A pass that was cut short goes on where it was.
@@ -11,6 +11,16 @@ from hashlib import md5
 
 from swift.base.timestamp import Timestamp
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.middleware.s3api.inventory.document import inventories_of
+from swift.middleware.s3api.inventory.report import (
+    BROKEN_OFF,
+    REFUSED,
+    TAKEN,
+    THERE,
+    Due,
+    Stocktaking,
+    is_due,
+)
 from swift.middleware.s3api.lifecycle.ending import CHANGED, ENDED, KEPT, LOCKED, Ending
 from swift.middleware.s3api.lifecycle.registry import Entry, entries, forget
 from swift.middleware.s3api.lifecycle.rules import DAY_S
@@ -28,6 +38,7 @@ _KINDS = {"Current": "objects", "Former": "versions", "Uploads": "uploads"}
 COUNTS = (
     *("buckets", "forgotten", "errors"),
     *(f"{kind}.{outcome}" for kind in _KINDS.values() for outcome in (ENDED, KEPT, CHANGED, LOCKED)),
+    *(f"inventories.{outcome}" for outcome in (TAKEN, THERE, REFUSED, BROKEN_OFF)),
 )
 
 
@@ -82,14 +93,20 @@ class LifecyclePass:
         self._tally = pass_context.tally
         self._failed: set[str] = set()
         self._walked: dict[str, tuple[Timestamp, int]] = {}
+        self._stocktaking = Stocktaking(
+            task.client,
+            pass_context.clock.time,
+            lambda: pass_context.stop.requested,
+            task.settings.page_size,
+        )
         self._ending = Ending(
             task.client, pass_context.clock.time, pass_context.stop.wait, task.settings.abort_grace
         )
 
     # --- planning -------------------------------------------------------------------------------------
 
-    def plan(self) -> Iterator[Unit]:
-        """What may have ended, bucket by bucket."""
+    def plan(self) -> Iterator[Unit | Due]:
+        """What may have ended, and what is to be listed, bucket by bucket."""
         position = self._context.cursor.position
         done = position if isinstance(position, list) and len(position) == 3 else ["", "", ""]
         for entry in entries(self._task.client):
@@ -108,11 +125,12 @@ class LifecyclePass:
                 self._fail(entry, f"cannot go on with {entry.name}", error)
             self._walked[entry.name] = (entry.changed, today)
 
-    def _bucket(self, entry: Entry, stage: str, after: str) -> Iterator[Unit]:
+    def _bucket(self, entry: Entry, stage: str, after: str) -> Iterator[Unit | Due]:
         client, now_s = self._task.client, self._context.clock.time()
         headers = client.head(entry.path)
         rules = [rule for rule in rules_of_headers(headers or {}) if rule.is_enabled]
-        if headers is None or not rules_of_headers(headers):
+        inventories = inventories_of(headers or {})
+        if headers is None or not (rules_of_headers(headers) or inventories):
             forget(client, entry)
             self._tally.add("forgotten")
             return
@@ -124,14 +142,20 @@ class LifecyclePass:
             after = ""
         if any(rule.abort_days is not None for rule in rules):
             yield from walk.uploads(after, lambda name: self._note(entry, "uploads", name))
+        for inventory in inventories.values():
+            if is_due(inventory, now_s):
+                yield Due(entry, inventory, "x-versions-enabled" in headers)
 
     def _note(self, entry: Entry, stage: str, name: str) -> None:
         self._context.cursor.note([entry.name, stage, name])
 
     # --- doing ----------------------------------------------------------------------------------------
 
-    def do(self, unit: Unit) -> None:
-        """End one thing, or some uploads."""
+    def do(self, unit: Unit | Due) -> None:
+        """End one thing, or some uploads, or take an inventory."""
+        if isinstance(unit, Due):
+            self._take(unit)
+            return
         try:
             if isinstance(unit, Current):
                 outcome = self._ending.current(unit)
@@ -143,6 +167,19 @@ class LifecyclePass:
             self._fail(unit.entry, f"cannot end a part of {unit.entry.name}", error)
             return
         self._tally.add(f"{_KINDS[type(unit).__name__]}.{outcome}")
+
+    def _take(self, due: Due) -> None:
+        try:
+            outcome = self._stocktaking.take(due)
+        except UnexpectedAnswer as error:
+            self._fail(due.entry, f"cannot take the inventory {due.inventory.id} of {due.entry.name}", error)
+            return
+        if outcome == REFUSED:
+            self._task.log.warning(
+                f"the inventory {due.inventory.id} of {due.entry.name} has no bucket to go to: "
+                f"{due.inventory.bucket}"
+            )
+        self._tally.add(f"inventories.{outcome}")
 
     def _fail(self, entry: Entry, what: str, error: UnexpectedAnswer) -> None:
         self._failed.add(entry.name)

@@ -169,11 +169,18 @@ class Walk:
     # --- pages ----------------------------------------------------------------------------------------
 
     def _page(self, path: EntityPath, *, flags: str = "", **limits: str) -> list[JsonObject]:
-        query = f"format=json&limit={self._page_size}{flags}"
-        for name, text in limits.items():
-            if text:
-                query += f"&{name}={quote(text, safe='', errors='surrogateescape')}"
-        with self._client.ask("GET", path, query=query, accept=(2, 404)) as response:
-            body = response.read_body() if response.status == 200 else b""
-        rows: list[JsonObject] = json.loads(body) if body else []
-        return rows
+        return page_of(self._client, path, self._page_size, flags=flags, **limits)
+
+
+def page_of(
+    client: InternalClient, path: EntityPath, size: int, *, flags: str = "", **limits: str
+) -> list[JsonObject]:
+    """Rows of a listing, none when nothing is there; raises ``UnexpectedAnswer``."""
+    query = f"format=json&limit={size}{flags}"
+    for name, text in limits.items():
+        if text:
+            query += f"&{name}={quote(text, safe='', errors='surrogateescape')}"
+    with client.ask("GET", path, query=query, accept=(2, 404)) as response:
+        body = response.read_body() if response.status == 200 else b""
+    rows: list[JsonObject] = json.loads(body) if body else []
+    return rows

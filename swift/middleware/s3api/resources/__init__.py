@@ -13,6 +13,7 @@ from swift.middleware.s3api.resources import (
     deletes,
     encryption,
     forms,
+    inventory,
     lifecycle,
     listing,
     locks,
@@ -51,6 +52,7 @@ HANDLERS: dict[str, Handler] = {
     **payment.HANDLERS,
     **encryption.HANDLERS,
     **lifecycle.HANDLERS,
+    **inventory.HANDLERS,
     **locks.HANDLERS,
     **notifications.HANDLERS,
 }

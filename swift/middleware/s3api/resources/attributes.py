@@ -61,7 +61,7 @@ def get_attributes(call: Call) -> Response:
     if "ObjectParts" in wanted and headers.get("x-static-large-object", "").lower() == "true":
         value["ObjectParts"] = _parts(call, query, has_sums=bool(checksum_elements(headers)))
     if "StorageClass" in wanted:
-        value["StorageClass"] = "STANDARD"
+        value["StorageClass"] = call.storage_class
     if "ObjectSize" in wanted:
         value["ObjectSize"] = headers.get("content-length", "0")
     shown = shown_headers(headers)

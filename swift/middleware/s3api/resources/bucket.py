@@ -33,13 +33,17 @@ def create_bucket(call: Call) -> Response:
     body = call.read_body()
     tree = parse(CREATE, body) if body else {}
     location = text_of(tree.get("LocationConstraint"))
-    if location not in ("", call.settings.location):
+    region, colon, kind = location.partition(":")
+    policy = call.features.classes.policy_of(kind)
+    if region not in ("", call.settings.location) or (colon and policy is None):
         raise S3Error("InvalidLocationConstraint", details={"LocationConstraint": location})
     tags = tags_of_items(trees_of(tree_of(tree.get("Tags")).get("Tag")), BUCKET_TAGS_MAX)
     headers = {
         **new_bucket_acl(call),
         **({fields.SYSMETA_S3_BUCKET_TAGGING: stored_tags(tags)} if tags else {}),
     }
+    if policy is not None:
+        headers["x-storage-policy"] = policy
     ownership = call.headers.get("x-amz-object-ownership")
     if ownership is not None:
         if ownership not in OWNERSHIPS:

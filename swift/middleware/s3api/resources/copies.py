@@ -55,7 +55,7 @@ _KEPT = (
 def copy_object(call: Call) -> Response:
     """CopyObject; the answer begins with spaces when it takes long."""
     headers = call.headers
-    check_wishes(headers)
+    check_wishes(call)
     call.take_no_body()
     if "range" in headers:
         raise S3Error("InvalidRequest", "RANGE is not supported in Copy!")

@@ -13,6 +13,7 @@ from swift.http.response import Response
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, iso_of_row, xml_response
 from swift.middleware.s3api.documents import Encoding, person
 from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.metadata import row_etag
 from swift.middleware.s3api.xml import Fragment, Group, Many, Text, Value, escape
 
 _PREFIXES = Many("CommonPrefixes", Text("Prefix"))
@@ -80,17 +81,6 @@ def read_page(
     return Page(rows[:limit], bool(limit) and len(rows) > limit)
 
 
-def row_etag(row: JsonObject) -> str:
-    """The ETag of a row, unquoted."""
-    etag = str(row.get("hash", ""))
-    if "; s3_etag=" in etag:
-        return etag.partition("; s3_etag=")[2].partition(";")[0]
-    slo = row.get("slo_etag")
-    if slo:
-        return f"{str(slo).strip(chr(34))}-N"
-    return etag.partition(";")[0]
-
-
 def last_name(row: JsonObject) -> str:
     """The name that a row, or a prefix, stands for."""
     return str(row["subdir"] if "subdir" in row else row["name"])
@@ -116,12 +106,13 @@ def _contents(call: Call, page: Page, encode: Encoding, *, owner: bool) -> list[
     if owner:
         name = escape(call.account.owner)
         who = f"<Owner><ID>{name}</ID><DisplayName>{name}</DisplayName></Owner>"
+    kind = call.storage_class
     return [
         Fragment(
             f"<Contents><Key>{escape(encode(row['name']))}</Key>"
             f"<LastModified>{iso_of_row(row['last_modified'])}</LastModified>"
             f'<ETag>"{row_etag(row)}"</ETag><Size>{row["bytes"]}</Size>'
-            f"<StorageClass>STANDARD</StorageClass>{who}</Contents>"
+            f"<StorageClass>{kind}</StorageClass>{who}</Contents>"
         )
         for row in page.rows
         if "subdir" not in row
@@ -214,20 +205,19 @@ def list_versions(call: Call) -> Response:
         if "subdir" not in last:
             value["NextVersionIdMarker"] = last.get("version_id", "null")
     objects = [row for row in page.rows if "subdir" not in row]
+    kind = call.storage_class
     # Both kinds in one order: what reads them relies on it within a name.
-    value["Version"] = [Fragment(_version(call, row, encode)) for row in objects]
+    value["Version"] = [Fragment(_version(call, row, encode, kind)) for row in objects]
     return xml_response(VERSIONS, value)
 
 
-def _version(call: Call, row: JsonObject, encode: Encoding) -> str:
+def _version(call: Call, row: JsonObject, encode: Encoding, kind: str) -> str:
     is_marker = row.get("content_type") == DELETED_TYPE
     tag = "DeleteMarker" if is_marker else "Version"
     name = escape(call.account.owner)
     data = ""
     if not is_marker:
-        data = (
-            f'<ETag>"{row_etag(row)}"</ETag><Size>{row["bytes"]}</Size><StorageClass>STANDARD</StorageClass>'
-        )
+        data = f'<ETag>"{row_etag(row)}"</ETag><Size>{row["bytes"]}</Size><StorageClass>{kind}</StorageClass>'
     return (
         f"<{tag}><Key>{escape(encode(row['name']))}</Key>"
         f"<VersionId>{escape(str(row.get('version_id', 'null')))}</VersionId>"

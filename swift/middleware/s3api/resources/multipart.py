@@ -23,12 +23,11 @@ from swift.middleware.s3api.documents import Encoding, person, person_of
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.keepalive import patiently
 from swift.middleware.s3api.locks import WISHED, WISHED_CONFIGURATION, check_bucket, wished_lock
-from swift.middleware.s3api.metadata import stored_headers
+from swift.middleware.s3api.metadata import row_etag, stored_headers
 from swift.middleware.s3api.partsums import sums_of_parts
 from swift.middleware.s3api.payload import CheckedBody, Upload
 from swift.middleware.s3api.reports import explain
 from swift.middleware.s3api.resources.copies import modified_of
-from swift.middleware.s3api.resources.listing import row_etag
 from swift.middleware.s3api.sse import managed_headers, refuse_customer_keys
 from swift.middleware.s3api.storing import (
     check_wishes,
@@ -98,7 +97,7 @@ def create_upload(call: Call) -> Response:
     """CreateMultipartUpload."""
     check_offered(call)
     headers = call.headers
-    check_wishes(headers)
+    check_wishes(call)
     call.take_no_body()
     refuse_customer_keys(headers)
     told = managed_headers(call)
@@ -316,7 +315,7 @@ def list_parts(call: Call) -> Response:
         "UploadId": upload_id,
         "Initiator": owner,
         "Owner": owner,
-        "StorageClass": "STANDARD",
+        "StorageClass": call.storage_class,
         "PartNumberMarker": after,
         "MaxParts": limit,
         "IsTruncated": "true" if len(parts) > len(shown) and limit else "false",
@@ -361,9 +360,10 @@ def list_uploads(call: Call) -> Response:
     limit = call.count_param("max-uploads", call.settings.max_bucket_listing)
     prefix, delimiter = call.text_param("prefix"), call.text_param("delimiter")
     key_marker, id_marker = call.text_param("key-marker"), call.text_param("upload-id-marker")
-    if id_marker and not is_upload_id(id_marker):
+    if key_marker and id_marker and not is_upload_id(id_marker):
         raise invalid_argument("upload-id-marker", id_marker, "Invalid uploadId marker")
     start = _start(key_marker, id_marker, delimiter)
+    kind = call.storage_class
     uploads, prefixes, truncated = _collect(call, prefix, delimiter, start, limit)
     owner = person_of(call.account.owner)
     value: dict[str, Value] = {
@@ -378,7 +378,7 @@ def list_uploads(call: Call) -> Response:
                 "UploadId": upload_id,
                 "Initiator": owner,
                 "Owner": owner,
-                "StorageClass": "STANDARD",
+                "StorageClass": kind,
                 "Initiated": iso_of_row(modified),
             }
             for key, upload_id, modified in uploads

@@ -31,6 +31,7 @@ from swift.middleware.s3api.sse import decrypt, encrypt, write_headers
 from swift.middleware.s3api.storing import (
     check_wishes,
     checksum_headers,
+    class_headers,
     keep_checksum,
     redirect_headers,
     refused_write,
@@ -46,7 +47,7 @@ _FOUND = (200, 206, 304)
 def put_object(call: Call) -> Response:
     """PutObject."""
     headers = call.headers
-    check_wishes(headers)
+    check_wishes(call)
     conditions = writing_conditions(headers)
     told = write_headers(call)
     upload = call.upload()
@@ -88,7 +89,7 @@ def read_object(call: Call) -> Response:
         raise _refused_read(call, response)
     below = response.headers
     headers = shown_headers(below)
-    headers.update(lock_headers(below), **decrypt(call, response))
+    headers.update(lock_headers(below), **decrypt(call, response), **class_headers(call))
     if call.headers.get("x-amz-checksum-mode", "").upper() == "ENABLED":
         headers.update(_checksum(call, response))
     for name, value in expiration_headers(call, _whole_size(below), below).items():

@@ -6,31 +6,14 @@ from swift.base.truth import is_true
 from swift.http import fields
 from swift.http.response import Response
 from swift.middleware.s3api.account import owners_settings
-from swift.middleware.s3api.call import Call, Handler, xml_response
+from swift.middleware.s3api.call import Call, Handler, invalid_argument, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
-from swift.middleware.s3api.xml import Group, Kind, Many, Node, Text, Value, parse, text_of
+from swift.middleware.s3api.names import is_bucket_name
+from swift.middleware.s3api.serverlog import LOGGING, PREFIX_MAX, Target, target_of
+from swift.middleware.s3api.xml import Group, Node, Text, Value, text_of, tree_of
 
 VERSIONING = Group("VersioningConfiguration", Text("Status"), Text("MfaDelete"))
-LOGGING = Group("BucketLoggingStatus")
-_GRANT = Many(
-    "Grant",
-    Group("Grantee", Kind(), *map(Text, ("ID", "DisplayName", "EmailAddress", "URI"))),
-    Text("Permission"),
-)
-_WANTED_LOGGING = Group(
-    "BucketLoggingStatus",
-    Group(
-        "LoggingEnabled",
-        Text("TargetBucket"),
-        Text("TargetPrefix"),
-        Group("TargetGrants", _GRANT),
-        Group(
-            "TargetObjectKeyFormat",
-            Group("SimplePrefix"),
-            Group("PartitionedPrefix", Text("PartitionDateSource")),
-        ),
-    ),
-)
+LOGGING_KEY = fields.SYSMETA_S3_BUCKET_LOGGING.removeprefix(fields.CONTAINER_SYSMETA)
 ACCELERATION = Group("AccelerateConfiguration")
 
 
@@ -73,15 +56,42 @@ def _fixed(schema: Node, value: dict[str, Value]) -> Handler:
     return answer
 
 
+def get_logging(call: Call) -> Response:
+    """GetBucketLogging."""
+    target = target_of(owners_settings(call.account, call.bucket).get(LOGGING_KEY))
+    if target is None:
+        return xml_response(LOGGING, {})
+    value = {"TargetBucket": target.bucket, "TargetPrefix": target.prefix}
+    return xml_response(LOGGING, {"LoggingEnabled": value})
+
+
 def put_logging(call: Call) -> Response:
-    """PutBucketLogging: that there is none may be said; nobody here would write one."""
-    body = call.read_body()
-    if not body:
-        raise S3Error("MissingRequestBodyError")
-    if parse(_WANTED_LOGGING, body):
-        raise S3Error("NotImplemented", "Logs are not delivered to buckets.")
+    """PutBucketLogging; nobody but the owner gets rights in the log, as in the rest of its bucket."""
+    wanted = tree_of(call.document(LOGGING).get("LoggingEnabled"))
     owners_settings(call.account, call.bucket)
+    stored = ""
+    if wanted:
+        if "TargetGrants" in wanted or "PartitionedPrefix" in tree_of(wanted.get("TargetObjectKeyFormat")):
+            raise S3Error("NotImplemented")
+        target = Target(text_of(wanted["TargetBucket"]), text_of(wanted["TargetPrefix"]))
+        _check_target(call, target)
+        stored = target.stored
+    call.account.done("POST", call.bucket, headers={fields.SYSMETA_S3_BUCKET_LOGGING: stored})
     return Response(200)
+
+
+def _check_target(call: Call, target: Target) -> None:
+    """Raise ``S3Error`` for a bucket that is not the caller's, and for what cannot begin a key."""
+    if len(target.prefix.encode()) > PREFIX_MAX or "\x00" in target.prefix:
+        raise invalid_argument("TargetPrefix", target.prefix[:100], "The prefix is too long.")
+    if not is_bucket_name(target.bucket, dns=call.settings.dns_compliant_bucket_names):
+        raise S3Error("InvalidTargetBucketForLogging")
+    try:
+        owners_settings(call.account, target.bucket)
+    except S3Error as error:
+        if error.status >= 500:
+            raise
+        raise S3Error("InvalidTargetBucketForLogging")
 
 
 def no_logging_of_key(call: Call) -> Response:
@@ -93,7 +103,7 @@ def no_logging_of_key(call: Call) -> Response:
 HANDLERS: dict[str, Handler] = {
     "GetBucketVersioning": get_versioning,
     "PutBucketVersioning": put_versioning,
-    "GetBucketLogging": _fixed(LOGGING, {}),
+    "GetBucketLogging": get_logging,
     "PutBucketLogging": put_logging,
     "GetBucketAccelerateConfiguration": _fixed(ACCELERATION, {}),
     "GetObjectLogging": no_logging_of_key,

@@ -1,0 +1,58 @@
+"""Storage classes: AWS's names for storage policies. The class of an object is that of its bucket (decision
+0018). Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from swift.base.errors import ConfigError
+from swift.policy.policies import Policies
+
+#: The class of what no other class is said of.
+STANDARD = "STANDARD"
+_is_name = re.compile(r"[A-Z][A-Z0-9_]{0,63}").fullmatch
+
+
+class StorageClasses:
+    """Class → the name of its policy, and back from a policy's index."""
+
+    def __init__(self, policies: Mapping[str, str] | None = None, names: Mapping[int, str] | None = None):
+        self._policies = dict(policies or {})
+        self._names = dict(names or {})
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is only one class."""
+        return not self._policies
+
+    def of_policy(self, index: int) -> str:
+        """The class of a storage policy."""
+        return self._names.get(index, STANDARD)
+
+    def policy_of(self, name: str) -> str | None:
+        """The policy of a class; None of one that there is not."""
+        return self._policies.get(name)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a class."""
+        return name == STANDARD or name in self._policies
+
+    def __repr__(self) -> str:
+        return f"<StorageClasses {', '.join(f'{name}:{policy}' for name, policy in self._policies.items())}>"
+
+
+def classes_of(options: Sequence[str], policies: Policies) -> StorageClasses:
+    """From ``CLASS:policy`` of the option ``storage_classes``; raises ``ConfigError``."""
+    found: dict[str, str] = {}
+    names: dict[int, str] = {}
+    for option in options:
+        name, _, policy_name = (word.strip() for word in option.partition(":"))
+        policy = policies.named(policy_name)
+        if policy is None or _is_name(name) is None:
+            raise ConfigError(f"[filter:s3api] storage_classes: {option!r} is no CLASS:policy")
+        if name in found or policy.index in names:
+            raise ConfigError(f"[filter:s3api] storage_classes: {option!r} names something twice")
+        found[name], names[policy.index] = policy.name, name
+    return StorageClasses(found, names)

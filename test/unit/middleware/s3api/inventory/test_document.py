@@ -1,0 +1,129 @@
+"""What inventories are, as documents and in the metadata of buckets."""
+
+import pytest
+
+from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.inventory.document import (
+    INVENTORY,
+    PLACE,
+    Inventory,
+    document_of_inventory,
+    inventories_of,
+    inventory_of_document,
+    stored_inventories,
+)
+from swift.middleware.s3api.inventory.report import facts_of, is_due
+from swift.middleware.s3api.xml import parse, render
+
+SUNDAY_S, MONDAY_S = 3 * 86400, 4 * 86400
+
+
+def document(**changes):
+    parts = {
+        "target": "<Bucket>arn:aws:s3:::stock</Bucket><Format>CSV</Format>",
+        "enabled": "true",
+        "id": "all",
+        "versions": "Current",
+        "frequency": "Daily",
+        "more": "",
+        **changes,
+    }
+    return (
+        "<InventoryConfiguration><Destination><S3BucketDestination>{target}</S3BucketDestination></Destination>"
+        "<IsEnabled>{enabled}</IsEnabled><Id>{id}</Id>"
+        "<IncludedObjectVersions>{versions}</IncludedObjectVersions>"
+        "<Schedule><Frequency>{frequency}</Frequency></Schedule>{more}</InventoryConfiguration>"
+    ).format(**parts)
+
+
+def parsed(text):
+    return inventory_of_document(parse(INVENTORY, text.encode()), dns=True)
+
+
+@pytest.mark.parametrize(
+    "changes, wanted",
+    [
+        ({}, Inventory("all", "stock")),
+        ({"enabled": "false"}, Inventory("all", "stock", is_enabled=False)),
+        (
+            {"versions": "All", "frequency": "Weekly"},
+            Inventory("all", "stock", has_versions=True, is_weekly=True),
+        ),
+        (
+            {
+                "more": "<Filter><Prefix>in/</Prefix></Filter>"
+                "<OptionalFields><Field>ETag</Field><Field>Size</Field><Field>ETag</Field></OptionalFields>"
+            },
+            Inventory("all", "stock", filter="in/", fields=("ETag", "Size")),
+        ),
+        (
+            {
+                "target": "<AccountId>1</AccountId><Bucket>arn:aws:s3:::stock</Bucket><Format>CSV</Format>"
+                "<Prefix>p</Prefix><Encryption><SSE-S3/></Encryption>"
+            },
+            Inventory("all", "stock", prefix="p"),
+        ),
+    ],
+)
+def test_a_document_is_read_and_written_again(changes, wanted):
+    found = parsed(document(**changes))
+    assert found == wanted
+    assert parsed(render(INVENTORY, document_of_inventory(found)).decode()) == wanted
+    assert inventories_of(stored_inventories([found])) == {found.id: found}
+
+
+@pytest.mark.parametrize(
+    "changes, code",
+    [
+        ({"target": "<Bucket>stock</Bucket><Format>CSV</Format>"}, "InvalidS3DestinationBucket"),
+        ({"target": "<Bucket>arn:aws:s3:::../x</Bucket><Format>CSV</Format>"}, "InvalidS3DestinationBucket"),
+        ({"target": "<Bucket>arn:aws:s3:::a/b</Bucket><Format>CSV</Format>"}, "InvalidS3DestinationBucket"),
+        ({"target": "<Bucket>arn:aws:s3:::stock</Bucket><Format>Parquet</Format>"}, "NotImplemented"),
+        ({"target": "<Bucket>arn:aws:s3:::stock</Bucket><Format>XLS</Format>"}, "MalformedXML"),
+        (
+            {
+                "target": "<Bucket>arn:aws:s3:::stock</Bucket><Format>CSV</Format>"
+                "<Encryption><SSE-KMS><KeyId>k</KeyId></SSE-KMS></Encryption>"
+            },
+            "NotImplemented",
+        ),
+        ({"target": "<Format>CSV</Format>"}, "MalformedXML"),
+        ({"enabled": "yes"}, "MalformedXML"),
+        ({"versions": ""}, "MalformedXML"),
+        ({"frequency": "Hourly"}, "MalformedXML"),
+        ({"id": "a/b"}, "InvalidArgument"),
+        ({"id": ""}, "InvalidArgument"),
+        ({"id": "x" * 65}, "InvalidArgument"),
+        ({"more": "<OptionalFields><Field>Color</Field></OptionalFields>"}, "MalformedXML"),
+        ({"more": "<OptionalFields><Field>ObjectOwner</Field></OptionalFields>"}, "NotImplemented"),
+        ({"more": f"<Filter><Prefix>{'x' * 513}</Prefix></Filter>"}, "InvalidArgument"),
+        ({"more": "<Surprise/>"}, "MalformedXML"),
+    ],
+)
+def test_what_is_no_inventory_is_refused(changes, code):
+    with pytest.raises(S3Error) as caught:
+        parsed(document(**changes))
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize("broken", ["", "%%%", "eJw=", "x" * 100])
+def test_a_broken_document_is_none(broken):
+    assert inventories_of({f"{PLACE.header}0": broken}) == {}
+
+
+def test_strange_facts_of_others_are_no_inventory():
+    for strange in ([{"id": "a"}], [{"id": "a", "bucket": "b", "more": 1}], {"id": 1}, [1], "x"):
+        assert inventories_of(PLACE.stored(strange)) == {}
+
+
+def test_a_weekly_one_is_due_on_sundays():
+    weekly, daily = Inventory("w", "b", is_weekly=True), Inventory("d", "b")
+    assert [is_due(weekly, now) for now in (SUNDAY_S, MONDAY_S)] == [True, False]
+    assert is_due(daily, MONDAY_S) and not is_due(Inventory("d", "b", is_enabled=False), MONDAY_S)
+
+
+def test_a_multipart_object_is_known_by_its_etag():
+    row = {"name": "k", "bytes": 5, "hash": "x; s3_etag=abc-2", "last_modified": "2026-01-02T03:04:05.000000"}
+    facts = facts_of("b", row, "COLD")
+    assert (facts["ETag"], facts["IsMultipartUploaded"], facts["StorageClass"]) == ("abc-2", "true", "COLD")
+    assert facts["LastModifiedDate"] == "2026-01-02T03:04:05.000Z"

@@ -1,0 +1,41 @@
+"""Storage classes by name and by policy."""
+
+import pytest
+
+from swift.base.errors import ConfigError
+from swift.middleware.s3api.classes import StorageClasses, classes_of
+from swift.policy.policies import Policies
+from swift.policy.policy import Policy
+
+POLICIES = Policies([Policy(0, "gold", is_default=True), Policy(1, "slow"), Policy(2, "other")])
+
+
+def test_a_class_is_found_both_ways():
+    classes = classes_of(["STANDARD:gold", "STANDARD_IA: slow"], POLICIES)
+    assert [classes.of_policy(n) for n in range(3)] == ["STANDARD", "STANDARD_IA", "STANDARD"]
+    assert classes.policy_of("STANDARD_IA") == "slow" and classes.policy_of("GLACIER") is None
+    assert classes.has("STANDARD_IA") and not classes.has("GLACIER") and not classes.is_alone
+
+
+def test_without_an_option_there_is_one_class():
+    classes = StorageClasses()
+    assert classes.is_alone and classes.has("STANDARD") and not classes.has("STANDARD_IA")
+    assert classes.of_policy(7) == "STANDARD"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["STANDARD"],
+        ["STANDARD:nothing"],
+        ["standard:gold"],
+        [":gold"],
+        ["A:gold", "A:slow"],
+        ["A:gold", "B:gold"],
+        ["<A>:gold"],
+        [f"{'A' * 65}:gold"],
+    ],
+)
+def test_an_option_that_means_nothing_is_an_error_at_the_start(options):
+    with pytest.raises(ConfigError):
+        classes_of(options, POLICIES)
