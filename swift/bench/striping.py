@@ -13,7 +13,6 @@ is missing.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import http.client
 import json
 import platform
@@ -27,11 +26,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swift.base.errors import ConfigError, SwiftError
-from swift.bench.limits import check_cgroups, device_of, drop_caches, throttled
+from swift.bench.clusters import running
+from swift.bench.limits import check_cgroups, drop_caches
 from swift.bench.plan.plots import plot_lines
 from swift.bench.xfs import ending_in_order
 from swift.cli.aio.images import check_xfs
-from swift.cli.aio.make import make_cluster, mount_devices, remove_cluster, unmount_devices
 from swift.cli.aio.plan import PORTS_PER_NODE, Plan, new_plan
 from swift.cli.aio.supervisor import Supervisor
 
@@ -199,27 +198,6 @@ class Lose:
         self._supervisor.kill(f"object-{self._node}")
 
 
-@contextlib.contextmanager
-def cluster(choices: Choices, devices: int) -> Iterator[tuple[Plan, Supervisor]]:
-    """A running cluster whose devices are limited; gone afterwards. Raises ``ConfigError``."""
-    plan = plan_for(choices, devices)
-    make_cluster(plan)
-    try:
-        mount_devices(plan)
-        numbers = [device_of(path) for path in plan.device_paths()]
-        with throttled(f"swift-striping-{devices}", numbers, choices.device_rate) as enter_and_leave:
-            supervisor = Supervisor(plan, lambda _text: None)
-            with enter_and_leave():
-                supervisor.start()
-            try:
-                yield plan, supervisor
-            finally:
-                supervisor.end()
-    finally:
-        unmount_devices(plan)
-        remove_cluster(plan)
-
-
 def set_memory(plan: Plan, memory: int) -> None:
     """What the proxy may hold for one download; holds after its next start."""
     conf = plan.etc / "proxy-server.conf"
@@ -232,7 +210,8 @@ def set_memory(plan: Plan, memory: int) -> None:
 def measure(choices: Choices, devices: int) -> Iterator[Measured]:
     """All transfers on so many devices."""
     size = choices.object_bytes
-    with cluster(choices, devices) as (plan, supervisor):
+    plan = plan_for(choices, devices)
+    with running(plan, limited=plan.device_paths(), bytes_per_s=choices.device_rate) as supervisor:
         client = Client(plan, size)
         client.make_container("copies", "gold")
         yield Measured(devices, "PUT of replicas", client.put("copies/o"), size)
