@@ -35,10 +35,19 @@ def device_of(path: Path) -> str:
 
 def reads_of(device: str) -> int:
     """Read requests that a device has served so far. Raises ``ConfigError``."""
+    return int(_counters_of(device)[0])
+
+
+def writes_of(device: str) -> int:
+    """Write requests that a device has served so far. Raises ``ConfigError``."""
+    return int(_counters_of(device)[4])
+
+
+def _counters_of(device: str) -> list[str]:
     for line in Path("/proc/diskstats").read_text().splitlines():
         words = line.split()
         if f"{words[0]}:{words[1]}" == device:
-            return int(words[3])
+            return words[3:]
     raise ConfigError(f"/proc/diskstats knows no device {device}")
 
 

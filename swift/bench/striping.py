@@ -13,7 +13,6 @@ is missing.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import http.client
 import json
 import platform
@@ -27,11 +26,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swift.base.errors import ConfigError, SwiftError
-from swift.bench.limits import check_cgroups, device_of, drop_caches, read_ahead_as_disks, throttled
+from swift.bench.clusters import running, set_options
+from swift.bench.limits import check_cgroups, drop_caches
 from swift.bench.plan.plots import plot_lines
 from swift.bench.xfs import ending_in_order
 from swift.cli.aio.images import check_xfs
-from swift.cli.aio.make import make_cluster, mount_devices, remove_cluster, unmount_devices
 from swift.cli.aio.plan import PORTS_PER_NODE, Plan, new_plan
 from swift.cli.aio.supervisor import Supervisor
 
@@ -43,10 +42,6 @@ PIECE = 1 << 20
 #: From so many devices on an erasure code fits on them.
 CODED_FROM = 3
 PARITY = 2
-#: Object servers write what they have every so many MB, or all of an object would be written at its end.
-SYNC_MB = 8
-#: Seconds that the proxy waits for a device.
-PATIENCE_S = 120
 #: What is aimed at: times the rate of one device.
 GOALS = {
     (3, "GET of replicas, striped"): 2.2,
@@ -203,49 +198,11 @@ class Lose:
         self._supervisor.kill(f"object-{self._node}")
 
 
-@contextlib.contextmanager
-def cluster(choices: Choices, devices: int) -> Iterator[tuple[Plan, Supervisor]]:
-    """A running cluster whose devices are limited; gone afterwards. Raises ``ConfigError``."""
-    plan = plan_for(choices, devices)
-    make_cluster(plan)
-    set_pace(plan)
-    try:
-        mount_devices(plan)
-        numbers = [device_of(path) for path in plan.device_paths()]
-        for number in numbers:
-            read_ahead_as_disks(number)
-        with throttled(f"swift-striping-{devices}", numbers, choices.device_rate) as enter_and_leave:
-            supervisor = Supervisor(plan, lambda _text: None)
-            with enter_and_leave():
-                supervisor.start()
-            try:
-                yield plan, supervisor
-            finally:
-                supervisor.end()
-    finally:
-        unmount_devices(plan)
-        remove_cluster(plan)
-
-
-def set_options(conf: Path, app: str, **options: float) -> None:
-    """Set options of an application in a configuration file; they hold after its next start."""
-    lines = [line for line in conf.read_text().splitlines() if line.split(" ")[0] not in options]
-    at = lines.index(f"use = egg:swift#{app}") + 1
-    lines[at:at] = [f"{name} = {value}" for name, value in options.items()]
-    conf.write_text("\n".join(lines) + "\n")
-
-
-def set_pace(plan: Plan) -> None:
-    """Devices are written as fast as they can all the time, and a slow one is waited for."""
-    set_options(plan.etc / "proxy-server.conf", "proxy", node_timeout=PATIENCE_S)
-    for conf in (plan.etc / "object-server").glob("*.conf"):
-        set_options(conf, "object", mb_per_sync=SYNC_MB)
-
-
 def measure(choices: Choices, devices: int) -> Iterator[Measured]:
     """All transfers on so many devices."""
     size = choices.object_bytes
-    with cluster(choices, devices) as (plan, supervisor):
+    plan = plan_for(choices, devices)
+    with running(plan, limited=plan.device_paths(), bytes_per_s=choices.device_rate) as supervisor:
         client = Client(plan, size)
         client.make_container("copies", "gold")
         yield Measured(devices, "PUT of replicas", client.put("copies/o"), size)

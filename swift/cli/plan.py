@@ -6,13 +6,17 @@ The simulator needs the extra ``plan`` (SimPy, matplotlib); ``capacity`` and ``r
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import sys
+import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from swift.base.errors import SwiftError
+from swift.base.errors import ConfigError, SwiftError
 from swift.bench.plan import moves
 from swift.bench.plan.assumptions import Assumptions, changed, from_options, number_in, read_toml
 from swift.bench.plan.capacity import plan_sizes
@@ -22,10 +26,14 @@ from swift.bench.plan.report import amount, capacity_json, capacity_text, table
 from swift.cli.ring.select import BadValue, parse_add_value
 
 if TYPE_CHECKING:
+    from swift.bench.calibrate import Choices
     from swift.bench.plan.catalogue import Catalogue, Workload
+    from swift.bench.plan.costs import Costs
     from swift.bench.plan.search import Searched, Tried
 
 INTERRUPTED = 130
+#: Packages that not all of it needs: module → extra of the distribution that brings it.
+EXTRAS = {"simpy": "plan", "matplotlib": "plan", "hdrh": "load", "numpy": "load"}
 _CHECKED_LOSSES = 1000
 
 
@@ -117,6 +125,8 @@ def _simulate(args: argparse.Namespace) -> None:
         checked_path(args.plot)
     if args.seconds and args.study is None:
         raise PlanError("--seconds belongs to --study; say --overload seconds=60")
+    if args.profile and args.striping is None:
+        raise PlanError("--profile belongs to --striping")
     if args.striping is not None:
         _simulate_striping(args)
     elif args.overload is not None:
@@ -157,6 +167,10 @@ def _simulate_striping(args: argparse.Namespace) -> None:
     from swift.bench.plan.plots import plot_lines
 
     settings = striping.settings_of(args.striping)
+    if args.profile:
+        costs = _costs(args)
+        work_s = costs.byte_s("GET")
+        settings = [replace(each, cpu_s=work_s, cores=max(1, costs.cores)) for each in settings]
     rate = settings[0].rate
     found = [each for setting in settings for each in striping.predict(setting)]
     content: dict[str, object] = {
@@ -196,6 +210,13 @@ def _simulate_overload(args: argparse.Namespace) -> None:
         )
 
 
+def _costs(args: argparse.Namespace) -> Costs:
+    """Those of ``--profile``, else the assumed ones."""
+    from swift.bench.plan.costs import ASSUMED, read_profile
+
+    return read_profile(args.profile) if args.profile else ASSUMED
+
+
 def _searched(args: argparse.Namespace) -> tuple[Catalogue, Workload, float, Searched]:
     """The search that both ``search`` and ``scale`` begin with."""
     from swift.bench.plan.catalogue import WORKLOADS, read_catalogue
@@ -203,7 +224,69 @@ def _searched(args: argparse.Namespace) -> tuple[Catalogue, Workload, float, Sea
 
     catalogue, workload = read_catalogue(args.catalogue), WORKLOADS[args.workload]
     seconds = _float(args.seconds, "--seconds", 0.1)
-    return catalogue, workload, seconds, search(catalogue, workload, seconds=seconds, seed=args.seed)
+    found = search(catalogue, workload, seconds=seconds, seed=args.seed, costs=_costs(args))
+    return catalogue, workload, seconds, found
+
+
+def _calibrate(args: argparse.Namespace) -> None:
+    from swift.bench import calibrate
+    from swift.bench.plan.costs import read_profile
+    from swift.bench.xfs import ending_in_order
+
+    choices = calibrate.Choices(
+        root=Path(args.root or tempfile.gettempdir()) / f"swift-calibrate-{os.getpid()}",
+        seconds=_float(args.seconds, "--seconds", 0.5),
+        clients=_whole(args.clients, "--clients", 1, 256),
+        small=_whole(args.small_bytes, "--small-bytes", 1, 1 << 20),
+        large=_whole(args.large_bytes, "--large-bytes", 1 << 16, 1 << 30),
+        port=_whole(args.port, "--port", 1024, 60_000),
+    )
+    costs = None if args.check is None else read_profile(args.check)
+    if args.json and not Path(args.json).absolute().parent.is_dir():
+        raise PlanError(f"--json {args.json}: there is no such directory")
+    choices.root.mkdir(parents=True)
+    try:
+        with ending_in_order():
+            if costs is None:
+                costs = calibrate.calibrate(choices, lambda line: print(line, file=sys.stderr, flush=True))
+                _write(args.json, costs.to_json())
+            else:
+                _check(args, costs, choices)
+    finally:
+        with contextlib.suppress(OSError):
+            choices.root.rmdir()
+
+
+def _check(args: argparse.Namespace, costs: Costs, choices: Choices) -> None:
+    from swift.bench import calibrate
+
+    found = []
+    for cluster in calibrate.clusters_of(choices):
+        try:
+            calibrate.check_possible(cluster)
+        except ConfigError as error:
+            print(f"{cluster.name}: not run: {error}", file=sys.stderr)
+            continue
+        print(f"{cluster.name} ...", file=sys.stderr, flush=True)
+        found.append(calibrate.check(cluster, costs, choices))
+    print(calibrate.check_report(found))
+    if args.json:
+        _write(args.json, json.dumps([{**asdict(each), "off": each.off} for each in found], indent=1) + "\n")
+
+
+def _write(path: str | None, text: str) -> None:
+    """To a file, or standard output."""
+    if path:
+        Path(path).write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+
+
+def _whole(text: str, where: str, low: int, high: int) -> int:
+    number = _float(text, where, low)
+    if number != int(number) or number > high:
+        raise PlanError(f"{where} {text}: a whole number from {low} to {high}")
+    return int(number)
 
 
 def _choice_row(each: Tried) -> list[str]:
@@ -252,11 +335,14 @@ def _scale(args: argparse.Namespace) -> None:
         raise PlanError("--nodes: between 1 and 10000")
     catalogue, workload, seconds, found = _searched(args)
     best = found.tried[0]
-    options = {"seconds": seconds, "seed": args.seed}
+    objects, seed, costs = catalogue.objects, args.seed, _costs(args)
     if target is not None:
-        steps = scale(best, workload, catalogue.objects, target, **options)
+        steps = scale(best, workload, objects, target, seconds=seconds, seed=seed, costs=costs)
     else:
-        steps = [grow(best.choice, workload, catalogue.objects, nodes, **options) for nodes in args.nodes]
+        steps = [
+            grow(best.choice, workload, objects, nodes, seconds=seconds, seed=seed, costs=costs)
+            for nodes in args.nodes
+        ]
     if args.format == "json":
         print(json.dumps([{**asdict(each), "bottleneck": each.found.bottleneck} for each in steps], indent=1))
         return
@@ -320,6 +406,7 @@ def _add_simulate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         metavar="NAME=NUMBER",
         help="loads=50,100,150 (%%) with and without admission; an unknown name lists all",
     )
+    parser.add_argument("--profile", metavar="FILE", help="cores and cpu_ns of --striping, as measured")
     parser.add_argument("--seconds", help="simulated seconds of each run of a study")
     parser.add_argument("--seed", type=int, help="a run can be repeated with it")
     parser.add_argument("--plot", metavar="FILE", help="write a plot: FILE.svg or FILE.png")
@@ -344,10 +431,26 @@ def _add_scale(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
 
 
+def _add_calibrate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("calibrate", help="measure what requests cost here, and check predictions")
+    parser.set_defaults(run=_calibrate)
+    parser.add_argument(
+        "--check", metavar="PROFILE", help="run four other clusters and set them beside what it predicts"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write the profile, or the checks, here")
+    parser.add_argument("--seconds", default="10", help="of each run (10)")
+    parser.add_argument("--clients", default="4", help="clients at a time (4)")
+    parser.add_argument("--small-bytes", default="4096", help="size of small objects (4096)")
+    parser.add_argument("--large-bytes", default="4194304", help="size of large ones (4194304)")
+    parser.add_argument("--root", metavar="DIRECTORY", help="where clusters are made and removed again")
+    parser.add_argument("--port", default="29000", help="the first of a hundred free ports (29000)")
+
+
 def _add_choosing(parser: argparse.ArgumentParser) -> None:
     names = ("small-upload", "large-upload", "small-download", "large-download")
     parser.add_argument("--catalogue", metavar="FILE", help="TOML file; that of 2012 by default")
     parser.add_argument("--workload", choices=names, required=True, help="what is asked of the cluster")
+    parser.add_argument("--profile", metavar="FILE", help="what requests cost, as calibrate measured it")
     parser.add_argument("--seconds", default="2", help="simulated seconds of each choice, at least")
     parser.add_argument("--seed", type=int, default=0, help="a run can be repeated with it")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
@@ -376,8 +479,10 @@ EXAMPLES = """examples:
   swift-plan simulate --overload loads=50,100,150,200 reserved=0.3 --plot overload.svg
   swift-plan search --workload small-upload --catalogue ours.toml --plot front.svg
   swift-plan scale --workload large-download --target 2000
+  swift-plan calibrate --json profile.json
+  swift-plan calibrate --check profile.json
 """
-_ADDERS = (_add_capacity, _add_rings, _add_simulate, _add_search, _add_scale)
+_ADDERS = (_add_capacity, _add_rings, _add_simulate, _add_search, _add_scale, _add_calibrate)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -386,10 +491,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args.run(args)
     except ModuleNotFoundError as error:
-        if error.name not in ("simpy", "matplotlib"):
+        if error.name not in EXTRAS:
             raise
+        extra = EXTRAS[str(error.name)]
         print(
-            f"swift-plan: {error.name} is missing; install the extra: pip install swift[plan]",
+            f"swift-plan: {error.name} is missing; install the extra: pip install swift[{extra}]",
             file=sys.stderr,
         )
         return 1

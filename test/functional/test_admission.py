@@ -91,11 +91,14 @@ def test_rules_are_read_again_and_bad_ones_are_told_and_not_used(live):
 
 def test_an_operator_watches_and_changes_rules_for_all_workers(live):
     admin = {"X-Auth-Token": live.token("admin:admin")}
-    url = "/v1/.admission"
-    assert live.raw("GET", url).status == 401
-    assert live.raw("GET", url, {"X-Auth-Token": live.token()}).status == 403
+    url = "/v1/.admission/cluster"
+    assert live.raw("GET", f"{url}/state").status == 401
+    assert live.raw("GET", f"{url}/state", {"X-Auth-Token": live.token()}).status == 403
     assert live.raw("PUT", f"{url}/rules", {"X-Auth-Token": live.token()}, body="").status == 403
-    before = live.raw("GET", f"{url}/rules", admin).body.decode()
+    before = live.rules.read_text()
+    live.await_true(
+        lambda: live.raw("GET", f"{url}/rules", admin).body.decode() == before, "rules as they are"
+    )
     answer = live.raw("PUT", f"{url}/rules", admin, body="[[rule]]\nname = 'x'\ngreatest = { bytes = 'y' }\n")
     assert answer.status == 400
     assert b"rules.toml: line 3: rule 'x': greatest: bytes must be a number" in answer.body
@@ -111,7 +114,7 @@ def test_an_operator_watches_and_changes_rules_for_all_workers(live):
         return seen[-8:] == [True] * 8
 
     live.await_true(changed, "every worker goes by them")
-    state = json.loads(live.raw("GET", url, admin).body)
+    state = json.loads(live.raw("GET", f"{url}/state", admin).body)
     assert state["rules"]["count"] == 2 and state["capacity"]["requests"] == 30
     assert "kept" in state["lanes"] or "account:AUTH_test" in state["lanes"]
 

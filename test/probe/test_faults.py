@@ -104,7 +104,7 @@ def device_files(cluster, pattern):
 
 
 def assert_nothing_torn(cluster):
-    """Every body that has its final name is whole on every device; those on handoffs may go home meanwhile."""
+    """Every body that has its final name is whole on every device; on handoffs they may go home meanwhile."""
     files = device_files(cluster, "objects/*/*/*/*.data")
     assert files
     for path in files:

@@ -59,9 +59,9 @@ class LiveCluster:
     """Real processes; ``request`` speaks HTTP to the proxy with the test user's token.
 
     Its limits are the defaults, as the peer's, unless it is to have those that fit into its filesystem.
-    ``places`` and ``options`` are those of ``test.support.pipelines.with_filters``. Daemons rest for ``rest_s``
-    seconds between passes: tests wait for what they do, people seldom. Where no test does, ``AT_REST_S`` leaves
-    the machine to the tests.
+    ``places`` and ``options`` are those of ``test.support.pipelines.with_filters``. Daemons rest for
+    ``rest_s`` seconds between passes: tests wait for what they do, people seldom. Where no test does,
+    ``AT_REST_S`` leaves the machine to the tests.
     """
 
     AT_REST_S = 60

@@ -73,7 +73,7 @@ class Servers:
         if not self._roots:
             return Look(self.clock())
         cpu, read, written, memory = {}, {}, {}, 0
-        for pid in _below(self._roots):
+        for pid in below(self._roots):
             used = _cpu_of(pid)
             if used is None:
                 continue
@@ -162,7 +162,7 @@ def _command_of(pid: int) -> str:
         return ""
 
 
-def _below(roots: set[int]) -> set[int]:
+def below(roots: set[int]) -> set[int]:
     """These processes and all below them, but for those that make the load."""
     children: dict[int, list[int]] = {}
     for name in os.listdir(PROC):

@@ -1,7 +1,7 @@
 """A cluster, simulated: clients, proxies, storage nodes, drives, databases and networks with their queues.
 
-The costs below are assumptions (doc/planning.md), for a core of speed 1. A PUT sends a copy or fragment to
-each node of its policy and waits for all; a GET reads as many as the policy needs.
+What requests cost is assumed (doc/planning.md), or measured (``costs``), for a core of speed 1. A PUT sends a
+copy or fragment to each node of its policy and waits for all; a GET reads as many as the policy needs.
 """
 
 from __future__ import annotations
@@ -13,14 +13,10 @@ from statistics import fmean
 import simpy
 
 from swift.bench.plan.catalogue import Choice, Machine, Workload
+from swift.bench.plan.costs import ASSUMED, CHANGES, Costs
 from swift.bench.plan.engine import Disk, Station, Steps, Tally, closed_loop
 from swift.bench.plan.errors import PlanError
 
-PROXY_CPU_S = 0.002
-PROXY_CPU_S_A_BYTE = 3e-9
-STORE_CPU_S = {"GET": 0.002, "PUT": 0.004, "DELETE": 0.003}
-STORE_CPU_S_A_BYTE = 2e-9
-ROW_CPU_S = 0.002
 WRITE_ACCESSES = 3
 METADATA_READS = 6
 METADATA_BYTES = 1152
@@ -62,13 +58,14 @@ def memory_hits(choice: Choice, objects: float) -> float:
 class SimulatedCluster:
     """The stations of one choice and the requests that visit them."""
 
-    def __init__(self, choice: Choice, workload: Workload, objects: float, seed: str):
+    def __init__(self, choice: Choice, workload: Workload, objects: float, seed: str, costs: Costs = ASSUMED):
         disk = choice.storage.disk
         if disk is None or choice.nodes * choice.storage.drives < choice.policy.total:
             raise PlanError(f"{choice.name}: too few drives for {choice.policy.name}")
         self.env = env = simpy.Environment()
         self.rng = rng = random.Random(seed)
-        self.choice, self.workload = choice, workload
+        self.choice, self.workload, self.costs = choice, workload, costs
+        self.is_coded = choice.policy.needed > 1
         self.hits = memory_hits(choice, objects)
         proxy, storage = choice.proxy, choice.storage
         self.proxy_cpus = [
@@ -96,7 +93,8 @@ class SimulatedCluster:
         piece = size / policy.needed
         count = policy.needed if verb == "GET" else policy.total
         speed = self.choice.proxy.speed
-        yield self.proxy_cpus[number].visit((PROXY_CPU_S + PROXY_CPU_S_A_BYTE * size) / speed)
+        work = self.costs.proxy_s(verb, size, count, is_coded=self.is_coded)
+        yield self.proxy_cpus[number].visit(work / speed)
         # The wire is full duplex: what is larger of coming in and going out takes the time.
         wire_bytes = max(size, piece * count)
         yield self.proxy_wires[number].visit(wire_bytes / self.choice.proxy.network_bytes_s)
@@ -110,9 +108,9 @@ class SimulatedCluster:
     def _at_node(self, number: int, verb: str, size: float) -> Steps:
         storage = self.choice.storage
         drive = self.drives[number][self.rng.randrange(storage.drives)]
-        cpu = STORE_CPU_S[verb] + STORE_CPU_S_A_BYTE * size
-        if verb != "GET":
-            cpu += ROW_CPU_S * DATABASE_COPIES / self.choice.policy.total
+        cpu = self.costs.store_s(verb, size, is_coded=self.is_coded)
+        if verb in CHANGES:
+            cpu += self.costs.row_s * DATABASE_COPIES / self.choice.policy.total
         yield self.wires[number].visit(size / storage.network_bytes_s)
         yield self.cpus[number].visit(cpu / storage.speed)
         if verb == "GET":
@@ -142,15 +140,21 @@ class SimulatedCluster:
 
 
 def predict(
-    choice: Choice, workload: Workload, objects: float, *, seconds: float, seed: int = 0
+    choice: Choice,
+    workload: Workload,
+    objects: float,
+    *,
+    seconds: float,
+    seed: int = 0,
+    costs: Costs = ASSUMED,
 ) -> Prediction:
     """What the cluster does in so long, or as long as many requests take. Raises PlanError."""
-    cluster = SimulatedCluster(choice, workload, objects, f"{seed} {choice.name}")
+    cluster = SimulatedCluster(choice, workload, objects, f"{seed} {choice.name}", costs)
     many = REQUESTS_MIN + 4 * workload.clients
-    return cluster.run(max(seconds, many / bound(choice, workload, objects)))
+    return cluster.run(max(seconds, many / bound(choice, workload, objects, costs)))
 
 
-def bound(choice: Choice, workload: Workload, objects: float) -> float:
+def bound(choice: Choice, workload: Workload, objects: float, costs: Costs = ASSUMED) -> float:
     """Requests a second that it cannot exceed: its most wanted part, busy all the time."""
     policy, storage, disk = choice.policy, choice.storage, choice.storage.disk
     assert disk is not None, "a storage node has drives"
@@ -159,15 +163,17 @@ def bound(choice: Choice, workload: Workload, objects: float) -> float:
     size = workload.mean_size
     piece = size / policy.needed
     changes, rows = put + delete, DATABASE_COPIES * (put + delete)
-    at_proxy = (PROXY_CPU_S + PROXY_CPU_S_A_BYTE * size * (get + put)) / choice.proxy.speed
+    shares = {"GET": get, "PUT": put, "DELETE": delete}
+    at_proxy = at_nodes = 0.0
+    for verb, share in shares.items():
+        count = policy.needed if verb == "GET" else policy.total
+        moved, is_coded = 0.0 if verb == "DELETE" else 1.0, policy.needed > 1
+        at_proxy += share * costs.proxy_s(verb, moved * size, count, is_coded=is_coded)
+        at_nodes += share * count * costs.store_s(verb, moved * piece, is_coded=is_coded)
+    at_proxy /= choice.proxy.speed
     wire = size * (get + put * max(1.0, policy.overhead)) / choice.proxy.network_bytes_s
     pieces = get * policy.needed + put * policy.total
-    cpu = (
-        get * policy.needed * STORE_CPU_S["GET"]
-        + policy.total * (put * STORE_CPU_S["PUT"] + delete * STORE_CPU_S["DELETE"])
-        + STORE_CPU_S_A_BYTE * piece * pieces
-        + ROW_CPU_S * rows
-    ) / storage.speed
+    cpu = (at_nodes + costs.row_s * rows) / storage.speed
     misses = METADATA_READS * (1 - memory_hits(choice, objects))
     writes = policy.total * (changes * (WRITE_ACCESSES - 1) * disk.mean_s(BLOCK))
     drive = (

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from swift.bench.plan.catalogue import Catalogue, Choice, Machine, Workload
 from swift.bench.plan.cluster import Prediction, bound, predict
+from swift.bench.plan.costs import ASSUMED, Costs
 from swift.bench.plan.errors import PlanError
 from swift.bench.plan.report import Progress
 
@@ -62,6 +63,7 @@ def search(
     seed: int = 0,
     prune: bool = True,
     progress: Progress | None = None,
+    costs: Costs = ASSUMED,
 ) -> Searched:
     """Try what may win. Raises PlanError when nothing can be tried."""
     said = progress or Progress()
@@ -69,7 +71,7 @@ def search(
     possible = [c for c in everything if c.nodes * c.storage.drives >= c.policy.total]
     hopeful = [c for c in possible if not prune or not _has_beaten_machine(c, catalogue)]
     useful = [c for c in hopeful if not prune or not _has_idle_workers(c, catalogue.workers)]
-    bounds = {choice: bound(choice, workload, catalogue.objects) for choice in useful}
+    bounds = {choice: bound(choice, workload, catalogue.objects, costs) for choice in useful}
     tried: list[Tried] = []
     bounded = 0
     for done, choice in enumerate(sorted(useful, key=lambda c: -bounds[c] / c.cost)):
@@ -78,7 +80,8 @@ def search(
         if prune and any(t.choice.cost <= choice.cost and t.found.rate >= limit for t in tried):
             bounded += 1
             continue
-        tried.append(Tried(choice, predict(choice, workload, catalogue.objects, seconds=seconds, seed=seed)))
+        found = predict(choice, workload, catalogue.objects, seconds=seconds, seed=seed, costs=costs)
+        tried.append(Tried(choice, found))
     if not tried:
         raise PlanError("no choice of the catalogue has enough drives for its policy")
     tried.sort(key=lambda each: -each.per_cost)
@@ -115,7 +118,14 @@ class Grown:
 
 
 def grow(
-    choice: Choice, workload: Workload, objects: float, nodes: int, *, seconds: float, seed: int = 0
+    choice: Choice,
+    workload: Workload,
+    objects: float,
+    nodes: int,
+    *,
+    seconds: float,
+    seed: int = 0,
+    costs: Costs = ASSUMED,
 ) -> Grown:
     """The same ratio of proxies to storage nodes, and of clients; containers stay as many as they are."""
     times = nodes / choice.nodes
@@ -124,7 +134,7 @@ def grow(
     cost = proxies * choice.proxy.price + nodes * a_node
     larger = replace(choice, proxies=proxies, nodes=nodes, cost=cost)
     asked = replace(workload, clients=math.ceil(workload.clients * times))
-    return Grown(times, larger, predict(larger, asked, objects, seconds=seconds, seed=seed))
+    return Grown(times, larger, predict(larger, asked, objects, seconds=seconds, seed=seed, costs=costs))
 
 
 def scale(
@@ -137,6 +147,7 @@ def scale(
     seed: int = 0,
     progress: Progress | None = None,
     times_max: int = 512,
+    costs: Costs = ASSUMED,
 ) -> list[Grown]:
     """Grow until the target is met or growing does not help any more; the steps, the last one the answer."""
     said = progress or Progress()
@@ -147,7 +158,7 @@ def scale(
         wanted = math.ceil(before * target / max(last.found.rate, 1e-9))
         times = min(max(before + 1, wanted), 4 * before, times_max)
         nodes = best.choice.nodes * times
-        steps.append(grow(best.choice, workload, objects, nodes, seconds=seconds, seed=seed))
+        steps.append(grow(best.choice, workload, objects, nodes, seconds=seconds, seed=seed, costs=costs))
         said(len(steps), len(steps) + 1, f"grown {times} times")
         if steps[-1].found.rate < last.found.rate * _GAIN_WORTH_MORE:
             break

@@ -155,12 +155,8 @@ class _World:
 
     def run(self, steps: Steps) -> float:
         """Seconds until it is over."""
-        return float(self.env.run(self.env.process(_timed(self.env, steps))))
-
-
-def _timed(env: simpy.Environment, steps: Steps) -> Steps:
-    yield from steps
-    return env.now
+        self.env.run(self.env.process(steps))
+        return float(self.env.now)
 
 
 def _pieces(size: int, piece: int) -> Iterator[int]:
@@ -174,7 +170,7 @@ def _pieces(size: int, piece: int) -> Iterator[int]:
 def from_one(world: _World) -> Steps:
     """A replicated object from one node: the next piece is read while the last one is sent."""
     yield world.env.timeout(world.setting.request_s)
-    sent = world.env.timeout(0)
+    sent: simpy.Event = world.env.timeout(0)
     for size in _pieces(world.setting.size, PIECE):
         yield world.bring(0, size) & sent
         sent = world.wire.visit(size / world.setting.network)

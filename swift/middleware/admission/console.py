@@ -1,11 +1,12 @@
 """Where an operator looks at admission and changes its rules while it runs (doc/admission.md).
 
-    GET /v1/.admission          what is known, asked for and promised, as JSON
-    GET /v1/.admission/rules    the rules in force, as they were written
-    PUT /v1/.admission/rules    other rules, for all workers of all proxies
+    GET /v1/.admission/cluster/state    what is known, asked for and promised, as JSON
+    GET /v1/.admission/cluster/rules    the rules in force, as they were written
+    PUT /v1/.admission/cluster/rules    other rules, for all workers of all proxies
 
-Only administrators of the reseller are let in. Rules that cannot be used are answered 400 with the words that
-the log has for a file, and change nothing.
+They have the paths of objects, because other filters take the answers of accounts and containers for
+listings. Only administrators of the reseller are let in. Rules that cannot be used are answered 400 with the
+words that the log has for a file, and change nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from swift.middleware.admission.sharing import DELIVERED, Told
 
 #: No account of anybody has this name.
 ACCOUNT = ".admission"
-RULES = "rules"
+_CONTAINER, _STATE, _RULES = "cluster", "state", "rules"
 _JSON = "application/json; charset=utf-8"
 _TOML = "application/toml; charset=utf-8"
 
@@ -49,9 +50,9 @@ class Console:
         if not request.env.get(fields.RESELLER_REQUEST):
             return error_response(403 if request.env.get(fields.REMOTE_USER) else 401)
         path = request.entity.path
-        if path.obj is not None or path.container not in (None, RULES):
+        if path.container != _CONTAINER or path.obj not in (_STATE, _RULES):
             return error_response(404)
-        is_rules = path.container == RULES
+        is_rules = path.obj == _RULES
         if request.method in ("GET", "HEAD"):
             return _text(self.rules(), _TOML) if is_rules else _json(self.state())
         if request.method == "PUT" and is_rules:
@@ -65,8 +66,7 @@ class Console:
         except UnicodeDecodeError as error:
             raise HTTPError(400, f"rules: byte {error.start} is no UTF-8\n", content_type=TEXT)
         except ConfigError as error:
-            text = f"{error}\n".encode("utf-8", "surrogateescape")
-            raise HTTPError(400, text, content_type=TEXT)
+            raise HTTPError(400, f"{error}\n", content_type=TEXT)
         except NowhereToKeep:
             text = "The file of rules cannot be written, and memcached is away: nobody would know of them.\n"
             raise HTTPError(503, text, content_type=TEXT)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from swift.bench.plan.costs import KINDS, Costs, Kind
 from swift.cli import plan
 from swift.ring.builder import RingBuilder
 
@@ -86,6 +87,17 @@ def test_rings_tells_what_moves(capsys, builder, change):
         ("simulate", "--striping", "devices=0"),
         ("simulate", "--overload", "loads=none"),
         ("simulate", "--overload", "--seconds", "5"),
+        ("simulate", "--overload", "--profile", "/nowhere.json"),
+        ("simulate", "--striping", "--profile", "/nowhere.json"),
+        ("search", "--workload", "small-upload", "--profile", "/nowhere.json"),
+        ("scale", "--workload", "small-upload", "--nodes", "5", "--profile", "/nowhere.json"),
+        ("calibrate", "--check", "/nowhere.json"),
+        ("calibrate", "--seconds", "0"),
+        ("calibrate", "--clients", "many"),
+        ("calibrate", "--clients", "1.5"),
+        ("calibrate", "--large-bytes", "5"),
+        ("calibrate", "--port", "70000"),
+        ("calibrate", "--json", "/nowhere/p.json"),
         ("search", "--workload", "small-upload", "--catalogue", "/nowhere.toml"),
         ("search", "--workload", "small-upload", "--plot", "front.bmp"),
         ("search", "--workload", "small-upload", "--seconds", "0"),
@@ -127,6 +139,25 @@ def test_striping_and_overload_are_printed_and_plotted(capsys, tmp_path, words, 
     content = json.loads(out)
     assert code == 0
     assert content["assumed"] and (content.get("predicted") or content.get("outcomes"))
+
+
+def test_a_profile_changes_what_is_predicted(capsys, tmp_path):
+    profile = tmp_path / "p.json"
+    dear = dict.fromkeys(KINDS, Kind(0.05, 1e-10, 1, 0.05, 1e-10))
+    profile.write_text(Costs(dear, 0.0, 1e-6, "here", 2).to_json())
+    catalogue = tmp_path / "ours.toml"
+    catalogue.write_text(CATALOGUE)
+    argv = ("search", "--workload", "small-download", "--catalogue", str(catalogue), "--seconds", "0.1")
+    rates = []
+    for more in ((), ("--profile", str(profile))):
+        code, out, _ = said(capsys, *argv, "--format", "json", *more)
+        rates.append(max(each["found"]["rate"] for each in json.loads(out)["tried"]))
+        assert code == 0
+    assert rates[1] < 0.5 * rates[0]
+    striping = ("simulate", "--striping", "devices=3", "size_mib=16", "--format", "json")
+    code, out, _ = said(capsys, *striping, "--profile", str(profile))
+    (setting,) = json.loads(out)["settings"]
+    assert (code, setting["cores"], setting["cpu_s"]) == (0, 2, pytest.approx(2e-10))
 
 
 CATALOGUE = """

@@ -11,7 +11,7 @@ from swift.middleware.admission.announced import RULES_BYTES_MAX, Announcement
 from test.support.sharedcache import SharedCache
 from test.unit.middleware.admission.test_filter import LIMIT, Bench
 
-STATE, RULES = "/v1/.admission", "/v1/.admission/rules"
+STATE, RULES = "/v1/.admission/cluster/state", "/v1/.admission/cluster/rules"
 ADMIN = {"reseller_request": True, "REMOTE_USER": "admin"}
 
 
@@ -36,7 +36,7 @@ def limit_of(bench):
 
 
 @pytest.mark.parametrize(("env", "status"), [({}, 401), ({"REMOTE_USER": "a,AUTH_a"}, 403)])
-@pytest.mark.parametrize("path", [STATE, RULES, f"{RULES}/x", "/v1/.admission/other"])
+@pytest.mark.parametrize("path", [STATE, RULES, f"{RULES}/x", "/v1/.admission/other", "/v1/.admission"])
 @pytest.mark.parametrize("method", ["GET", "PUT", "POST", "DELETE"])
 def test_nobody_else_is_let_in(env, status, path, method):
     bench = Bench(cache=SharedCache())
@@ -50,7 +50,10 @@ def test_nobody_else_is_let_in(env, status, path, method):
     ("method", "path", "status"),
     [
         ("GET", f"{RULES}/x", 404),
-        ("GET", "/v1/.admission/other", 404),
+        ("GET", "/v1/.admission/cluster/other", 404),
+        ("GET", "/v1/.admission/other/rules", 404),
+        ("GET", "/v1/.admission/cluster", 404),
+        ("GET", "/v1/.admission", 404),
         ("PUT", STATE, 405),
         ("POST", RULES, 405),
         ("DELETE", RULES, 405),

@@ -1,0 +1,360 @@
+"""Service times of this project's own servers, measured; and predictions checked against clusters that run.
+
+    swift-plan calibrate --json profile.json
+    swift-plan calibrate --check profile.json
+
+A cluster is made, without its daemons; ``swift-load`` asks one kind of request after the other, of small and
+of large objects, by several clients and by one, and the CPU time of each kind of server is read before and
+after (``plan.fit`` has what follows). ``--check`` runs clusters that were not measured and sets what they do
+beside what is predicted (``plan.emulated``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from swift.base.errors import ConfigError
+from swift.bench.clusters import running
+from swift.bench.limits import check_cgroups, device_of, writes_of
+from swift.bench.load.crew import Crew
+from swift.bench.load.endpoint import Endpoint, log_in
+from swift.bench.load.measure import PhaseResult, new_histogram
+from swift.bench.load.runs import Plan as LoadPlan
+from swift.bench.load.runs import Ran, Runner
+from swift.bench.load.servers import Look, Servers, Usage, below
+from swift.bench.load.workload import parse
+from swift.bench.plan.costs import ARCHIVES, COPIES, Costs
+from swift.bench.plan.emulated import Emulated, Expected, expect
+from swift.bench.plan.errors import PlanError
+from swift.bench.plan.fit import Observed, fit
+from swift.bench.plan.report import table
+from swift.cli.aio.images import check_xfs
+from swift.cli.aio.plan import PORTS_PER_NODE, Plan, new_plan
+from swift.cli.aio.supervisor import Supervisor
+
+Say = Callable[[str], None]
+MIB = 1 << 20
+SERVERS = ("proxy", "object", "container", "account")
+#: The cluster that is measured.
+NODES, REPLICAS, DATA, PARITY = 3, 3, 2, 1
+#: Predictions are simulated for so long.
+SIMULATED_S = 60.0
+TOLERANCE = 0.15
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a calibration is asked for; sizes in bytes."""
+
+    root: Path
+    seconds: float = 10.0
+    clients: int = 4
+    small: int = 4096
+    large: int = 4 * MIB
+    port: int = 29000
+    slow_bytes_s: int = 20_000_000
+
+
+def cluster_plan(choices: Choices, name: str, *, nodes: int, replicas: int, ec: str = "", xfs: bool) -> Plan:
+    """A cluster below the root, on ports of its own."""
+    return new_plan(
+        choices.root / name,
+        proxy_port=choices.port,
+        cache_port=choices.port + 1,
+        base_port=choices.port + PORTS_PER_NODE,
+        nodes=nodes,
+        replicas=replicas,
+        ec=ec,
+        part_power=6,
+        proxy_workers=1,
+        xfs=xfs,
+        xfs_bytes=2048 * MIB,
+    )
+
+
+# what runs use
+
+
+@dataclass(frozen=True)
+class PartUsage(Usage):
+    """Also by kind of server: CPU seconds."""
+
+    by_server: Mapping[str, float]
+
+
+class NamedServers(Servers):
+    """The servers of a cluster, told apart."""
+
+    def __init__(self, plan: Plan, supervisor: Supervisor, endpoint: Endpoint):
+        super().__init__(endpoint)
+        self._named = {kind: {supervisor.pid(name) for name in _names(plan, kind)} for kind in SERVERS}
+        self._roots = set().union(*self._named.values())
+
+    def since(self, before: Look) -> PartUsage:
+        """What was used since a look."""
+        now = self.look()
+        by_server = {
+            kind: sum(now.cpu_s.get(pid, 0.0) - before.cpu_s.get(pid, 0.0) for pid in below(pids))
+            for kind, pids in self._named.items()
+        }
+        return PartUsage(
+            now.at_s - before.at_s,
+            sum(by_server.values()),
+            now.memory,
+            sum(now.read.values()) - sum(before.read.values()),
+            sum(now.written.values()) - sum(before.written.values()),
+            len(now.cpu_s),
+            now.network - before.network,
+            None,
+            by_server,
+        )
+
+
+def _names(plan: Plan, kind: str) -> list[str]:
+    if kind == "proxy":
+        return ["proxy"]
+    return [f"{kind}-{node}" for node in plan.node_numbers()]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A cluster that runs, and who asks it."""
+
+    plan: Plan
+    supervisor: Supervisor
+    endpoint: Endpoint
+    servers: NamedServers
+
+    def run(self, text: str) -> Ran:
+        """The main phase of a workload; raises ``PlanError`` when nothing came of it."""
+        workload, crew = parse(text, "calibrate"), Crew(1)
+        try:
+            plan = LoadPlan(workload, text, {}, self.endpoint)
+            done = Runner(plan, crew, self.servers, lambda _phase, _said, _seconds: None).run()
+        finally:
+            crew.close()
+        if done.is_interrupted:
+            raise KeyboardInterrupt
+        main = next(ran for ran in done.phases if ran.phase.kind == "main")
+        if not main.result.count:
+            errors = {kind for result in main.result.operations.values() for kind in result.errors}
+            raise PlanError(f"nothing succeeded: {', '.join(sorted(errors)) or 'no request was made'}")
+        return main
+
+    def disk_writes(self) -> int:
+        """Writes of the disk that the cluster is on; 0 where the kernel does not count them."""
+        with contextlib.suppress(ConfigError):
+            return writes_of(device_of(self.plan.root))
+        return 0
+
+
+@contextlib.contextmanager
+def site(plan: Plan, *, limited: Sequence[Path] = (), bytes_per_s: int = 0) -> Iterator[Site]:
+    """A running cluster whose daemons rest."""
+    with running(plan, limited=limited, bytes_per_s=bytes_per_s) as supervisor:
+        for node in plan.node_numbers():
+            supervisor.kill(f"daemons-{node}")
+        endpoint = log_in(plan.auth_url, plan.user, plan.key)
+        yield Site(plan, supervisor, endpoint, NamedServers(plan, supervisor, endpoint))
+
+
+# measuring
+
+
+@dataclass(frozen=True)
+class Work:
+    """One kind of request to be measured."""
+
+    verb: str
+    is_coded: bool
+    size: int
+    clients: int
+
+    @property
+    def kind(self) -> str:
+        """See ``plan.costs``."""
+        return f"{self.verb} {ARCHIVES if self.is_coded else COPIES}"
+
+
+def works_of(choices: Choices) -> list[Work]:
+    """All of them."""
+    return [
+        Work(verb, is_coded, size, clients)
+        for is_coded in (False, True)
+        for verb, sizes in (
+            ("PUT", (choices.small, choices.large)),
+            ("GET", (choices.small, choices.large)),
+            ("DELETE", (choices.small,)),
+        )
+        for size in sizes
+        for clients in (choices.clients, 1)
+    ]
+
+
+def workload_of(work: Work, seconds: float) -> str:
+    """The workload file of one kind."""
+    per_container = 8 if work.size >= MIB else 64
+    if work.verb == "DELETE":
+        # There must be enough of them: they end the phase when they are gone.
+        per_container = max(64, int(60 * seconds))
+    policy = "ec" if work.is_coded else "gold"
+    main = f"mix = {{{work.verb.lower()} = 100}}\nclients = {work.clients}\nseconds = {seconds}\nrampup = 0\n"
+    if work.verb == "DELETE":
+        main += f'names = "sequential"\noperations = {2 * per_container}\n'
+    prepare = "" if work.verb == "PUT" else '[[phase]]\nkind = "prepare"\nclients = 8\n'
+    return (
+        f'name = "calibrate"\n[objects]\ncontainers = 2\nper_container = {per_container}\n'
+        f'size = {work.size}\npolicy = "{policy}"\n[[phase]]\nkind = "init"\n{prepare}'
+        f'[[phase]]\nkind = "main"\n{main}[[phase]]\nkind = "cleanup"\nclients = 8\n'
+    )
+
+
+def observe(where: Site, work: Work, seconds: float) -> Observed:
+    """Run one kind; raises ``PlanError``."""
+    before = where.disk_writes()
+    ran = where.run(workload_of(work, seconds))
+    writes = where.disk_writes() - before
+    usage, result = ran.usage, ran.result.of(work.verb.lower())
+    assert isinstance(usage, PartUsage), "these servers are seen"
+    count = max(1, result.count)
+    nodes = (DATA if work.verb == "GET" else DATA + PARITY) if work.is_coded else 1
+    if not work.is_coded and work.verb != "GET":
+        nodes = REPLICAS
+    size = 0.0 if work.verb == "DELETE" else float(work.size)
+    return Observed(
+        work.kind,
+        size,
+        work.clients,
+        nodes,
+        size / DATA if work.is_coded else size,
+        result.count,
+        usage.by_server["proxy"] / count,
+        usage.by_server["object"] / count,
+        usage.by_server["container"] / count,
+        ran.result.load_cpu_s / count,
+        result.mean_ms / 1000,
+        result.latency_ms(50) / 1000,
+        result.latency_ms(99) / 1000,
+        usage.disk_written / count,
+        writes / count,
+        usage.network / count,
+    )
+
+
+def calibrate(choices: Choices, say: Say) -> Costs:
+    """Measure everything on a cluster that is made for it; raises ``SwiftError`` and OSError."""
+    plan = cluster_plan(
+        choices, "calibrate", nodes=NODES, replicas=REPLICAS, ec=f"{DATA}+{PARITY}", xfs=False
+    )
+    found = []
+    with site(plan) as where:
+        for work in works_of(choices):
+            observed = observe(where, work, choices.seconds)
+            found.append(observed)
+            say(
+                f"{work.kind} of {work.size} bytes, {work.clients} clients: {observed.requests} requests,"
+                f" {1000 * observed.proxy_s:.2f} ms at the proxy, {1000 * observed.store_s:.2f} at"
+                f" {observed.nodes} nodes, {1000 * observed.row_s:.2f} for rows"
+            )
+    return fit(found, machine=f"{platform.node()} {platform.machine()}", cores=os.cpu_count() or 1)
+
+
+# checking
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A cluster, as it was predicted and as it was measured; requests a second and seconds."""
+
+    cluster: Emulated
+    predicted: Expected
+    measured: Expected
+
+    @property
+    def off(self) -> dict[str, float]:
+        """Figure → how much the prediction is beyond what was measured, as a share of it."""
+        pairs = {
+            name: (getattr(self.predicted, name), getattr(self.measured, name))
+            for name in ("rate", "p50_s", "p99_s")
+        }
+        return {name: ours / theirs - 1 if theirs else 0.0 for name, (ours, theirs) in pairs.items()}
+
+
+def clusters_of(choices: Choices) -> list[Emulated]:
+    """Four that are not measured by ``calibrate``."""
+    mixed, clients = {"GET": 0.5, "PUT": 0.5}, 2 * choices.clients
+    one = Emulated("2 nodes, 2 copies, small", 2, 2, 0, 0, mixed, choices.small, clients)
+    return [
+        one,
+        replace(one, name="4 nodes, 3 copies, large", nodes=4, copies=3, size=choices.large),
+        replace(one, name="4 nodes, 2+2, large", nodes=4, copies=3, data=2, parity=2, size=choices.large),
+        replace(
+            one,
+            name="2 nodes, 2 copies, large, a slow disk",
+            size=choices.large,
+            slow={0: float(choices.slow_bytes_s)},
+        ),
+    ]
+
+
+def check_text(cluster: Emulated, seconds: float) -> str:
+    """The workload file of a check."""
+    mix = ", ".join(f"{verb.lower()} = {round(100 * share)}" for verb, share in cluster.mix.items())
+    per_container = 8 if cluster.size >= MIB else 64
+    policy = "ec" if cluster.is_coded else "gold"
+    return (
+        f'name = "check"\n[objects]\ncontainers = 4\nper_container = {per_container}\n'
+        f'size = {int(cluster.size)}\npolicy = "{policy}"\n[[phase]]\nkind = "init"\n'
+        f'[[phase]]\nkind = "prepare"\nclients = 8\n'
+        f'[[phase]]\nkind = "main"\nmix = {{{mix}}}\nclients = {cluster.clients}\nseconds = {seconds}\n'
+        f'rampup = {seconds / 6}\n[[phase]]\nkind = "cleanup"\nclients = 8\n'
+    )
+
+
+def check_possible(cluster: Emulated) -> None:
+    """Raise ``ConfigError`` saying why it cannot be run here."""
+    if cluster.slow:
+        check_cgroups()
+        check_xfs()
+
+
+def measured(result: PhaseResult) -> Expected:
+    """What all operations of a phase came to."""
+    histogram = new_histogram()
+    for each in result.operations.values():
+        histogram.add(each.histogram)
+    p50, p99 = (histogram.get_value_at_percentile(percentile) / 1e6 for percentile in (50, 99))
+    return Expected(result.count / max(result.seconds, 1e-9), float(p50), float(p99))
+
+
+def check(cluster: Emulated, costs: Costs, choices: Choices) -> Checked:
+    """Make it, ask it and set the prediction beside it; raises ``SwiftError`` and OSError."""
+    ec = f"{cluster.data}+{cluster.parity}" if cluster.is_coded else ""
+    plan = cluster_plan(
+        choices, "check", nodes=cluster.nodes, replicas=cluster.copies, ec=ec, xfs=bool(cluster.slow)
+    )
+    limited = [path for node, path in enumerate(plan.device_paths()) if node in cluster.slow]
+    with site(plan, limited=limited, bytes_per_s=choices.slow_bytes_s) as where:
+        found = where.run(check_text(cluster, choices.seconds))
+    return Checked(cluster, expect(cluster, costs, seconds=SIMULATED_S), measured(found.result))
+
+
+def check_report(found: Sequence[Checked]) -> str:
+    """Predicted beside measured, and by how much it is off."""
+    rows = [
+        ["cluster", "requests/s", "measured", "off", "p50 ms", "measured", "off", "p99 ms", "measured", "off"]
+    ]
+    for each in found:
+        cells = [each.cluster.name]
+        for name, scale in (("rate", 1.0), ("p50_s", 1000.0), ("p99_s", 1000.0)):
+            ours, theirs = (scale * getattr(one, name) for one in (each.predicted, each.measured))
+            off = each.off[name]
+            is_near = abs(off) <= TOLERANCE
+            cells += [f"{ours:.3g}", f"{theirs:.3g}", f"{100 * off:+.0f} %" + ("" if is_near else " MISSED")]
+        rows.append(cells)
+    return table(rows)

@@ -1,0 +1,126 @@
+"""A cluster that shares one machine with those who make its load, simulated with measured costs.
+
+It is what ``swift-aio`` makes, and what predictions can be checked against: all servers and the load compete
+for the same cores; each device may have a rate of its own, as a cgroup gives it.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import simpy
+
+from swift.bench.plan.costs import CHANGES, Costs, Kind, kind_of
+from swift.bench.plan.engine import Station, Steps, Tally, closed_loop
+from swift.bench.plan.fit import ROW_COPIES
+
+#: How long a PUT waits for the rest when enough nodes have it (post_quorum_timeout), seconds.
+GRACE_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Emulated:
+    """A cluster, and what is asked of it. Sizes in bytes, rates in bytes a second."""
+
+    name: str
+    nodes: int
+    #: Copies, or data and parity of a code.
+    copies: int
+    data: int
+    parity: int
+    #: Verb → its share of the requests.
+    mix: Mapping[str, float] = field(default_factory=dict)
+    size: float = 4096.0
+    clients: int = 8
+    #: Node number from 0 → what its device delivers; others are not limited.
+    slow: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether objects are archives."""
+        return self.data > 0
+
+    @property
+    def piece(self) -> float:
+        """Bytes of a copy or archive."""
+        return self.size / self.data if self.data else self.size
+
+    def asked(self, verb: str) -> int:
+        """Nodes that a request needs."""
+        if verb == "GET":
+            return self.data or 1
+        return self.data + self.parity if self.data else self.copies
+
+    def needed(self, verb: str) -> int:
+        """Nodes whose answer a request waits for."""
+        if verb == "GET":
+            return self.asked(verb)
+        return self.data + 1 if self.data else self.copies // 2 + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What is predicted: requests a second, and latencies in seconds."""
+
+    rate: float
+    p50_s: float
+    p99_s: float
+
+
+class _World:
+    def __init__(self, cluster: Emulated, costs: Costs, seed: int):
+        self.cluster, self.costs = cluster, costs
+        self.env = env = simpy.Environment()
+        self.rng = random.Random(seed)
+        self.cores = Station(env, "cores", max(1, costs.cores))
+        self.devices = {node: Station(env, "device") for node in cluster.slow}
+        self.verbs = list(cluster.mix)
+        self.shares = [cluster.mix[verb] for verb in self.verbs]
+
+    def request(self) -> Steps:
+        """One request; what several nodes do goes on side by side."""
+        cluster, env = self.cluster, self.env
+        (verb,) = self.rng.choices(self.verbs, self.shares)
+        kind = self.costs.kinds[kind_of(verb, is_coded=cluster.is_coded)]
+        size = 0.0 if verb == "DELETE" else cluster.size
+        count = cluster.asked(verb)
+        luck = self._luck(kind)
+        yield self._work(kind.client_s + kind.client_byte_s * size, luck)
+        yield self._work(self.costs.proxy_s(verb, size, count, is_coded=cluster.is_coded), luck)
+        nodes = self.rng.sample(range(cluster.nodes), count)
+        visits = [env.process(self._at_node(node, verb, kind, luck)) for node in nodes]
+        needed = cluster.needed(verb)
+        yield simpy.events.Condition(env, lambda _events, done: done >= needed, visits)
+        yield env.all_of(visits) | env.timeout(GRACE_S)
+
+    def _luck(self, kind: Kind) -> float:
+        """How much longer this request takes than the mean one."""
+        return math.exp(self.rng.gauss(-(kind.spread**2) / 2, kind.spread)) if kind.spread else 1.0
+
+    def _work(self, seconds: float, luck: float) -> simpy.Event:
+        return self.cores.visit(seconds * luck)
+
+    def _at_node(self, node: int, verb: str, kind: Kind, luck: float) -> Steps:
+        cluster = self.cluster
+        piece = 0.0 if verb == "DELETE" else cluster.piece
+        yield self._work(self.costs.store_s(verb, piece, is_coded=cluster.is_coded), luck)
+        wait_s = (kind.wait_s + kind.wait_byte_s * piece) * luck
+        if node in self.devices and verb != "GET":
+            # What was just written is read from memory; what is written goes to the device.
+            yield self.devices[node].visit(max(wait_s, piece / cluster.slow[node]))
+        elif wait_s:
+            yield self.env.timeout(wait_s)
+        if verb in CHANGES:
+            yield self._work(self.costs.row_s * ROW_COPIES / cluster.asked(verb), luck)
+
+
+def expect(cluster: Emulated, costs: Costs, *, seconds: float, seed: int = 0) -> Expected:
+    """What the clients get in so long, after a fifth of it to warm up."""
+    world, tally = _World(cluster, costs, seed), Tally([])
+    warm_up = seconds / 5
+    closed_loop(world.env, cluster.clients, world.request, tally, warm_up)
+    world.env.run(until=seconds)
+    return Expected(tally.ended / (seconds - warm_up), tally.percentile_s(0.5), tally.percentile_s(0.99))

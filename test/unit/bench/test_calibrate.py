@@ -1,0 +1,95 @@
+"""What calibration measures, and how predictions are set beside what was measured."""
+
+import pytest
+
+pytest.importorskip("hdrh")
+
+from swift.base.errors import ConfigError
+from swift.bench.calibrate import (
+    Checked,
+    Choices,
+    check_possible,
+    check_report,
+    check_text,
+    cluster_plan,
+    clusters_of,
+    measured,
+    workload_of,
+    works_of,
+)
+from swift.bench.load.measure import PhaseResult
+from swift.bench.load.workload import parse
+from swift.bench.plan.costs import KINDS
+from swift.bench.plan.emulated import Expected
+
+
+@pytest.fixture
+def choices(tmp_path):
+    return Choices(tmp_path, seconds=5.0, clients=4)
+
+
+def test_every_kind_is_measured_small_and_large_with_several_clients_and_one(choices):
+    works = works_of(choices)
+    assert {work.kind for work in works} == set(KINDS)
+    for verb in ("GET", "PUT"):
+        for is_coded in (False, True):
+            its = {(w.size, w.clients) for w in works if (w.verb, w.is_coded) == (verb, is_coded)}
+            assert its == {(4096, 4), (4096, 1), (4 << 20, 4), (4 << 20, 1)}
+
+
+def test_each_is_a_workload_of_one_operation(choices):
+    for work in works_of(choices):
+        made = parse(workload_of(work, choices.seconds), "x")
+        main = next(phase for phase in made.phases if phase.kind == "main")
+        assert main.mix == ((work.verb.lower(), 100.0),)
+        assert (main.clients, main.seconds, main.rampup) == (work.clients, 5.0, 0)
+        assert made.objects.policy == ("ec" if work.is_coded else "gold")
+        is_prepared = any(phase.kind == "prepare" for phase in made.phases)
+        assert is_prepared is (work.verb != "PUT"), "what is read or removed was stored before"
+        assert main.operations == (made.objects.count if work.verb == "DELETE" else None)
+
+
+def test_the_clusters_of_a_check_are_four_others(choices):
+    clusters = clusters_of(choices)
+    assert [(c.nodes, c.copies, c.is_coded, c.size > 1e6, bool(c.slow)) for c in clusters] == [
+        (2, 2, False, False, False),
+        (4, 3, False, True, False),
+        (4, 3, True, True, False),
+        (2, 2, False, True, True),
+    ]
+    for cluster in clusters:
+        made = parse(check_text(cluster, 6.0), "x")
+        main = next(phase for phase in made.phases if phase.kind == "main")
+        assert dict(main.mix) == {"get": 50, "put": 50}
+        assert (main.clients, main.rampup) == (8, 1.0)
+        plan = cluster_plan(choices, "c", nodes=cluster.nodes, replicas=cluster.copies, xfs=False)
+        assert len({port for _name, port in plan.ports()}) == len(list(plan.ports()))
+
+
+def test_the_report_says_what_is_missed(choices):
+    cluster = clusters_of(choices)[0]
+    found = Checked(cluster, Expected(110.0, 0.010, 0.050), Expected(100.0, 0.010, 0.025))
+    assert found.off == {"rate": pytest.approx(0.1), "p50_s": 0.0, "p99_s": pytest.approx(1.0)}
+    line = check_report([found]).splitlines()[-1]
+    assert "+10 %" in line and "+0 %" in line and "+100 % MISSED" in line
+    assert "+10 % MISSED" not in line
+
+
+def test_all_operations_of_a_phase_are_taken_together():
+    phase = PhaseResult()
+    for verb, latency in (("get", 0.001), ("put", 0.1)):
+        for _ in range(50):
+            phase.of(verb).add(0.5, latency, 10, None)
+    phase.seconds = 2.0
+    found = measured(phase)
+    assert found.rate == 50
+    assert found.p50_s == pytest.approx(0.001, rel=0.01)
+    assert found.p99_s == pytest.approx(0.1, rel=0.01)
+
+
+def test_what_cannot_be_limited_is_said(choices, monkeypatch):
+    slow = clusters_of(choices)[-1]
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(ConfigError, match="needs root"):
+        check_possible(slow)
+    check_possible(clusters_of(choices)[0])
