@@ -167,6 +167,7 @@ def internal_client(
     tries: int = 3,
     timeout_s: float | None = None,
     use_replication_network: bool = False,
+    must_decrypt: bool = False,
 ) -> InternalClient:
     """A client over the pipeline of an ``internal-client.conf``, in which nothing is inserted.
 
@@ -180,6 +181,7 @@ def internal_client(
         tries=tries,
         timeout_s=timeout_s,
         use_replication_network=use_replication_network,
+        must_decrypt=must_decrypt,
     )
 
 

@@ -22,6 +22,7 @@ def _make(parts: DaemonParts) -> ContainerSync:
         NAME,
         tries=settings.request_tries,
         use_replication_network=True,
+        must_decrypt=True,
     )
     swift_dir = ServerSettings.parse(parts.conf).swift_dir
     return ContainerSync(

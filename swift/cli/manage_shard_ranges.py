@@ -32,6 +32,7 @@ from swift.db.files import Place
 from swift.http import fields
 
 DONE, FAILED, BAD_ARGUMENTS, QUIT = 0, 1, 2, 3
+_APPLY = "Do you want to apply these changes to the container DB? [yes/N]"
 _PROMPT = (
     "Do you want to show the existing ranges [s], delete the existing ranges [yes] or quit without deleting "
     "[q]? "
@@ -311,6 +312,7 @@ def compact(work: Work) -> int:
         return _refuse(problems)
     mergings = shrink.find_mergings(
         work.ranges(),
+        work.own,
         shrink_below=args.shrink_threshold or settings.shrink_below,
         expand_to=args.expansion_limit or settings.expand_to,
         max_shrinking=args.max_shrinking or settings.max_shrinking,
@@ -322,12 +324,17 @@ def compact(work: Work) -> int:
     for donors, acceptor in mergings:
         rows = sum(map(shrink.rows_of, donors))
         print(f"Donor shard range(s) with total of {rows} rows:")
-        for donor in donors:
-            print(f"  {donor.name} ({donor.lower!r} - {donor.upper!r})")
-        print(f"can be compacted into acceptor shard range:\n  {acceptor.name}")
-    code = _agreed(work, "Once applied to the broker these changes will result in shard range compaction.")
-    if code != DONE:
-        return code
+        print(shardrepair.lines_of(donors))
+        print(f"can be compacted into acceptor shard range:\n{shardrepair.lines_of([acceptor])}")
+    if not args.yes:
+        print(f"Total of {len(mergings)} shard sequences identified for compaction.")
+        print(
+            "Once applied to the broker these changes will result in shard range compaction the next time "
+            "the sharder runs."
+        )
+        if not _has_consent(work, _APPLY):
+            print("No changes applied")
+            return QUIT
     for merging in mergings:
         donors, acceptor = shrink.apply(merging, work.now)
         broker.merge_shard_ranges([*donors, acceptor])
@@ -352,7 +359,7 @@ def repair(work: Work) -> int:
         )
     if not verdict.changes:
         return DONE if verdict.is_fit else FAILED
-    if not _has_consent(work, "Do you want to apply these changes to the container DB? [yes/N]"):
+    if not _has_consent(work, _APPLY):
         print("No changes applied")
         return QUIT
     broker.merge_shard_ranges(verdict.changes)

@@ -33,11 +33,13 @@ class Resting:
 def own_client(parts: DaemonParts, name: str, conf_path: str, tries: int) -> InternalClient | None:
     """The client of a daemon whose own file has its pipeline, unless ``conf_path`` names another.
 
-    None, with a warning, when its file is that of a container server, whose pipeline is none for a client.
+    It answers with no object that its pipeline cannot decrypt. None, with a warning, when the file is that of
+    a container server, whose pipeline is none for a client.
     """
     if not conf_path and parser_of(parts.conf_path).has_section("app:container-server"):
         parts.context.telemetry.log.warning(
             f"{parts.conf_path} [{name}]: internal_client_conf_path is not set; nothing is done here"
         )
         return None
-    return internal_client(conf_path or parts.conf_path, name, tries=tries, use_replication_network=True)
+    path = conf_path or parts.conf_path
+    return internal_client(path, name, tries=tries, use_replication_network=True, must_decrypt=True)

@@ -170,12 +170,23 @@ PROXY = Sample(
     ),
 )
 
+_ENCRYPTED = (
+    "Where proxies encrypt, daemons that read objects (container-sync, s3-lifecycle, s3-notifier) need "
+    "keymaster and encryption right before proxy-server, with the options that they have at proxies; they "
+    "do nothing to what they cannot decrypt. The expirer, the sharder and the reconciler move and remove "
+    "what is stored as it is, and need neither."
+)
+
 INTERNAL_CLIENT = Sample(
     "internal-client.conf",
     "The pipeline of daemons and tools that are clients themselves; options as in proxy-server.conf.",
     (
         Section("DEFAULT"),
-        Section("pipeline:main", lines=("pipeline = catch_errors proxy-logging cache proxy-server",)),
+        Section(
+            "pipeline:main",
+            lines=("pipeline = catch_errors proxy-logging cache proxy-server",),
+            note=_ENCRYPTED,
+        ),
         Section(
             "app:proxy-server",
             lines=(
@@ -211,6 +222,7 @@ LIFECYCLE = Sample(
             lines=(
                 f"pipeline = catch_errors proxy-logging cache {' '.join(LIFECYCLE_FILTERS)} proxy-server",
             ),
+            note=_ENCRYPTED,
         ),
         *INTERNAL_CLIENT.sections[2:],
         _filter("slo", "slo"),

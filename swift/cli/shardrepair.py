@@ -25,11 +25,12 @@ class Verdict:
 
 
 def _both(donors: Sequence[ShardRange], acceptors: Sequence[ShardRange]) -> str:
-    parts = ["Donors:", _lines(donors), "Acceptors:", _lines(acceptors)]
+    parts = ["Donors:", lines_of(donors), "Acceptors:", lines_of(acceptors)]
     return "\n".join(part for part in parts if part)
 
 
-def _lines(items: Sequence[ShardRange], indent: str = "  ") -> str:
+def lines_of(items: Sequence[ShardRange], indent: str = "  ") -> str:
+    """Shards as the peer's command tells of them."""
     return "\n".join(
         f"{indent}{item.name!r}\n"
         f"{indent}  objects: {item.object_count:9d}, tombstones: {item.tombstones:9d}, "
@@ -112,18 +113,18 @@ def gaps(ranges: Sequence[ShardRange], now: Timestamp, *, max_expanding: int) ->
         print(f"  gap: {lower} - {upper}\n    apparent gap contents:")
         inside = [item for item in ranges if item.namespace.overlaps(gap.lower, gap.upper)]
         if inside:
-            print(_lines(inside, "      "))
+            print(lines_of(inside, "      "))
         item = repair.filler_of(gap, known.values())
         if item is None:
             print("WARNING: cannot fix gap: non-ACTIVE neighbors")
             continue
-        print(f"    gap can be fixed by expanding neighbor range:\n{_lines([item], '      ')}")
+        print(f"    gap can be fixed by expanding neighbor range:\n{lines_of([item], '      ')}")
         if item.name in changes or max_expanding < 0 or len(changes) < max_expanding:
             known[item.name] = changes[item.name] = repair.expanded(item, gap, now)
     print("\nRepairs necessary to fill gaps.")
     print("The following expanded shard range(s) will be applied to the DB:")
     if changes:
-        print(_lines(list(changes.values()), "    "))
+        print(lines_of(list(changes.values()), "    "))
     print(
         "\nIt is recommended that no other concurrent changes are made to the \nshard ranges while fixing "
         "gaps. If necessary, abort this change \nand stop any auto-sharding processes before repeating this "

@@ -171,7 +171,12 @@ class ContainerBroker(Broker):
         state = self._state(connection)
         count, size = row["object_count"], row["bytes_used"]
         if state == SHARDED and self._is_root(metadata, connection):
-            count, size = shardtable.counted(connection, self.own_name, COUNTED_STATES)
+            inside = shardtable.counted(connection, self.own_name, COUNTED_STATES)
+            if self._takes_shards_in(connection):
+                # What came from shards that have gone already.
+                count, size = count + inside[0], size + inside[1]
+            else:
+                count, size = inside
         return ContainerInfo(
             account=row["account"],
             container=row["container"],
@@ -214,6 +219,21 @@ class ContainerBroker(Broker):
             return path == self.own_name
         own = shardtable.own_range(connection, self.own_name)
         return own is None or not own.deleted
+
+    def _takes_shards_in(self, connection: sqlite3.Connection) -> bool:
+        """Whether the shards of a split root shrink into it."""
+        own = shardtable.own_range(connection, self.own_name)
+        return own is not None and own.state == State.ACTIVE
+
+    def lists_shards(self, info: ContainerInfo) -> bool:
+        """Whether a listing is put together from shards.
+
+        A shard that shrinks lists what it has until all of it is in the shard that takes it in.
+        """
+        if info.db_state != SHARDING:
+            return info.db_state == SHARDED
+        own = self.read(lambda connection: shardtable.own_range(connection, self.own_name), merged=False)
+        return own is None or own.state not in (State.SHRINKING, State.SHRUNK)
 
     def is_root(self, connection: sqlite3.Connection) -> bool:
         """Whether this is no shard of another container (§19.2)."""
@@ -316,14 +336,12 @@ class ContainerBroker(Broker):
     # --- shard ranges -----------------------------------------------------------------------------
 
     def shard_ranges(self, query: ShardQuery, *, fill_gaps: bool = False) -> list[ShardRange]:
-        """The ranges of a query; with ``fill_gaps`` a copy of the own range for an open end (§12)."""
+        """The ranges of a query; with ``fill_gaps`` copies of the own range for names of none (§12)."""
 
         def ask(connection: sqlite3.Connection) -> list[ShardRange]:
             found = shardtable.select(connection, self.own_name, query)
             if fill_gaps:
-                gap = shardtable.filler(found, self._own_range(connection), query)
-                if gap is not None:
-                    found.append(gap)
+                found = shardtable.filled(found, self._own_range(connection), query)
             if query.reverse:
                 found.reverse()
             return found

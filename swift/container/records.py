@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from swift.base.errors import InvalidValue
 from swift.base.shardrange import ShardRange, State, parse_states
 from swift.base.truth import is_true
-from swift.container.broker import SHARDED, SHARDING, ContainerBroker, ContainerInfo
+from swift.container.broker import SHARDED, ContainerBroker, ContainerInfo
 from swift.container.shardtable import ShardQuery
 from swift.http.headers import HeaderMap
 from swift.http.listing import as_text, container_xml
@@ -24,8 +24,6 @@ from swift.runtime.databaseapp import listing_parameters
 OBJECT = "object"
 SHARD = "shard"
 AUTO = "auto"
-#: States in which ``auto`` means shard ranges.
-SPLIT_STATES = frozenset((SHARDING, SHARDED))
 FULL = "full"
 NAMESPACE = "namespace"
 _FILLED = ("listing", "updating")

@@ -361,7 +361,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             return error_response(404, headers=headers)
         headers.update(_facts(info))
         wanted = request.headers.get(fields.BACKEND_RECORD_TYPE, "").lower()
-        if wanted == records.SHARD or (wanted == records.AUTO and info.db_state in records.SPLIT_STATES):
+        if wanted == records.SHARD or (wanted == records.AUTO and broker.lists_shards(info)):
             rows, extra = records.shard_rows(request, broker, info)
             headers.update(extra)
             body = records.render(shape, rows, target.path.container or "")

@@ -99,19 +99,28 @@ def select(connection: sqlite3.Connection, own_name: str, query: ShardQuery) -> 
     return found if query.includes is None else found[:1]
 
 
-def filler(ranges: Sequence[ShardRange], own: ShardRange, query: ShardQuery) -> ShardRange | None:
-    """A copy of the own range for what ``ranges`` leave open at the end; None when nothing is open (§12).
+def filled(ranges: Sequence[ShardRange], own: ShardRange, query: ShardQuery) -> list[ShardRange]:
+    """Ranges, and copies of the own one for what they leave open at the end (§12).
 
-    A query for the range of one name is never filled.
+    An own range that is active takes its shards in: what they leave open elsewhere is its own as well. A
+    query for the range of one name is never filled.
     """
     if query.includes is not None or query.is_empty:
-        return None
+        return list(ranges)
     low, high = query.bounds
     end = high if high and (not own.upper or high < own.upper) else own.upper
-    start = ranges[-1].upper if ranges else max(low, own.lower)
-    if (ranges and not start) or (end and start >= end):
-        return None
-    return replace(own, lower=start, upper=end)
+    start = max(low, own.lower)
+    found: list[ShardRange] = []
+    for item in ranges:
+        if own.state == State.ACTIVE and item.lower > start:
+            found.append(replace(own, lower=start, upper=item.lower))
+        found.append(item)
+        if not item.upper:
+            return found
+        start = item.upper
+    if not end or start < end:
+        found.append(replace(own, lower=start, upper=end))
+    return found
 
 
 def merge_ranges(connection: sqlite3.Connection, ranges: Iterable[ShardRange]) -> bool:

@@ -24,6 +24,7 @@ from swift.base.errors import SwiftError
 from swift.gateway.subrequest import Forward, asked
 from swift.http import fields
 from swift.http.body import BodyError, BytesBody, RequestBody
+from swift.http.cryptokeys import is_sealed
 from swift.http.headers import HeaderMap, utf8_value, wire_value
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response, error_response
@@ -32,6 +33,8 @@ from swift.http.response import HTTPError, Response, error_response
 BACKOFF_S = 2.0
 #: How much of an unexpected answer's body is told.
 TOLD_BYTES = 500
+
+_SEALED = "it is encrypted, and the pipeline has no keymaster and encryption to read it"
 
 #: An upload's bytes, or what makes its body anew for every try.
 Content = bytes | Callable[[], RequestBody]
@@ -56,14 +59,19 @@ class InternalClient:
         tries: int = 3,
         timeout_s: float | None = None,
         use_replication_network: bool = False,
+        must_decrypt: bool = False,
         backoff_s: float = BACKOFF_S,
     ):
-        """``timeout_s`` bounds each call with all its tries and pauses; None leaves that to the proxy's."""
+        """``timeout_s`` bounds each call with all its tries and pauses; None leaves that to the proxy's.
+
+        With ``must_decrypt`` an object that the pipeline shows as it is stored, encrypted, is no answer.
+        """
         if tries < 1:
             raise ValueError("a request must be tried once at least")
         self._forward = forward
         self._tries = tries
         self._timeout_s = timeout_s
+        self._must_decrypt = must_decrypt
         self._backoff_s = backoff_s
         self._headers = {"user-agent": agent, fields.BACKEND_ALLOW_RESERVED_NAMES: "true"}
         if use_replication_network:
@@ -101,6 +109,8 @@ class InternalClient:
                 response = self._answer(request, left_s, held)
                 status = response.status
                 if status in accept or status // 100 in accept:
+                    if self._must_decrypt and is_sealed(response.headers):
+                        raise UnexpectedAnswer(method, path, status, _SEALED)
                     yield response
                     return
                 text = _text_of(response)

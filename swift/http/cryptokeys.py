@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import TypedDict
 
 from swift.base.errors import SwiftError
+from swift.http import fields
+from swift.http.headers import HeaderMap
 
 #: What names a key where something encrypted is stored: ``v``, ``path`` and perhaps ``secret_id``.
 KeyId = dict[str, str]
@@ -23,6 +25,11 @@ class Keys(TypedDict):
 
 #: The value of ``swift.callback.fetch_crypto_keys``; raises ``NoKeys``.
 FetchKeys = Callable[[KeyId | None], Keys]
+
+
+def is_sealed(headers: HeaderMap) -> bool:
+    """Whether an answer about an object is as it is stored: its body or its metadata encrypted."""
+    return fields.SYSMETA_CRYPTO_BODY_META in headers or fields.TRANSIENT_CRYPTO_META in headers
 
 
 class NoKeys(SwiftError):

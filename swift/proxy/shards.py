@@ -155,6 +155,9 @@ def remember_shards(
     if cache is None or not recheck_s or not is_all:
         return
     ordered = in_order(namespaces)
+    if any((space.account, space.container) == (path.account, path.container) for space in ordered):
+        # The root has some of the names itself, and soon others.
+        return
     if root.headers.get(fields.BACKEND_SHARDING_STATE) == "sharded" and is_complete(ordered):
         cache.set(listing_key(path), bounds_of(ordered), ttl_s=recheck_s)
 

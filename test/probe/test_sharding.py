@@ -2,7 +2,9 @@
 
 import json
 import re
+import sqlite3
 import subprocess
+import sys
 import time
 
 import pytest
@@ -162,3 +164,78 @@ def test_what_one_has_split_both_read(cluster, sharder):
     finally:
         child.terminate()
         child.wait(20)
+
+
+def root_files(cluster):
+    return [path for path in cluster.files("containers/*/*/*/*.db") if "_" in path.name and is_root(path)]
+
+
+def is_root(path):
+    try:
+        connection = sqlite3.connect(path)
+        try:
+            return connection.execute("SELECT container FROM container_info").fetchone() == ("c",)
+        finally:
+            connection.close()
+    except sqlite3.Error:
+        # It was replaced while we looked.
+        return False
+
+
+def rows_in(paths):
+    """How many objects each database has itself."""
+    counts = []
+    for path in paths:
+        connection = sqlite3.connect(path)
+        try:
+            counts.append(connection.execute("SELECT COUNT(*) FROM object WHERE deleted = 0").fetchone()[0])
+        finally:
+            connection.close()
+    return counts
+
+
+@pytest.mark.parametrize("sharder", ["ours", pytest.param("peer", marks=OF_THE_PEER)])
+def test_what_one_puts_together_again_both_read(cluster, sharder):
+    fill(cluster)
+    cluster.await_true(lambda: is_split(cluster), "the container is split on every node", 120)
+    cluster.await_true(lambda: listed(cluster) == NAMES, "every object is listed", 60)
+    gone, wanted = NAMES[::2], NAMES[1::2]
+    for name in gone:
+        assert cluster.request("DELETE", f"c/{name}").status == 204
+    cluster.await_true(lambda: listed(cluster) == wanted, "the rest is listed", 60)
+    sizes = ["--shrink-threshold", "1000", "--expansion-limit", "2000", "--max-shrinking", "9"]
+    words = ["compact", *sizes, "-y"]
+    if sharder == "peer":
+        for node in cluster.plan.node_numbers():
+            cluster.kill(f"daemons-{node}")
+        etc = cluster.plan.etc
+        said = run_peer("swift-manage-shard-ranges", root_files(cluster)[0], *words, swift_dir=etc)
+        for daemon in ("replicator", "sharder", "sharder", "replicator"):
+            for node in cluster.plan.node_numbers():
+                conf = etc / "container-server" / f"{node}.conf"
+                said += run_peer(f"swift-container-{daemon}", conf, "once", "-v", swift_dir=etc)
+    else:
+        done = subprocess.run(
+            [sys.executable, "-m", "swift.cli.manage_shard_ranges", root_files(cluster)[0], *words],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        said = done.stdout
+    assert "can be compacted into acceptor shard range:\n  'AUTH_test/c'" in said, said
+
+    def is_whole():
+        assert set(wanted) <= set(listed(cluster))
+        return rows_in(root_files(cluster)) == [len(wanted)] * NODES
+
+    assert cluster.request("PUT", "c/new", body=b"x").status == 201
+    assert cluster.request("DELETE", "c/new").status == 204
+    cluster.await_true(is_whole, "the root has all rows itself", 120)
+    cluster.kill("proxy")
+    cluster.restart("proxy")
+    cluster.await_true(lambda: listed(cluster) == wanted, "the listing is as before", 60)
+    assert cluster.request("HEAD", "c").headers["x-container-object-count"] == str(len(wanted))
+    for name in wanted:
+        assert cluster.request("DELETE", f"c/{name}").status == 204
+    cluster.await_true(lambda: cluster.request("DELETE", "c").status == 204, "the empty container goes", 60)
+    assert "Traceback" not in cluster.log_text()

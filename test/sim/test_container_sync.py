@@ -1,5 +1,6 @@
 """Containers of one simulated cluster are copied to another, whatever nodes and requests fail."""
 
+import base64
 import json
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
 from test.support.ageddisk import AgedDisk
 from test.support.daemons import VirtualTime
+from test.support.encrypted import ONE, Front
 from test.support.reapers import Words
 from test.support.sim import NODES, SimCluster, node_port
 
@@ -51,6 +53,8 @@ class Bench:
         self.near, self.far, self.root = near, far, root
         self.remote = FarCluster(far)
         self.log = Words()
+        #: What the daemon asks for objects.
+        self.pipeline = near.app.handle
         #: Daemons that go on from pass to pass; None: each pass has a new one.
         self.kept = None
         self.syncs = 0
@@ -83,7 +87,7 @@ class Bench:
             ring_port=node_port("container", number),
         )
         settings = ContainerSyncSettings(**options)
-        client = InternalClient(self.near.app.handle, "sync", backoff_s=0.0)
+        client = InternalClient(self.pipeline, "sync", must_decrypt=True, backoff_s=0.0)
         ring = self.near.context.rings.container
         disk = None if self.kept is None else AgedDisk()
         task = ContainerSync(context, ring, settings, client, self.remote, REALMS, disk=disk)
@@ -233,3 +237,39 @@ def test_an_idle_container_is_not_opened_until_something_happens(bench):
     for _ in range(3):
         bench.once()
     assert bench.syncs == 0
+
+
+TWO = base64.b64encode(b"B" * 32).decode()
+
+
+def test_encrypted_objects_are_copied_by_a_pipeline_that_decrypts_them(bench):
+    front, there = Front(bench.near), Front(bench.far, encryption_root_secret=TWO)
+    bench.remote.sim = there
+    bench.pipeline = front.filter.handle
+    headers = {"x-object-meta-a": "b", "content-type": "text/x"}
+    assert front("PUT", "/a/c/o", headers, b"needle").status == 201
+    assert front("PUT", "/a/c/none", headers).status == 201
+    assert bench.near("GET", "/a/c/o").body != b"needle"
+    assert bench.once() == {"puts": 2, "bytes": 6} or bench.names() == ["none", "o"]
+    here, copy = front("GET", "/a/c/o"), there("GET", "/b/copy/o")
+    assert copy.body == b"needle"
+    for name in ("x-timestamp", "etag", "content-type", "x-object-meta-a"):
+        assert here.headers[name] == copy.headers[name]
+    assert bench.far("GET", "/b/copy/o").body not in (b"needle", bench.near("GET", "/a/c/o").body)
+    assert there("GET", "/b/copy/none").headers["x-object-meta-a"] == "b"
+    assert front("DELETE", "/a/c/o").status == 204
+    bench.once()
+    assert there("GET", "/b/copy/o").status == 404
+
+
+def test_what_the_pipeline_cannot_decrypt_is_not_copied(bench):
+    front = Front(bench.near, encryption_root_secret=ONE)
+    assert front("PUT", "/a/c/o", {}, b"needle").status == 201
+    assert front("PUT", "/a/c/none", {"x-object-meta-a": "b"}).status == 201
+    assert bench.once()["failures"]
+    assert bench.names() == []
+    assert "PUT" not in [method for method, _name in bench.remote.asked]
+    assert any("no keymaster and encryption to read it" in line for line in bench.log.lines)
+    bench.pipeline = front.filter.handle
+    bench.once()
+    assert bench.names() == ["none", "o"]

@@ -21,6 +21,7 @@ from swift.runtime.stop import Stop
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
 from test.support.daemons import VirtualTime
+from test.support.encrypted import Front
 from test.support.reapers import Words
 
 #: In the hour before this one, so that nothing is old and nothing is in the future.
@@ -46,6 +47,8 @@ class Bench:
         self.recon = ReconFile(str(root / "recon"), "container", telemetry.log)
         self.direct = DirectClient(sim.transport, "test", conn_timeout_s=5, node_timeout_s=5)
         self.tick = 0
+        #: What the daemon moves objects through.
+        self.pipeline = sim.app.handle
 
     def stamp(self, tick):
         return f"{NOW_S - 1000 + tick}.00000"
@@ -81,8 +84,8 @@ class Bench:
 
     def once(self, **options):
         settings = ContainerReconcilerSettings(node_timeout=5.0, **options)
-        client = InternalClient(self.sim.app.handle, "reconciler", backoff_s=0.0)
-        mover = InternalClient(self.sim.app.handle, "reconciler", tries=1)
+        client = InternalClient(self.pipeline, "reconciler", backoff_s=0.0)
+        mover = InternalClient(self.pipeline, "reconciler", tries=1)
         queue = Queue(client, processes=settings.processes, process=settings.process, warn=self.log.warning)
         task = ContainerReconciler(self.context, self.sim.context.rings, settings, client, mover, queue)
         runner = Runner(
@@ -241,3 +244,23 @@ def test_old_empty_containers_of_the_queue_are_removed_and_odd_rows_left_alone(b
 def test_times_with_offsets_keep_their_order():
     stamp = Timestamp("1402436408.91203_f0")
     assert Timestamp(stamp, offset=3).internal == "1402436408.91203_00000000000000f3"
+
+
+@pytest.mark.parametrize("decrypts", [False, True])
+def test_encrypted_objects_move_whether_the_pipeline_decrypts_them_or_not(bench, decrypts):
+    front = Front(bench.sim)
+    if decrypts:
+        bench.pipeline = front.filter.handle
+    index = {"x-backend-storage-policy-index": str(WRONG), "x-timestamp": bench.stamp(1)}
+    headers = {**index, "x-object-meta-color": "red", "content-type": "text/x"}
+    assert front("PUT", "/a/c/o", headers, b"needle").status == 201
+    etag = front("GET", "/a/c/o", index).headers["etag"]
+    bench.queue("o", 1)
+    assert bench.once() == {"success": 1}
+    moved = front("GET", "/a/c/o", {"x-newest": "true"})
+    assert (moved.status, moved.body, moved.headers["etag"]) == (200, b"needle", etag)
+    assert moved.headers["x-object-meta-color"] == "red"
+    assert bench.get("o").body != b"needle"
+    assert bench.get("o", WRONG).status == 404
+    (row,) = json.loads(front("GET", "/a/c?format=json").body)
+    assert (row["hash"], row["bytes"]) == (etag.strip('"'), 6)

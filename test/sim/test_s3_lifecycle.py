@@ -30,6 +30,7 @@ from swift.middleware.versioned_writes.filter import VersionedWrites
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 from swift.telemetry.log import silent_log
 from test.support.daemons import Rig
+from test.support.encrypted import Front
 
 BUCKET = EntityPath("a", "b")
 SEGMENTS = EntityPath("a", "b+segments")
@@ -38,21 +39,22 @@ SEGMENTS = EntityPath("a", "b+segments")
 class Bench:
     """A bucket, and passes of the daemon a hundred years later."""
 
-    def __init__(self, sim, root):
+    def __init__(self, sim, root, app=None):
+        """``app`` is the end of the pipeline, the proxy by default."""
         root.mkdir()
         self.rig = Rig(root)
         self.sim = sim
         guesser = TypeGuesser("/none", ())
         config = SimpleNamespace(limits=Limits())
         keeper = VersionedWrites(
-            Symlink(sim.app, SymlinkSettings()),
+            Symlink(app or sim.app, SymlinkSettings()),
             VersionedWritesSettings(allow_object_versioning=True),
             (Cluster(config, sim.policies), guesser),
         )
         settings = SloSettings.parse({"rate_limit_segments_per_sec": "0"})
         self.pipeline = Slo(keeper, settings, sim.hasher, guesser, silent_log())
         self.asked = []
-        self.client = InternalClient(self.forward, "test", tries=1)
+        self.client = InternalClient(self.forward, "test", tries=1, must_decrypt=True)
         self.task = self.daemon()
 
     def forward(self, request):
@@ -428,3 +430,28 @@ def test_an_inventory_without_a_place_to_go_is_told_of_and_hinders_no_other(benc
     counts = bench.once()
     assert counts == {"buckets": 1, "objects.ended": 1, "inventories.refused": 1}
     assert bench.names() == []
+
+
+@pytest.mark.parametrize("versions", [None, "true"])
+def test_encrypted_objects_end_with_their_parts_where_the_pipeline_decrypts_them(sim, tmp_path, versions):
+    bench = Bench(sim, tmp_path / "rig", Front(sim).filter)
+    bench.set_rules(Rule("r", days=1, noncurrent_days=1), versions=versions)
+    bench.put("o", b"needle", **TAG)
+    bench.put_large("large")
+    assert bench.names(SEGMENTS) == ["large/up/1", "large/up/2"]
+    for _ in range(3):
+        bench.once()
+    assert bench.names() == []
+    assert versions or bench.names(SEGMENTS) == []
+
+
+def test_what_the_pipeline_cannot_decrypt_does_not_end(sim, tmp_path):
+    front = Front(sim)
+    writer = Bench(sim, tmp_path / "writer", front.filter)
+    bench = Bench(sim, tmp_path / "rig")
+    bench.set_rules(Rule("r", days=1))
+    writer.put("o", b"needle")
+    writer.put_large("large")
+    assert bench.once()["errors"] == 2
+    assert (bench.names(), bench.names(SEGMENTS)) == (["large", "o"], ["large/up/1", "large/up/2"])
+    assert writer.once()["objects.ended"] == 2

@@ -13,6 +13,7 @@ from swift.middleware.s3api.notifications.task import Notifier
 from swift.middleware.s3api.notifications.webhook import NotTaken
 from swift.telemetry.log import silent_log
 from test.support.daemons import Rig
+from test.support.encrypted import Front
 
 NOW = 5_000_000_000
 
@@ -22,11 +23,14 @@ class Bench:
         root.mkdir()
         self.rig = Rig(root)
 
+        #: What answers the daemon.
+        self.pipeline = sim.app
+
         def forward(request):
             request.env[fields.CACHE] = sim.cache
-            return sim.app.handle(request)
+            return self.pipeline.handle(request)
 
-        self.client = InternalClient(forward, "test", tries=1)
+        self.client = InternalClient(forward, "test", tries=1, must_decrypt=True)
         self.told, self.away = [], set()
         settings = NotifierSettings(targets=("a=http://a/x", "b=https://b:1/"), concurrency=1)
         self.task = Notifier(settings, settings.urls(), self.client, self.tell, silent_log())
@@ -100,3 +104,14 @@ def test_empty_containers_of_the_past_go(bench):
     bench.put("0", {"target": "a", "event": {}}, hour=NOW - 10_000)
     bench.once()
     assert list(bench.client.containers(ACCOUNT)) == []
+
+
+def test_events_that_are_stored_encrypted_wait_for_a_pipeline_that_decrypts_them(bench, sim):
+    plain, bench.pipeline = bench.pipeline, Front(sim).filter
+    bench.put("0", {"target": "a", "event": {"n": 0}})
+    bench.pipeline = plain
+    assert bench.once() == {"errors": 1}
+    assert (bench.told, bench.left()) == ([], ["0"])
+    bench.pipeline = Front(sim).filter
+    assert bench.once() == {"told": 1}
+    assert (bench.told, bench.left()) == ([("a", {"n": 0})], [])

@@ -2,12 +2,11 @@
 
 import json
 import random
-from urllib.parse import quote
 
 import pytest
 
 from swift.base.timestamp import Timestamp
-from test.support.sharders import Sharders
+from test.support.sharders import Sharders, put, rows, settle, shards, state
 from test.support.sim import node_port
 
 
@@ -15,39 +14,6 @@ from test.support.sim import node_port
 def sharders(sim, tmp_path):
     assert sim("POST", "/a/c", {"x-container-sysmeta-sharding": "True"}).status == 204
     return Sharders(sim, tmp_path)
-
-
-def put(sim, *names):
-    for name in names:
-        assert sim("PUT", f"/a/c/{quote(name)}", {"content-type": "t/p"}, b"x").status == 201
-
-
-def rows(sim, **params):
-    query = "&".join(f"{name}={quote(str(value), safe='')}" for name, value in params.items())
-    answer = sim("GET", f"/a/c?format=json&{query}")
-    assert answer.status == 200, answer
-    return [row.get("name") or row["subdir"] for row in json.loads(answer.body)]
-
-
-def state(sim):
-    return sim("HEAD", "/a/c", {"x-newest": "true"}).headers["x-backend-sharding-state"]
-
-
-def shards(sim):
-    """The shards that a root lists."""
-    headers = {"x-backend-record-type": "shard", "x-newest": "true"}
-    return json.loads(sim("GET", "/a/c?format=json&states=listing", headers).body)
-
-
-def settle(sim, sharders, passes=12, **options):
-    """Pass after pass until nothing is being split."""
-    for _ in range(passes):
-        told = sharders.run(**options)
-        sim.cache.values.clear()
-        busy = {"completed_completed", "cleaved_success", "cleaved_failure", "misplaced_attempted"}
-        if not busy & told.keys() and "reported" not in "".join(told):
-            return
-    raise AssertionError(f"not settled after {passes} passes: {told}")
 
 
 NAMES = [f"o{number:02d}" for number in range(30)]

@@ -1,4 +1,7 @@
-"""Sharders of a simulated cluster, run by hand."""
+"""Sharders of a simulated cluster, run by hand, and what clients see of ``/a/c`` meanwhile."""
+
+import json
+from urllib.parse import quote
 
 from swift.base.clock import SystemClock
 from swift.container.sharding.settings import ContainerSharderSettings
@@ -37,6 +40,7 @@ class Sharders:
     def __init__(self, sim, root, *, keeps=False):
         self._kept = {} if keeps else None
         self.sim = sim
+        self.transport = sim.transport
         self.root = root
         self.log = Words()
         #: What recon listed after the last ``run``, of all its nodes.
@@ -65,7 +69,7 @@ class Sharders:
             policies=self.sim.policies,
             telemetry=telemetry,
             clock=clock,
-            transport=self.sim.transport,
+            transport=self.transport,
             ring_ip="10.0.0.1",
             ring_port=node_port("container", number),
         )
@@ -82,3 +86,36 @@ class Sharders:
         )
         assert runner.once()
         return recon.read()["sharding_stats"]
+
+
+def put(sim, *names):
+    for name in names:
+        assert sim("PUT", f"/a/c/{quote(name)}", {"content-type": "t/p"}, b"x").status == 201
+
+
+def rows(sim, **params):
+    query = "&".join(f"{name}={quote(str(value), safe='')}" for name, value in params.items())
+    answer = sim("GET", f"/a/c?format=json&{query}")
+    assert answer.status == 200, answer
+    return [row.get("name") or row["subdir"] for row in json.loads(answer.body)]
+
+
+def state(sim):
+    return sim("HEAD", "/a/c", {"x-newest": "true"}).headers["x-backend-sharding-state"]
+
+
+def shards(sim):
+    """The shards that a root lists."""
+    headers = {"x-backend-record-type": "shard", "x-newest": "true"}
+    return json.loads(sim("GET", "/a/c?format=json&states=listing", headers).body)
+
+
+def settle(sim, sharders, passes=12, **options):
+    """Pass after pass until nothing is being split."""
+    for _ in range(passes):
+        told = sharders.run(**options)
+        sim.cache.values.clear()
+        busy = {"completed_completed", "cleaved_success", "cleaved_failure", "misplaced_attempted"}
+        if not busy & told.keys() and "reported" not in "".join(told):
+            return
+    raise AssertionError(f"not settled after {passes} passes: {told}")

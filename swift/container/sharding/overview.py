@@ -66,11 +66,18 @@ def state_counts(ranges: Sequence[ShardRange]) -> dict[str, int]:
 
 
 def compactible(
-    ranges: Sequence[ShardRange], *, shrink_below: int, expand_to: int, max_shrinking: int, max_expanding: int
+    ranges: Sequence[ShardRange],
+    own: ShardRange,
+    *,
+    shrink_below: int,
+    expand_to: int,
+    max_shrinking: int,
+    max_expanding: int,
 ) -> int:
-    """How many shards could be merged into others."""
+    """How many shards could be merged into others, or into the root."""
     found = shrink.find_mergings(
         ranges,
+        own,
         shrink_below=shrink_below,
         expand_to=expand_to,
         max_shrinking=max_shrinking,
@@ -98,12 +105,13 @@ class RootAudit:
         return said
 
 
-def audit_root(ranges: Sequence[ShardRange], *, is_complete: bool) -> RootAudit:
+def audit_root(ranges: Sequence[ShardRange], own: ShardRange, *, is_complete: bool) -> RootAudit:
     """Look for gaps and overlaps; unless all shards are found already, the end may be open.
 
-    A shard that is being split and what is split off it are the same names.
+    A shard that is being split and what is split off it are the same names. A root that takes its shards in
+    has all names itself.
     """
     parents = [item for item in ranges if item.state == State.SHARDING]
     kept = [item for item in ranges if not any(repair.are_related(item, other) for other in parents)]
-    gaps = repair.find_gaps(kept)
+    gaps = [] if own.state == State.ACTIVE else repair.find_gaps(kept)
     return RootAudit([gap for gap in gaps if is_complete or gap.upper], repair.find_overlaps(kept))

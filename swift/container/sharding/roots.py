@@ -12,8 +12,10 @@ from swift.base.entity import EntityPath, quote_path
 from swift.base.errors import InvalidValue
 from swift.base.hashing import PathHasher
 from swift.base.shardrange import ShardRange
+from swift.base.timestamp import Timestamp
 from swift.cluster.direct import DirectClient, node_path
 from swift.cluster.transport import TransportError
+from swift.container.rows import ObjectRow
 from swift.gateway.internal_client import InternalClient
 from swift.http import fields
 from swift.http.headers import HeaderMap
@@ -85,6 +87,21 @@ class Roots:
         stamp = max((item.meta_timestamp for item in ranges), default="0")
         return self._put(root, ranges, {"x-timestamp": stamp}, teller)
 
+    def merge_rows(self, root: str, rows: Sequence[ObjectRow], now: Timestamp) -> int:
+        """Give a root rows; how many of its nodes have them all. One that has no such container gets none."""
+        account, _, container = root.partition("/")
+        part, nodes = self._ring.nodes(self._hasher.digest(account, container))
+        headers = {
+            "x-timestamp": now.internal,
+            "content-type": "application/json",
+            "user-agent": self._direct.agent,
+        }
+        path = EntityPath(account, container)
+        body = json.dumps([row._asdict() for row in rows]).encode("ascii")
+        headers["content-length"] = str(len(body))
+        calls = [partial(self._send_to, node, "UPDATE", part, path, headers, body) for node in nodes]
+        return sum(green.gather(calls))
+
     def _put(self, name: str, ranges: Sequence[ShardRange], headers: HeaderMap, teller: str) -> bool:
         account, _, container = name.partition("/")
         path = EntityPath(account, container)
@@ -98,14 +115,16 @@ class Roots:
             "user-agent": self._direct.agent,
             "referer": quote_path(teller),
         }
-        calls = [partial(self._put_at, node, part, path, sent, body) for node in nodes]
+        calls = [partial(self._send_to, node, "PUT", part, path, sent, body) for node in nodes]
         return 2 * sum(green.gather(calls)) > len(nodes)
 
-    def _put_at(self, node: Node, part: int, path: EntityPath, headers: HeaderMap, body: bytes) -> bool:
+    def _send_to(
+        self, node: Node, method: str, part: int, path: EntityPath, headers: HeaderMap, body: bytes
+    ) -> bool:
         address = node.replication_ip, node.replication_port
         try:
             reply = self._direct.send(
-                address, "PUT", node_path(node.device, part, path.quoted), headers, body
+                address, method, node_path(node.device, part, path.quoted), headers, body
             )
         except TransportError:
             return False

@@ -20,13 +20,17 @@ def rows_of(item: ShardRange) -> int:
 
 def find_mergings(
     ranges: Sequence[ShardRange],
+    own: ShardRange,
     *,
     shrink_below: int,
     expand_to: int,
     max_shrinking: int = 1,
     max_expanding: int = -1,
 ) -> list[Merging]:
-    """Sequences of neighbouring shards, the last of which takes in what the others have."""
+    """Sequences of neighbouring shards, the last of which takes in what the others have.
+
+    When all shards are small and may shrink at once, the root takes in what they have: ``own`` is its range.
+    """
     found: list[Merging] = []
     run: list[ShardRange] = []
     busy = any(item.state == State.SHRINKING for item in ranges)
@@ -41,7 +45,10 @@ def find_mergings(
                 run = []
         elif item.state == State.ACTIVE and rows_of(item) < shrink_below:
             run = [item]
-    _close(run, found)
+    if _are_all_of(run, own, expand_to):
+        found.append((run, own))
+    else:
+        _close(run, found)
     return found if max_expanding < 0 else found[:max_expanding]
 
 
@@ -50,18 +57,27 @@ def _may_join(run: Sequence[ShardRange], item: ShardRange, expand_to: int, max_s
     return is_next and sum(map(rows_of, run)) + rows_of(item) <= expand_to
 
 
+def _are_all_of(run: Sequence[ShardRange], own: ShardRange, expand_to: int) -> bool:
+    """Whether a run has all names of a container, and fewer rows than it may have."""
+    is_whole = bool(run) and (run[0].lower, run[-1].upper) == (own.lower, own.upper)
+    return is_whole and sum(map(rows_of, run)) < expand_to
+
+
 def _close(run: list[ShardRange], found: list[Merging]) -> None:
     if len(run) > 1:
         found.append((run[:-1], run[-1]))
 
 
 def apply(merging: Merging, now: Timestamp) -> Merging:
-    """The ranges as they are from now on."""
+    """The ranges as they are from now on; a root, which has all names, gets none that it has not."""
     donors, acceptor = merging
-    lower = min((donor.lower for donor in donors), default=acceptor.lower)
+    shrinking = [in_state(donor, State.SHRINKING, now, epoch=True) for donor in donors]
+    lower = min(acceptor.lower, *(donor.lower for donor in donors))
+    if lower == acceptor.lower:
+        return shrinking, in_state(acceptor, State.ACTIVE, now)
     expanded = replace(
         acceptor,
-        lower=min(lower, acceptor.lower),
+        lower=lower,
         timestamp=now.normal,
         state=State.ACTIVE,
         state_timestamp=now.normal,
@@ -70,4 +86,4 @@ def apply(merging: Merging, now: Timestamp) -> Merging:
         bytes_used=acceptor.bytes_used + sum(donor.bytes_used for donor in donors),
         reported=False,
     )
-    return [in_state(donor, State.SHRINKING, now, epoch=True) for donor in donors], expanded
+    return shrinking, expanded

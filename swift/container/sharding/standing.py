@@ -41,7 +41,7 @@ class Observer:
         if broker.read(broker.is_root):
             lists |= self._of_root(info, own, ranges, facts, now, seconds)
             if info.db_state in (SHARDING, SHARDED):
-                self._audit(broker, info, ranges, now)
+                self._audit(broker, info, own, ranges, now)
         self._warn_of_slowness(broker, info, own, ranges, now)
         self.overview.note(broker.place.directory, lists)
 
@@ -73,6 +73,7 @@ class Observer:
         settings, lists = self.settings, dict[str, JsonObject]()
         small = overview.compactible(
             ranges,
+            own,
             shrink_below=settings.shrink_below,
             expand_to=settings.expand_to,
             max_shrinking=settings.max_shrinking,
@@ -96,9 +97,14 @@ class Observer:
         return lists
 
     def _audit(
-        self, broker: ContainerBroker, info: ContainerInfo, ranges: list[ShardRange], now: Timestamp
+        self,
+        broker: ContainerBroker,
+        info: ContainerInfo,
+        own: ShardRange,
+        ranges: list[ShardRange],
+        now: Timestamp,
     ) -> None:
-        audit = overview.audit_root(ranges, is_complete=info.db_state == SHARDED)
+        audit = overview.audit_root(ranges, own, is_complete=info.db_state == SHARDED)
         self.tally.add("audit_root_attempted")
         self.tally.add("audit_root_failure" if audit.gaps else "audit_root_success")
         if audit.overlaps:

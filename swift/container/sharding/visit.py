@@ -3,23 +3,26 @@
 A visit takes a container a few steps on: what its root knows of it is learned, rows that belong elsewhere are
 moved, the own range decides whether there is a second file, the leader among the replicas looks for cuts, and
 every replica brings its own rows to the shards. Each step can be repeated: rows are merged into shards, and
-ranges of a newer time win, wherever a visit was broken off.
+ranges of a newer time win, wherever a visit was broken off. A root whose shards are all small takes them in
+again: its own range becomes active, and its shards shrink into it as into any neighbour.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from swift.base.shardrange import UPDATING_STATES, ShardRange, State
+from swift.base.shardrange import UPDATING_STATES, ShardRange, State, merge
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.container import shardtable
-from swift.container.broker import COLLAPSED, SHARDED, UNSHARDED, ContainerBroker, root_path
+from swift.container.broker import COLLAPSED, SHARDED, SHARDING, UNSHARDED, ContainerBroker, root_path
 from swift.container.rows import ObjectRow
 from swift.container.sharding import rowmoves, shrink
 from swift.container.sharding.context import CleaveContext
 from swift.container.sharding.delivery import ShardDelivery
 from swift.container.sharding.files import begin_epoch, remove_retiring
+from swift.container.sharding.overview import audit_root
 from swift.container.sharding.roots import Roots
 from swift.container.sharding.scan import find_cuts, in_state, ranges_of_cuts
 from swift.container.sharding.settings import ContainerSharderSettings
@@ -31,6 +34,8 @@ from swift.runtime.report import Tally
 _SPLITTING = frozenset((State.SHARDING, State.SHARDED, State.SHRINKING, State.SHRUNK))
 _CLEAVABLE = frozenset((State.CREATED, State.CLEAVED, State.ACTIVE, State.SHARDING))
 _EVERY_RANGE = ShardQuery(include_deleted=True, include_own=True)
+#: Rows that a root gets at a time, as many as replication sends together.
+_ROWS_OF_MESSAGE = 1000
 
 
 class Visit:
@@ -98,6 +103,9 @@ class Visit:
         self._tally.add("visited_attempted")
         if not self._is_root:
             self._learn_from_root()
+        elif self._has_gaps():
+            # Which shard a row belongs to is not known until an operator has filled them.
+            return
         self._move_misplaced()
         self._begin()
         if len(self._broker.databases) > 1:
@@ -123,7 +131,7 @@ class Visit:
                 self._merge(item)
         own = self._own()
         if own.state in (State.SHRINKING, State.SHRUNK):
-            have = {item.name for item in self._others()}
+            have = {item.name: item for item in self._others()}
             acceptors = [
                 item
                 for item in found
@@ -131,7 +139,7 @@ class Visit:
                 and not item.deleted
                 and item.state == State.ACTIVE
                 and item.namespace.overlaps(own.lower, own.upper)
-                and item.name not in have
+                and (item.name not in have or merge(have[item.name], item) is not have[item.name])
             ]
             if acceptors:
                 self._merge(*acceptors)
@@ -142,6 +150,14 @@ class Visit:
         is_old = Timestamp(own.timestamp).seconds + self._settings.reclaim_age < self._now.seconds
         return is_old and len(self._broker.databases) == 1 and self._broker.read(self._broker.is_empty)
 
+    def _has_gaps(self) -> bool:
+        """Whether names of a split root belong to none of its shards."""
+        state = self._info.db_state
+        if state not in (SHARDING, SHARDED):
+            return False
+        audit = audit_root(self._others(), self._own(), is_complete=state == SHARDED)
+        return bool(audit.gaps)
+
     # --- misplaced rows -------------------------------------------------------------------------------
 
     def _move_misplaced(self) -> None:
@@ -150,6 +166,9 @@ class Visit:
         is_split = len(self._broker.databases) > 1 or state == SHARDED or own.deleted
         is_bounded = bool(own.lower or own.upper)
         if not is_split and not is_bounded:
+            return
+        if self._is_root and own.state == State.ACTIVE and not self._others(UPDATING_STATES):
+            # Its shards shrink into it: the rows are where they belong.
             return
         after, batch = 0, self._settings.cleave_row_batch_size
         while True:
@@ -187,10 +206,16 @@ class Visit:
 
     def _put_into(self, home: ShardRange, rows: list[ObjectRow], *, is_new: bool) -> bool:
         """Merge rows into a shard on this device and bring it home; whether enough nodes have it."""
-        self._fill(home, rows)
-        return self._bring_home(home, is_new=is_new)
+        return self._fill(home, rows) and self._bring_home(home, is_new=is_new)
 
-    def _fill(self, home: ShardRange, rows: list[ObjectRow]) -> None:
+    def _fill(self, home: ShardRange, rows: list[ObjectRow]) -> bool:
+        """Merge rows into a shard on this device; a root gets them at its nodes: whether enough took them.
+
+        A root is not made here, lest a container come back that was deleted meanwhile.
+        """
+        if home.name == self._root:
+            took = (self._roots.merge_rows(self._root, some, self._now) for some in _parts(rows))
+            return all(count >= self._enough(is_new=False) for count in took)
         broker = self._delivery.open_shard(
             home, self._broker.place.device_path, self._root, self._info.storage_policy_index, self._now
         )
@@ -200,16 +225,23 @@ class Visit:
                 broker.merge_rows(rows)
         finally:
             broker.close()
+        return True
+
+    def _enough(self, *, is_new: bool) -> int:
+        """How many nodes must have rows before they count as moved."""
+        settings = self._settings
+        wanted = settings.shard_replication_quorum if is_new else settings.existing_shard_replication_quorum
+        return self._quorum if wanted < 0 else wanted
 
     def _bring_home(self, home: ShardRange, *, is_new: bool) -> bool:
+        if home.name == self._root:
+            return True
         broker = self._delivery.open_shard(
             home, self._broker.place.device_path, self._root, self._info.storage_policy_index, self._now
         )
         place = broker.place
         broker.close()
-        settings = self._settings
-        wanted = settings.shard_replication_quorum if is_new else settings.existing_shard_replication_quorum
-        return self._delivery.deliver(place) >= (self._quorum if wanted < 0 else wanted)
+        return self._delivery.deliver(place) >= self._enough(is_new=is_new)
 
     # --- beginning ------------------------------------------------------------------------------------
 
@@ -313,9 +345,8 @@ class Visit:
                 tombstones=tombstones,
                 meta_timestamp=self._now.normal,
             )
-        self._fill(item, [])
-        after = 0
-        while True:
+        is_filled, after = self._fill(item, []), 0
+        while is_filled:
             start = after
             rows = broker.read(
                 lambda connection: rowmoves.rows_inside(connection, lower, upper, start, batch),  # noqa: B023
@@ -323,9 +354,9 @@ class Visit:
             )
             if not rows:
                 break
-            self._fill(item, [row for _, row in rows])
+            is_filled = self._fill(item, [row for _, row in rows])
             after = rows[-1][0]
-        if not self._bring_home(item, is_new=is_new):
+        if not is_filled or not self._bring_home(item, is_new=is_new):
             return None
         if is_new:
             self._merge(item)
@@ -366,8 +397,8 @@ class Visit:
 
     def _steer_shards(self) -> None:
         """The leader of a split root has large shards split and small ones merged."""
-        others = self._others(UPDATING_STATES | {State.SHRINKING})
-        if not self._settings.auto_shard or not _tiles(others, self._own()):
+        own, others = self._own(), self._others(UPDATING_STATES | {State.SHRINKING})
+        if not self._settings.auto_shard or own.state != State.SHARDED or not _tiles(others, own):
             return
         threshold = self._settings.shard_container_threshold
         for item in others:
@@ -377,6 +408,7 @@ class Visit:
                 self._roots.tell_shard(large, [large], self._root)
         mergings = shrink.find_mergings(
             others,
+            own,
             shrink_below=self._settings.shrink_below,
             expand_to=self._settings.expand_to,
             max_shrinking=self._settings.max_shrinking,
@@ -386,7 +418,8 @@ class Visit:
             donors, acceptor = shrink.apply(merging, self._now)
             self._merge(*donors, acceptor)
             self._note("shrinking_found")
-            self._roots.tell_shard(acceptor, [acceptor], self._root)
+            if acceptor.name != own.name:
+                self._roots.tell_shard(acceptor, [acceptor], self._root)
             for donor in donors:
                 self._roots.tell_shard(donor, [donor, acceptor], self._root)
 
@@ -421,6 +454,12 @@ class Visit:
             self._note("reported")
         else:
             self._note("report_failure")
+
+
+def _parts(rows: list[ObjectRow]) -> Iterator[list[ObjectRow]]:
+    """Rows as many as a message takes."""
+    for start in range(0, len(rows), _ROWS_OF_MESSAGE):
+        yield rows[start : start + _ROWS_OF_MESSAGE]
 
 
 def _identity(connection: object) -> tuple[str, int]:

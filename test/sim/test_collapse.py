@@ -1,0 +1,189 @@
+"""A split container that became small is one database again, and looks the same to clients all the time."""
+
+import contextlib
+import random
+from collections import Counter
+
+import pytest
+
+from test.support.sharders import Sharders, put, rows, settle, shards, state
+
+NAMES = [f"o{number:02d}" for number in range(30)]
+#: Shards of fewer rows than this shrink, all of them at once; tombstones count until they are reclaimed.
+ALL = {"shrink_threshold": 15, "minimum_shard_size": 15, "rows_per_shard": 18, "max_shrinking": 9}
+FEW = {**ALL, "shard_container_threshold": 40, "expansion_limit": 39}
+
+
+class Cut(BaseException):
+    """A sharder dies."""
+
+
+@pytest.fixture
+def sharders(sim, tmp_path):
+    assert sim("POST", "/a/c", {"x-container-sysmeta-sharding": "True"}).status == 204
+    return Sharders(sim, tmp_path)
+
+
+@pytest.fixture
+def split(sim, sharders):
+    put(sim, *NAMES)
+    settle(sim, sharders)
+    assert (state(sim), len(shards(sim))) == ("sharded", 4)
+    return sharders
+
+
+def count(sim):
+    return int(sim("HEAD", "/a/c", {"x-newest": "true"}).headers["x-container-object-count"])
+
+
+def test_shards_that_are_all_small_go_into_the_root(sim, split):
+    told = Counter()
+    for _ in range(4):
+        told.update(split.run(**FEW))
+        sim.cache.values.clear()
+        assert rows(sim) == NAMES
+        assert count(sim) == len(NAMES)
+    assert told["shrinking_found"] == 1
+    assert state(sim) == "collapsed"
+    assert shards(sim) == [] or {item["name"] for item in shards(sim)} == {"a/c"}
+    assert not [line for line in split.log.lines if line.startswith(("ERROR", "WARNING"))]
+    # It is a container like any other from now on.
+    put(sim, "zz")
+    assert sim("DELETE", "/a/c/o00").status == 204
+    assert rows(sim) == [*NAMES[1:], "zz"]
+    for _ in range(2):
+        assert "shrinking_found" not in split.run(**FEW)
+
+
+def test_the_last_shards_go_into_the_root_one_after_the_other(sim, split):
+    for name in NAMES[4:]:
+        assert sim("DELETE", f"/a/c/{name}").status == 204
+    sizes = {"shrink_threshold": 35, "minimum_shard_size": 35, "rows_per_shard": 38, "max_shrinking": 1}
+    for _ in range(16):
+        split.run(**{**FEW, **sizes})
+        sim.cache.values.clear()
+        assert rows(sim) == NAMES[:4]
+    assert state(sim) == "collapsed"
+    assert count(sim) == 4
+
+
+def test_an_empty_container_that_was_split_goes_as_others_do(sim, split):
+    for name in NAMES:
+        assert sim("DELETE", f"/a/c/{name}").status == 204
+    for _ in range(4):
+        split.run(**FEW)
+        sim.cache.values.clear()
+    assert (state(sim), rows(sim)) == ("collapsed", [])
+    assert sim("DELETE", "/a/c").status == 204
+    split.run(**FEW)
+    assert sim("GET", "/a/c").status == 404
+
+
+def test_a_container_that_is_deleted_while_shards_go_into_it_does_not_come_back(sim, split):
+    for name in NAMES:
+        assert sim("DELETE", f"/a/c/{name}").status == 204
+    settle(sim, split, auto_shard=False)
+    (leader, *_others) = sim.primaries("container", "a", "c")
+    split.run(leader, **FEW)
+    sim.cache.values.clear()
+    assert sim("DELETE", "/a/c").status == 204
+    for _ in range(4):
+        split.run(**FEW)
+        sim.cache.values.clear()
+        assert sim("GET", "/a/c").status == 404
+
+
+def test_what_is_written_meanwhile_is_there_afterwards(sim, split):
+    (leader, *_others) = sim.primaries("container", "a", "c")
+    split.run(leader, **FEW)
+    # Proxies remember the shards for a while, and ask the root when they do not.
+    for clear in (False, True):
+        if clear:
+            sim.cache.values.clear()
+        put(sim, f"new{clear:d}", f"a{clear:d}")
+        assert sim("DELETE", f"/a/c/o1{clear:d}").status == 204
+    wanted = sorted({*NAMES, "new0", "new1", "a0", "a1"} - {"o10", "o11"})
+    assert set(wanted) - {"new0", "new1", "a0", "a1"} <= set(rows(sim))
+    for _ in range(5):
+        split.run(**FEW)
+        sim.cache.values.clear()
+    assert (state(sim), rows(sim), count(sim)) == ("collapsed", wanted, len(wanted))
+
+
+def test_a_collapsed_container_that_grows_is_split_again(sim, split):
+    for _ in range(4):
+        split.run(**FEW)
+    assert state(sim) == "collapsed"
+    more = [f"p{number:02d}" for number in range(10)]
+    put(sim, *more)
+    settle(sim, split, passes=20)
+    assert state(sim) == "sharded"
+    assert rows(sim) == [*NAMES, *more]
+    sim.cache.values.clear()
+    assert count(sim) == 40
+    # What a proxy still remembers of the first shards is of no harm.
+    assert len(shards(sim)) == 5
+
+
+def test_a_shard_that_cannot_reach_the_root_lists_what_it_has(sim, split):
+    (leader, *others) = sim.primaries("container", "a", "c")
+    split.run(leader, **FEW)
+    with sim.refusing("container", *others):
+        split.run(*(n for n in range(1, 7) if n not in others), **FEW)
+    sim.forgive()
+    sim.cache.values.clear()
+    assert rows(sim) == NAMES
+    assert state(sim) == "sharded"
+    for _ in range(5):
+        split.run(**FEW)
+        sim.cache.values.clear()
+        assert rows(sim) == NAMES
+    assert state(sim) == "collapsed"
+
+
+class CutTransport:
+    """The transport of a process that dies before, or just after, its request number ``at``."""
+
+    def __init__(self, transport, at, *, is_sent):
+        self._transport = transport
+        self.left = at
+        self._is_sent = is_sent
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+    def request(self, *words, **named):
+        self.left -= 1
+        if self.left == 0 and not self._is_sent:
+            raise Cut
+        answer = self._transport.request(*words, **named)
+        if self.left == 0:
+            raise Cut
+        return answer
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_sharder_that_dies_at_any_step_is_made_up_for(sim, split, seed):
+    draw = random.Random(seed)
+    known, steady = set(NAMES), set(NAMES)
+    for turn in range(8):
+        split.transport = CutTransport(sim.transport, draw.randrange(1, 40), is_sent=draw.random() < 0.5)
+        with contextlib.suppress(Cut):
+            split.run(draw.randrange(1, 7), **FEW)
+        if draw.random() < 0.5:
+            sim.cache.values.clear()
+        put(sim, f"n{turn}")
+        known.add(f"n{turn}")
+        gone = draw.choice(sorted(known))
+        assert sim("DELETE", f"/a/c/{gone}").status == 204
+        known.discard(gone)
+        steady.discard(gone)
+        listed = rows(sim)
+        assert listed == sorted(set(listed)), "everything is listed once"
+        assert steady <= set(listed), "what was there before is there all the time"
+    split.transport = sim.transport
+    for _ in range(8):
+        split.run(**FEW)
+        sim.cache.values.clear()
+    assert rows(sim) == sorted(known)
+    assert count(sim) == len(known)
