@@ -14,7 +14,6 @@ from swift.bench.striping import (
     plot,
     prediction,
     report,
-    set_memory,
 )
 
 
@@ -27,21 +26,6 @@ def test_every_device_of_a_cluster_has_a_copy(tmp_path):
     plan = plan_for(choices, 6)
     assert (plan.nodes, plan.replicas, plan.ec, plan.xfs) == (6, 6, "4+2", True)
     assert len({port for _name, port in plan.ports()}) == len(list(plan.ports()))
-
-
-def test_the_proxy_is_told_its_memory_again_and_again(tmp_path):
-    choices, _ = parse(["--root", str(tmp_path), "--devices", "2"])
-    plan = plan_for(choices, 2)
-    plan.etc.mkdir(parents=True)
-    conf = plan.etc / "proxy-server.conf"
-    conf.write_text("[app:proxy-server]\nuse = egg:swift#proxy\naccount_autocreate = true\n")
-    for memory in (5, 7):
-        set_memory(plan, memory)
-    assert conf.read_text().splitlines()[1:4] == [
-        "use = egg:swift#proxy",
-        "striping_memory = 7",
-        "striping_from = 1048576",
-    ]
 
 
 def test_the_report_says_how_many_devices_a_client_is_worth():
