@@ -1,0 +1,13 @@
+"""Profiles are not taken here (middleware.md §15)."""
+
+import pytest
+
+from swift.middleware.xprofile import Xprofile, XprofileSettings
+from test.support.smallfilters import App, ask
+
+
+@pytest.mark.parametrize(
+    ("path", "status"), [("/__profile__", 501), ("/__profile__/all", 501), ("/__profile__x", 200)]
+)
+def test_profiles_are_not_taken_here(path, status):
+    assert ask(Xprofile(App(), XprofileSettings()), path=path).status == status
