@@ -65,6 +65,13 @@ def test_nothing_costs_less_than_nothing(points, line):
     assert line_through(points) == pytest.approx(line)
 
 
+def test_where_no_archives_are_kept_they_cost_what_copies_do():
+    runs = [run(kind, size, 1) for kind in KINDS if "copies" in kind for size in (4 * KB, 4 * MB)]
+    found = fit(runs, machine="", cores=2)
+    assert found.kinds["PUT archives"] == found.kinds["PUT copies"]
+    assert found.node_s == 0
+
+
 def test_a_kind_that_was_not_measured_is_named():
     with pytest.raises(PlanError, match="not measured: GET archives"):
         fit([run(kind, KB, 1) for kind in KINDS if kind != "GET archives"], machine="", cores=2)
