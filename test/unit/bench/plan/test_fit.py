@@ -124,9 +124,20 @@ def test_one_client_waits_as_long_as_was_measured(costs):
 def test_many_clients_get_what_the_cores_do():
     work = Kind(0.004, 0, 1, 0.004, 0, 0.002, 0)
     costs = Costs(dict.fromkeys(KINDS, work), 0.0, 0.0, "here", 2)
-    found = expect(emulated(clients=16), costs, seconds=10)
-    assert found.rate == pytest.approx(2 / 0.010, rel=0.02)
-    assert work_of(run("GET copies", 0, 1), 2) > 0
+    found = expect(emulated(clients=16, workers=2, loaders=2), costs, seconds=10)
+    assert found.rate == pytest.approx(2 / 0.010, rel=0.05)
+
+
+def test_a_single_process_uses_one_core():
+    work = Kind(0.008, 0, 1, 0.001, 0, 0.001, 0)
+    costs = Costs(dict.fromkeys(KINDS, work), 0.0, 0.0, "here", 8)
+    rates = [expect(emulated(clients=16, workers=n), costs, seconds=10).rate for n in (1, 2)]
+    assert rates == pytest.approx([125, 250], rel=0.05)
+
+
+def test_work_is_what_is_counted():
+    assert work_of(run("GET copies", 0, 1), 2) == pytest.approx(0.001 + 0.0002 + 0.002)
+    assert work_of(run("PUT copies", 0, 1), 2) == pytest.approx(0.002 + 0.0002 + (0.006 + 0.0021) / 2)
 
 
 def test_a_slow_disk_is_what_uploads_wait_for():
