@@ -41,7 +41,8 @@ def limit_of(bench):
 @pytest.mark.parametrize("method", ["GET", "PUT", "POST", "DELETE"])
 def test_nobody_else_is_let_in(env, status, path, method):
     bench = Bench(cache=SharedCache())
-    assert operate(bench, method, path, rule(1).encode(), env).status == status
+    answer = operate(bench, method, path, rule(1).encode(), env)
+    assert (answer.status, "www-authenticate" in answer.headers) == (status, status == 401)
     assert bench.seen == []
     assert operate(bench, path=RULES).status == 200
     assert bench.read == b""
