@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -66,7 +66,7 @@ class Load:
     plan: Plan
     setting: simulator.Setting
     endpoints: dict[str, Endpoint]
-    names: dict[str, Iterator[str]]
+    names: Mapping[str, Iterator[str]]
     ticket: str
 
     def run(self, load: int, *, is_admitting: bool) -> simulator.Outcome:
