@@ -136,7 +136,8 @@ class NamedServers(Servers):
         """What was used since a look."""
         now = self.look()
         by_server = {
-            kind: sum(now.cpu_s.get(pid, 0.0) - before.cpu_s.get(pid, 0.0) for pid in below(pids))
+            # One that has ended meanwhile says nothing any more.
+            kind: sum(now.cpu_s[p] - before.cpu_s.get(p, 0.0) for p in below(pids) if p in now.cpu_s)
             for kind, pids in self._named.items()
         }
         return PartUsage(

@@ -1,5 +1,8 @@
 """What calibration measures, and how predictions are set beside what was measured."""
 
+import subprocess
+import time
+
 import pytest
 
 pytest.importorskip("hdrh")
@@ -10,6 +13,7 @@ from swift.bench.calibrate import (
     Checked,
     Choices,
     Kept,
+    NamedServers,
     Work,
     check_possible,
     check_report,
@@ -21,6 +25,7 @@ from swift.bench.calibrate import (
     workload_of,
     works_of,
 )
+from swift.bench.load.endpoint import Endpoint
 from swift.bench.load.measure import PhaseResult
 from swift.bench.load.workload import parse
 from swift.bench.plan.costs import KINDS
@@ -128,3 +133,21 @@ def test_servers_that_run_are_known_by_their_commands():
     assert that_run(COMMANDS) == {"proxy": {1}, "object": {2}, "container": {3}, "account": {4}}
     with pytest.raises(PlanError, match="of this kind: object$"):
         that_run({pid: command for pid, command in COMMANDS.items() if pid != 2})
+
+
+def test_servers_that_end_meanwhile_take_nothing_away():
+    busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2)]
+    try:
+        servers = NamedServers({"proxy": {each.pid for each in busy}}, Endpoint("http://192.0.2.1:1/v1/a"))
+        time.sleep(0.2)
+        before = servers.look()
+        busy[0].kill()
+        busy[0].wait()
+        time.sleep(0.3)
+        used = servers.since(before).by_server["proxy"]
+    finally:
+        for each in busy:
+            each.kill()
+            each.wait()
+    assert sum(before.cpu_s.values()) > 0
+    assert used >= 0
