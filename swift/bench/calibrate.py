@@ -3,10 +3,10 @@
     swift-plan calibrate --json profile.json
     swift-plan calibrate --check profile.json
 
-A cluster is made, without its daemons; ``swift-load`` asks one kind of request after the other, of small and
-of large objects, by several clients and by one, and the CPU time of each kind of server is read before and
-after (``plan.fit`` has what follows). ``--check`` runs clusters that were not measured and sets what they do
-beside what is predicted (``plan.emulated``).
+A cluster is made, without its daemons, or one that runs on this machine is taken; ``swift-load`` asks one
+kind of request after the other, of small and of large objects, by several clients and by one, and the CPU
+time of each kind of server is read before and after (``plan.fit`` has what follows). ``--check`` runs
+clusters that were not measured and sets what they do beside what is predicted (``plan.emulated``).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,9 +27,10 @@ from swift.bench.load.endpoint import Endpoint, log_in
 from swift.bench.load.measure import PhaseResult, new_histogram
 from swift.bench.load.runs import Plan as LoadPlan
 from swift.bench.load.runs import Ran, Runner
-from swift.bench.load.servers import Look, Servers, Usage, below
+from swift.bench.load.servers import Look, Servers, Usage, all_commands, below
 from swift.bench.load.workload import parse
-from swift.bench.plan.costs import ARCHIVES, COPIES, Costs
+from swift.bench.plan.costs import Costs, kind_of
+from swift.bench.plan.durability import PolicyShape, parse_policy
 from swift.bench.plan.emulated import Emulated, Expected, expect
 from swift.bench.plan.errors import PlanError
 from swift.bench.plan.fit import Observed, fit
@@ -40,8 +42,8 @@ from swift.cli.aio.supervisor import Supervisor
 Say = Callable[[str], None]
 MIB = 1 << 20
 SERVERS = ("proxy", "object", "container", "account")
-#: The cluster that is measured.
-NODES, REPLICAS, DATA, PARITY = 3, 3, 2, 1
+#: The cluster that is measured where none is given: nodes, replicas, and its code.
+NODES, REPLICAS, CODE = 3, 3, "2+1"
 #: Predictions are simulated for so long.
 SIMULATED_S = 60.0
 TOLERANCE = 0.15
@@ -58,6 +60,41 @@ class Choices:
     large: int = 4 * MIB
     port: int = 29000
     slow_bytes_s: int = 20_000_000
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How objects are kept: the name of a policy, and its shape."""
+
+    policy: str
+    shape: PolicyShape
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether they are archives."""
+        return "+" in self.shape.name
+
+    @classmethod
+    def of(cls, text: str) -> Kept:
+        """``gold=3`` or ``ec=4+2``; raises ``PlanError``."""
+        name, separator, shape = text.partition("=")
+        if not separator or not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name):
+            raise PlanError(f"policy {text!r}: say NAME=COPIES or NAME=DATA+PARITY, such as gold=3")
+        return cls(name, parse_policy(shape))
+
+
+#: What ``swift-aio`` makes.
+KEPT = (Kept.of(f"gold={REPLICAS}"), Kept.of(f"ec={CODE}"))
+
+
+@dataclass(frozen=True)
+class Given:
+    """A cluster that runs on this machine, and the policies that are measured."""
+
+    auth_url: str
+    user: str
+    key: str
+    kept: Sequence[Kept]
 
 
 def cluster_plan(choices: Choices, name: str, *, nodes: int, replicas: int, ec: str = "", xfs: bool) -> Plan:
@@ -88,18 +125,19 @@ class PartUsage(Usage):
 
 
 class NamedServers(Servers):
-    """The servers of a cluster, told apart."""
+    """Servers told apart: kind → processes, the workers of which are below them."""
 
-    def __init__(self, plan: Plan, supervisor: Supervisor, endpoint: Endpoint):
+    def __init__(self, named: Mapping[str, set[int]], endpoint: Endpoint):
         super().__init__(endpoint)
-        self._named = {kind: {supervisor.pid(name) for name in _names(plan, kind)} for kind in SERVERS}
-        self._roots = set().union(*self._named.values())
+        self._named = named
+        self._roots = set().union(*named.values())
 
     def since(self, before: Look) -> PartUsage:
         """What was used since a look."""
         now = self.look()
         by_server = {
-            kind: sum(now.cpu_s.get(pid, 0.0) - before.cpu_s.get(pid, 0.0) for pid in below(pids))
+            # One that has ended meanwhile says nothing any more.
+            kind: sum(now.cpu_s[p] - before.cpu_s.get(p, 0.0) for p in below(pids) if p in now.cpu_s)
             for kind, pids in self._named.items()
         }
         return PartUsage(
@@ -115,20 +153,39 @@ class NamedServers(Servers):
         )
 
 
-def _names(plan: Plan, kind: str) -> list[str]:
-    if kind == "proxy":
-        return ["proxy"]
-    return [f"{kind}-{node}" for node in plan.node_numbers()]
+def of_cluster(plan: Plan, supervisor: Supervisor) -> dict[str, set[int]]:
+    """Kind → processes of a cluster that was made here."""
+    nodes = plan.node_numbers()
+    found = {kind: {supervisor.pid(f"{kind}-{node}") for node in nodes} for kind in SERVERS[1:]}
+    return {"proxy": {supervisor.pid("proxy")}, **found}
+
+
+def that_run(commands: Mapping[int, str]) -> dict[str, set[int]]:
+    """Kind → processes by their commands, as ``swift-object-server`` or ``swift.cli.object_server``.
+
+    Raises ``PlanError`` when there are none of a kind.
+    """
+    found = {
+        kind: {
+            pid
+            for pid, command in commands.items()
+            if re.search(rf"(^|[\s/.-])(swift-)?{kind}[-_]server(\s|$)", command)
+        }
+        for kind in SERVERS
+    }
+    if missing := [kind for kind, pids in found.items() if not pids]:
+        raise PlanError(f"no process of this machine is a server of this kind: {', '.join(missing)}")
+    return found
 
 
 @dataclass(frozen=True)
 class Site:
     """A cluster that runs, and who asks it."""
 
-    plan: Plan
-    supervisor: Supervisor
     endpoint: Endpoint
     servers: NamedServers
+    #: Where its data is, if that is known.
+    folder: Path | None = None
 
     def run(self, text: str) -> Ran:
         """The main phase of a workload; raises ``PlanError`` when nothing came of it."""
@@ -149,7 +206,7 @@ class Site:
     def disk_writes(self) -> int:
         """Writes of the disk that the cluster is on; 0 where the kernel does not count them."""
         with contextlib.suppress(ConfigError):
-            return writes_of(device_of(self.plan.root))
+            return writes_of(device_of(self.folder)) if self.folder else 0
         return 0
 
 
@@ -160,7 +217,7 @@ def site(plan: Plan, *, limited: Sequence[Path] = (), bytes_per_s: int = 0) -> I
         for node in plan.node_numbers():
             supervisor.kill(f"daemons-{node}")
         endpoint = log_in(plan.auth_url, plan.user, plan.key)
-        yield Site(plan, supervisor, endpoint, NamedServers(plan, supervisor, endpoint))
+        yield Site(endpoint, NamedServers(of_cluster(plan, supervisor), endpoint), plan.root)
 
 
 # measuring
@@ -171,21 +228,26 @@ class Work:
     """One kind of request to be measured."""
 
     verb: str
-    is_coded: bool
+    kept: Kept
     size: int
     clients: int
 
     @property
     def kind(self) -> str:
         """See ``plan.costs``."""
-        return f"{self.verb} {ARCHIVES if self.is_coded else COPIES}"
+        return kind_of(self.verb, is_coded=self.kept.is_coded)
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that are asked for each request."""
+        return self.kept.shape.needed if self.verb == "GET" else self.kept.shape.total
 
 
-def works_of(choices: Choices) -> list[Work]:
+def works_of(choices: Choices, kept: Sequence[Kept] = KEPT) -> list[Work]:
     """All of them."""
     return [
-        Work(verb, is_coded, size, clients)
-        for is_coded in (False, True)
+        Work(verb, how, size, clients)
+        for how in kept
         for verb, sizes in (
             ("PUT", (choices.small, choices.large)),
             ("GET", (choices.small, choices.large)),
@@ -202,14 +264,13 @@ def workload_of(work: Work, seconds: float) -> str:
     if work.verb == "DELETE":
         # There must be enough of them: they end the phase when they are gone.
         per_container = max(64, int(60 * seconds))
-    policy = "ec" if work.is_coded else "gold"
     main = f"mix = {{{work.verb.lower()} = 100}}\nclients = {work.clients}\nseconds = {seconds}\nrampup = 0\n"
     if work.verb == "DELETE":
         main += f'names = "sequential"\noperations = {2 * per_container}\n'
     prepare = "" if work.verb == "PUT" else '[[phase]]\nkind = "prepare"\nclients = 8\n'
     return (
         f'name = "calibrate"\n[objects]\ncontainers = 2\nper_container = {per_container}\n'
-        f'size = {work.size}\npolicy = "{policy}"\n[[phase]]\nkind = "init"\n{prepare}'
+        f'size = {work.size}\npolicy = "{work.kept.policy}"\n[[phase]]\nkind = "init"\n{prepare}'
         f'[[phase]]\nkind = "main"\n{main}[[phase]]\nkind = "cleanup"\nclients = 8\n'
     )
 
@@ -222,16 +283,13 @@ def observe(where: Site, work: Work, seconds: float) -> Observed:
     usage, result = ran.usage, ran.result.of(work.verb.lower())
     assert isinstance(usage, PartUsage), "these servers are seen"
     count = max(1, result.count)
-    nodes = (DATA if work.verb == "GET" else DATA + PARITY) if work.is_coded else 1
-    if not work.is_coded and work.verb != "GET":
-        nodes = REPLICAS
     size = 0.0 if work.verb == "DELETE" else float(work.size)
     return Observed(
         work.kind,
         size,
         work.clients,
-        nodes,
-        size / DATA if work.is_coded else size,
+        work.nodes,
+        size / work.kept.shape.needed,
         result.count,
         usage.by_server["proxy"] / count,
         usage.by_server["object"] / count,
@@ -246,22 +304,33 @@ def observe(where: Site, work: Work, seconds: float) -> Observed:
     )
 
 
-def calibrate(choices: Choices, say: Say) -> Costs:
-    """Measure everything on a cluster that is made for it; raises ``SwiftError`` and OSError."""
-    plan = cluster_plan(
-        choices, "calibrate", nodes=NODES, replicas=REPLICAS, ec=f"{DATA}+{PARITY}", xfs=False
-    )
-    found = []
-    with site(plan) as where:
-        for work in works_of(choices):
-            observed = observe(where, work, choices.seconds)
-            found.append(observed)
-            say(
-                f"{work.kind} of {work.size} bytes, {work.clients} clients: {observed.requests} requests,"
-                f" {1000 * observed.proxy_s:.2f} ms at the proxy, {1000 * observed.store_s:.2f} at"
-                f" {observed.nodes} nodes, {1000 * observed.row_s:.2f} for rows"
-            )
+def calibrate(choices: Choices, say: Say, given: Given | None = None) -> Costs:
+    """Measure everything, on a cluster that is made for it or on a given one.
+
+    Raises ``SwiftError`` and OSError.
+    """
+    if given is not None:
+        endpoint = log_in(given.auth_url, given.user, given.key)
+        where = Site(endpoint, NamedServers(that_run(all_commands()), endpoint))
+        found = _measured(where, choices, given.kept, say)
+    else:
+        plan = cluster_plan(choices, "calibrate", nodes=NODES, replicas=REPLICAS, ec=CODE, xfs=False)
+        with site(plan) as where:
+            found = _measured(where, choices, KEPT, say)
     return fit(found, machine=f"{platform.node()} {platform.machine()}", cores=os.cpu_count() or 1)
+
+
+def _measured(where: Site, choices: Choices, kept: Sequence[Kept], say: Say) -> list[Observed]:
+    found = []
+    for work in works_of(choices, kept):
+        observed = observe(where, work, choices.seconds)
+        found.append(observed)
+        say(
+            f"{work.kind} of {work.size} bytes, {work.clients} clients: {observed.requests} requests,"
+            f" {1000 * observed.proxy_s:.2f} ms at the proxy, {1000 * observed.store_s:.2f} at"
+            f" {observed.nodes} nodes, {1000 * observed.row_s:.2f} for rows"
+        )
+    return found
 
 
 # checking

@@ -242,19 +242,31 @@ def _calibrate(args: argparse.Namespace) -> None:
         port=_whole(args.port, "--port", 1024, 60_000),
     )
     costs = None if args.check is None else read_profile(args.check)
+    given = None
+    if args.auth:
+        if costs is not None:
+            raise PlanError("--check makes its own clusters: leave --auth out")
+        kept = [calibrate.Kept.of(text) for text in args.policy] or list(calibrate.KEPT)
+        given = calibrate.Given(args.auth, args.user, args.key, kept)
+    elif args.policy:
+        raise PlanError("--policy belongs to --auth")
     if args.json and not Path(args.json).absolute().parent.is_dir():
         raise PlanError(f"--json {args.json}: there is no such directory")
     choices.root.mkdir(parents=True)
     try:
         with ending_in_order():
             if costs is None:
-                costs = calibrate.calibrate(choices, lambda line: print(line, file=sys.stderr, flush=True))
+                costs = calibrate.calibrate(choices, _progress, given)
                 _write(args.json, costs.to_json())
             else:
                 _check(args, costs, choices)
     finally:
         with contextlib.suppress(OSError):
             choices.root.rmdir()
+
+
+def _progress(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _check(args: argparse.Namespace, costs: Costs, choices: Choices) -> None:
@@ -265,9 +277,9 @@ def _check(args: argparse.Namespace, costs: Costs, choices: Choices) -> None:
         try:
             calibrate.check_possible(cluster)
         except ConfigError as error:
-            print(f"{cluster.name}: not run: {error}", file=sys.stderr)
+            _progress(f"{cluster.name}: not run: {error}")
             continue
-        print(f"{cluster.name} ...", file=sys.stderr, flush=True)
+        _progress(f"{cluster.name} ...")
         found.append(calibrate.check(cluster, costs, choices))
     print(calibrate.check_report(found))
     if args.json:
@@ -442,6 +454,12 @@ def _add_calibrate(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     parser.add_argument("--clients", default="4", help="clients at a time (4)")
     parser.add_argument("--small-bytes", default="4096", help="size of small objects (4096)")
     parser.add_argument("--large-bytes", default="4194304", help="size of large ones (4194304)")
+    parser.add_argument("--auth", metavar="URL", help="of a cluster on this machine, instead of making one")
+    parser.add_argument("--user", default="test:tester", help="of --auth (test:tester)")
+    parser.add_argument("--key", default="testing", help="of --auth (testing)")
+    parser.add_argument(
+        "--policy", action="append", default=[], metavar="NAME=SHAPE", help="of --auth: gold=3, ec=4+2"
+    )
     parser.add_argument("--root", metavar="DIRECTORY", help="where clusters are made and removed again")
     parser.add_argument("--port", default="29000", help="the first of a hundred free ports (29000)")
 

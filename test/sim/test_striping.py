@@ -223,3 +223,16 @@ def test_what_an_archive_was_waited_for_is_remembered(sim):
     assert sim("GET", "/a/coded/o").body == BODY[:300_000]
     known = repr(sim.context.rates)
     assert f"sdb{nodes[0]} " in known
+
+
+def test_an_archive_that_hangs_is_remembered_as_slow(sim):
+    put(sim, BODY[:200_000], "/a/coded/o")
+    nodes = sim.primaries("object", "a", "coded", "o", policy=1)
+    for n in nodes:
+        sim.context.rates.record(sim.device("object", n), 100 << 20, 1.0)
+    never = green.Event()
+    sim.faults.stalls_after[node_port("object", nodes[0])] = (20_000, never)
+    for _ in range(6):
+        assert sim("GET", "/a/coded/o").body == BODY[:200_000]
+    assert nodes[0] not in sim.asked("object", "GET")
+    never.set()

@@ -162,6 +162,12 @@ def _command_of(pid: int) -> str:
         return ""
 
 
+def all_commands() -> dict[int, str]:
+    """The commands of all processes of this machine but this one, by pid."""
+    pids = [int(name) for name in os.listdir(PROC) if name.isdigit() and int(name) != os.getpid()]
+    return {pid: command for pid in pids if (command := _command_of(pid))}
+
+
 def below(roots: set[int]) -> set[int]:
     """These processes and all below them, but for those that make the load."""
     children: dict[int, list[int]] = {}

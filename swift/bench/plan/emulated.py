@@ -1,7 +1,8 @@
 """A cluster that shares one machine with those who make its load, simulated with measured costs.
 
 It is what ``swift-aio`` makes, and what predictions can be checked against: all servers and the load compete
-for the same cores; each device may have a rate of its own, as a cgroup gives it.
+for the same cores, of which a process uses one at a time; each device may have a rate of its own, as a cgroup
+gives it.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ class Emulated:
     mix: Mapping[str, float] = field(default_factory=dict)
     size: float = 4096.0
     clients: int = 8
+    #: Processes of the proxy, and of the load; a node's object server is one.
+    workers: int = 1
+    loaders: int = 1
     #: Node number from 0 → what its device delivers; others are not limited.
     slow: Mapping[int, float] = field(default_factory=dict)
 
@@ -76,6 +80,9 @@ class _World:
         self.env = env = simpy.Environment()
         self.rng = random.Random(seed)
         self.cores = Station(env, "cores", max(1, costs.cores))
+        self.load = Station(env, "load", cluster.loaders)
+        self.proxy = Station(env, "proxy", cluster.workers)
+        self.servers = [Station(env, "object server") for _ in range(cluster.nodes)]
         self.devices = {node: Station(env, "device") for node in cluster.slow}
         self.verbs = list(cluster.mix)
         self.shares = [cluster.mix[verb] for verb in self.verbs]
@@ -88,8 +95,9 @@ class _World:
         size = 0.0 if verb == "DELETE" else cluster.size
         count = cluster.asked(verb)
         luck = self._luck(kind)
-        yield self._work(kind.client_s + kind.client_byte_s * size, luck)
-        yield self._work(self.costs.proxy_s(verb, size, count, is_coded=cluster.is_coded), luck)
+        yield self._work(self.load, (kind.client_s + kind.client_byte_s * size) * luck)
+        proxy_s = self.costs.proxy_s(verb, size, count, is_coded=cluster.is_coded)
+        yield self._work(self.proxy, proxy_s * luck)
         nodes = self.rng.sample(range(cluster.nodes), count)
         visits = [env.process(self._at_node(node, verb, kind, luck)) for node in nodes]
         needed = cluster.needed(verb)
@@ -100,13 +108,15 @@ class _World:
         """How much longer this request takes than the mean one."""
         return math.exp(self.rng.gauss(-(kind.spread**2) / 2, kind.spread)) if kind.spread else 1.0
 
-    def _work(self, seconds: float, luck: float) -> simpy.Event:
-        return self.cores.visit(seconds * luck)
+    def _work(self, process: Station, seconds: float) -> simpy.Event:
+        """A process works: it needs its turn and a core."""
+        return process.visit(seconds) & self.cores.visit(seconds)
 
     def _at_node(self, node: int, verb: str, kind: Kind, luck: float) -> Steps:
         cluster = self.cluster
         piece = 0.0 if verb == "DELETE" else cluster.piece
-        yield self._work(self.costs.store_s(verb, piece, is_coded=cluster.is_coded), luck)
+        store_s = self.costs.store_s(verb, piece, is_coded=cluster.is_coded)
+        yield self._work(self.servers[node], store_s * luck)
         wait_s = (kind.wait_s + kind.wait_byte_s * piece) * luck
         if node in self.devices and verb != "GET":
             # What was just written is read from memory; what is written goes to the device.
@@ -114,7 +124,7 @@ class _World:
         elif wait_s:
             yield self.env.timeout(wait_s)
         if verb in CHANGES:
-            yield self._work(self.costs.row_s * ROW_COPIES / cluster.asked(verb), luck)
+            yield self.cores.visit(self.costs.row_s * ROW_COPIES / cluster.asked(verb) * luck)
 
 
 def expect(cluster: Emulated, costs: Costs, *, seconds: float, seed: int = 0) -> Expected:

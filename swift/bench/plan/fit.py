@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from swift.bench.plan.costs import ARCHIVES, CHANGES, COPIES, KINDS, Costs, Kind
+from swift.bench.plan.costs import ARCHIVES, CHANGES, COPIES, KINDS, VERBS, Costs, Kind
 from swift.bench.plan.errors import PlanError
 
 #: Percentiles of a normal distribution: standard deviations between the median and the 99th.
@@ -96,11 +96,17 @@ def work_of(run: Observed, cores: int) -> float:
 
 
 def fit(runs: Sequence[Observed], *, machine: str, cores: int) -> Costs:
-    """The costs of all kinds; raises ``PlanError`` when one was not measured."""
+    """The costs of all kinds; raises ``PlanError`` when one was not measured.
+
+    Where no archives are kept they are taken to cost what copies do, and the other way round.
+    """
     by_kind: dict[str, list[Observed]] = {kind: [] for kind in KINDS}
     for run in runs:
         if run.requests and run.kind in by_kind:
             by_kind[run.kind].append(run)
+    for kept, other in ((ARCHIVES, COPIES), (COPIES, ARCHIVES)):
+        if not any(by_kind[f"{verb} {kept}"] for verb in VERBS):
+            by_kind |= {f"{verb} {kept}": by_kind[f"{verb} {other}"] for verb in VERBS}
     if missing := [kind for kind, its in by_kind.items() if not its]:
         raise PlanError(f"not measured: {', '.join(missing)}")
     kinds = {kind: _kind(its, cores) for kind, its in by_kind.items()}

@@ -20,6 +20,7 @@ from swift.http import fields
 from swift.http.body import RequestBody
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
+from swift.middleware.access import unauthorised
 from swift.middleware.admission.announced import RULES_BYTES_MAX
 from swift.middleware.admission.gate import SPARE
 from swift.middleware.admission.rules import LANE, LIMIT, Rules
@@ -48,7 +49,7 @@ class Console:
         """The response to a request for the account; raises ``HTTPError``."""
         assert request.entity is not None, "it names the account"
         if not request.env.get(fields.RESELLER_REQUEST):
-            return error_response(403 if request.env.get(fields.REMOTE_USER) else 401)
+            return error_response(403) if request.env.get(fields.REMOTE_USER) else unauthorised(request)
         path = request.entity.path
         if path.container != _CONTAINER or path.obj not in (_STATE, _RULES):
             return error_response(404)

@@ -156,7 +156,9 @@ class Lines:
                 # They are what the upload is made of, however slow.
                 self._changed.wait(LOOK_S)
             else:
-                self._wait_for({sink: line for sink, line in alive.items() if line.behind > self._unit})
+                # Whoever is only a little behind is not what the memory is full of.
+                most = max(self._unit, max(line.behind for line in alive.values()) - self._unit)
+                self._wait_for({sink: line for sink, line in alive.items() if line.behind > most})
 
     def _wait_for(self, slow: dict[Sink, Line]) -> None:
         """Wait for nodes without which there are enough, as long as the patience lasts."""

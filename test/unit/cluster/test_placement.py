@@ -148,6 +148,17 @@ def test_primaries_come_first_then_handoffs_up_to_the_count(limiter):
     assert ids(found) == [1, 2, 3, 4, 5, 6]
 
 
+def test_primaries_that_are_left_can_be_asked_in_another_order(limiter):
+    found = NodeIterator(nodes(1, 2, 3, 4), iter(nodes(5, 6)), limiter, 8)
+    assert next(found).id == 1
+    found.reorder(lambda left: sorted(left, key=lambda node: -node.id))
+    assert ids(found.primaries_left) == [4, 3, 2]
+    assert ids(found) == [4, 3, 2, 5, 6]
+    assert found.primaries_left == ()
+    found.reorder(list)
+    assert ids(found) == []
+
+
 def test_avoided_nodes_come_last_and_do_not_count(limiter):
     for n in (2, 4):
         limiter.limit(node(n))

@@ -28,7 +28,7 @@ from swift.http.body import BodyError, ResponseBody
 from swift.proxy.backend import Backends
 from swift.proxy.obj.ec.search import Archives
 from swift.proxy.obj.ec.source import ArchiveRequest, ArchiveSource, SourceFailed, for_rest, holding_of
-from swift.proxy.obj.rates import Rates
+from swift.proxy.obj.rates import BYTES_MIN, Rates
 from swift.ring.device import Node
 
 #: A fragment is late when nothing has come for so many times as long as segments take, and at least so long.
@@ -200,13 +200,15 @@ class SpanReader:
                 continue
             self._sources[piece.index] = piece.source
             fragments[piece.index] = piece.data
-        self._segment_s += _LEARN * (time.monotonic() - began - self._segment_s)
+        took = time.monotonic() - began
+        self._segment_s += _LEARN * (took - self._segment_s)
         for index, source in under_way.items() if enough.reached else ():
             # It still reads: whoever closes a source under that would break it, so it is closed when it
             # comes.
             if self._sources.get(index) is source:
                 del self._sources[index]
             self._finder.late(source.node)
+            self._rates.record(source.node, max(BYTES_MIN, source.got), source.waited_s + took)
         arrivals.abandon(lambda piece: None if piece is None else piece.source.close())
 
     def _read(self, index: int, source: ArchiveSource, offset: int, size: int) -> _Piece:

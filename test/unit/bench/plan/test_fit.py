@@ -65,6 +65,13 @@ def test_nothing_costs_less_than_nothing(points, line):
     assert line_through(points) == pytest.approx(line)
 
 
+def test_where_no_archives_are_kept_they_cost_what_copies_do():
+    runs = [run(kind, size, 1) for kind in KINDS if "copies" in kind for size in (4 * KB, 4 * MB)]
+    found = fit(runs, machine="", cores=2)
+    assert found.kinds["PUT archives"] == found.kinds["PUT copies"]
+    assert found.node_s == 0
+
+
 def test_a_kind_that_was_not_measured_is_named():
     with pytest.raises(PlanError, match="not measured: GET archives"):
         fit([run(kind, KB, 1) for kind in KINDS if kind != "GET archives"], machine="", cores=2)
@@ -117,9 +124,20 @@ def test_one_client_waits_as_long_as_was_measured(costs):
 def test_many_clients_get_what_the_cores_do():
     work = Kind(0.004, 0, 1, 0.004, 0, 0.002, 0)
     costs = Costs(dict.fromkeys(KINDS, work), 0.0, 0.0, "here", 2)
-    found = expect(emulated(clients=16), costs, seconds=10)
-    assert found.rate == pytest.approx(2 / 0.010, rel=0.02)
-    assert work_of(run("GET copies", 0, 1), 2) > 0
+    found = expect(emulated(clients=16, workers=2, loaders=2), costs, seconds=10)
+    assert found.rate == pytest.approx(2 / 0.010, rel=0.05)
+
+
+def test_a_single_process_uses_one_core():
+    work = Kind(0.008, 0, 1, 0.001, 0, 0.001, 0)
+    costs = Costs(dict.fromkeys(KINDS, work), 0.0, 0.0, "here", 8)
+    rates = [expect(emulated(clients=16, workers=n), costs, seconds=10).rate for n in (1, 2)]
+    assert rates == pytest.approx([125, 250], rel=0.05)
+
+
+def test_work_is_what_is_counted():
+    assert work_of(run("GET copies", 0, 1), 2) == pytest.approx(0.001 + 0.0002 + 0.002)
+    assert work_of(run("PUT copies", 0, 1), 2) == pytest.approx(0.002 + 0.0002 + (0.006 + 0.0021) / 2)
 
 
 def test_a_slow_disk_is_what_uploads_wait_for():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import tomllib
 
 import pytest
@@ -40,7 +41,8 @@ def limit_of(bench):
 @pytest.mark.parametrize("method", ["GET", "PUT", "POST", "DELETE"])
 def test_nobody_else_is_let_in(env, status, path, method):
     bench = Bench(cache=SharedCache())
-    assert operate(bench, method, path, rule(1).encode(), env).status == status
+    answer = operate(bench, method, path, rule(1).encode(), env)
+    assert (answer.status, "www-authenticate" in answer.headers) == (status, status == 401)
     assert bench.seen == []
     assert operate(bench, path=RULES).status == 200
     assert bench.read == b""
@@ -148,6 +150,33 @@ def test_what_is_no_rules_is_400(body):
     answer = operate(bench, "PUT", RULES, body)
     assert answer.status == 400
     assert answer.read_body().startswith(b"rules: ")
+
+
+GOOD = b"""[[rule]]
+name = "backup"
+account = "AUTH_b"
+guaranteed = { bytes = "50 MB", requests = 100, streams = 8 }
+greatest = { bytes = "200 MB" }
+weight = 2.5
+"""
+
+
+def test_no_damaged_rules_do_anything_but_be_refused_or_hold():
+    draw, bench = random.Random(11), Bench(cache=SharedCache(), capacity_bytes_per_second="100 MB")
+    operate(bench, "PUT", RULES, GOOD)
+    before, refused = GOOD, 0
+    for _ in range(1500):
+        body = bytearray(GOOD)
+        for _ in range(draw.randint(1, 4)):
+            place = draw.randrange(len(body))
+            body[place : place + draw.randint(0, 3)] = draw.randbytes(draw.randint(0, 3))
+        status = operate(bench, "PUT", RULES, bytes(body)).status
+        assert status in (200, 400), bytes(body)
+        refused += status == 400
+        before = bytes(body) if status == 200 else before
+        operate(bench, path=RULES)
+        assert bench.read == before
+    assert 0 < refused < 1500
 
 
 class Endless(RequestBody):
