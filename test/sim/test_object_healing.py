@@ -5,8 +5,8 @@ process over real sockets; half of the objects are replicated, half erasure code
 between them are cut, one disk is lost, rings are rebalanced, daemons die in the midst. At rest every object
 that was acknowledged and not deleted is whole on all its primaries (three copies, or four archives, which are
 the very ones of its code), deleted and expired ones are gone from all of them, nothing is left where it does
-not belong, and the listing is the set of objects. ``SWIFT_HEALING_SEEDS=100`` runs more of them; a seed that
-fails is run again by ``-k seed<number>``.
+not belong, and the listing is the set of objects. ``SWIFT_HEALING_SEEDS=6-99`` runs other ones; a seed that
+fails is run again by ``SWIFT_HEALING_SEEDS=<seed>-<seed>``.
 """
 
 import os
@@ -15,7 +15,8 @@ import pytest
 
 from test.support.objectworld import World
 
-SEEDS = range(int(os.environ.get("SWIFT_HEALING_SEEDS", "6")))
+FIRST, _, LAST = os.environ.get("SWIFT_HEALING_SEEDS", "0-5").partition("-")
+SEEDS = range(int(FIRST), int(LAST) + 1)
 STEPS = 60
 
 
