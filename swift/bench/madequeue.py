@@ -48,6 +48,7 @@ class MadeQueue:
         if request.method == "DELETE":
             self.deleted += 1
             return Response(204, {})
+        assert request.entity is not None
         container, marker = request.entity.path.container, request.param_utf8("marker") or ""
         if not container:
             rows = [{"name": str(self._hour(n))} for n in range(-(-self._count // EACH))]
