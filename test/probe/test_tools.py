@@ -69,8 +69,8 @@ def test_dispersion_logs_in_at_keystone(live, conf, keystone):
     ):
         conf.write_text(text.replace(wrong, right, 1))
         done = run("swift-dispersion-report", conf)
-        assert done.returncode == 1 and said in done.stderr + done.stdout, (done.stdout, done.stderr)
-        assert len((done.stderr + done.stdout).splitlines()) == 1
+        assert done.returncode == 1 and said in done.stderr, (done.stdout, done.stderr)
+        assert len(done.stderr.splitlines()) == 1
 
 
 def test_dispersion_finds_what_is_missing(live, conf):
