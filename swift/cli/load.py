@@ -75,6 +75,9 @@ def _add_endpoint(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--access-key", default=known.get("AWS_ACCESS_KEY_ID"), help="of S3")
     group.add_argument("--secret-key", default=known.get("AWS_SECRET_ACCESS_KEY"), help="of S3")
     group.add_argument("--region", default="us-east-1", help="of S3 (us-east-1)")
+    group.add_argument(
+        "--cacert", default="", metavar="FILE", help="certificates to check an https endpoint's by"
+    )
 
 
 def _add_changes(parser: argparse.ArgumentParser) -> None:
@@ -119,6 +122,12 @@ def _add_failing(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--workers", type=_whole, default=2, help="proxy processes (2)")
     group.add_argument("--xfs", action="store_true", help="a filesystem per device, which disks need; root")
     group.add_argument("--root", type=Path, help="directory to make it in (the one for temporary files)")
+    group.add_argument(
+        "--clean",
+        action="store_true",
+        help="only remove what runs that were killed have left in --root, mounts and all; every run does it "
+        "when it begins",
+    )
     group.add_argument("--port", type=_whole, help="port of the proxy (8080)")
     group.add_argument("--base-port", type=_whole, help="first port of the storage servers (6200)")
     group.add_argument("--cache-port", type=_whole, help="port of the cache (11311)")

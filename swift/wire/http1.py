@@ -308,7 +308,13 @@ def response_head(status: int, reason: str, headers: Mapping[str, str], extra: s
 
 
 def request_head(method: str, target: str, host: str, headers: Mapping[str, str]) -> bytes:
-    """Request line, Host and headers as bytes; raises ValueError like ``response_head``."""
+    """Request line, Host and headers as bytes; raises ValueError like ``response_head``.
+
+    A ``host`` among the headers, which somebody may have signed, stands in for the other.
+    """
+    if "host" in headers:
+        host = headers["host"]
+        headers = {name: value for name, value in headers.items() if name != "host"}
     lines = [f"{method} {target} HTTP/1.1\r\nHost: {host}\r\n"]
     for name, value in headers.items():
         lines.append(f"{title_case(name)}: {value}\r\n")

@@ -10,7 +10,9 @@ import sys
 import pytest
 
 from test.support.cluster import LiveCluster
+from test.support.identity import Catalog
 from test.support.ports import free_ports, free_range
+from test.support.tlsfront import TlsFront
 
 EVERYTHING = """
 name = "everything"
@@ -270,3 +272,108 @@ def test_a_failure_that_cannot_be_made_is_one_line_before_anything_is_made(tmp_p
     done = failing(tmp_path, *words)
     assert done.returncode == 1 and said in done.stderr and done.stderr.count("\n") == 1
     assert list(tmp_path.glob("swift-load-*")) == []
+
+
+# --- other endpoints ----------------------------------------------------------------------------------------
+
+#: Parts as small as S3 takes them.
+PARTS = EVERYTHING.replace('part_size = "1 MiB"', 'part_size = "5 MiB"').replace(
+    'max = "3 MB"', 'max = "7 MB"'
+)
+
+
+def s3_words(cluster, url=None, key="testing"):
+    keys = ("--access-key", "test:tester", "--secret-key", key)
+    return ("--s3", url or f"http://{cluster.host}", *keys)
+
+
+def test_every_operation_is_done_by_s3_too_and_leaves_nothing(cluster, load, tmp_path):
+    (tmp_path / "w.toml").write_text(PARTS)
+    done = load("run", "w.toml", "--verify", "--format", "json", *s3_words(cluster))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    rows = rows_of(found, "mixed")
+    assert set(rows) == {"get", "put", "head", "delete", "list", "post", "multipart"}
+    assert [row for row in found["rows"] if row["failed"]] == []
+    assert found["left"] == "" and containers(cluster) == []
+
+
+@pytest.mark.parametrize("name", ["SmlRead", "LrgWrite"])
+def test_built_in_workloads_run_by_s3(cluster, load, name):
+    words = ("--seconds", "1", "--clients", "2", "--processes", "1", "--format", "json")
+    done = load("run", name, *words, *s3_words(cluster))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [row for row in found["rows"] if row["failed"]] == []
+    assert all(row["count"] for row in found["rows"])
+
+
+def test_wrong_keys_of_s3_are_one_clear_line(cluster, load):
+    done = load("run", "SmlRead", *s3_words(cluster, key="wrong"))
+    assert done.returncode == 1
+    assert done.stderr == f"swift-load: http://{cluster.host} answered 403; are both keys right?\n"
+
+
+@pytest.fixture(scope="module")
+def secured(cluster, tmp_path_factory):
+    """What stands before the proxy with TLS: its address, and the file of its certificate."""
+    folder = tmp_path_factory.mktemp("tls")
+    words = (
+        "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
+    )
+    made = subprocess.run(
+        ["openssl", *words.split(), "-keyout", folder / "key.pem", "-out", folder / "cert.pem"],
+        capture_output=True,
+        check=False,
+    )
+    if made.returncode:
+        pytest.skip("needs openssl(1) to make a certificate")
+    host, _, port = cluster.host.rpartition(":")
+    front = TlsFront((host, int(port)), str(folder / "cert.pem"), str(folder / "key.pem"))
+    yield f"localhost:{front.port}", str(folder / "cert.pem")
+    front.stop()
+
+
+@pytest.mark.parametrize("api", ["swift", "s3"])
+def test_a_load_goes_over_https(cluster, load, tmp_path, secured, api):
+    address, certificate = secured
+    (tmp_path / "w.toml").write_text(PARTS.replace("operations = 150", "operations = 60"))
+    storage_url = f"https://{address}/v1/AUTH_test"
+    words = ("--storage-url", storage_url, "--token", cluster.token())
+    if api == "s3":
+        words = s3_words(cluster, f"https://{address}")
+    done = load("run", "w.toml", "--verify", "--format", "json", "--cacert", certificate, *words)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [row for row in found["rows"] if row["failed"]] == []
+    assert sum(row["count"] for row in rows_of(found, "mixed").values()) == 60
+    done = load("run", "w.toml", *words)
+    assert done.returncode == 1 and "certificate verify failed" in done.stderr
+    done = load("run", "w.toml", "--cacert", "w.toml", *words)
+    assert (done.returncode, done.stderr.count("\n")) == (
+        1,
+        1,
+    ) and "no certificates can be read" in done.stderr
+
+
+@pytest.fixture
+def keystone(cluster):
+    service = Catalog(f"http://{cluster.host}/v1/AUTH_test", cluster.token())
+    yield service
+    service.stop()
+
+
+def test_a_load_logs_in_at_keystone(load, tmp_path, keystone):
+    (tmp_path / "w.toml").write_text(READS)
+    words = ("--seconds", "1", "--format", "json", "--user", "project:name")
+    done = load("run", "w.toml", *words, auth=f"{keystone.url}/v3", key="own")
+    assert done.returncode == 0, done.stderr
+    assert not any(row["failed"] for row in json.loads(done.stdout)["rows"])
+    asked = keystone.asked[-1]["auth"]
+    assert asked["scope"]["project"] == {"name": "project", "domain": {"id": "default"}}
+    assert asked["identity"]["password"]["user"]["name"] == "name"
+    done = load("run", "w.toml", *words, auth=f"{keystone.url}/v3", key="wrong")
+    assert done.returncode == 1 and "answered 401 to project:name" in done.stderr
+    keystone.catalog = [{"type": "image", "endpoints": []}]
+    done = load("run", "w.toml", *words, auth=f"{keystone.url}/v3", key="own")
+    assert done.returncode == 1 and "knows no public object-store" in done.stderr

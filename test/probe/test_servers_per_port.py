@@ -7,7 +7,9 @@ import pwd
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,9 @@ import pytest
 from swift.cli.aio.supervisor import answers
 from swift.ring.builder import RingBuilder
 from test.support.ports import free_ports
+
+#: Where commands are installed: swift-reload knows servers by their names.
+BIN = Path(sys.executable).parent
 
 
 class Node:
@@ -36,7 +41,7 @@ class Node:
             (root / "dev" / name).mkdir(parents=True)
         self.write_ring(2)
         with open(root / "log", "wb") as log:
-            command = [sys.executable, "-m", "swift.cli.object_server", str(self.conf), "-v"]
+            command = [BIN / "swift-object-server", str(self.conf), "-v"]
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
 
     def write_ring(self, count):
@@ -97,3 +102,67 @@ def test_every_port_of_the_rings_is_served_by_its_own_workers(node):
     node.await_true(lambda: not node.serves(1) and not node.serves(2), "ports that are gone are closed")
     node.await_true(lambda: len(node.workers()) == 2, "their workers have ended")
     assert node.serves(0)
+
+
+class Client(threading.Thread):
+    """Writes and reads at one port, on one connection or on a new one each time."""
+
+    def __init__(self, port, device, stop, *, keeps):
+        super().__init__()
+        self.port, self.device, self.stopping, self.keeps = port, device, stop, keeps
+        self.seen = Counter()
+
+    def run(self):
+        connection, turn = None, 0
+        while not self.stopping.is_set():
+            turn += 1
+            path = f"/{self.device}/1/AUTH_a/c/{self.keeps:d}-{turn % 20}"
+            if connection is None or not self.keeps:
+                connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+            try:
+                headers = {"X-Timestamp": f"{time.time():.5f}", "Content-Type": "t/p"}
+                for method, body in (("PUT", b"x" * 2000), ("GET", None)):
+                    connection.request(method, path, body, headers)
+                    answer = connection.getresponse()
+                    answer.read()
+                    self.seen[answer.status] += 1
+            except (OSError, http.client.HTTPException) as error:
+                self.seen[repr(error)] += 1
+                connection = None
+
+
+def test_a_reload_loses_no_request_at_any_port(node):
+    node.await_true(lambda: node.serves(0) and node.serves(1), "both ports answer")
+    node.await_true(lambda: len(node.workers()) == 4, "two workers a port")
+    stop = threading.Event()
+    clients = [
+        Client(port, device, stop, keeps=keeps)
+        for port, device in zip(node.ports[:2], "ab", strict=True)
+        for keeps in (False, True)
+    ]
+    for client in clients:
+        client.start()
+    try:
+        for _ in range(2):
+            before = set(node.workers())
+            words = [BIN / "swift-reload", str(node.process.pid)]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
+            node.await_true(lambda before=before: not before & set(node.workers()), "the former ones end")
+            counts = [client.seen.total() for client in clients]
+            node.await_true(
+                lambda counts=counts: all(
+                    client.seen.total() > count + 10 for client, count in zip(clients, counts, strict=True)
+                ),
+                "the new workers answer at both ports",
+            )
+    finally:
+        stop.set()
+        for client in clients:
+            client.join(60)
+    seen = sum((client.seen for client in clients), Counter())
+    assert set(seen) == {200, 201}, seen
+    assert node.process.poll() is None, "the master keeps its pid"
+    node.await_true(lambda: len(node.workers()) == 4, "two workers a port again")
+    node.write_ring(3)
+    node.await_true(lambda: node.serves(2), "it still follows the rings")

@@ -9,6 +9,7 @@ import pytest
 
 from swift.cli.aio.plan import Plan
 from test.support.cluster import LiveCluster
+from test.support.identity import Catalog
 from test.support.nodes import run
 
 
@@ -35,6 +36,41 @@ def lines(name, *words, code=0):
     assert (done.returncode, done.stderr if code else "") == (code, done.stderr if code else ""), done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout.splitlines()
+
+
+@pytest.fixture()
+def keystone(live):
+    service = Catalog(f"http://{live.host}/v1/AUTH_test", live.token())
+    yield service
+    service.stop()
+
+
+def test_dispersion_logs_in_at_keystone(live, conf, keystone):
+    text = conf.read_text().replace(live.plan.auth_url, f"{keystone.url}/v3/")
+    text = text.replace("testing\n", "own\n").replace("test:tester", "name")
+    text += "auth_version = 3.0\nproject_name = project\nproject_domain_name = D\n"
+    conf.write_text(text)
+    assert (
+        "Created 12 containers for dispersion reporting" in lines("swift-dispersion-populate", conf)[-2:][0]
+    )
+    asked = keystone.asked[-1]["auth"]
+    assert asked["scope"]["project"] == {"name": "project", "domain": {"name": "D"}}
+    assert asked["identity"]["password"]["user"]["domain"] == {"id": "default"}
+    assert "100.00% of container copies found" in "\n".join(lines("swift-dispersion-report", conf))
+    for wrong, right, said in (
+        ("own", "bad", f"cannot log in at {keystone.url}/v3/: it answers 401"),
+        ("auth_version = 3.0", "auth_version = 2.0", "auth_version 2.0 is not known"),
+        ("project_name", "endpoint_type = any\nproject_name", "endpoint_type any is not known"),
+        (
+            "project_name",
+            "region_name = mars\nproject_name",
+            "the catalog has no public object-store in region mars",
+        ),
+    ):
+        conf.write_text(text.replace(wrong, right, 1))
+        done = run("swift-dispersion-report", conf)
+        assert done.returncode == 1 and said in done.stderr, (done.stdout, done.stderr)
+        assert len(done.stderr.splitlines()) == 1
 
 
 def test_dispersion_finds_what_is_missing(live, conf):

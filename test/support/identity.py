@@ -98,3 +98,40 @@ class IdentityService:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+class _CatalogHandler(_Handler):
+    def do_POST(self):
+        service = self.server.service
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        service.asked.append(asked)
+        if self.path != "/v3/auth/tokens":
+            self.answer(404, {})
+        elif asked["auth"]["identity"]["password"]["user"]["password"] != "own":
+            self.answer(401, {})
+        else:
+            self.answer(201, {"token": {"catalog": service.catalog}}, [("X-Subject-Token", service.token)])
+
+
+class Catalog:
+    """An identity service of version 3: ``token`` for the password ``own``, with a catalog of services."""
+
+    def __init__(self, storage_url, token):
+        points = [
+            {"interface": "internal", "region": "one", "url": "http://127.0.0.1:1/"},
+            {"interface": "public", "region": "one", "url": storage_url},
+        ]
+        self.catalog = [{"type": "image", "endpoints": []}, {"type": "object-store", "endpoints": points}]
+        self.token = token
+        #: The document of every request.
+        self.asked = []
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _CatalogHandler)
+        self._server.service = self
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+        self._thread.start()
+
+    def stop(self):
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()

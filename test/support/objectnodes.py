@@ -11,6 +11,7 @@ from swift.base.hashing import PathHasher
 from swift.cli.aio.supervisor import answers
 from swift.cluster.client import HttpTransport
 from swift.cluster.rings import Rings
+from swift.cluster.transport import TransportError
 from swift.http.request import Request
 from swift.obj.server import ObjectServer
 from swift.obj.settings import ObjectSettings
@@ -48,10 +49,30 @@ class SkewedClock:
         return time.monotonic() + self.ahead_s
 
 
+class Ways:
+    """The ways from one node to the others, of which some are ``cut`` (their ports)."""
+
+    def __init__(self, transport):
+        self._transport = transport
+        self.cut = set()
+
+    def _check(self, port):
+        if port in self.cut:
+            raise TransportError(f"nothing comes to port {port}")
+
+    def request(self, ip, port, *words, **named):
+        self._check(port)
+        return self._transport.request(ip, port, *words, **named)
+
+    def open(self, ip, port, *words, **named):
+        self._check(port)
+        return self._transport.open(ip, port, *words, **named)
+
+
 class ObjectNode:
     """One object server with one device ``d<number>``, and short ways to ask it."""
 
-    def __init__(self, root, number, clock, server=ObjectServer, **options):
+    def __init__(self, root, number, clock, server=ObjectServer, *, ec=EC, **options):
         self.number = number
         self.device = f"d{number}"
         self.root = root / f"node{number}"
@@ -63,13 +84,14 @@ class ObjectNode:
         self.port = self.listener.getsockname()[1]
         self.lines = []
         self.telemetry = Telemetry(silent_log())
+        self.ways = Ways(HttpTransport(self.telemetry.metrics))
         self.context = BackendContext(
             devices=Devices(str(self.root), mount_check=False),
             hasher=HASHER,
-            policies=Policies([GOLD, EC]),
+            policies=Policies([GOLD, ec]),
             telemetry=self.telemetry,
             clock=clock,
-            transport=HttpTransport(self.telemetry.metrics),
+            transport=self.ways,
             ring_ip="127.0.0.1",
             ring_port=self.port,
         )

@@ -105,8 +105,8 @@ class Api(ABC):
     # how
 
     @abstractmethod
-    def _headers(self, method: str, path: str, query: Mapping[str, str]) -> HeaderMap:
-        """Credentials."""
+    def _headers(self, method: str, path: str, query: Mapping[str, str], sent: HeaderMap) -> HeaderMap:
+        """Credentials of a request with the headers ``sent``."""
 
     def _path(self, container: str, name: str = "") -> str:
         path = f"{self._endpoint.root}/{quote(container)}"
@@ -116,7 +116,7 @@ class Api(ABC):
         self, method: str, path: str, query: Mapping[str, str], headers: HeaderMap, body: bytes = b""
     ) -> Exchange:
         target = f"{path}?{urlencode(sorted(query.items()), quote_via=quote)}" if query else path
-        sent = {**headers, **self._headers(method, path, query)}
+        sent = {**headers, **self._headers(method, path, query, headers)}
         return self._transport.open(
             self._endpoint.host,
             self._endpoint.port,
@@ -170,7 +170,7 @@ def kind_of(error: TransportError) -> str:
 class SwiftApi(Api):
     """The Swift API."""
 
-    def _headers(self, method: str, path: str, query: Mapping[str, str]) -> HeaderMap:
+    def _headers(self, method: str, path: str, query: Mapping[str, str], sent: HeaderMap) -> HeaderMap:
         """See ``Api``."""
         return {"x-auth-token": self._endpoint.token}
 
@@ -213,9 +213,10 @@ class SwiftApi(Api):
 class S3Api(Api):
     """The S3 API, path style."""
 
-    def _headers(self, method: str, path: str, query: Mapping[str, str]) -> HeaderMap:
-        """See ``Api``."""
-        return dict(signed(self._endpoint, method, path, query))
+    def _headers(self, method: str, path: str, query: Mapping[str, str], sent: HeaderMap) -> HeaderMap:
+        """See ``Api``: what S3 is told beside the path is signed as well."""
+        more = {name: value for name, value in sent.items() if name.startswith("x-amz-")}
+        return dict(signed(self._endpoint, method, path, query, more=more))
 
     def make_container(self, container: str, policy: str) -> None:
         """See ``Api``; policies are the endpoint's own affair."""

@@ -7,12 +7,13 @@ a pair of keys.
 from __future__ import annotations
 
 import http.client
-import json
+import ssl
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from urllib.parse import urlsplit
 
-from swift.base.errors import SwiftError
+from swift.base.errors import InvalidValue, SwiftError
+from swift.wire import keystone
 
 TIMEOUT_S = 30.0
 
@@ -31,6 +32,8 @@ class Endpoint:
     access_key: str = ""
     secret_key: str = ""
     region: str = "us-east-1"
+    #: A file with the certificates of authorities that the endpoint's is checked by; empty: the machine's.
+    cacert: str = ""
 
     @property
     def is_s3(self) -> bool:
@@ -73,50 +76,57 @@ def checked_url(url: str) -> str:
     raise EndpointRefused(f"{url!r} is not an http or https URL with a host")
 
 
-def log_in(auth_url: str, user: str, key: str) -> Endpoint:
+def tls_context(cacert: str = "") -> ssl.SSLContext:
+    """How certificates are checked; raises ``EndpointRefused``."""
+    try:
+        return ssl.create_default_context(cafile=cacert or None)
+    except (OSError, ValueError) as error:
+        raise EndpointRefused(f"{cacert}: no certificates can be read: {error}")
+
+
+def log_in(auth_url: str, user: str, key: str, cacert: str = "") -> Endpoint:
     """An endpoint by v1 auth, or v3 when the URL's path begins with /v3; raises ``EndpointRefused``.
 
     ``user`` of Keystone is ``project:user``; domains are the default one.
     """
     parts = urlsplit(checked_url(auth_url))
     if parts.path.startswith("/v3"):
-        return _log_in_v3(auth_url, user, key)
-    status, headers, _body = ask(auth_url, "GET", {"X-Auth-User": user, "X-Auth-Key": key})
+        return _log_in_v3(auth_url, user, key, cacert)
+    named = {"X-Auth-User": user, "X-Auth-Key": key}
+    status, headers, _body = ask(auth_url, "GET", named, cacert=cacert)
     if status // 100 != 2 or "x-storage-url" not in headers:
         raise EndpointRefused(f"{auth_url} answered {status} to {user}; are user and key right?")
-    return Endpoint(headers["x-storage-url"], headers.get("x-auth-token", ""))
+    return Endpoint(headers["x-storage-url"], headers.get("x-auth-token", ""), cacert=cacert)
 
 
-def _log_in_v3(auth_url: str, user: str, key: str) -> Endpoint:
+def _log_in_v3(auth_url: str, user: str, key: str, cacert: str) -> Endpoint:
     project, _, name = user.rpartition(":")
-    domain = {"id": "default"}
-    identity = {
-        "methods": ["password"],
-        "password": {"user": {"name": name, "domain": domain, "password": key}},
-    }
-    asked = {"auth": {"identity": identity, "scope": {"project": {"name": project, "domain": domain}}}}
-    url = auth_url.rstrip("/")
-    url = url if url.endswith("/auth/tokens") else f"{url}/auth/tokens"
-    status, headers, body = ask(url, "POST", {"Content-Type": "application/json"}, json.dumps(asked).encode())
+    url = keystone.tokens_url(auth_url)
+    kind = {"Content-Type": "application/json"}
+    status, headers, body = ask(url, "POST", kind, keystone.password_login(name, key, project), cacert=cacert)
     if status // 100 != 2:
         raise EndpointRefused(f"{url} answered {status} to {user}; are project, user and password right?")
     try:
-        catalog = json.loads(body)["token"]["catalog"]
-        store = next(service for service in catalog if service["type"] == "object-store")
-        public = next(point for point in store["endpoints"] if point["interface"] == "public")
-        return Endpoint(checked_url(public["url"]), headers["x-subject-token"])
-    except (ValueError, KeyError, TypeError, StopIteration):
+        storage_url = keystone.storage_url_in(body)
+        return Endpoint(checked_url(storage_url), headers["x-subject-token"], cacert=cacert)
+    except (InvalidValue, KeyError):
         raise EndpointRefused(f"{url} knows no public object-store for {user}")
 
 
 def ask(
-    url: str, method: str, headers: Mapping[str, str], body: bytes = b""
+    url: str, method: str, headers: Mapping[str, str], body: bytes = b"", *, cacert: str = ""
 ) -> tuple[int, dict[str, str], bytes]:
     """One request by itself: status, headers (lower-case names) and body; raises ``EndpointRefused``."""
     parts = urlsplit(url)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-    connection = kind(str(parts.hostname), parts.port, timeout=TIMEOUT_S)
+    connection: http.client.HTTPConnection
+    if parts.scheme == "https":
+        context = tls_context(cacert)
+        connection = http.client.HTTPSConnection(
+            str(parts.hostname), parts.port, timeout=TIMEOUT_S, context=context
+        )
+    else:
+        connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=TIMEOUT_S)
     try:
         connection.request(method, path, body or None, dict(headers))
         answer = connection.getresponse()

@@ -47,6 +47,8 @@ class Run:
     is_interrupted: bool = False
     #: What the names of containers begin with that were left: that was asked for, or removing them failed.
     left: str = ""
+    #: Why there are no watts of the servers that were looked at.
+    no_watts: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ class Runner:
         self._workers = workers
         self._servers = servers
         self._watch = watch
-        self._done = Run(plan.workload, left=f"load-{secrets.token_hex(4)}")
+        prefix = f"load-{secrets.token_hex(4)}"
+        self._done = Run(plan.workload, left=prefix, no_watts=servers.no_watts)
         self._prefix = self._done.left
         self._interrupts = 0
         self._is_removing = False

@@ -19,7 +19,7 @@ from swift.bench.load.endpoint import Endpoint
 PROC = Path("/proc")
 _TICK = os.sysconf("SC_CLK_TCK")
 _LISTEN = "0A"
-RAPL = "/sys/class/powercap/intel-rapl:[0-9]/energy_uj"
+POWERCAP = Path("/sys/class/powercap")
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,54 @@ class Look:
     written: dict[int, int] = field(default_factory=dict)
     memory: int = 0
     network: int = 0
-    joules: float | None = None
+    #: Microjoules by package; None where they cannot be read.
+    energy: dict[str, int] | None = None
+
+
+class Energy:
+    """What the processor's packages have used, as the kernel counts it (RAPL)."""
+
+    def __init__(self, folder: Path = POWERCAP):
+        self._packages = sorted(folder.glob("intel-rapl:[0-9]*"))
+        # Parts of a package, its cores for instance, have a second number.
+        self._packages = [path for path in self._packages if path.name.count(":") == 1]
+
+    def look(self) -> dict[str, int] | None:
+        """Microjoules of each package so far, from zero again after a while; None where that is unknown."""
+        try:
+            found = {path.name: int((path / "energy_uj").read_text()) for path in self._packages}
+        except (OSError, ValueError):
+            return None
+        return found or None
+
+    def since(self, before: dict[str, int] | None, now: dict[str, int] | None) -> float | None:
+        """Joules between two looks."""
+        if before is None or now is None:
+            return None
+        try:
+            return sum(self._used(path, before[path.name], now[path.name]) for path in self._packages) / 1e6
+        except (OSError, ValueError, KeyError):
+            return None
+
+    @staticmethod
+    def _used(package: Path, before: int, now: int) -> int:
+        if now >= before:
+            return now - before
+        return now - before + int((package / "max_energy_range_uj").read_text()) + 1
+
+    @property
+    def obstacle(self) -> str:
+        """Why nothing is known; empty when something is."""
+        if not self._packages:
+            return "this machine shows no energy counters (RAPL)"
+        return "" if self.look() is not None else "the energy counters (RAPL) can be read by root only"
 
 
 class Servers:
     """The servers behind an endpoint, those of this machine."""
 
-    def __init__(self, endpoint: Endpoint):
+    def __init__(self, endpoint: Endpoint, energy: Energy | None = None):
+        self._energy = energy or Energy()
         self._roots = _roots_of(endpoint.port) if _is_here(endpoint.host) else set()
 
     @staticmethod
@@ -67,6 +108,11 @@ class Servers:
     def are_seen(self) -> bool:
         """Whether there are any that can be looked at."""
         return bool(self._roots)
+
+    @property
+    def no_watts(self) -> str:
+        """Why nobody knows what they use; empty when it is known, or there are none to look at."""
+        return self._energy.obstacle if self._roots else ""
 
     def look(self) -> Look:
         """Their counters now."""
@@ -80,14 +126,13 @@ class Servers:
             cpu[pid] = used
             read[pid], written[pid] = _disk_of(pid)
             memory += _memory_of(pid)
-        return Look(self.clock(), cpu, read, written, memory, _network(), _joules())
+        return Look(self.clock(), cpu, read, written, memory, _network(), self._energy.look())
 
     def since(self, before: Look) -> Usage | None:
         """What was used since a look; None where no server can be seen."""
         if not self._roots:
             return None
         now = self.look()
-        joules = None if now.joules is None or before.joules is None else now.joules - before.joules
         return Usage(
             now.at_s - before.at_s,
             sum(used - before.cpu_s.get(pid, 0.0) for pid, used in now.cpu_s.items()),
@@ -96,7 +141,7 @@ class Servers:
             sum(size - before.written.get(pid, 0) for pid, size in now.written.items()),
             len(now.cpu_s),
             now.network - before.network,
-            joules if joules is None or joules >= 0 else None,
+            self._energy.since(before.energy, now.energy),
         )
 
 
@@ -212,11 +257,3 @@ def _network() -> int:
         return 0
     counters = [line.partition(":")[2].split() for line in lines]
     return sum(int(words[0]) + int(words[8]) for words in counters)
-
-
-def _joules() -> float | None:
-    paths = glob.glob(RAPL)
-    try:
-        return sum(int(Path(path).read_text()) for path in paths) / 1e6 if paths else None
-    except OSError:
-        return None

@@ -37,7 +37,8 @@ def signed(
     """
     moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(time.time() if now_s is None else now_s))
     day = moment[:8]
-    host = f"{endpoint.host}:{endpoint.port}"
+    address = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    host = f"{address}:{endpoint.port}"
     asked = "&".join(f"{quote(k, safe='-_.~')}={quote(v, safe='-_.~')}" for k, v in sorted(query.items()))
     sent = {"host": host, "x-amz-content-sha256": _PAYLOAD, "x-amz-date": moment, **(more or {})}
     lines = "".join(f"{name}:{sent[name]}\n" for name in sorted(sent))

@@ -127,6 +127,7 @@ def to_json(run: Run, price_per_hour: float | None) -> dict[str, object]:
         "description": run.workload.description,
         "interrupted": run.is_interrupted,
         "left": run.left,
+        "no_watts": run.no_watts,
         "rows": [asdict(row) for row in rows_of(run)],
         "costs": [asdict(costs) for costs in costs_of(run, price_per_hour)],
         "phases": [

@@ -87,6 +87,8 @@ def show(console: Console, run: Run, price_per_hour: float | None) -> None:
     """The tables at the end."""
     console.print(_rows_table(run.workload, rows_of(run)))
     console.print(_costs_table(costs_of(run, price_per_hour)))
+    if run.no_watts:
+        console.print(f"no watts: {run.no_watts}")
     if run.is_interrupted:
         console.print("interrupted: the figures are of what was done until then")
     if run.left:

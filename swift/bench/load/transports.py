@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable
 from typing import TypeVar
 
-from swift.bench.load.endpoint import Endpoint
+from swift.bench.load.endpoint import Endpoint, tls_context
 from swift.cluster.client import HttpTransport
 from swift.cluster.transport import (
     BrokenOff,
@@ -32,7 +32,7 @@ THREADS = 64
 def transport_for(endpoint: Endpoint) -> Transport:
     """The transport of an endpoint's scheme."""
     if endpoint.is_tls:
-        return TlsTransport()
+        return TlsTransport(tls_context(endpoint.cacert))
     return HttpTransport(Registry(), per_address_max=CONNECTIONS)
 
 
@@ -43,8 +43,8 @@ class TlsTransport:
     printed with every run.
     """
 
-    def __init__(self) -> None:
-        self._context = ssl.create_default_context()
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._context = context
         self._threads = ThreadPool(THREADS, "tls")
         self._idle: list[http.client.HTTPSConnection] = []
 

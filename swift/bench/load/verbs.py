@@ -20,12 +20,16 @@ from swift.bench.load.failures import verb as failures_verb
 from swift.bench.load.runs import Plan, Run, Runner
 from swift.bench.load.saved import of_json, read
 from swift.bench.load.servers import Servers
+from swift.bench.load.sigv4 import signed
 from swift.bench.load.summary import rows_of, to_csv, to_json
 from swift.bench.load.terminal import Progress, show, show_differences
 from swift.bench.load.workload import BUILT_IN, BadWorkload, built_in_names, load, parse
 
 #: Tables of a report are wide; where no terminal tells its own width they are not folded.
 WIDTH = 220
+
+#: What S3 says of keys that it does not know.
+_UNKNOWN_KEYS = (b"InvalidAccessKeyId", b"SignatureDoesNotMatch")
 
 
 def verb(name: str) -> Callable[[argparse.Namespace], int]:
@@ -75,10 +79,15 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _fail(args: argparse.Namespace) -> int:
+    console = _console(args.format == "text")
+    if args.clean:
+        if not failures_verb.clean(args, console):
+            console.print("nothing was left behind")
+        return 0
     text, source = _text_of(args.workload)
     for path in (args.json, args.html):
         _check_writable(path)
-    return failures_verb.fail(args, text, source, _console(args.format == "text"))
+    return failures_verb.fail(args, text, source, console)
 
 
 def _workers(args: argparse.Namespace) -> Workers:
@@ -115,16 +124,22 @@ def _endpoint(args: argparse.Namespace) -> Endpoint:
     if args.s3:
         if not args.access_key or not args.secret_key:
             raise EndpointRefused("--s3 needs --access-key and --secret-key")
-        found = Endpoint(checked_url(args.s3), "", args.access_key, args.secret_key, args.region)
-        ask(found.url, "GET", {})
+        found = Endpoint(checked_url(args.s3), "", args.access_key, args.secret_key, args.region, args.cacert)
+        url = f"{found.url.rstrip('/')}/"
+        status, _headers, said = ask(
+            url, "GET", signed(found, "GET", f"{found.root}/", {}), cacert=args.cacert
+        )
+        # A user who may not list all buckets may do so to their own.
+        if any(code in said for code in _UNKNOWN_KEYS):
+            raise EndpointRefused(f"{found.url} answered {status}; are both keys right?")
         return found
     if args.storage_url:
-        found = Endpoint(checked_url(args.storage_url), args.token or "")
+        found = Endpoint(checked_url(args.storage_url), args.token or "", cacert=args.cacert)
     elif args.auth and args.user and args.key:
-        found = log_in(args.auth, args.user, args.key)
+        found = log_in(args.auth, args.user, args.key, args.cacert)
     else:
         raise EndpointRefused("say where: --auth with --user and --key, --storage-url, or --s3")
-    status, _headers, _body = ask(found.url, "HEAD", {"X-Auth-Token": found.token})
+    status, _headers, _body = ask(found.url, "HEAD", {"X-Auth-Token": found.token}, cacert=args.cacert)
     if status // 100 != 2:
         raise EndpointRefused(f"{found.url} answered {status}")
     return found

@@ -15,8 +15,9 @@ from pathlib import Path
 from swift.base.errors import ConfigError
 from swift.bench.limits import CGROUPS, device_of
 from swift.bench.load.failures.choice import Failure, Victim
+from swift.bench.load.failures.leftovers import group_name
 from swift.cli.aio.images import mount_image
-from swift.cli.aio.make import make_cluster, mount_devices, unmount_devices
+from swift.cli.aio.make import make_cluster, mount_devices
 from swift.cli.aio.plan import IMAGES, PORTS_PER_NODE, Plan
 from swift.cli.aio.supervisor import Supervisor
 
@@ -59,21 +60,18 @@ class Site:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Site]:
-        """Made, started, and gone afterwards with all that it stored, and the directory it is in."""
+        """Made, started, and ended afterwards; what it stored and mounted goes with its folder."""
         make_cluster(self.plan)
+        if self.plan.xfs:
+            mount_devices(self.plan)
+        self._supervisor.start()
         try:
-            if self.plan.xfs:
-                mount_devices(self.plan)
-            self._supervisor.start()
-            try:
-                yield self
-            finally:
-                self.mend()
-                self._supervisor.end()
+            yield self
         finally:
-            if self.plan.xfs:
-                unmount_devices(self.plan)
-            shutil.rmtree(self.plan.root.parent, ignore_errors=True)
+            try:
+                self.mend()
+            finally:
+                self._supervisor.end()
 
     def proxies(self) -> list[int]:
         """The worker processes of the proxy, by age."""
@@ -180,7 +178,7 @@ def _cut_off(ports: str, undoing: contextlib.ExitStack) -> None:
 
 def _slow_down(path: Path, pids: Sequence[int], undoing: contextlib.ExitStack) -> None:
     device = device_of(path)
-    group = _THROTTLE / f"swift-load-{os.getpid()}-{path.name}"
+    group = _THROTTLE / group_name(os.getpid(), path.name)
     group.mkdir()
     undoing.callback(group.rmdir)
     for direction in ("read", "write"):

@@ -7,7 +7,7 @@ import json
 import random
 import sys
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import gettempdir
 
 from rich.console import Console
 
@@ -18,11 +18,13 @@ from swift.bench.load.failures import report
 from swift.bench.load.failures.choice import Failure, victims
 from swift.bench.load.failures.copies import Copies
 from swift.bench.load.failures.drill import Drill, Times, Trial, windows_of
+from swift.bench.load.failures.leftovers import leftovers, own_folder, remove
 from swift.bench.load.failures.site import Site, check_possible
 from swift.bench.load.runs import Plan, Runner
 from swift.bench.load.servers import Servers
 from swift.bench.load.terminal import Progress
 from swift.bench.load.workload import BadWorkload, Workload, parse
+from swift.bench.xfs import ending_in_order
 from swift.cli.aio.plan import Plan as ClusterPlan
 from swift.cli.aio.plan import default_ec, new_plan
 
@@ -39,20 +41,17 @@ def fail(args: argparse.Namespace, text: str, source: str, console: Console) -> 
     for failure in failures:
         failure.check()
         check_possible(failure, has_disks=args.xfs)
-    cluster = _cluster(args)
-    facts: dict[str, object] = {
-        "workload": workload.name,
-        "nodes": cluster.nodes,
-        "disks": cluster.disks,
-        "replicas": cluster.replicas,
-        "seed": args.seed,
-    }
+    clean(args, console)
+    facts: dict[str, object] = {"workload": workload.name, "seed": args.seed}
     trials: list[Trial] = []
     try:
-        with Site(cluster).running() as site:
-            for failure in failures:
-                trials.append(_trial(site, failure, times, (workload, text, options), args, console))
-    except KeyboardInterrupt:
+        with ending_in_order(), own_folder(_parent(args)) as folder:
+            cluster = _cluster(args, folder)
+            facts |= {"nodes": cluster.nodes, "disks": cluster.disks, "replicas": cluster.replicas}
+            with Site(cluster).running() as site:
+                for failure in failures:
+                    trials.append(_trial(site, failure, times, (workload, text, options), args, console))
+    except (KeyboardInterrupt, SystemExit):
         console.print("ended; the cluster is gone, and this is what was measured until now")
     if not trials:
         return 130
@@ -68,11 +67,26 @@ def fail(args: argparse.Namespace, text: str, source: str, console: Console) -> 
     return 0 if len(trials) == len(failures) else 130
 
 
-def _cluster(args: argparse.Namespace) -> ClusterPlan:
-    root = Path(mkdtemp(prefix="swift-load-", dir=args.root)) / "cluster"
+def clean(args: argparse.Namespace, console: Console) -> int:
+    """Remove what runs that were killed have left; how many. Raises ``ConfigError`` and OSError."""
+    found = leftovers(_parent(args))
+    for left in found:
+        remove(left)
+        console.print(f"removed {left}", soft_wrap=True)
+    return len(found)
+
+
+def _parent(args: argparse.Namespace) -> Path:
+    parent = args.root or Path(gettempdir())
+    if not parent.is_dir():
+        raise ConfigError(f"--root {parent}: there is no such directory")
+    return Path(parent)
+
+
+def _cluster(args: argparse.Namespace, folder: Path) -> ClusterPlan:
     devices = args.nodes * args.disks
     plan = new_plan(
-        root,
+        folder / "cluster",
         proxy_port=args.port,
         base_port=args.base_port,
         cache_port=args.cache_port,
@@ -83,11 +97,7 @@ def _cluster(args: argparse.Namespace) -> ClusterPlan:
         proxy_workers=args.workers,
         xfs=args.xfs,
     )
-    try:
-        plan.check()
-    except ConfigError:
-        root.parent.rmdir()
-        raise
+    plan.check()
     return plan
 
 

@@ -1,0 +1,403 @@
+"""Object servers, a container and every daemon that heals them, with what clients may believe of it all.
+
+Time is the world's own: it goes on with every change. ``World.step`` does one thing at random, ``heal``
+brings all back and runs daemons until nothing moves, ``check`` compares with what was acknowledged.
+"""
+
+import json
+import random
+import time
+from array import array
+from dataclasses import dataclass
+from hashlib import md5
+
+from swift import green
+from swift.container.server import ContainerServer
+from swift.ec.codec import Codec
+from swift.http.request import Request
+from swift.obj.reconstructor.settings import ObjectReconstructorSettings
+from swift.obj.reconstructor.task import ObjectReconstructor
+from swift.obj.replicator.settings import ObjectReplicatorSettings
+from swift.obj.replicator.task import ObjectReplicator
+from swift.obj.updater.settings import ObjectUpdaterSettings
+from swift.obj.updater.task import ObjectUpdater
+from swift.platform.mounts import Devices
+from swift.policy.policies import Policies
+from swift.policy.policy import ErasureCode, Policy
+from swift.ring.ringfile import save_table
+from swift.ring.table import RingTable
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.httpd import HttpServer
+from swift.telemetry.log import silent_log
+from swift.telemetry.telemetry import Telemetry
+from test.support.objectnodes import GOLD, HASHER, PARTITIONS, ObjectNodes, partition_of
+
+NODES = 6
+#: Any two archives are the object; four are kept.
+CODED = Policy(1, "ec22", ec=ErasureCode("liberasurecode_rs_vand", 2, 2, 1000))
+POLICIES = Policies([GOLD, CODED])
+CODEC = Codec(CODED.ec.ec_type, 2, 2)
+DAEMONS = {
+    "replicator": (
+        ObjectReplicator,
+        ObjectReplicatorSettings(
+            sync_method="ssync", interval=0.0, conn_timeout=1.0, node_timeout=2.0, recheck_interval=0.0
+        ),
+    ),
+    "reconstructor": (
+        ObjectReconstructor,
+        ObjectReconstructorSettings(interval=0.0, conn_timeout=1.0, node_timeout=2.0, recheck_interval=0.0),
+    ),
+    "updater": (
+        lambda context, rings, settings, stores, selection: ObjectUpdater(
+            context, rings.container, settings, stores, selection=selection
+        ),
+        ObjectUpdaterSettings(interval=0.0, objects_per_second=0.0, conn_timeout=1.0, node_timeout=2.0),
+    ),
+}
+
+
+class Broken(Exception):
+    """The process of a daemon ends."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """What an object may be: its bytes, and from when on it is no more (None: for ever)."""
+
+    body: bytes
+    delete_at: int | None = None
+
+
+class Listing:
+    """A container server with one container, which object servers and updaters tell of rows."""
+
+    def __init__(self, root, clock):
+        (root / "listing/c0").mkdir(parents=True)
+        telemetry = Telemetry(silent_log())
+        context = BackendContext(
+            devices=Devices(str(root / "listing"), mount_check=False),
+            hasher=HASHER,
+            policies=POLICIES,
+            telemetry=telemetry,
+            clock=clock,
+        )
+        self.part = int.from_bytes(HASHER.digest("a", "c")[:4], "big") >> 28
+        self.app = ContainerServer(context)
+        self.listener = green.listen("127.0.0.1", 0, 64)
+        self.port = self.listener.getsockname()[1]
+        self.server = HttpServer(self.app.handle, telemetry, client_timeout_s=5.0)
+        self.task = green.spawn(self.server.serve, self.listener)
+
+    def ask(self, method, query="", **headers):
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.app.handle(Request(method, f"/c0/{self.part}/a/c", named, b"", query=query))
+
+    def rows(self, policy):
+        """Name → ETag and size."""
+        answer = self.ask("GET", "format=json", x_backend_storage_policy_index=str(policy.index))
+        return {row["name"]: (row["hash"], row["bytes"]) for row in json.loads(answer.read_body() or b"[]")}
+
+    def stop(self):
+        self.server.stop(grace_s=0.0)
+        self.task.kill()
+        self.listener.close()
+
+    def write_ring(self, etc):
+        record = {"id": 0, "region": 1, "zone": 1, "device": "c0", "weight": 1.0, "meta": ""}
+        record |= {"ip": "127.0.0.1", "port": self.port}
+        record |= {"replication_ip": "127.0.0.1", "replication_port": self.port}
+        table = RingTable(records=(record,), rows=(array("H", [0] * PARTITIONS),), part_shift=28)
+        save_table(table, str(etc / "container.ring.gz"))
+
+
+def archives(body):
+    """The archives of an object, by their index."""
+    coded = [CODEC.encode(body[start : start + 1000]) for start in range(0, len(body), 1000)]
+    return [b"".join(fragments[index] for fragments in coded) for index in range(4)]
+
+
+class World:
+    """The nodes, the clients' view of them, and what may be the truth about every object."""
+
+    def __init__(self, root, seed, objects=8):
+        self.rng = random.Random(seed)
+        self.nodes = ObjectNodes(root, NODES, ec_replicas=4, ec=CODED)
+        self.listing = Listing(root, self.nodes.clock)
+        self.listing.write_ring(self.nodes.etc)
+        self.began = self.tick = time.time()
+        assert self.listing.ask("PUT", x_timestamp=f"{self.tick:.5f}").status == 201
+        self.names = [(policy, f"{policy.name}{n}") for policy in (GOLD, CODED) for n in range(objects)]
+        self.up = set(range(NODES))
+        self.shift = 0
+        #: name → versions that may be the last one (None: deleted): the acknowledged one, those after it.
+        self.truth = {}
+        #: name → when the expirer is to remove it.
+        self.queue = {}
+        self.was_wiped = False
+        self.log = []
+
+    def stop(self):
+        self.listing.stop()
+        self.nodes.stop()
+
+    # --- clients --------------------------------------------------------------------------------------
+
+    def go_on(self, seconds):
+        self.tick += seconds
+        self.nodes.clock.ahead_s = max(self.nodes.clock.ahead_s, self.tick - self.began)
+
+    def primaries(self, policy, name):
+        """Partition, and primaries by their index."""
+        part = partition_of(name)
+        return part, [(part + self.shift + n) % NODES for n in range(4 if policy.is_ec else 3)]
+
+    def targets(self, policy, name):
+        """Where a proxy writes: handoffs stand in for primaries that are down; None where nobody does."""
+        part, primaries = self.primaries(policy, name)
+        others = [n for n in range(NODES) if n not in primaries and n in self.up]
+        found = [n if n in self.up else others.pop() if others else None for n in primaries]
+        # A client, or the way to a node, may break at any moment.
+        return part, [None if self.rng.random() < 0.12 else number for number in found]
+
+    def send(self, method, policy, name, number, part, at, body=b"", **headers):
+        told = {
+            "x_backend_storage_policy_index": str(policy.index),
+            "x_container_host": f"127.0.0.1:{self.listing.port}",
+            "x_container_partition": str(self.listing.part),
+            "x_container_device": "c0",
+        }
+        return self.nodes[number].ask(method, f"/{part}/a/c/{name}", at, body, **(told | headers)).status
+
+    def put(self):
+        policy, name = self.rng.choice(self.names)
+        self.go_on(self.rng.random() * 2)
+        part, targets = self.targets(policy, name)
+        delete_at = int(self.tick) + self.rng.randrange(20, 60) if self.rng.random() < 0.25 else None
+        version = Version(f"{name} {self.tick} ".encode() * self.rng.choice((1, 1, 100)), delete_at)
+        headers = {} if delete_at is None else {"x_delete_at": str(delete_at)}
+        put = self._put_archives if policy.is_ec else self._put_copies
+        done, heard = put(policy, name, part, targets, version.body, headers)
+        self._judge(name, version, done, policy, heard)
+
+    def _put_copies(self, policy, name, part, targets, body, headers):
+        statuses = [
+            self.send("PUT", policy, name, number, part, self.tick, body, **headers)
+            for number in targets
+            if number is not None
+        ]
+        return statuses.count(201), bool(statuses)
+
+    def _put_archives(self, policy, name, part, targets, body, headers):
+        """In two phases: nothing is committed unless enough have their archive."""
+        reached = [(number, index) for index, number in enumerate(targets) if number is not None]
+        done = 0
+        for number, index in reached:
+            more = {
+                **headers,
+                "x_object_sysmeta_ec_frag_index": str(index),
+                "x_backend_ssync_frag_index": str(index),
+                "x_object_sysmeta_ec_etag": md5(body).hexdigest(),
+                "x_object_sysmeta_ec_content_length": str(len(body)),
+                "x_object_sysmeta_ec_segment_size": "1000",
+                "x_backend_container_update_override_etag": md5(body).hexdigest(),
+                "x_backend_container_update_override_size": str(len(body)),
+            }
+            is_committed = len(reached) > 2 and self.rng.random() < 0.88
+            if not is_committed:
+                more |= {"x_backend_no_commit": "True", "x_container_host": "", "x_container_device": ""}
+            archive = archives(body)[index]
+            status = self.send("PUT", policy, name, number, part, self.tick, archive, **more)
+            done += is_committed and status == 201
+        return done, bool(done)
+
+    def delete(self):
+        policy, name = self.rng.choice(self.names)
+        self.go_on(self.rng.random() * 2)
+        part, targets = self.targets(policy, name)
+        statuses = [
+            self.send("DELETE", policy, name, number, part, self.tick)
+            for number in targets
+            if number is not None
+        ]
+        done = sum(status in (204, 404) for status in statuses)
+        self._judge(name, None, done, policy, bool(statuses))
+
+    def _judge(self, name, version, done, policy, is_heard):
+        if done >= (3 if policy.is_ec else 2):
+            self.truth[name] = [version]
+        elif done:
+            self.truth.setdefault(name, [None]).append(version)
+        if is_heard:
+            # Whoever takes a version removes the entry of the one before.
+            self.queue.pop(name, None)
+            if version is not None and version.delete_at is not None:
+                self.queue[name] = (policy, version.delete_at)
+
+    def expire(self, *, is_at_rest=False):
+        """What the expirer asks for objects whose time has come.
+
+        One that nobody has is asked for again, until all nodes agree that it is not what was meant.
+        """
+        for name, (policy, at) in list(self.queue.items()):
+            if at > self.tick:
+                continue
+            part, targets = self.targets(policy, name)
+            statuses = [
+                self.send("DELETE", policy, name, number, part, float(at), x_if_delete_at=str(at))
+                for number in targets
+                if number is not None
+            ]
+            is_gone = sum(status in (204, 404) for status in statuses) >= (3 if policy.is_ec else 2)
+            if is_gone or (is_at_rest and statuses and set(statuses) <= {409, 412}):
+                del self.queue[name]
+
+    # --- faults ---------------------------------------------------------------------------------------
+
+    def lose(self):
+        if len(self.up) == NODES:
+            number = self.rng.randrange(NODES)
+            self.up.remove(number)
+            self.nodes[number].stop()
+
+    def restore(self):
+        for number in set(range(NODES)) - self.up:
+            self.nodes[number].start()
+        self.up = set(range(NODES))
+        for node in self.nodes.nodes:
+            node.ways.cut.clear()
+
+    def cut(self):
+        """Two nodes, or a node and the container, do not reach each other."""
+        one, other = self.rng.sample(range(NODES + 1), 2)
+        ports = [*(node.port for node in self.nodes.nodes), self.listing.port]
+        for here, there in ((one, other), (other, one)):
+            if here < NODES:
+                self.nodes[here].ways.cut.add(ports[there])
+
+    def wipe(self):
+        """One disk is lost in a history, while the other nodes are there."""
+        if not self.was_wiped and len(self.up) == NODES:
+            self.was_wiped = True
+            self.nodes[self.rng.randrange(NODES)].wipe()
+
+    def rebalance(self):
+        """Every partition moves on by one node."""
+        if self.shift < 2:
+            self.shift += 1
+            self.nodes.write_ring("object", 3, shift=self.shift)
+            self.nodes.write_ring("object-1", 4, shift=self.shift)
+
+    def work(self):
+        """A pass of a daemon of one node, which may be broken off in the midst."""
+        name = self.rng.choice(("replicator", "reconstructor", "reconstructor", "updater"))
+        runner = self.nodes.runner(self.rng.choice(sorted(self.up)), *DAEMONS[name])
+        begun, left = runner.task.begin, self.rng.choice((0, 1, 3, 1000))
+
+        def begin(share, context):
+            turn = begun(share, context)
+            do = turn.do
+
+            def do_or_break(unit):
+                nonlocal left
+                left -= 1
+                if left < 0:
+                    raise Broken
+                do(unit)
+
+            turn.do = do_or_break
+            return turn
+
+        runner.task.begin = begin
+        runner.once()
+
+    def step(self):
+        actions = {
+            self.put: 44,
+            self.delete: 10,
+            self.expire: 6,
+            self.lose: 5,
+            self.restore: 8,
+            self.cut: 5,
+            self.wipe: 2,
+            self.rebalance: 2,
+            self.work: 24,
+        }
+        action = self.rng.choices(list(actions), list(actions.values()))[0]
+        self.log.append(action.__name__)
+        action()
+
+    # --- the end --------------------------------------------------------------------------------------
+
+    def _files(self):
+        return [
+            [node.files(folder) for folder in ("objects", "objects-1")]
+            + [sorted(str(path) for path in node.path.glob("async_pending*/*/*"))]
+            for node in self.nodes.nodes
+        ]
+
+    def rest(self):
+        """Passes of all daemons of all nodes until nothing moves any more."""
+        before = None
+        for _ in range(10):
+            for number in range(NODES):
+                for daemon in DAEMONS.values():
+                    self.nodes.once(number, *daemon)
+            now = self._files()
+            if now == before:
+                return
+            before = now
+        raise AssertionError("it does not come to rest")
+
+    def heal(self):
+        """All is back, and the time of everything that expires has come."""
+        self.restore()
+        self.rest()
+        self.go_on(100)
+        for _ in range(20):
+            self.expire(is_at_rest=True)
+        assert not self.queue
+        self.rest()
+
+    def check(self):
+        listed = {policy: self.listing.rows(policy) for policy in (GOLD, CODED)}
+        for policy, name in self.names:
+            if name not in self.truth:
+                continue
+            versions = {None if v is None or v.delete_at else v.body for v in self.truth[name]}
+            found = self._stored(policy, name)
+            assert found in versions, (name, found, versions)
+            if self.was_wiped and len(versions) > 1:
+                # What only a lost disk had heard of may be listed: no client was told that it was stored.
+                continue
+            row = None if found is None else (md5(found).hexdigest(), len(found))
+            assert listed[policy].get(name) == row, (name, "is listed otherwise than it is stored")
+
+    def _stored(self, policy, name):
+        """The object that all primaries have, None when none has one; every one has to have its part."""
+        part, primaries = self.primaries(policy, name)
+        path, index = f"/{part}/a/c/{name}", str(policy.index)
+        answers = [self.nodes[n].ask("GET", path, x_backend_storage_policy_index=index) for n in primaries]
+        statuses = {answer.status for answer in answers}
+        assert statuses in ({200}, {404}), (name, [answer.status for answer in answers])
+        folder = f"objects-1/{part}" if policy.is_ec else f"objects/{part}"
+        for number in set(range(NODES)) - set(primaries):
+            assert not (self.nodes[number].path / folder).exists(), (name, "is left on", number)
+        if statuses == {404}:
+            return None
+        if not policy.is_ec:
+            assert len({answer.content for answer in answers}) == 1, name
+            return answers[0].content
+        body = self._decoded(answers)
+        assert [answer.content for answer in answers] == archives(body), (name, "has an archive too few")
+        return body
+
+    def _decoded(self, answers):
+        size = int(answers[0].headers["x-object-sysmeta-ec-content-length"])
+        segments = -(-size // 1000)
+        length = len(CODEC.encode(b"x" * 1000)[0])
+        body = b""
+        for n in range(segments):
+            pieces = [answer.content[n * length : (n + 1) * length] for answer in answers]
+            body += CODEC.decode(pieces)
+        return body
