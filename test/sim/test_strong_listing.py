@@ -19,7 +19,7 @@ def listed(sim, query="", container="c"):
 
 @pytest.fixture
 def sim(make_sim):
-    cluster = make_sim(strong_listing=True)
+    cluster = make_sim(strong_listing="all")
     assert cluster("PUT", "/a/c").status == 201
     return cluster
 
@@ -102,7 +102,7 @@ def test_pages_and_prefixes_are_whole(sim, containers):
 
 
 def test_a_container_asks_for_it_with_metadata_of_its_own(make_sim):
-    sim = make_sim()
+    sim = make_sim(strong_listing="marked")
     assert sim("PUT", "/a/c", {"x-container-meta-strong-listing": "true"}).status == 201
     assert sim("PUT", "/a/d").status == 201
     assert sim("PUT", "/a/c/first", TEXT, b"x").status == 201
@@ -114,7 +114,7 @@ def test_a_container_asks_for_it_with_metadata_of_its_own(make_sim):
 
 def test_nothing_more_is_asked_where_nobody_wants_it(make_sim):
     sim = make_sim()
-    sim("PUT", "/a/c")
+    sim("PUT", "/a/c", {"x-container-meta-strong-listing": "true"})
     sim("PUT", "/a/c/o", TEXT, b"x")
     assert not any("x-backend-report-told" in headers for *_, headers in sim.transport.requests)
     assert listed(sim) == ["o"]

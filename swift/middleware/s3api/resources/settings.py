@@ -40,7 +40,10 @@ def put_versioning(call: Call) -> Response:
     if status not in ("Enabled", "Suspended"):
         raise S3Error("MalformedXML")
     if status == "Suspended" and call.account.head(call.bucket).headers.get(fields.SYSMETA_S3_LOCK_RULE):
-        text = "An Object Lock configuration is present on this bucket, so versioning cannot be suspended."
+        text = (
+            "An Object Lock configuration is present on this bucket, so the versioning state cannot be "
+            "changed."
+        )
         raise S3Error("InvalidBucketState", text)
     headers = {"x-versions-enabled": "true" if status == "Enabled" else "false"}
     call.account.done("POST", call.bucket, headers=headers)

@@ -64,7 +64,7 @@ def _of_v4(fields: Mapping[str, str], policy: bytes, settings: S3Settings) -> Cl
         if not fields.get(name):
             raise _missing(name)
     if fields["x-amz-algorithm"] != ALGORITHM:
-        raise S3Error("InvalidArgument", f"x-amz-algorithm must be {ALGORITHM}")
+        raise S3Error("InvalidArgument", f"Only {ALGORITHM} is supported")
     stamp = fields["x-amz-date"]
     if stamp_seconds(stamp) is None:
         raise no_date()
@@ -76,7 +76,7 @@ def _of_v4(fields: Mapping[str, str], policy: bytes, settings: S3Settings) -> Cl
 
 def _missing(name: str) -> S3Error:
     text = (
-        f"Bucket POST must contain a field named '{name}'. If it is specified, please check the order of "
+        f"Bucket POST must contain a field named '{name}'.  If it is specified, please check the order of "
         "the fields."
     )
     return S3Error("InvalidArgument", text, details={"ArgumentName": name, "ArgumentValue": ""})

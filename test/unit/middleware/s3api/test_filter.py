@@ -328,6 +328,19 @@ def test_visitors_are_sent_to_no_other_kind_of_place(front, place):
     assert front.store.objects == {}
 
 
+def test_a_trailing_checksum_that_is_none_is_told_apart_from_a_wrong_one(front):
+    for value, code in (("nonsense", "InvalidRequest"), (b64encode(bytes(4)).decode(), "BadDigest")):
+        head = {
+            "x-amz-content-sha256": "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
+            "x-amz-trailer": "x-amz-checksum-crc32",
+            "x-amz-decoded-content-length": "4",
+        }
+        body = f"4\r\ndata\r\n0\r\nx-amz-checksum-crc32:{value}\r\n\r\n".encode()
+        signed = signed_headers("PUT", f"{HOST}/bucket/key", head, body)
+        assert code_of(front.raw("PUT", "/bucket/key", signed, body)) == code
+        assert front.store.objects == {}
+
+
 @pytest.mark.parametrize("name", ["sha512", "md5", "xxhash64", "xxhash3", "xxhash128"])
 def test_checksums_of_the_later_kinds_are_checked_and_kept(front, name):
     algorithm = ALGORITHMS[name.upper()]
