@@ -5,7 +5,17 @@ import json
 
 import pytest
 
+from swift.base.entity import EntityPath
+from swift.base.timestamp import Timestamp
+from swift.cluster.fanout import Answer
+from swift.gateway.info import ContainerInfo
+from swift.http import fields
+from swift.http.request import Request
+from swift.proxy.obj.orphans import row_of_put
+from swift.proxy.obj.surerows import tell_majority
+from swift.proxy.obj.target import locate
 from swift.proxy.surelisting import merge
+from test.sim.test_orphaned_rows import rows_of
 
 TEXT = {"content-type": "text/plain"}
 BODIES = {"small": b"small", "large": b"large" * 40_000}
@@ -69,16 +79,38 @@ def test_without_a_majority_of_the_servers_nothing_is_acknowledged_and_nothing_l
         assert sim("GET", "/a/c?format=json").status == 503
 
 
-def test_rows_that_no_object_server_told_are_told_by_the_proxy(sim, containers):
-    nodes = sim.primaries("object", "a", "c", "o")
-    away = [*nodes[1:], *sim.handoffs("a", "c", "o")][:-1]
-    with sim.refusing("object", *away), sim.refusing("container", containers[2]):
-        sim("PUT", "/a/c/o", TEXT, b"x")
-    with sim.refusing("object", nodes[0]), sim.refusing("container", containers[0]):
-        assert sim("PUT", "/a/c/p", TEXT, b"x").status == 201
-    for later in range(3):
-        with sim.refusing("container", containers[later]):
-            assert "p" in listed(sim)
+def test_rows_of_which_no_object_server_says_who_has_them_are_told_by_the_proxy(sim, containers):
+    request = Request("PUT", "/v1/a/c/o", {"x-timestamp": Timestamp.now().internal, **TEXT}, env={})
+    path = EntityPath("a", "c", "o")
+    target = locate(sim.context, request, path, ContainerInfo(200))
+    silent = [Answer(201), Answer(201, headers={fields.BACKEND_CONTAINER_TOLD: ""})]
+    row = row_of_put(request, 5, "0" * 32)
+    assert tell_majority(sim.context, request, target, silent, "PUT", row)
+    assert [rows_of(sim, n) for n in containers] == [["o"]] * 3
+    with sim.refusing("container", *containers[1:]):
+        assert not tell_majority(sim.context, request, target, silent, "DELETE", {})
+    nodes = ring_of(sim).primaries(ring_of(sim).partition_of(sim.hasher.digest("a", "c")))
+    told = [Answer(201, headers={fields.BACKEND_CONTAINER_TOLD: node.key}) for node in nodes[:2]]
+    with sim.refusing("container", *containers):
+        assert tell_majority(sim.context, request, target, told, "PUT", row)
+
+
+def ring_of(sim):
+    return sim.context.rings.container.view()
+
+
+@pytest.mark.parametrize("away", range(3))
+def test_erasure_coded_objects_are_listed_too(sim, away):
+    assert sim("PUT", "/a/e", {"x-storage-policy": "ec32"}).status == 201
+    with sim.refusing("container", sim.primaries("container", "a", "e")[away]):
+        assert sim("PUT", "/a/e/o", TEXT, b"x" * 5000).status == 201
+        assert sim("PUT", "/a/e/gone", TEXT, b"x").status == 201
+        assert sim("DELETE", "/a/e/gone").status == 204
+    for later in sim.primaries("container", "a", "e"):
+        with sim.refusing("container", later):
+            assert [(r["name"], r["bytes"]) for r in json.loads(sim("GET", "/a/e?format=json").body)] == [
+                ("o", 5000)
+            ]
 
 
 def test_pages_and_prefixes_are_whole(sim, containers):
