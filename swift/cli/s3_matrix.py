@@ -57,7 +57,8 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   must fit into 24,000 bytes. Transitions between storage classes are `501`.
 - **Inventories** are taken by `swift-s3-lifecycle` too: CSV files and a manifest as AWS writes them, daily or
   on Sundays (UTC), in a bucket of the same owner; the first soon after it was asked for. They say what
-  listings say: sizes, times, ETags, classes, versions. Other fields, ORC and Parquet are `501`.
+  listings say: sizes, times, ETags, classes, versions. Other fields, ORC and Parquet are `501`. A bucket
+  has up to ten.
 - **Logs** of a bucket (PutBucketLogging) are put into a bucket of the same owner, in AWS's format of server
   access logs: what each proxy worker has gathered every `log_delivery_seconds`, and what it still has when it
   ends is lost. Requests whose account nobody knows (a key that nobody has seen) are in no log; signatures in

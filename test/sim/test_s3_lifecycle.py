@@ -428,3 +428,17 @@ def test_an_inventory_without_a_place_to_go_is_told_of_and_hinders_no_other(benc
     counts = bench.once()
     assert counts == {"buckets": 1, "objects.ended": 1, "inventories.refused": 1}
     assert bench.names() == []
+
+
+def test_lifecycles_of_all_buckets_come_before_any_inventory(bench):
+    bench.set_rules(Rule("r", days=1))
+    bench.put("ended")
+    first = EntityPath("a", "a-first")
+    bench.client.create(first, stored_inventories([Inventory("all", "stock")]))
+    bench.client.create(STOCK)
+    bench.client.put(place_of("a", "a-first"), b"")
+    assert bench.once() == {"buckets": 2, "objects.ended": 1, "inventories.taken": 1}
+    asked = [(method, path) for method, path in bench.asked if method in ("DELETE", "PUT")]
+    ended = next(n for n, (method, path) in enumerate(asked) if path.startswith("/v1/a/b/ended"))
+    taken = next(n for n, (method, path) in enumerate(asked) if path.startswith("/v1/a/stock/"))
+    assert ended < taken
