@@ -181,3 +181,19 @@ def test_behind_the_end_of_a_full_page_nothing_is_said(reverse):
 def test_names_are_in_the_order_of_their_bytes():
     names = ["Z", "a", "é", "\uffee", "\U0001f600"]
     assert [r["name"] for r, _ in merge([[row(n) for n in names], []], 10).rows] == names
+
+
+def test_hidden_containers_are_listed_so_too(sim):
+    allowed = {"x-backend-allow-reserved-names": "true"}
+    home = "/a/%00versions%00c"
+    assert sim("PUT", home, allowed).status == 201
+    servers = sim.primaries("container", "a", "\0versions\0c")
+    for n in range(3):
+        with sim.refusing("container", servers[n]):
+            assert sim("PUT", f"{home}/%00k%00{n}", {**allowed, **TEXT}, b"x").status == 201
+    with sim.refusing("container", servers[0]):
+        assert sim("DELETE", f"{home}/%00k%000", allowed).status == 204
+    for later in servers:
+        with sim.refusing("container", later):
+            rows = json.loads(sim("GET", f"{home}?format=json", allowed).body)
+            assert [row["name"] for row in rows] == ["\x00k\x001", "\x00k\x002"]

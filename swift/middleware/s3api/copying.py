@@ -86,7 +86,9 @@ def open_source(call: Call, source: Source, byte_range: str | None = None) -> Re
     drained(response)
     if response.status in (304, 412):
         raise S3Error("PreconditionFailed")
-    if source.version and response.status in (400, 404):
+    if source.version and response.status == 400:
+        raise invalid_argument("versionId", source.version, "Invalid version id specified")
+    if source.version and response.status == 404:
         raise S3Error("NoSuchVersion", details={"Key": source.key, "VersionId": source.version})
     if response.status == 404:
         raise missing_key(call, source.key, source.bucket)
