@@ -18,7 +18,7 @@ from swift.http.response import Response
 from swift.middleware.s3api import checksums
 from swift.middleware.s3api.checksums import ALGORITHMS, encoded
 from swift.middleware.s3api.filter import S3Api
-from swift.middleware.s3api.metadata import reading_headers
+from swift.middleware.s3api.metadata import is_changed_since, reading_headers
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.tempauth.filter import Tempauth
 from swift.middleware.tempauth.users import TempauthSettings, parse_users
@@ -381,6 +381,19 @@ def test_an_sdk_that_names_another_checksum_than_it_brings_is_refused(front):
 )
 def test_one_range_is_asked_for_and_anything_else_is_everything(text, wanted):
     assert reading_headers({"range": text}).get("range") == wanted
+
+
+@pytest.mark.parametrize(
+    "since, modified, wanted",
+    [
+        ("Mon, 01 Jan 2024 00:00:00 GMT", "Tue, 02 Jan 2024 00:00:00 GMT", True),
+        ("Tue, 02 Jan 2024 00:00:00 GMT", "Tue, 02 Jan 2024 00:00:00 GMT", False),
+        ("no date", "Tue, 02 Jan 2024 00:00:00 GMT", False),
+        ("Mon, 01 Jan 2024 00:00:00 GMT", "", False),
+    ],
+)
+def test_an_object_is_changed_since_a_date_that_is_one(since, modified, wanted):
+    assert is_changed_since({"if-unmodified-since": since}, {"last-modified": modified}) is wanted
 
 
 @pytest.mark.parametrize(
