@@ -24,7 +24,7 @@ def version_query(call: Call) -> str:
 
 
 def check_version_id(version: str) -> None:
-    """Raise ``S3Error`` for what no version is called; ``null`` is the one from before there were versions."""
+    """Raise ``S3Error`` for what no version is called; ``null`` is that from before versioning."""
     try:
         Timestamp("0" if version == "null" else version)
     except InvalidTimestamp:
