@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import random
 
 import pytest
 
@@ -197,3 +198,40 @@ def test_hidden_containers_are_listed_so_too(sim):
         with sim.refusing("container", later):
             rows = json.loads(sim("GET", f"{home}?format=json", allowed).body)
             assert [row["name"] for row in rows] == ["\x00k\x001", "\x00k\x002"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_away_listings_are_what_was_acknowledged(sim, containers, seed):
+    chance = random.Random(seed)
+    there, unknown = {}, set()
+    for n in range(60):
+        name = chance.choice("abcdefgh") + "/" + chance.choice("xyz")
+        away = chance.sample(containers, chance.choice((0, 1, 1, 1, 2)))
+        lost = chance.sample(sim.primaries("object", "a", "c", name), chance.choice((0, 0, 1)))
+        with sim.refusing("container", *away), sim.refusing("object", *lost):
+            if chance.random() < 0.6:
+                body = b"x" * n
+                status, after = sim("PUT", f"/a/c/{name}", TEXT, body).status, {name: len(body)}
+            else:
+                status, after = sim("DELETE", f"/a/c/{name}").status, {}
+        there.pop(name, None)
+        unknown.discard(name)
+        if status in (201, 204, 404):
+            there.update(after)
+        else:
+            assert status == 503
+            unknown.add(name)
+        with sim.refusing("container", chance.choice(containers)):
+            limit = chance.choice((2, 5, 100))
+            rows, marker = [], ""
+            while page := json.loads(
+                sim("GET", f"/a/c?format=json&limit={limit}&marker={marker}").body or b"[]"
+            ):
+                rows += page
+                marker = page[-1]["name"]
+        found = {row["name"]: row["bytes"] for row in rows}
+        assert {name: size for name, size in found.items() if name not in unknown} == there
+
+
+def rows_behind(sim, marker, limit):
+    return json.loads(sim("GET", f"/a/c?format=json&limit={limit}&marker={marker}").body or b"[]")
