@@ -1,4 +1,4 @@
-"""swift-s3-lifecycle: end what the lifecycles of S3 buckets say has ended."""
+"""swift-s3-lifecycle: end what the lifecycles of S3 buckets say has ended, and take their inventories."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _make(parts: DaemonParts) -> DaemonTask:
 DAEMON = Daemon(
     NAME,
     "container",
-    "End what the lifecycles of S3 buckets say has ended.",
+    "End what the lifecycles of S3 buckets say has ended, and take their inventories.",
     LifecycleSettings,
     _make,
     add_arguments=arguments_of("daemons that share the buckets"),

@@ -40,14 +40,14 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   them; they go with the object, through the object expirer. Parts that a completion leaves out stay until
   the bucket goes.
 - **Listings** are those of containers: what was written a moment ago may be missing while a container
-  server is down. With `strong_listing = true` of the proxies, or in a bucket whose container has
-  `X-Container-Meta-Strong-Listing: true`, they are exact (decision 0017): what was acknowledged (uploads,
-  copies, completions, deletions, by whichever API) and not changed since is listed with its size and ETag,
-  and what was deleted is not, whichever minority of the container's servers is away then or later. What is
-  acknowledged reached more than half of them; else the answer is `503`, and so is a listing that fewer
-  answer. It holds as long as no more than a minority loses its database, for containers that are not
-  sharded; ListObjectVersions and the parts of uploads need the option, which is for all. Proxies go by a
-  container's metadata for as long as they cache it (a minute).
+  server is down. With `strong_listing = all` of the proxies, or with `marked` in a bucket whose
+  container has `X-Container-Meta-Strong-Listing: true`, they are exact (decision 0017): what was
+  acknowledged (uploads, copies, completions, deletions, by whichever API) and not changed since is
+  listed with its size and ETag, and what was deleted is not, whichever minority of the container's
+  servers is away then or later. What is acknowledged reached more than half of them; else the answer
+  is `503`, and so is a listing that fewer answer. It holds as long as no more than a minority loses
+  its database, for containers that are not sharded; ListObjectVersions and the parts of uploads need
+  `all`. Proxies go by a container's metadata for as long as they cache it (a minute).
 - **Tags** of an object are metadata: of two changes of one object's metadata at the same time one wins.
   Only the current version's are changed.
 - **Policies** of buckets are asked before their ACLs; an explicit Deny wins. They bind the S3 API alone.
@@ -57,7 +57,8 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   must fit into 24,000 bytes. Transitions between storage classes are `501`.
 - **Inventories** are taken by `swift-s3-lifecycle` too: CSV files and a manifest as AWS writes them, daily or
   on Sundays (UTC), in a bucket of the same owner; the first soon after it was asked for. They say what
-  listings say: sizes, times, ETags, classes, versions. Other fields, ORC and Parquet are `501`.
+  listings say: sizes, times, ETags, classes, versions. Other fields, ORC and Parquet are `501`. A bucket
+  has up to ten.
 - **Logs** of a bucket (PutBucketLogging) are put into a bucket of the same owner, in AWS's format of server
   access logs: what each proxy worker has gathered every `log_delivery_seconds`, and what it still has when it
   ends is lost. Requests whose account nobody knows (a key that nobody has seen) are in no log; signatures in

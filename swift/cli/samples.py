@@ -213,7 +213,7 @@ RECONCILER = Sample(
 
 LIFECYCLE = Sample(
     "s3-lifecycle.conf",
-    "The daemon that carries out lifecycles of S3 buckets, and its pipeline; one for the cluster is enough.",
+    "The daemon that carries out lifecycles and inventories of S3 buckets, and its pipeline; one is enough.",
     (
         Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings, StorageSettings)),
         Section("s3-lifecycle", (LifecycleSettings,)),

@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from swift import green
 from swift.base.entity import EntityPath
-from swift.base.truth import is_true
 from swift.cluster.quorum import majority
 from swift.gateway.info import (
     AccountInfo,
@@ -43,7 +42,7 @@ from swift.proxy.shards import (
     remembered_shards,
     sharded_answer,
 )
-from swift.proxy.surelisting import META_KEY, Page, SureListing
+from swift.proxy.surelisting import META_KEY, Page, SureListing, is_wanted
 from swift.ring.view import RingView
 
 UNSHARDED = "unsharded"
@@ -120,9 +119,9 @@ class ContainerController(Controller):
     def _is_strong(self, request: Request, path: EntityPath, response: Response) -> bool:
         """Whether a listing has to show every acknowledged write."""
         headers = response.headers
-        wanted = self.context.settings.strong_listing or is_true(headers.get(f"x-container-meta-{META_KEY}"))
+        mark = headers.get(f"x-container-meta-{META_KEY}")
         return (
-            wanted
+            is_wanted(self.context.settings.strong_listing, mark)
             and request.method == "GET"
             and response.is_success
             and headers.get(fields.BACKEND_SHARDING_STATE, UNSHARDED) == UNSHARDED

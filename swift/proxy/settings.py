@@ -131,10 +131,12 @@ class ProxySettings(Settings):
     striping_from: int = option(
         32 << 20, "Smaller objects, and ranges, are fetched from one node.", kind=COUNT
     )
-    strong_listing: bool = option(
-        False,
-        "Acknowledge writes when a majority of the container's servers has the row, and list what such a"
-        " majority says; else only containers with X-Container-Meta-Strong-Listing: true.",
+    strong_listing: str = option(
+        "off",
+        "Containers in which writes are acknowledged when a majority of the container's servers has the row,"
+        " and which list what such a majority says: off, all, or marked: those with"
+        " X-Container-Meta-Strong-Listing: true.",
+        kind=choice("off", "marked", "all"),
     )
     upload_memory: int = option(
         0,

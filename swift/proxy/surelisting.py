@@ -30,6 +30,12 @@ _PARAMETERS = ("marker", "end_marker", "prefix", "delimiter", "path", "reverse")
 #: Names in doubt that are asked about at the same time.
 _ASKERS = 8
 
+
+def is_wanted(setting: str, mark: str | None) -> bool:
+    """Whether a container is listed so, by the option ``strong_listing`` and its own metadata."""
+    return setting == "all" or (setting == "marked" and is_true(mark))
+
+
 Page = Sequence[JsonObject]
 #: Asks every primary with a query; the rows of those that answered. Raises ``HTTPError`` 503 for too few.
 Ask = Callable[[str], Sequence[Page]]

@@ -23,7 +23,7 @@ _OF_SIGNATURES = {
     *("AWSAccessKeyId", "StringToSign", "StringToSignBytes", "SignatureProvided"),
     *("CanonicalRequest", "CanonicalRequestBytes"),
 }
-_FREE = {"x-amz-id-2", "x-amz-request-id"}
+_FREE = {"x-amz-id-2", "x-amz-request-id", "x-amz-bucket-arn"}
 
 
 class S3Asker(Asker):
@@ -402,6 +402,7 @@ def send_subresources(both):
 
 #: Beginnings of requests whose answers differ on purpose: our status and the reason.
 DIFFERENT = {
+    "PUT /golden/bad ['x-amz-website-redirect-location": (400, "it is kept here, if it is a place"),
     "HEAD /golden []": (200, "the region is told"),
     "PUT /parts/big?partNumber=3&uploadId=<upload>": (200, "no metadata of the source is told of a part"),
     "PUT /parts/big?partNumber=4&uploadId=<upload> ['x-amz-copy-source-range: bytes=0-3'": (

@@ -48,6 +48,8 @@ def test_repeated_headers_are_signed_as_one_value_without_spaces(cluster, s3):
         ({"IfMatch": "same", "IfUnmodifiedSince": BEFORE}, None),
         ({"IfNoneMatch": '"other"', "IfModifiedSince": AFTER}, None),
         ({"IfNoneMatch": "same", "IfModifiedSince": BEFORE}, "304"),
+        ({"IfNoneMatch": "same", "IfUnmodifiedSince": BEFORE}, "412"),
+        ({"IfNoneMatch": "same", "IfUnmodifiedSince": AFTER}, "304"),
     ],
 )
 def test_of_several_conditions_if_match_is_first_and_etags_count_before_dates(s3, conditions, code):

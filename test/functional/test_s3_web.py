@@ -203,14 +203,6 @@ def test_who_pays_is_kept_and_others_must_say_that_they_do(front, owner, bucket)
     assert front.raw("GET", f"/{bucket}/k").status == 200
 
 
-def test_no_log_may_be_wanted_but_none_is_written(owner, bucket):
-    owner.put_bucket_logging(Bucket=bucket, BucketLoggingStatus={})
-    assert "LoggingEnabled" not in owner.get_bucket_logging(Bucket=bucket)
-    wanted = {"LoggingEnabled": {"TargetBucket": bucket, "TargetPrefix": "log/"}}
-    with refused("NotImplemented", 501):
-        owner.put_bucket_logging(Bucket=bucket, BucketLoggingStatus=wanted)
-
-
 # --- forms ----------------------------------------------------------------------------------------------
 
 

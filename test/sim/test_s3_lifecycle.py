@@ -455,3 +455,17 @@ def test_what_the_pipeline_cannot_decrypt_does_not_end(sim, tmp_path):
     assert bench.once()["errors"] == 2
     assert (bench.names(), bench.names(SEGMENTS)) == (["large", "o"], ["large/up/1", "large/up/2"])
     assert writer.once()["objects.ended"] == 2
+
+
+def test_lifecycles_of_all_buckets_come_before_any_inventory(bench):
+    bench.set_rules(Rule("r", days=1))
+    bench.put("ended")
+    first = EntityPath("a", "a-first")
+    bench.client.create(first, stored_inventories([Inventory("all", "stock")]))
+    bench.client.create(STOCK)
+    bench.client.put(place_of("a", "a-first"), b"")
+    assert bench.once() == {"buckets": 2, "objects.ended": 1, "inventories.taken": 1}
+    asked = [(method, path) for method, path in bench.asked if method in ("DELETE", "PUT")]
+    ended = next(n for n, (method, path) in enumerate(asked) if path.startswith("/v1/a/b/ended"))
+    taken = next(n for n, (method, path) in enumerate(asked) if path.startswith("/v1/a/stock/"))
+    assert ended < taken

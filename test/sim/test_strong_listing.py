@@ -2,10 +2,21 @@
 
 import itertools
 import json
+import random
 
 import pytest
 
+from swift.base.entity import EntityPath
+from swift.base.timestamp import Timestamp
+from swift.cluster.fanout import Answer
+from swift.gateway.info import ContainerInfo
+from swift.http import fields
+from swift.http.request import Request
+from swift.proxy.obj.orphans import row_of_put
+from swift.proxy.obj.surerows import tell_majority
+from swift.proxy.obj.target import locate
 from swift.proxy.surelisting import merge
+from test.sim.test_orphaned_rows import rows_of
 
 TEXT = {"content-type": "text/plain"}
 BODIES = {"small": b"small", "large": b"large" * 40_000}
@@ -19,7 +30,7 @@ def listed(sim, query="", container="c"):
 
 @pytest.fixture
 def sim(make_sim):
-    cluster = make_sim(strong_listing=True)
+    cluster = make_sim(strong_listing="all")
     assert cluster("PUT", "/a/c").status == 201
     return cluster
 
@@ -69,16 +80,38 @@ def test_without_a_majority_of_the_servers_nothing_is_acknowledged_and_nothing_l
         assert sim("GET", "/a/c?format=json").status == 503
 
 
-def test_rows_that_no_object_server_told_are_told_by_the_proxy(sim, containers):
-    nodes = sim.primaries("object", "a", "c", "o")
-    away = [*nodes[1:], *sim.handoffs("a", "c", "o")][:-1]
-    with sim.refusing("object", *away), sim.refusing("container", containers[2]):
-        sim("PUT", "/a/c/o", TEXT, b"x")
-    with sim.refusing("object", nodes[0]), sim.refusing("container", containers[0]):
-        assert sim("PUT", "/a/c/p", TEXT, b"x").status == 201
-    for later in range(3):
-        with sim.refusing("container", containers[later]):
-            assert "p" in listed(sim)
+def test_rows_of_which_no_object_server_says_who_has_them_are_told_by_the_proxy(sim, containers):
+    request = Request("PUT", "/v1/a/c/o", {"x-timestamp": Timestamp.now().internal, **TEXT}, env={})
+    path = EntityPath("a", "c", "o")
+    target = locate(sim.context, request, path, ContainerInfo(200))
+    silent = [Answer(201), Answer(201, headers={fields.BACKEND_CONTAINER_TOLD: ""})]
+    row = row_of_put(request, 5, "0" * 32)
+    assert tell_majority(sim.context, request, target, silent, "PUT", row)
+    assert [rows_of(sim, n) for n in containers] == [["o"]] * 3
+    with sim.refusing("container", *containers[1:]):
+        assert not tell_majority(sim.context, request, target, silent, "DELETE", {})
+    nodes = ring_of(sim).primaries(ring_of(sim).partition_of(sim.hasher.digest("a", "c")))
+    told = [Answer(201, headers={fields.BACKEND_CONTAINER_TOLD: node.key}) for node in nodes[:2]]
+    with sim.refusing("container", *containers):
+        assert tell_majority(sim.context, request, target, told, "PUT", row)
+
+
+def ring_of(sim):
+    return sim.context.rings.container.view()
+
+
+@pytest.mark.parametrize("away", range(3))
+def test_erasure_coded_objects_are_listed_too(sim, away):
+    assert sim("PUT", "/a/e", {"x-storage-policy": "ec32"}).status == 201
+    with sim.refusing("container", sim.primaries("container", "a", "e")[away]):
+        assert sim("PUT", "/a/e/o", TEXT, b"x" * 5000).status == 201
+        assert sim("PUT", "/a/e/gone", TEXT, b"x").status == 201
+        assert sim("DELETE", "/a/e/gone").status == 204
+    for later in sim.primaries("container", "a", "e"):
+        with sim.refusing("container", later):
+            assert [(r["name"], r["bytes"]) for r in json.loads(sim("GET", "/a/e?format=json").body)] == [
+                ("o", 5000)
+            ]
 
 
 def test_pages_and_prefixes_are_whole(sim, containers):
@@ -102,7 +135,7 @@ def test_pages_and_prefixes_are_whole(sim, containers):
 
 
 def test_a_container_asks_for_it_with_metadata_of_its_own(make_sim):
-    sim = make_sim()
+    sim = make_sim(strong_listing="marked")
     assert sim("PUT", "/a/c", {"x-container-meta-strong-listing": "true"}).status == 201
     assert sim("PUT", "/a/d").status == 201
     assert sim("PUT", "/a/c/first", TEXT, b"x").status == 201
@@ -114,7 +147,7 @@ def test_a_container_asks_for_it_with_metadata_of_its_own(make_sim):
 
 def test_nothing_more_is_asked_where_nobody_wants_it(make_sim):
     sim = make_sim()
-    sim("PUT", "/a/c")
+    sim("PUT", "/a/c", {"x-container-meta-strong-listing": "true"})
     sim("PUT", "/a/c/o", TEXT, b"x")
     assert not any("x-backend-report-told" in headers for *_, headers in sim.transport.requests)
     assert listed(sim) == ["o"]
@@ -149,3 +182,56 @@ def test_behind_the_end_of_a_full_page_nothing_is_said(reverse):
 def test_names_are_in_the_order_of_their_bytes():
     names = ["Z", "a", "é", "\uffee", "\U0001f600"]
     assert [r["name"] for r, _ in merge([[row(n) for n in names], []], 10).rows] == names
+
+
+def test_hidden_containers_are_listed_so_too(sim):
+    allowed = {"x-backend-allow-reserved-names": "true"}
+    home = "/a/%00versions%00c"
+    assert sim("PUT", home, allowed).status == 201
+    servers = sim.primaries("container", "a", "\0versions\0c")
+    for n in range(3):
+        with sim.refusing("container", servers[n]):
+            assert sim("PUT", f"{home}/%00k%00{n}", {**allowed, **TEXT}, b"x").status == 201
+    with sim.refusing("container", servers[0]):
+        assert sim("DELETE", f"{home}/%00k%000", allowed).status == 204
+    for later in servers:
+        with sim.refusing("container", later):
+            rows = json.loads(sim("GET", f"{home}?format=json", allowed).body)
+            assert [row["name"] for row in rows] == ["\x00k\x001", "\x00k\x002"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_away_listings_are_what_was_acknowledged(sim, containers, seed):
+    chance = random.Random(seed)
+    there, unknown = {}, set()
+    for n in range(60):
+        name = chance.choice("abcdefgh") + "/" + chance.choice("xyz")
+        away = chance.sample(containers, chance.choice((0, 1, 1, 1, 2)))
+        lost = chance.sample(sim.primaries("object", "a", "c", name), chance.choice((0, 0, 1)))
+        with sim.refusing("container", *away), sim.refusing("object", *lost):
+            if chance.random() < 0.6:
+                body = b"x" * n
+                status, after = sim("PUT", f"/a/c/{name}", TEXT, body).status, {name: len(body)}
+            else:
+                status, after = sim("DELETE", f"/a/c/{name}").status, {}
+        there.pop(name, None)
+        unknown.discard(name)
+        if status in (201, 204, 404):
+            there.update(after)
+        else:
+            assert status == 503
+            unknown.add(name)
+        with sim.refusing("container", chance.choice(containers)):
+            limit = chance.choice((2, 5, 100))
+            rows, marker = [], ""
+            while page := json.loads(
+                sim("GET", f"/a/c?format=json&limit={limit}&marker={marker}").body or b"[]"
+            ):
+                rows += page
+                marker = page[-1]["name"]
+        found = {row["name"]: row["bytes"] for row in rows}
+        assert {name: size for name, size in found.items() if name not in unknown} == there
+
+
+def rows_behind(sim, marker, limit):
+    return json.loads(sim("GET", f"/a/c?format=json&limit={limit}&marker={marker}").body or b"[]")

@@ -370,3 +370,11 @@ def owners_settings(account: Account, bucket: str) -> dict[str, str]:
     size = len(fields.CONTAINER_SYSMETA)
     stored = with_prefix(head.headers, fields.CONTAINER_SYSMETA)
     return {name[size:]: value for name, value in stored.items()}
+
+
+def require_own(account: Account, bucket: str, code: str) -> None:
+    """Raise ``S3Error`` of this code when a bucket, named in a document, is not there or not the caller's."""
+    try:
+        owners_settings(account, bucket)
+    except S3Error as error:
+        raise error if error.status >= 500 else S3Error(code)

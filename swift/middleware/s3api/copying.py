@@ -20,7 +20,7 @@ from swift.middleware.s3api.guard import source_account
 from swift.middleware.s3api.names import is_bucket_name
 from swift.middleware.s3api.sse import SOURCE as CUSTOMER_SOURCE
 from swift.middleware.s3api.sse import decrypt
-from swift.middleware.s3api.versions import missing_key
+from swift.middleware.s3api.versions import check_version_id, missing_key
 
 #: CopyObject takes no more at once; larger objects are copied in parts.
 COPY_BYTES_MAX = 5 << 30
@@ -57,6 +57,8 @@ def source_of(call: Call) -> Source:
         raise _bad(value)
     if not is_bucket_name(bucket, dns=call.settings.dns_compliant_bucket_names):
         raise S3Error("NoSuchBucket", details={"BucketName": bucket})
+    if version:
+        check_version_id(version)
     if version and not call.features.versioning:
         raise S3Error("NotImplemented", "There is no object versioning here.")
     return Source(bucket, key, version)

@@ -97,6 +97,11 @@ def wished_lock(headers: HeaderMap) -> ObjectLock | None:
 WISHED_CONFIGURATION = "ObjectLockConfiguration"
 
 
+def protected() -> S3Error:
+    """The answer to a change that a lock forbids."""
+    return S3Error("AccessDenied", "Access Denied because object protected by object lock.")
+
+
 def check_bucket(call: Call, missing: str = "Object Lock Configuration") -> None:
     """Raise ``S3Error`` when nothing can be locked in the bucket; it says what is ``missing``."""
     info = call.account.bucket_info(call.bucket)

@@ -42,6 +42,8 @@ class LogDelivery:
         self._interval_s = interval_s
         self._lines: dict[Place, list[str]] = {}
         self._sizes: dict[Place, int] = {}
+        #: Logs that somebody will store when the time has come.
+        self._awaited: set[Place] = set()
         self._held = 0
 
     @property
@@ -54,17 +56,18 @@ class LogDelivery:
         if self._held + len(line) > HELD_MAX:
             self._statsd.increment("s3api.logs.dropped")
             return
-        is_first = place not in self._lines
         self._lines.setdefault(place, []).append(line)
         self._sizes[place] = self._sizes.get(place, 0) + len(line)
         self._held += len(line)
         if self._sizes[place] >= EARLY_BYTES:
             self.store(place, cache)
-        elif is_first:
+        elif place not in self._awaited:
+            self._awaited.add(place)
             green.spawn_detached(self._later, place, cache)
 
     def _later(self, place: Place, cache: object) -> None:
         green.sleep(self._interval_s)
+        self._awaited.discard(place)
         self._stored(place, cache)
 
     def store(self, place: Place, cache: object) -> None:

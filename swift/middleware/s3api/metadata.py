@@ -10,6 +10,7 @@ from swift.base.documents import JsonObject
 from swift.base.etag import EtagList
 from swift.base.timestamp import http_date
 from swift.http import fields
+from swift.http.conditional import parse_http_date
 from swift.http.headers import HeaderMap, utf8_value
 from swift.middleware.s3api.errors import S3Error
 
@@ -110,6 +111,13 @@ def is_other_etag(wanted: HeaderMap, headers: HeaderMap) -> bool:
     """Whether an answer about an object is not what If-Match wanted; of two conditions this one is first."""
     etags = EtagList.parse(wanted["if-match"]) if "if-match" in wanted else None
     return etags is not None and not etags.matches(object_etag(headers).strip('"').removesuffix("-N"))
+
+
+def is_changed_since(wanted: HeaderMap, headers: HeaderMap) -> bool:
+    """Whether an object is newer than If-Unmodified-Since wanted, which is judged before If-None-Match."""
+    limit_s = parse_http_date(wanted.get("if-unmodified-since", ""))
+    modified_s = parse_http_date(headers.get("last-modified", ""))
+    return limit_s is not None and modified_s is not None and modified_s > limit_s
 
 
 def object_etag(headers: HeaderMap) -> str:

@@ -14,7 +14,7 @@ from swift.base.digits import is_digits
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.transform import WrappedRequest
-from swift.middleware.s3api.checksums import Algorithm, Promise, Running, encoded, promised
+from swift.middleware.s3api.checksums import Algorithm, Promise, Running, decoded, encoded, promised
 from swift.middleware.s3api.errors import RefusedBody, S3Error
 from swift.middleware.s3api.signature.chunked import ChunkedPayload
 from swift.middleware.s3api.signature.claim import STREAMING, UNSIGNED, Claim
@@ -87,6 +87,9 @@ class CheckedBody(WrappedRequest):
             wanted = self._source.trailers.get(name)
             if wanted is None:
                 raise RefusedBody(S3Error("MalformedTrailerError"))
+            if decoded(promise.algorithm, wanted.strip()) is None:
+                text = f"Value for {name} trailing header is invalid."
+                raise RefusedBody(S3Error("InvalidRequest", text))
         if wanted and wanted != self.checksum:
             text = f"The {promise.algorithm.name} you specified did not match the calculated checksum."
             raise RefusedBody(S3Error("BadDigest", text))

@@ -10,12 +10,13 @@ import json
 from typing import NamedTuple
 from urllib.parse import quote
 
+from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.middleware.s3api.call import Call, invalid_argument
 from swift.middleware.s3api.conditions import unmet
 from swift.middleware.s3api.errors import S3Error, refusal
-from swift.middleware.s3api.locks import bypass_headers
+from swift.middleware.s3api.locks import bypass_headers, protected
 from swift.middleware.s3api.names import SEGMENTS
 
 _MARKER_TYPE = "application/x-deleted;"
@@ -124,7 +125,12 @@ def _remove_version(call: Call, key: str, version: str, rights: HeaderMap) -> Re
     is_marker = head.headers.get("content-type", "").startswith(_MARKER_TYPE)
     large = head.is_success and head.headers.get("x-static-large-object", "").lower() == "true"
     parts = parts_of(call, key, f"{query}&") if large else []
-    _delete(call, key, query, rights)
+    try:
+        _delete(call, key, query, rights)
+    except S3Error as error:
+        if error.code == "AccessDenied" and fields.TRANSIENT_S3_LOCK in head.headers:
+            raise protected()
+        raise
     _remove_parts(call, parts, rights)
     _restore(call, key)
     return Removed(version, is_marker)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.http.response import Response
 from swift.middleware.s3api.call import Call, invalid_argument
 from swift.middleware.s3api.errors import S3Error
@@ -16,9 +17,18 @@ def version_query(call: Call) -> str:
         return ""
     if not version:
         raise invalid_argument("versionId", "", "Version id cannot be the empty string")
+    check_version_id(version)
     if not call.features.versioning:
         raise S3Error("NotImplemented", "There is no object versioning here.")
     return f"version-id={quote(version, safe='')}"
+
+
+def check_version_id(version: str) -> None:
+    """Raise ``S3Error`` for what no version is called; ``null`` is that from before versioning."""
+    try:
+        Timestamp("0" if version == "null" else version)
+    except InvalidTimestamp:
+        raise invalid_argument("versionId", version, "Invalid version id specified")
 
 
 def missing_key(call: Call, key: str, bucket: str = "") -> S3Error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swift.base.entity import EntityPath, quote_path
-from swift.base.truth import is_true
 from swift.cluster.expiry import EXPIRING_ACCOUNT, queue_container
 from swift.gateway.info import ContainerInfo
 from swift.http import fields
@@ -15,7 +14,7 @@ from swift.http.response import HTTPError
 from swift.policy.policy import Policy
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.updates import add_expiry, mark_queue_cleaners, spread_updates
-from swift.proxy.surelisting import META_KEY
+from swift.proxy.surelisting import META_KEY, is_wanted
 from swift.ring.view import RingView
 
 
@@ -53,7 +52,7 @@ def locate(context: ProxyContext, request: Request, path: EntityPath, info: Cont
 
 
 def _is_listed_surely(context: ProxyContext, path: EntityPath, info: ContainerInfo) -> bool:
-    if not (context.settings.strong_listing or is_true(info.meta.get(META_KEY))):
+    if not is_wanted(context.settings.strong_listing, info.meta.get(META_KEY)):
         return False
     is_internal = path.account.startswith(context.limits.auto_create_account_prefix)
     return info.sharding_state == "unsharded" and not is_internal

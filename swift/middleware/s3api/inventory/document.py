@@ -46,7 +46,7 @@ _FOREIGN_FIELDS = frozenset(
         *("ChecksumAlgorithm", "ObjectAccessControlList", "ObjectOwner", "LifecycleExpirationDate"),
     )
 )
-CONFIGURATIONS_MAX, PREFIX_MAX = 100, 512
+CONFIGURATIONS_MAX, PREFIX_MAX = 10, 512
 _is_id = re.compile(r"[A-Za-z0-9_.-]{1,64}").fullmatch
 _TRUTHS = {"true": True, "false": False}
 #: Where a bucket's container keeps its configurations.

@@ -107,6 +107,7 @@ class LifecyclePass:
 
     def plan(self) -> Iterator[Unit | Due]:
         """What may have ended, and what is to be listed, bucket by bucket."""
+        dues: list[Due] = []
         position = self._context.cursor.position
         done = position if isinstance(position, list) and len(position) == 3 else ["", "", ""]
         for entry in entries(self._task.client):
@@ -120,12 +121,14 @@ class LifecyclePass:
             if not stage and self._task.walked.get(entry.name) == (entry.changed, today):
                 continue
             try:
-                yield from self._bucket(entry, stage, after)
+                yield from self._bucket(entry, stage, after, dues)
             except UnexpectedAnswer as error:
                 self._fail(entry, f"cannot go on with {entry.name}", error)
             self._walked[entry.name] = (entry.changed, today)
+        # These take long: nobody's lifecycle waits for the inventories of others.
+        yield from dues
 
-    def _bucket(self, entry: Entry, stage: str, after: str) -> Iterator[Unit | Due]:
+    def _bucket(self, entry: Entry, stage: str, after: str, dues: list[Due]) -> Iterator[Unit]:
         client, now_s = self._task.client, self._context.clock.time()
         headers = client.head(entry.path)
         rules = [rule for rule in rules_of_headers(headers or {}) if rule.is_enabled]
@@ -142,9 +145,8 @@ class LifecyclePass:
             after = ""
         if any(rule.abort_days is not None for rule in rules):
             yield from walk.uploads(after, lambda name: self._note(entry, "uploads", name))
-        for inventory in inventories.values():
-            if is_due(inventory, now_s):
-                yield Due(entry, inventory, "x-versions-enabled" in headers)
+        versioned = "x-versions-enabled" in headers
+        dues += [Due(entry, item, versioned) for item in inventories.values() if is_due(item, now_s)]
 
     def _note(self, entry: Entry, stage: str, name: str) -> None:
         self._context.cursor.note([entry.name, stage, name])

@@ -23,12 +23,13 @@ from swift.http.objectlock import (
     parse_lock,
 )
 from swift.http.response import Response
-from swift.middleware.s3api.call import Call, Handler, xml_response
+from swift.middleware.s3api.call import Call, Handler, invalid_argument, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.locks import (
     bypass_headers,
     check_bucket,
     lock_parts,
+    protected,
     require_owner,
     shown_until,
     until_of,
@@ -81,8 +82,11 @@ def put_configuration(call: Call) -> Response:
         if mode not in (GOVERNANCE, COMPLIANCE) or len(units) != 1:
             raise S3Error("MalformedXML")
         count, most = text_of(default[units[0]]), _DAYS_MAX if units[0] == "Days" else _YEARS_MAX
-        if not is_digits(count) or not 1 <= int(count) <= most:
-            raise S3Error("InvalidArgument", "Default retention period must be a positive integer value.")
+        if not is_digits(count) or not int(count):
+            text = "Default retention period must be a positive integer value."
+            raise invalid_argument(units[0], count, text)
+        if int(count) > most:
+            raise invalid_argument(units[0], count, "Default retention period too large.")
         rule = str(DefaultRetention(mode, int(count), units[0]))
     enable_lock(call, rule)
     return Response(200)
@@ -122,6 +126,7 @@ def get_retention(call: Call) -> Response:
 
 def put_retention(call: Call) -> Response:
     """PutObjectRetention; an empty one takes a retention away, where governance may be bypassed."""
+    call.account.bucket_info(call.bucket)
     tree = call.document(RETENTION)
     mode, until = text_of(tree.get("Mode")), text_of(tree.get("RetainUntilDate"))
     if bool(mode) != bool(until) or mode not in ("", GOVERNANCE, COMPLIANCE):
@@ -142,6 +147,7 @@ def get_hold(call: Call) -> Response:
 
 def put_hold(call: Call) -> Response:
     """PutObjectLegalHold."""
+    call.account.bucket_info(call.bucket)
     status = text_of(call.document(HOLD).get("Status"))
     if status not in ("ON", "OFF"):
         raise S3Error("MalformedXML")
@@ -173,7 +179,7 @@ def _change(call: Call, change: Callable[[ObjectLock], ObjectLock], authority: s
     known = parse_lock(found.get(fields.TRANSIENT_S3_LOCK))
     new = change(known)
     if not known.allows(new, parse_authority(authority), time.time()):
-        raise S3Error("AccessDenied", "Access Denied because object protected by object lock.")
+        raise protected()
     headers = {fields.TRANSIENT_S3_LOCK: str(new), fields.BACKEND_OBJECT_LOCK: authority}
     if is_true(found.get("x-static-large-object")):
         lock_parts(call, parts_of(call, call.key, f"version-id={version}&"), headers)

@@ -16,6 +16,7 @@ from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.lifecycle.shown import expiration_headers
 from swift.middleware.s3api.locks import lock_headers, locking_headers
 from swift.middleware.s3api.metadata import (
+    is_changed_since,
     is_other_etag,
     reading_headers,
     shown_headers,
@@ -81,9 +82,10 @@ def read_object(call: Call) -> Response:
     wanted = reading_headers(call.headers)
     sub = call.account.subrequest(call.request.method, call.bucket, call.key, headers=wanted, query=query)
     response = call.account.open(sub)
-    if response.status == 304 and is_other_etag(wanted, response.headers):
+    unmet_first = _unmet_first(wanted, response)
+    if unmet_first:
         drained(response)
-        raise S3Error("PreconditionFailed", details={"Condition": "If-Match"})
+        raise S3Error("PreconditionFailed", details={"Condition": unmet_first})
     if response.status not in _FOUND:
         drained(response)
         raise _refused_read(call, response)
@@ -102,6 +104,15 @@ def read_object(call: Call) -> Response:
     if call.request.method == "HEAD" and wanted_range(call.headers) and response.status == 200:
         _cut_head(call, response)
     return response
+
+
+def _unmet_first(wanted: HeaderMap, response: Response) -> str:
+    """The condition for which an answer is none, though the storage nodes were asked for a change first."""
+    if response.status != 304:
+        return ""
+    if is_other_etag(wanted, response.headers):
+        return "If-Match"
+    return "If-Unmodified-Since" if is_changed_since(wanted, response.headers) else ""
 
 
 def _checksum(call: Call, response: Response) -> HeaderMap:

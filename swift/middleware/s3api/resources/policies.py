@@ -45,11 +45,11 @@ def put_policy(call: Call) -> Response:
     body = call.read_body()
     if not body:
         raise S3Error("MissingRequestBodyError")
+    owners_settings(call.account, call.bucket)
     try:
         policy = parse_policy(body, call.bucket)
     except BadPolicy as error:
         raise S3Error("MalformedPolicy", _TOO_LARGE if len(body) > POLICY_BYTES_MAX else str(error))
-    owners_settings(call.account, call.bucket)
     if is_public(policy) and "BlockPublicPolicy" in rules_of_bucket(call).blocks:
         raise S3Error("AccessDenied")
     keep_document(call, fields.SYSMETA_S3_BUCKET_POLICY, body)

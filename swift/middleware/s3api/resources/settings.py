@@ -5,7 +5,7 @@ from __future__ import annotations
 from swift.base.truth import is_true
 from swift.http import fields
 from swift.http.response import Response
-from swift.middleware.s3api.account import owners_settings
+from swift.middleware.s3api.account import owners_settings, require_own
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.names import is_bucket_name
@@ -40,7 +40,10 @@ def put_versioning(call: Call) -> Response:
     if status not in ("Enabled", "Suspended"):
         raise S3Error("MalformedXML")
     if status == "Suspended" and call.account.head(call.bucket).headers.get(fields.SYSMETA_S3_LOCK_RULE):
-        text = "An Object Lock configuration is present on this bucket, so versioning cannot be suspended."
+        text = (
+            "An Object Lock configuration is present on this bucket, so the versioning state cannot be "
+            "changed."
+        )
         raise S3Error("InvalidBucketState", text)
     headers = {"x-versions-enabled": "true" if status == "Enabled" else "false"}
     call.account.done("POST", call.bucket, headers=headers)
@@ -86,12 +89,7 @@ def _check_target(call: Call, target: Target) -> None:
         raise invalid_argument("TargetPrefix", target.prefix[:100], "The prefix is too long.")
     if not is_bucket_name(target.bucket, dns=call.settings.dns_compliant_bucket_names):
         raise S3Error("InvalidTargetBucketForLogging")
-    try:
-        owners_settings(call.account, target.bucket)
-    except S3Error as error:
-        if error.status >= 500:
-            raise
-        raise S3Error("InvalidTargetBucketForLogging")
+    require_own(call.account, target.bucket, "InvalidTargetBucketForLogging")
 
 
 def no_logging_of_key(call: Call) -> Response:

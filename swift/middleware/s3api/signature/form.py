@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3api.signature.claim import Claim, ClaimV4, check_access_key
-from swift.middleware.s3api.signature.dates import no_date, stamp_seconds
+from swift.middleware.s3api.signature.dates import stamp_seconds
 from swift.middleware.s3api.signature.v4 import ALGORITHM, FORM, credential_of
 
 _KIND = {"s3:authtype": "POST"}
@@ -64,10 +64,10 @@ def _of_v4(fields: Mapping[str, str], policy: bytes, settings: S3Settings) -> Cl
         if not fields.get(name):
             raise _missing(name)
     if fields["x-amz-algorithm"] != ALGORITHM:
-        raise S3Error("InvalidArgument", f"x-amz-algorithm must be {ALGORITHM}")
+        raise S3Error("InvalidArgument", f"Only {ALGORITHM} is supported")
     stamp = fields["x-amz-date"]
     if stamp_seconds(stamp) is None:
-        raise no_date()
+        raise S3Error("InvalidArgument", "X-Amz-Date must be formated via ISO8601 Long format")
     credential = credential_of(fields["x-amz-credential"], stamp, settings, FORM)
     check_access_key(credential.access_key)
     signature = fields["x-amz-signature"]
@@ -76,7 +76,7 @@ def _of_v4(fields: Mapping[str, str], policy: bytes, settings: S3Settings) -> Cl
 
 def _missing(name: str) -> S3Error:
     text = (
-        f"Bucket POST must contain a field named '{name}'. If it is specified, please check the order of "
+        f"Bucket POST must contain a field named '{name}'.  If it is specified, please check the order of "
         "the fields."
     )
     return S3Error("InvalidArgument", text, details={"ArgumentName": name, "ArgumentValue": ""})

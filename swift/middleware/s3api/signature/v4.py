@@ -137,12 +137,13 @@ class Place(NamedTuple):
 
     def refused(self, text: str, *, reason: str = "", **details: str) -> S3Error:
         """The answer to a credential that is none."""
-        return S3Error(self.code, f"{self.start}; {text}", details=details, reason=reason)
+        start = f"{self.start}; " if self.start else ""
+        return S3Error(self.code, start + text, details=details, reason=reason)
 
 
 _HEADER = Place("AuthorizationHeaderMalformed", "The authorization header is malformed")
 _QUERY = Place("AuthorizationQueryParametersError", "Error parsing the X-Amz-Credential parameter")
-FORM = Place("InvalidArgument", "The x-amz-credential field is malformed")
+FORM = Place("InvalidArgument", "")
 
 
 def credential_of(text: str, stamp: str, settings: S3Settings, place: Place) -> Credential:

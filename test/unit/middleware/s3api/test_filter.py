@@ -18,7 +18,7 @@ from swift.http.response import Response
 from swift.middleware.s3api import checksums
 from swift.middleware.s3api.checksums import ALGORITHMS, encoded
 from swift.middleware.s3api.filter import S3Api
-from swift.middleware.s3api.metadata import reading_headers
+from swift.middleware.s3api.metadata import is_changed_since, reading_headers
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.tempauth.filter import Tempauth
 from swift.middleware.tempauth.users import TempauthSettings, parse_users
@@ -328,6 +328,19 @@ def test_visitors_are_sent_to_no_other_kind_of_place(front, place):
     assert front.store.objects == {}
 
 
+def test_a_trailing_checksum_that_is_none_is_told_apart_from_a_wrong_one(front):
+    for value, code in (("nonsense", "InvalidRequest"), (b64encode(bytes(4)).decode(), "BadDigest")):
+        head = {
+            "x-amz-content-sha256": "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
+            "x-amz-trailer": "x-amz-checksum-crc32",
+            "x-amz-decoded-content-length": "4",
+        }
+        body = f"4\r\ndata\r\n0\r\nx-amz-checksum-crc32:{value}\r\n\r\n".encode()
+        signed = signed_headers("PUT", f"{HOST}/bucket/key", head, body)
+        assert code_of(front.raw("PUT", "/bucket/key", signed, body)) == code
+        assert front.store.objects == {}
+
+
 @pytest.mark.parametrize("name", ["sha512", "md5", "xxhash64", "xxhash3", "xxhash128"])
 def test_checksums_of_the_later_kinds_are_checked_and_kept(front, name):
     algorithm = ALGORITHMS[name.upper()]
@@ -368,6 +381,34 @@ def test_an_sdk_that_names_another_checksum_than_it_brings_is_refused(front):
 )
 def test_one_range_is_asked_for_and_anything_else_is_everything(text, wanted):
     assert reading_headers({"range": text}).get("range") == wanted
+
+
+@pytest.mark.parametrize("version", ["odd", "1e999", "..", "%00", "-1.5", "1700000000.00000_x"])
+def test_what_no_version_is_called_is_an_invalid_argument(front, version):
+    front("PUT", "/bucket/key", {}, b"x")
+    for method, path in (
+        ("GET", "/bucket/key?"),
+        ("DELETE", "/bucket/key?"),
+        ("GET", "/bucket/key?tagging&"),
+    ):
+        answer = front(method, f"{path}versionId={version}")
+        assert code_of(answer) == "InvalidArgument"
+    source = {"x-amz-copy-source": f"/bucket/key?versionId={version}"}
+    assert code_of(front("PUT", "/bucket/copy", source)) == "InvalidArgument"
+    assert set(front.store.objects) == {("bucket", "key")}
+
+
+@pytest.mark.parametrize(
+    "since, modified, wanted",
+    [
+        ("Mon, 01 Jan 2024 00:00:00 GMT", "Tue, 02 Jan 2024 00:00:00 GMT", True),
+        ("Tue, 02 Jan 2024 00:00:00 GMT", "Tue, 02 Jan 2024 00:00:00 GMT", False),
+        ("no date", "Tue, 02 Jan 2024 00:00:00 GMT", False),
+        ("Mon, 01 Jan 2024 00:00:00 GMT", "", False),
+    ],
+)
+def test_an_object_is_changed_since_a_date_that_is_one(since, modified, wanted):
+    assert is_changed_since({"if-unmodified-since": since}, {"last-modified": modified}) is wanted
 
 
 @pytest.mark.parametrize(

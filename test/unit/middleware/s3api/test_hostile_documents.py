@@ -9,6 +9,8 @@ DOORS = {
     "/bucket?object-lock": "ObjectLockConfiguration",
     "/bucket?encryption": "ServerSideEncryptionConfiguration",
     "/bucket?notification": "NotificationConfiguration",
+    "/bucket?inventory&id=a": "InventoryConfiguration",
+    "/bucket?logging": "BucketLoggingStatus",
     "/bucket/key?retention": "Retention",
     "/bucket/key?legal-hold": "LegalHold",
 }
