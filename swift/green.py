@@ -593,24 +593,3 @@ def connect(ip: str, port: int, deadline: float | None) -> _plain_socket.socket:
         sock.close()
         raise
     return sock
-
-
-def listen(ip: str, port: int, backlog: int, *, keep_idle_s: int = 0) -> _plain_socket.socket:
-    """A listening non-blocking TCP socket; raises OSError when the address is taken.
-
-    With ``keep_idle_s`` the kernel probes connections that were silent for so long.
-    """
-    family = _plain_socket.AF_INET6 if ":" in ip else _plain_socket.AF_INET
-    sock = PlainSocket(family, _plain_socket.SOCK_STREAM)
-    try:
-        sock.setsockopt(_plain_socket.SOL_SOCKET, _plain_socket.SO_REUSEADDR, 1)
-        if keep_idle_s:
-            sock.setsockopt(_plain_socket.SOL_SOCKET, _plain_socket.SO_KEEPALIVE, 1)
-            sock.setsockopt(_plain_socket.IPPROTO_TCP, _plain_socket.TCP_KEEPIDLE, keep_idle_s)
-        sock.bind((ip, port))
-        sock.listen(backlog)
-        sock.setblocking(False)
-    except BaseException:
-        sock.close()
-        raise
-    return sock

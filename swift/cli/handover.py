@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, MutableMapping, Sequence
 
 from swift import green
+from swift.platform import sockets
 from swift.ring.device import address
 from swift.telemetry.log import Log
 
@@ -40,7 +41,7 @@ class Handover:
         where = address(ip, port)
         fd = self._inherited.pop(where, None)
         if fd is None:
-            sock = green.listen(ip, port, backlog, keep_idle_s=keep_idle_s)
+            sock = sockets.listen(ip, port, backlog, keep_idle_s=keep_idle_s)
         else:
             os.set_inheritable(fd, False)
             sock = green.PlainSocket(fileno=fd)

@@ -25,6 +25,7 @@ from swift.cli.listeners import Listeners, OnePort, PortFinder, PortSettings, Ri
 from swift.compose import CONSOLE_KEY, PROCESS_KEY, Process, cluster_of, telemetry_of
 from swift.config.common import PrioritySettings, ServerSettings
 from swift.config.files import read_section
+from swift.platform import sockets
 from swift.platform.signals import on_signals
 from swift.runtime.httpd import HttpServer
 from swift.runtime.metricspage import MetricsBoard
@@ -76,7 +77,7 @@ def detach_streams() -> None:
     os.close(null)
 
 
-def bind(settings: ServerSettings, listen: Callable[..., socket] = green.listen) -> socket:
+def bind(settings: ServerSettings, listen: Callable[..., socket] = sockets.listen) -> socket:
     """The listening socket; tries until ``bind_timeout`` while the address is taken."""
     deadline = time.monotonic() + settings.bind_timeout
     while True:
@@ -92,7 +93,7 @@ def bind(settings: ServerSettings, listen: Callable[..., socket] = green.listen)
 
 
 def bind_metrics(
-    settings: ServerSettings, telemetry: Telemetry, listen: Callable[..., socket] = green.listen
+    settings: ServerSettings, telemetry: Telemetry, listen: Callable[..., socket] = sockets.listen
 ) -> socket | None:
     """The socket of the metrics page; None when there is no page, or none can be had, which stops nobody."""
     port = settings.metrics_port

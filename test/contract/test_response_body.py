@@ -12,6 +12,7 @@ from swift.http.response import Response
 from swift.http.segments import SegmentedBody
 from swift.http.transform import Mapped, Tee, as_request_body
 from swift.obj.get import BlockBody
+from swift.platform import sockets
 from swift.runtime.wsgi import call_wsgi
 from swift.telemetry.metrics import Registry
 from test.unit.runtime.conftest import Bench
@@ -115,7 +116,7 @@ def foreign(data, source):
 
 def link(data, source):
     """The answer of a node, as it comes from its connection."""
-    listener = green.listen("127.0.0.1", 0, 1)
+    listener = sockets.listen("127.0.0.1", 0, 1)
 
     def serve():
         green.wait_readable(listener.fileno())

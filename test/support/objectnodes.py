@@ -16,6 +16,7 @@ from swift.http.request import Request
 from swift.obj.server import ObjectServer
 from swift.obj.settings import ObjectSettings
 from swift.obj.stores import make_stores
+from swift.platform import sockets
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
 from swift.policy.policy import ErasureCode, Policy
@@ -80,7 +81,7 @@ class ObjectNode:
         self.path.mkdir(parents=True)
         (self.root / "recon").mkdir()
         self.clock = clock
-        self.listener = green.listen("127.0.0.1", 0, 64)
+        self.listener = sockets.listen("127.0.0.1", 0, 64)
         self.port = self.listener.getsockname()[1]
         self.lines = []
         self.telemetry = Telemetry(silent_log())
@@ -108,7 +109,7 @@ class ObjectNode:
 
     def start(self):
         if self.listener.fileno() < 0:
-            self.listener = green.listen("127.0.0.1", self.port, 64)
+            self.listener = sockets.listen("127.0.0.1", self.port, 64)
         self.server = HttpServer(self.handle, self.telemetry, client_timeout_s=5.0)
         self.task = green.spawn(self.server.serve, self.listener)
 

@@ -21,6 +21,7 @@ from swift.obj.replicator.settings import ObjectReplicatorSettings
 from swift.obj.replicator.task import ObjectReplicator
 from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.obj.updater.task import ObjectUpdater
+from swift.platform import sockets
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
 from swift.policy.policy import ErasureCode, Policy
@@ -84,7 +85,7 @@ class Listing:
         )
         self.part = int.from_bytes(HASHER.digest("a", "c")[:4], "big") >> 28
         self.app = ContainerServer(context)
-        self.listener = green.listen("127.0.0.1", 0, 64)
+        self.listener = sockets.listen("127.0.0.1", 0, 64)
         self.port = self.listener.getsockname()[1]
         self.server = HttpServer(self.app.handle, telemetry, client_timeout_s=5.0)
         self.task = green.spawn(self.server.serve, self.listener)

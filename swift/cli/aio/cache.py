@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict
 
 from swift import green
+from swift.platform import sockets
 
 ENTRIES_MAX = 50_000
 #: Keys and values together, with what Python needs for an entry.
@@ -173,7 +174,7 @@ def _converse(sock, store: Store) -> None:  # type: ignore[no-untyped-def]
 def main(ip: str, port: int) -> None:
     """Serve until the process is ended."""
     store = Store()
-    listener = green.listen(ip, port, 1024)
+    listener = sockets.listen(ip, port, 1024)
     while True:
         try:
             sock, _peer = listener.accept()

@@ -10,6 +10,7 @@ from swift.base.hashing import PathHasher
 from swift.http.request import Request
 from swift.obj.server import ObjectServer, make_stores
 from swift.obj.settings import ObjectSettings
+from swift.platform import sockets
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
 from swift.policy.policy import ErasureCode, Policy
@@ -42,7 +43,7 @@ class Receiver:
         self.stores = make_stores(self.context, self.settings)
         self.app = ObjectServer(self.context, self.settings, self.stores)
         self.server = HttpServer(self.app.handle, telemetry, client_timeout_s=5.0)
-        self.listener = green.listen("127.0.0.1", 0, 64)
+        self.listener = sockets.listen("127.0.0.1", 0, 64)
         self.task = green.spawn(self.server.serve, self.listener)
 
     def ask(self, method, path, at, body=b"", **headers):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from swift import green
 from swift.cli.serve import bind_metrics
 from swift.config.common import ServerSettings
+from swift.platform import sockets
 from swift.telemetry.telemetry import Telemetry
 
 
@@ -29,7 +29,7 @@ def test_the_page_has_a_port_of_its_own(port, own, expected):
 
 
 def test_a_server_whose_page_cannot_be_had_serves_without_it():
-    taken = green.listen("127.0.0.1", 0, 1)
+    taken = sockets.listen("127.0.0.1", 0, 1)
     log = Lines()
     try:
         port = taken.getsockname()[1]

@@ -12,6 +12,7 @@ from swift import green
 from swift.cluster.client import HttpTransport
 from swift.cluster.transport import BrokenOff, MalformedAnswer, TimedOut, TransportError
 from swift.http.body import BodyError
+from swift.platform import sockets
 from swift.telemetry.metrics import Registry
 from swift.wire.chunked import ChunkDecoder
 from test.support.wire import Wire
@@ -28,7 +29,7 @@ class Server:
         self.heads = []
         #: A connection was closed by this side.
         self.closed = green.Event()
-        self.listener = green.listen("127.0.0.1", 0, 16)
+        self.listener = sockets.listen("127.0.0.1", 0, 16)
         self.port = self.listener.getsockname()[1]
         self.task = green.spawn(self._accept)
 

@@ -6,6 +6,7 @@ import pytest
 
 from swift import green
 from swift.cluster.memcache import MemcacheError, MemcacheRing, MemcacheSettings
+from swift.platform import sockets
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from swift.wire.memcache import wire_key
@@ -17,7 +18,7 @@ class Server:
     def __init__(self, port=0):
         self.answer = b"END\r\n"
         self.asked = 0
-        self.listener = green.listen("127.0.0.1", port, 16)
+        self.listener = sockets.listen("127.0.0.1", port, 16)
         self.port = self.listener.getsockname()[1]
         self.socks = []
         self.tasks = [green.spawn(self._accept)]

@@ -4,6 +4,7 @@ import pytest
 
 from swift import green
 from swift.http.response import Response
+from swift.platform import sockets
 from swift.runtime.httpd import HttpServer
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
@@ -33,7 +34,7 @@ class Bench:
         self.telemetry = Telemetry(silent_log())
         self.log = self.telemetry.log = Errors()
         self.server = HttpServer(self._handle, self.telemetry, **options)
-        self.listener = green.listen("127.0.0.1", 0, 64)
+        self.listener = sockets.listen("127.0.0.1", 0, 64)
         self.port = self.listener.getsockname()[1]
         self.task = green.spawn(self.server.serve, self.listener)
         self.wires = []
