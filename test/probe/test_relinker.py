@@ -5,12 +5,15 @@ import os
 import shutil
 import subprocess
 import threading
+import time
 
 import pytest
 
 from swift.base.hashing import PathHasher
 from swift.ring.builder import RingBuilder
 from swift.ring.partpower import finish_increase, increase, prepare_increase
+from swift.ring.ring import RELOAD_INTERVAL_S
+from test.support.cluster import LiveCluster
 from test.support.nodes import run
 from test.support.peer import can_hide_etc, environment, needs_peer, peer_command
 from test.support.server import LoneServer
@@ -216,3 +219,57 @@ def test_the_peers_relinker_does_the_same(growing, tmp_path):
         assert state[0] == state[1]
         dirs = [sorted(os.listdir(root / "dev/sda/objects")) for root in (growing.root, copy)]
         assert dirs[0] == dirs[1], "the same partitions are left"
+
+
+# --- erasure coded ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def coded(tmp_path):
+    cluster = LiveCluster(tmp_path / "aio", nodes=3, ec="2+1", proxy_workers=0)
+    try:
+        cluster.start()
+        assert cluster.request("PUT", "c", {"X-Storage-Policy": "ec"}).status == 201
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def ring_step(cluster, *steps):
+    """Change the ring of the coded policy, and wait until everybody has seen it."""
+    builder = str(cluster.plan.etc / "object-1.builder")
+    for step in (*steps, "write_ring"):
+        done = run("swift-ring-builder", builder, step)
+        assert done.returncode == 0, done.stdout + done.stderr
+    time.sleep(RELOAD_INTERVAL_S + 1)
+
+
+def relink_all(cluster, action, *more, code=0):
+    for node in cluster.plan.node_numbers():
+        words = ["--swift-dir", str(cluster.plan.etc), "--devices", str(cluster.plan.devices(node))]
+        conf = cluster.plan.root / f"relinker{node}.conf"
+        conf.write_text(f"[object-relinker]\nrecon_cache_path = {cluster.plan.root}\n")
+        done = run("swift-object-relinker", action, *words, "--skip-mount-check", str(conf), *more)
+        assert done.returncode == code, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr, done.stderr
+
+
+def test_an_archive_in_the_next_place_that_is_another_is_an_error_unless_clobbered(coded):
+    assert coded.request("PUT", "c/o", body=b"x" * 5000).status == 201
+    for node in coded.plan.node_numbers():
+        # They would find the other file, and quarantine it.
+        coded.kill(f"daemons-{node}")
+    ring_step(coded, "prepare_increase_partition_power")
+    power = coded.plan.part_power
+    for path in coded.files("objects-1/*/*/*/*.data"):
+        part = int(path.parts[-2][:8], 16) >> (32 - power - 1)
+        target = path.parents[3] / str(part) / path.parts[-3] / path.parts[-2] / path.name
+        if target != path:
+            target.parent.mkdir(parents=True)
+            target.write_bytes(b"other")
+    relink_all(coded, "relink", code=1)
+    relink_all(coded, "relink", "--clobber-hardlink-collisions")
+    ring_step(coded, "increase_partition_power")
+    relink_all(coded, "cleanup")
+    assert coded.request("GET", "c/o").body == b"x" * 5000
+    assert len(coded.files("quarantined/objects-1/*")) == 3

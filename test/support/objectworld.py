@@ -269,12 +269,14 @@ class World:
             node.ways.cut.clear()
 
     def cut(self):
-        """Two nodes, or a node and the container, do not reach each other."""
-        one, other = self.rng.sample(range(NODES + 1), 2)
-        ports = [*(node.port for node in self.nodes.nodes), self.listing.port]
-        for here, there in ((one, other), (other, one)):
-            if here < NODES:
-                self.nodes[here].ways.cut.add(ports[there])
+        """Two nodes do not reach each other, or nobody reaches the container."""
+        if self.rng.random() < 0.5:
+            for node in self.nodes.nodes:
+                node.ways.cut.add(self.listing.port)
+            return
+        one, other = self.rng.sample(self.nodes.nodes, 2)
+        one.ways.cut.add(other.port)
+        other.ways.cut.add(one.port)
 
     def wipe(self):
         """One disk is lost in a history, while the other nodes are there."""
@@ -319,7 +321,7 @@ class World:
             self.expire: 6,
             self.lose: 5,
             self.restore: 8,
-            self.cut: 5,
+            self.cut: 7,
             self.wipe: 2,
             self.rebalance: 2,
             self.work: 24,

@@ -103,10 +103,13 @@ def is_expected(container_s: int) -> bool:
 def in_turns(items: Iterable[T], key: Callable[[T], Hashable], size_max: int) -> Iterator[T]:
     """``items`` so that those of different keys take turns, among ``size_max`` of them at a time."""
     source = iter(items)
-    while some := list(islice(source, size_max)):
+    while True:
+        # Nothing else holds them, so that each is forgotten when it had its turn.
         groups: dict[Hashable, deque[T]] = {}
-        for item in some:
+        for item in islice(source, size_max):
             groups.setdefault(key(item), deque()).append(item)
+        if not groups:
+            return
         waiting = deque(groups.values())
         while waiting:
             group = waiting.popleft()
