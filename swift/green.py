@@ -33,7 +33,6 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Generic, Unpack
 
 import greenlet
@@ -184,30 +183,15 @@ def spawn_after(seconds: float, function: Callable[[Unpack[Ts]], T], *args: *Ts)
 def gather(calls: Iterable[Callable[[], T]]) -> list[T]:
     """Run calls at the same time; their results in order. The first error is raised after all ended."""
     results: list[T] = []
-    failures: list[Exception] = []
-    for task in [spawn(_outcome, call) for call in calls]:
-        result = task.wait()
-        if isinstance(result, _Failed):
-            failures.append(result.error)
-        else:
-            results.append(result)
-    if failures:
-        raise failures[0]
+    tasks, failure = [spawn(call) for call in calls], None
+    for task in tasks:
+        try:
+            results.append(task.wait())
+        except Exception as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
     return results
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    """What a call raised: an error that leaves a green thread is printed as nobody's."""
-
-    error: Exception
-
-
-def _outcome(call: Callable[[], T]) -> T | _Failed:
-    try:
-        return call()
-    except Exception as error:
-        return _Failed(error)
 
 
 class Timeout(eventlet.Timeout):

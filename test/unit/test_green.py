@@ -197,15 +197,3 @@ def test_one_that_lets_others_run_can_be_killed_and_does_not_come_back():
         green.sleep(0)
     assert len(turns) == count
     assert task.done
-
-
-def test_what_gathered_calls_raise_is_told_to_the_caller_alone(capfd):
-    def fail():
-        green.sleep(0)
-        raise ValueError("told")
-
-    with pytest.raises(ValueError, match="told"):
-        green.gather([fail, fail, lambda: 1])
-    for _ in range(3):
-        green.sleep(0)
-    assert capfd.readouterr() == ("", "")
