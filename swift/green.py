@@ -182,16 +182,21 @@ def spawn_after(seconds: float, function: Callable[[Unpack[Ts]], T], *args: *Ts)
 
 def gather(calls: Iterable[Callable[[], T]]) -> list[T]:
     """Run calls at the same time; their results in order. The first error is raised after all ended."""
-    results: list[T] = []
-    tasks, failure = [spawn(call) for call in calls], None
-    for task in tasks:
+    results: dict[int, T] = {}
+    failures: dict[int, Exception] = {}
+
+    def run(number: int, call: Callable[[], T]) -> None:
         try:
-            results.append(task.wait())
+            results[number] = call()
         except Exception as error:
-            failure = failure or error
-    if failure is not None:
-        raise failure
-    return results
+            # One that leaves a green thread is printed as nobody's.
+            failures[number] = error
+
+    for task in [spawn(run, *each) for each in enumerate(calls)]:
+        task.wait()
+    if failures:
+        raise failures[min(failures)]
+    return [results[number] for number in sorted(results)]
 
 
 class Timeout(eventlet.Timeout):
