@@ -5,9 +5,6 @@ from the request's body in between. It holds a place of the server and the parti
 from the first line to the last, whatever ends it. Subrequests are carried out by the object server's own
 verbs, so an object that arrives this way is stored like any other; one that breaks off leaves nothing.
 
-Small objects are stored some at a time, so that they share their syncs; what concerns one object is done in
-its order, and the last word is not said before all are stored.
-
 Errors end the conversation: told as ``:ERROR:`` when the sender still listens, then the connection is
 closed without a last chunk (spec: replication.md §3.4).
 """
@@ -19,14 +16,13 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from swift import green
 from swift.base.calls import Run
 from swift.base.errors import LockTimeout, SwiftError
 from swift.http import fields
-from swift.http.body import BodyError, BodyTimeout, BytesBody, ClientDisconnected, Pieces, RequestBody
+from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, Pieces, RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response
@@ -43,9 +39,6 @@ from swift.wire.ssync import Lines, Offer, SsyncEnded, SsyncError, Subrequest, W
 #: Offers that are compared with the disk in one turn of the thread pool.
 BATCH = 100
 READ_BYTES = 65536
-#: Subrequests with bodies up to this size are carried out so many at a time.
-BESIDE_BYTES = 65536
-BESIDE_MAX = 16
 _LOCK_PAUSE_S = 0.05
 #: Not stored as metadata: one is computed, the other a wish about this request.
 _NOT_COPIED = frozenset(("etag", "x-backend-no-commit"))
@@ -231,43 +224,34 @@ class Receiver:
 
     def _updates(self) -> Iterator[bytes]:
         self._lines.expect(ssync.UPDATES_START)
-        with _UnderWay() as under_way:
-            while (subrequest := self._lines.next_subrequest()) is not None:
-                self._take(subrequest, under_way)
+        while (subrequest := self._lines.next_subrequest()) is not None:
+            self._carry_out(subrequest)
         if self.failures:
             text = f"ERROR: With :UPDATES: {self.failures} failures to {self.successes} successes"
             raise Aborted(500, text.encode())
         yield ssync.line(ssync.UPDATES_START)
         yield ssync.line(ssync.UPDATES_END)
 
-    def _take(self, subrequest: Subrequest, under_way: _UnderWay) -> None:
-        """Carry out a subrequest, or begin to."""
+    def _carry_out(self, subrequest: Subrequest) -> None:
         body = SubrequestBody(self._lines, subrequest.body_bytes)
-        if subrequest.body_bytes <= BESIDE_BYTES:
-            under_way.begin(subrequest.path, partial(self._carry_out, subrequest, BytesBody(body.read())))
-        else:
-            under_way.wait_for(subrequest.path)
-            self._carry_out(subrequest, body)
-            body.finish()
+        reason = _malformation(subrequest)
+        if reason is None:
+            response = self._execute(subrequest, body)
+            if not (response.is_success or response.status == 404):
+                reason = f"was answered {response.status}"
+        body.finish()
+        if reason is None:
+            self.successes += 1
+            return
+        self.failures += 1
+        self._log(f"{subrequest.method} {subrequest.path} {reason}")
         settings = self._context.settings
         if self.failures >= settings.replication_failure_threshold and (
             not self.successes or self.failures / self.successes > settings.replication_failure_ratio
         ):
             raise SsyncError(f"Too many {self.failures} failures to {self.successes} successes")
 
-    def _carry_out(self, subrequest: Subrequest, body: RequestBody) -> None:
-        reason = _malformation(subrequest)
-        if reason is None:
-            response = self._execute(subrequest, body)
-            if not (response.is_success or response.status == 404):
-                reason = f"was answered {response.status}"
-        if reason is None:
-            self.successes += 1
-        else:
-            self.failures += 1
-            self._log(f"{subrequest.method} {subrequest.path} {reason}")
-
-    def _execute(self, subrequest: Subrequest, body: RequestBody) -> Response:
+    def _execute(self, subrequest: Subrequest, body: SubrequestBody) -> Response:
         session = self._session
         path = f"/{session.device}/{session.partition}{subrequest.path}"
         request = Request(subrequest.method, path, self._headers_of(subrequest), body)
@@ -313,41 +297,6 @@ def _malformation(subrequest: Subrequest) -> str | None:
 
 def _is_hash(text: str) -> bool:
     return len(text) == 32 and all(c in "0123456789abcdef" for c in text)
-
-
-class _UnderWay:
-    """Subrequests that are carried out beside each other; leaving the block waits for all of them."""
-
-    def __init__(self) -> None:
-        #: By path, the oldest first.
-        self._tasks: dict[str, green.Task[None]] = {}
-
-    def begin(self, path: str, call: Callable[[], None]) -> None:
-        """Carry out ``call`` after what concerns the same path; raises what others raised meanwhile."""
-        self.wait_for(path)
-        if len(self._tasks) >= BESIDE_MAX:
-            self.wait_for(next(iter(self._tasks)))
-        self._tasks[path] = green.spawn(call)
-
-    def wait_for(self, path: str) -> None:
-        """Wait for what is done about a path; raises what that raises."""
-        task = self._tasks.pop(path, None)
-        if task is not None:
-            task.wait()
-
-    def __enter__(self) -> _UnderWay:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
-        errors = []
-        while self._tasks:
-            try:
-                self.wait_for(next(iter(self._tasks)))
-            except Exception as error:
-                errors.append(error)
-        # What has ended the conversation already is told; others came after it.
-        if errors and kind is None:
-            raise errors[0]
 
 
 class _Entered:
