@@ -4,17 +4,13 @@ import pytest
 
 from swift.base.timestamp import Timestamp
 from swift.container.auditor import KIND, ContainerAuditorSettings, totals
-from swift.container.broker import ContainerBroker
 from swift.container.rows import ObjectRow
-from swift.db.broker import Engine
-from swift.db.files import Place
+from test.support.containers import make_container
 
 
 @pytest.fixture
 def broker(tmp_path):
-    (tmp_path / "sda").mkdir()
-    made = ContainerBroker(Place(str(tmp_path / "sda"), "containers", "7", "0" * 32), Engine(), "a", "c")
-    made.create(Timestamp(5), 0, created_at=Timestamp(5))
+    made = make_container(tmp_path)
     stamp = Timestamp(6).internal
     made.merge_rows(
         [

@@ -6,19 +6,14 @@ import pytest
 
 from swift.base.calls import run_inline
 from swift.base.timestamp import Timestamp
-from swift.container.broker import ContainerBroker
 from swift.container.syncstore import is_synced, keep_link, link_of
-from swift.db.broker import Engine
-from swift.db.files import Place
 from swift.platform.disk import Disk
+from test.support.containers import make_container
 
 
 @pytest.fixture
 def broker(tmp_path):
-    (tmp_path / "sda").mkdir()
-    place = Place(str(tmp_path / "sda"), "containers", "7", "0" * 29 + "abc")
-    made = ContainerBroker(place, Engine(), "a", "c")
-    made.create(Timestamp(5), 0, created_at=Timestamp(5))
+    made = make_container(tmp_path)
     yield made
     made.close()
 
