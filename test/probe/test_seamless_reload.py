@@ -13,6 +13,7 @@ import pytest
 
 from swift.runtime.notify import READY, reload_address
 from test.support.cluster import LiveCluster
+from test.support.loadclient import LoadClient
 from test.support.server import LoneServer
 
 RELOADS = 4
@@ -58,42 +59,11 @@ def reload(server):
         ready.wait()
 
 
-class Client(threading.Thread):
-    """Writes and reads one object after the other, on one connection or each on its own."""
-
-    def __init__(self, server, number, stop, *, keeps):
-        super().__init__()
-        self.server, self.number, self.stop_event, self.keeps = server, number, stop, keeps
-        self.seen = Counter()
-
-    def run(self):
-        connection = None
-        turn = 0
-        while not self.stop_event.is_set():
-            turn += 1
-            path = f"/sda/1/a/c/{self.number}-{turn % 50}"
-            if connection is None or not self.keeps:
-                connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)
-            try:
-                headers = {"X-Timestamp": f"{time.time():.5f}", "Content-Type": "text/plain"}
-                connection.request("PUT", path, b"x" * 2000, headers)
-                self.seen[self._status(connection)] += 1
-                connection.request("GET", path)
-                self.seen[self._status(connection)] += 1
-            except (OSError, http.client.HTTPException) as error:
-                self.seen[repr(error)] += 1
-                connection = None
-
-    @staticmethod
-    def _status(connection):
-        answer = connection.getresponse()
-        answer.read()
-        return answer.status
-
-
 def test_no_request_is_lost_under_load(server):
     stop = threading.Event()
-    clients = [Client(server, number, stop, keeps=number % 2 == 0) for number in range(CLIENTS)]
+    clients = [
+        LoadClient(server.port, stop, name=str(number), keeps=number % 2 == 0) for number in range(CLIENTS)
+    ]
     before = workers_of(server.process.pid)
     for client in clients:
         client.start()

@@ -16,6 +16,7 @@ import pytest
 
 from swift.cli.aio.supervisor import answers
 from swift.ring.builder import RingBuilder
+from test.support.loadclient import LoadClient
 from test.support.ports import free_ports
 
 #: Where commands are installed: swift-reload knows servers by their names.
@@ -89,7 +90,7 @@ def test_every_port_of_the_rings_is_served_by_its_own_workers(node):
 
     node.write_ring(3)
     node.await_true(lambda: node.serves(2), "a new port answers")
-    assert len(node.workers()) == 6
+    node.await_true(lambda: len(node.workers()) == 6, "it has two workers")
 
     victims = node.workers()
     for pid in victims:
@@ -104,39 +105,12 @@ def test_every_port_of_the_rings_is_served_by_its_own_workers(node):
     assert node.serves(0)
 
 
-class Client(threading.Thread):
-    """Writes and reads at one port, on one connection or on a new one each time."""
-
-    def __init__(self, port, device, stop, *, keeps):
-        super().__init__()
-        self.port, self.device, self.stopping, self.keeps = port, device, stop, keeps
-        self.seen = Counter()
-
-    def run(self):
-        connection, turn = None, 0
-        while not self.stopping.is_set():
-            turn += 1
-            path = f"/{self.device}/1/AUTH_a/c/{self.keeps:d}-{turn % 20}"
-            if connection is None or not self.keeps:
-                connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-            try:
-                headers = {"X-Timestamp": f"{time.time():.5f}", "Content-Type": "t/p"}
-                for method, body in (("PUT", b"x" * 2000), ("GET", None)):
-                    connection.request(method, path, body, headers)
-                    answer = connection.getresponse()
-                    answer.read()
-                    self.seen[answer.status] += 1
-            except (OSError, http.client.HTTPException) as error:
-                self.seen[repr(error)] += 1
-                connection = None
-
-
 def test_a_reload_loses_no_request_at_any_port(node):
     node.await_true(lambda: node.serves(0) and node.serves(1), "both ports answer")
     node.await_true(lambda: len(node.workers()) == 4, "two workers a port")
     stop = threading.Event()
     clients = [
-        Client(port, device, stop, keeps=keeps)
+        LoadClient(port, stop, device=device, keeps=keeps)
         for port, device in zip(node.ports[:2], "ab", strict=True)
         for keeps in (False, True)
     ]
