@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from hashlib import md5
 
+from swift.base.checksum import ChunkSums
 from swift.ec.codec import Codec
 from swift.ec.geometry import Geometry
 
@@ -47,12 +48,16 @@ class Segmenter:
 
 
 class ArchiveEncoder:
-    """Encodes segments and keeps the checksums of the object and of its archives."""
+    """Encodes segments and keeps the checksums of the object and of its archives.
 
-    def __init__(self, codec: Codec):
+    With ``sums_chunk`` bytes those of an archive's chunks (``base.checksum``) are kept as well.
+    """
+
+    def __init__(self, codec: Codec, *, sums_chunk: int | None = None):
         self._codec = codec
         self._object = md5(usedforsecurity=False)
         self._archives = [md5(usedforsecurity=False) for _ in range(codec.fragments)]
+        self._sums = [ChunkSums(sums_chunk) for _ in range(codec.fragments)] if sums_chunk else []
         self.size = 0
 
     def encode(self, segment: bytes) -> list[bytes]:
@@ -62,6 +67,9 @@ class ArchiveEncoder:
         fragments = self._codec.encode(segment)
         for digest, fragment in zip(self._archives, fragments, strict=True):
             digest.update(fragment)
+        if self._sums:
+            for sums, fragment in zip(self._sums, fragments, strict=True):
+                sums.update(fragment)
         return fragments
 
     @property
@@ -72,6 +80,10 @@ class ArchiveEncoder:
     def archive_etag(self, index: int) -> str:
         """MD5 of archive ``index`` so far."""
         return self._archives[index].hexdigest()
+
+    def archive_sums(self, index: int) -> str | None:
+        """The digest of archive ``index``'s chunk checksums so far, None when they are not kept."""
+        return self._sums[index].digest() if self._sums else None
 
 
 def archive_length(codec: Codec, geometry: Geometry, length: int) -> int:

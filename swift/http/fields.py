@@ -450,9 +450,14 @@ BACKEND_RESERVED = _header("x-backend-reserved", _TEXT, _FROM_NODE, "Whom the ob
 BACKEND_ETAG_TRAILER = _header(
     "x-backend-etag-trailer", _TEXT, _BOTH_WAYS, "Offers and accepts the sender's MD5 after the body (ours)."
 )
-BACKEND_BODY_ETAG = _header("x-backend-body-etag", _TEXT, _TO_NODE, "A trailer: the MD5 of the body (ours).")
+BACKEND_BODY_ETAG = _header(
+    "x-backend-body-etag", _TEXT, _TO_NODE, "A trailer or footer: the MD5 of the body (ours)."
+)
 BACKEND_BODY_SUMS = _header(
-    "x-backend-body-sums", _TEXT, _TO_NODE, "A trailer: checksums of the body, to believe its MD5 (ours)."
+    "x-backend-body-sums",
+    _TEXT,
+    _TO_NODE,
+    "A trailer or footer: checksums of the body, to believe its MD5 (ours).",
 )
 BACKEND_UPDATE_OVERRIDE = _header(
     "x-backend-container-update-override-",

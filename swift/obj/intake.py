@@ -118,7 +118,7 @@ def _fill(body: RequestBody, buffer: memoryview, deadline: float) -> memoryview:
 
 
 def settle(draft: Draft, trailers: HeaderMap) -> None:
-    """Take the sender's MD5 from the trailers (``wire.etagtrailer``).
+    """Take the sender's MD5 from trailers or footers (``wire.etagtrailer``).
 
     Raises ``ClientDisconnected`` when it sent none, ``HTTPError`` 422 when other bytes arrived than it sent.
     """

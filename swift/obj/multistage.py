@@ -20,10 +20,10 @@ from swift.http.body import BodyTimeout, ClientDisconnected, RequestBody
 from swift.http.headers import HeaderMap, lower_name, title_case, wire_value
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.obj.intake import BATCH_BYTES, DraftWriter
+from swift.obj.intake import BATCH_BYTES, DraftWriter, settle
 from swift.obj.put import USER_PREFIXES, PutPlan
 from swift.obj.target import is_flagged
-from swift.wire import reservation
+from swift.wire import etagtrailer, reservation
 from swift.wire.mime import BadMime, DocumentBegins, DocumentData, DocumentEnds, Event, MimeParser
 
 FOOTER_BYTES_MAX = 1 << 20
@@ -39,11 +39,15 @@ class Stages:
     commit: bool
     #: The object is reserved before it is stored (``wire.reservation``).
     reserve: bool = False
+    #: The footers bring the object document's MD5 (``wire.etagtrailer``).
+    etag_follows: bool = False
 
     @property
     def continue_headers(self) -> HeaderMap:
         """What both ``100 Continue`` say, so that the client knows that it was understood."""
         headers: HeaderMap = {reservation.OFFER: "yes"} if self.reserve else {}
+        if self.etag_follows:
+            headers[etagtrailer.OFFER] = etagtrailer.CRC32
         if self.commit:
             headers["x-obj-multiphase-commit"] = "yes"
         if self.footers:
@@ -61,7 +65,13 @@ def stages_of(request: Request) -> Stages | None:
     boundary = headers.get("x-backend-obj-multipart-mime-boundary")
     if not boundary:
         raise HTTPError(400, "no MIME boundary")
-    return Stages(boundary, footers, commit, reserve=commit and reservation.is_offered(headers))
+    return Stages(
+        boundary,
+        footers,
+        commit,
+        reserve=commit and reservation.is_offered(headers),
+        etag_follows=footers and request.expects_continue and etagtrailer.is_offered(headers),
+    )
 
 
 class MimeBody:
@@ -141,6 +151,8 @@ def receive(documents: MimeBody, stages: Stages, plan: PutPlan, writer: DraftWri
     writer.wait()
     if plan.size is not None and writer.size != plan.size:
         raise ClientDisconnected(f"{writer.size} of {plan.size} bytes came")
+    if stages.etag_follows:
+        settle(writer.draft, plan.footers)
 
 
 def _read_footers(documents: MimeBody, *, more: bool) -> HeaderMap:

@@ -251,7 +251,7 @@ class ObjectServer(BackendApp):
         self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan, stages: Stages
     ) -> PutResult:
         before = self._admit(key, view, plan)
-        writer = self._begin(key, plan)
+        writer = self._begin(key, plan, etag_follows=stages.etag_follows)
         body, settings = request.body, self.settings
         try:
             known = reservation.judged_by(before.write_timestamp) if stages.reserve else {}

@@ -75,6 +75,33 @@ def test_an_acknowledged_object_is_durable_on_all_its_nodes(sim, size, chunked):
     assert found.headers["content-length"] == str(size)
 
 
+LARGE = random.Random(9).randbytes(200_000)
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_the_md5s_of_a_large_object_s_archives_are_computed_once(sim, chunked):
+    nodes = nodes_of(sim)
+    with sim.without_trust(nodes[0]):
+        assert (
+            put(
+                sim, Upload(LARGE) if chunked else LARGE, {"transfer-encoding": "chunked"} if chunked else {}
+            ).status
+            == 201
+        )
+    assert sim.believers() == set(nodes[1:])
+    for node in nodes:
+        with sim.refusing("object", node):
+            assert sim("GET", "/a/c/o").body == LARGE
+
+
+def test_a_node_that_received_another_archive_than_was_sent_stores_nothing(sim):
+    nodes = nodes_of(sim)
+    sim.faults.garbles.add(node_port("object", nodes[2]))
+    assert put(sim, LARGE).status == 201
+    assert sorted(sim.files(EC)) == sorted(set(nodes) - {nodes[2]})
+    assert sim("GET", "/a/c/o").body == LARGE
+
+
 def test_listings_show_the_object_and_not_its_archives(sim):
     put(sim)
     [row] = json.loads(sim("GET", "/a/c?format=json").body)

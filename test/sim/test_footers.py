@@ -8,6 +8,7 @@ import pytest
 from swift import green
 from swift.http.body import RequestBody
 from swift.wire.mime import DocumentBegins, DocumentData, MimeParser
+from test.support.sim import node_port
 
 LARGE = b"l" * 200_000
 KEY = "swift.callback.update_footers"
@@ -87,6 +88,25 @@ def test_a_node_that_takes_no_footers_is_passed_over(sim):
         assert put(sim, LARGE, lambda f: f.update({"x-object-meta-a": "1"})).status == 201
     assert nodes[0] not in sim.holders()
     assert len(sim.holders()) == 3
+
+
+def test_the_md5_of_a_large_body_is_computed_once(sim):
+    nodes = sim.primaries("object", "a", "c", "o")
+    with sim.without_trust(nodes[0]):
+        assert put(sim, LARGE, lambda f: f.update({"x-object-meta-a": "1"})).status == 201
+    assert sim.holders() == sorted(nodes)
+    assert sim.believers() == set(nodes[1:])
+    for n in nodes:
+        with sim.refusing("object", *(set(nodes) - {n})):
+            found = sim("GET", "/a/c/o")
+        assert (found.body, found.headers["etag"]) == (LARGE, md5(LARGE).hexdigest())
+
+
+def test_a_node_that_received_another_body_than_the_footers_vouch_for_stores_nothing(sim):
+    nodes = sim.primaries("object", "a", "c", "o")
+    sim.faults.garbles.add(node_port("object", nodes[2]))
+    assert put(sim, LARGE, lambda f: f.update({"x-object-meta-a": "1"})).status == 201
+    assert sim.holders() == sorted(nodes[:2])
 
 
 # --- a small body: its footers are known before anything is sent -----------------------------------------

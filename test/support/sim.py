@@ -70,6 +70,10 @@ def write_rings(folder, nodes=NODES):
         builder.write_ring(str(folder / f"{name}.ring.gz"))
 
 
+#: Pieces of this size are of a body, smaller ones may be what frames it.
+GARBLED_BYTES = 256
+
+
 class Faults:
     """What goes wrong at a port, until it is cleared."""
 
@@ -93,13 +97,15 @@ class Faults:
         self.waits_for = {}
         #: Ports whose 100 Continue promises nothing: neither footers nor trailers are understood.
         self.takes_no_footers = set()
+        #: Ports that compute every MD5 themselves.
+        self.believes_no_md5 = set()
         #: Ports that are gone once the first stage of an upload was sent.
         self.gone_after_stage = set()
         #: Ports that are gone once they were sent the footers, before they have stored anything.
         self.gone_before_stored = set()
         #: Ports that answer what is no HTTP.
         self.malformed = set()
-        #: Ports on whose way a byte of every upload is damaged.
+        #: Ports on whose way a byte of every upload's body is damaged.
         self.garbles = set()
         #: port → how often it still answers something before its connections break.
         self.dies_after_answers = {}
@@ -220,8 +226,10 @@ class _Download(ResponseBody):
 class _Exchange:
     """One request to one server (``cluster.transport.Exchange``)."""
 
-    def __init__(self, transport, port, app, request, upload, *, finished=0):
+    def __init__(self, transport, number, port, app, request, upload, *, finished=0):
         self._transport = transport
+        #: Of the node.
+        self.number = number
         self._port = port
         self._upload = upload
         self._method = request.method
@@ -269,7 +277,7 @@ class _Exchange:
             raise TransportError("the node takes no more")
         if self._port in faults.takes_s:
             green.sleep(faults.takes_s[self._port])
-        if self._port in self._transport.faults.garbles and self._sent == len(data):
+        if self._port in self._transport.faults.garbles and len(data) >= GARBLED_BYTES:
             data = bytes([data[0] ^ 1, *data[1:]])
         self._upload.put(bytes(data))
 
@@ -370,11 +378,13 @@ class MemoryTransport:
             if length is None:
                 upload.put(None)
         heard = dict(headers)
-        if port in self.faults.takes_no_footers:
+        if port in self.faults.takes_no_footers | self.faults.believes_no_md5:
             heard.pop(etagtrailer.OFFER, None)
         request = Request(method, raw_path, heard, upload, query=query)
         request.expects_continue = "expect" in headers
-        made = _Exchange(self, port, app, request, upload, finished=int(bool(body) and length is None))
+        made = _Exchange(
+            self, number, port, app, request, upload, finished=int(bool(body) and length is None)
+        )
         self.exchanges.append((kind, method, made))
         return made
 
@@ -550,6 +560,24 @@ class SimCluster:
             yield
         finally:
             self.faults.takes_no_footers -= ports
+
+    def believers(self):
+        """Object servers that took the sender's MD5 of some PUT."""
+        return {
+            exchange.number
+            for kind, method, exchange in self.transport.exchanges
+            if (kind, method) == ("object", "PUT") and etagtrailer.is_offered(exchange.continue_headers)
+        }
+
+    @contextlib.contextmanager
+    def without_trust(self, *numbers):
+        """These object servers compute every MD5 themselves for a while."""
+        ports = {node_port("object", n) for n in numbers}
+        self.faults.believes_no_md5 |= ports
+        try:
+            yield
+        finally:
+            self.faults.believes_no_md5 -= ports
 
     @contextlib.contextmanager
     def answering(self, kind, status, *numbers):

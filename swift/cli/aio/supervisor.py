@@ -256,10 +256,19 @@ class Supervisor:
         return self._children[name].pid
 
     def kill(self, name: str) -> None:
-        """End a process and its workers by force; nobody starts it again but ``start_again``."""
-        child = self._children[name]
+        """End a process and its workers by force; nobody starts it again but ``start_again``.
+
+        Raises ``ConfigError`` when its port stays in use.
+        """
+        child, port = self._children[name], self._processes[name].port
         _signal_group(child, signal.SIGKILL)
         child.wait()
+        deadline = time.monotonic() + STOP_TIMEOUT_S
+        # Workers end after their parent, and until then take connections for whoever comes next.
+        while port is not None and not port_is_free(self._plan.ip, port):
+            if time.monotonic() > deadline:
+                raise ConfigError(f"port {port} of {name} is still in use")
+            time.sleep(0.01)
 
     def start_again(self, names: Sequence[str]) -> None:
         """Start processes that were killed and wait until they answer; raises ``ConfigError``."""

@@ -12,9 +12,16 @@ from collections.abc import Sequence
 
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
+from swift.proxy.context import ProxyContext
 from swift.proxy.obj.documents import Documents, Footers
 from swift.proxy.obj.sinks import Sink
 from swift.proxy.obj.target import ObjectTarget
+
+
+def is_small(request: Request, context: ProxyContext) -> bool:
+    """Whether the body fits into one piece of memory; nodes may hash such a one themselves."""
+    length = request.body.length
+    return length is not None and length <= context.settings.client_chunk_size
 
 
 class Upload(ABC):

@@ -22,7 +22,7 @@ from swift.http.response import TEXT, HTTPError
 from swift.platform.buffers import Buffers
 from swift.platform.threads import ThreadPool
 from swift.proxy.context import ProxyContext
-from swift.proxy.obj.coder import Coder, Upload
+from swift.proxy.obj.coder import Coder, Upload, is_small
 from swift.proxy.obj.documents import Documents, footers_of, wants_footers
 from swift.proxy.obj.lines import Lines, lines_of
 from swift.proxy.obj.sinks import Sink
@@ -161,9 +161,9 @@ class CopyUpload(Upload):
         self.size, trailers = pump.move(self._request.body, self._sinks, self._need, self._lines)
         if documents is not None:
             self.footers = footers_of(self._request)
-            pump.send(documents.closing(self.footers), self._sinks, self._need)
+            pump.send(documents.closing({**self.footers, **trailers}), self._sinks, self._need)
         for sink in self._sinks:
-            sink.finish(trailers=trailers)
+            sink.finish(trailers=None if documents else trailers)
 
 
 class CopyCoder(Coder):
@@ -175,9 +175,10 @@ class CopyCoder(Coder):
 
     def documents(self, request: Request, *, is_conditional: bool) -> Documents | None:
         """See ``Coder``."""
-        if is_conditional:
-            return Documents(commit=True, reserve=True)
-        return Documents() if wants_footers(request) else None
+        if not is_conditional and not wants_footers(request):
+            return None
+        brings_etag = not is_small(request, self._context)
+        return Documents(commit=is_conditional, reserve=is_conditional, brings_etag=brings_etag)
 
     def frame(
         self,

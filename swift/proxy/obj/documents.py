@@ -23,7 +23,7 @@ from swift.http.headers import HeaderMap, lower_name, title_case, wire_value
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
-from swift.wire import reservation
+from swift.wire import etagtrailer, reservation
 
 #: Footers are sent in the head up to this size: a small part of what servers of either kind accept.
 FOOTERS_IN_HEAD_BYTES = 4096
@@ -162,6 +162,7 @@ class Documents:
         commit: bool = False,
         reserve: bool = False,
         has_object: bool = True,
+        brings_etag: bool = False,
         boundary: str | None = None,
     ):
         self.commit = commit
@@ -169,6 +170,8 @@ class Documents:
         self.reserve = reserve
         #: False for a change without a body, whose first round says nothing.
         self.has_object = has_object
+        #: Nodes are offered the body's MD5 in the footers (``wire.etagtrailer``).
+        self.brings_etag = brings_etag
         self._boundary = boundary or secrets.token_hex(32)
         self._mark = b"--" + self._boundary.encode()
         #: What goes before the object's bytes.
@@ -188,6 +191,8 @@ class Documents:
             headers[fields.BACKEND_OBJ_MULTIPHASE_COMMIT] = "yes"
         if self.reserve:
             headers[reservation.OFFER] = "yes"
+        if self.brings_etag:
+            headers[etagtrailer.OFFER] = etagtrailer.CRC32
         if length is not None:
             headers[fields.BACKEND_OBJ_CONTENT_LENGTH] = str(length)
         return headers

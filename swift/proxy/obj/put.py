@@ -25,7 +25,7 @@ from swift.proxy.backend import Backends
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Controller
 from swift.proxy.obj.agreement import Agreement
-from swift.proxy.obj.coder import Coder
+from swift.proxy.obj.coder import Coder, is_small
 from swift.proxy.obj.conditional import UNFIT, Decision, check_early, check_promising, is_conditional
 from swift.proxy.obj.copies import CopyCoder
 from swift.proxy.obj.documents import Documents, as_headers, footers_of, hold_body, read_exactly
@@ -66,12 +66,10 @@ class Uploader:
 
     def put(self, request: Request, target: ObjectTarget, attempts: list[HeaderMap]) -> Response:
         """Store the request's body; the client's response."""
-        length = request.body.length
-        is_small = length is not None and length <= self._context.settings.client_chunk_size
         try:
             if is_conditional(request.headers):
-                outcome = self._put_conditional(request, target, attempts, is_small=is_small)
-            elif is_small and not target.policy.is_ec:
+                outcome = self._put_conditional(request, target, attempts)
+            elif is_small(request, self._context) and not target.policy.is_ec:
                 outcome = self._put_small(request, target, attempts)
             else:
                 outcome = self._put_stream(request, target, attempts)
@@ -185,10 +183,8 @@ class Uploader:
 
     # under conditions
 
-    def _put_conditional(
-        self, request: Request, target: ObjectTarget, attempts: list[HeaderMap], *, is_small: bool
-    ) -> Outcome:
-        body = hold_body(request) if is_small else None
+    def _put_conditional(self, request: Request, target: ObjectTarget, attempts: list[HeaderMap]) -> Outcome:
+        body = hold_body(request) if is_small(request, self._context) else None
 
         def once(stamped: list[HeaderMap]) -> Outcome:
             if body is not None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swift.base.checksum import ChunkSums
 from swift.ec.archive import ArchiveEncoder, Segmenter, archive_length, geometry_of
 from swift.ec.codec import Codec
 
@@ -38,6 +39,19 @@ def test_archives_have_the_announced_length_and_their_own_etag(length):
     assert {len(a) for a in archives} == {archive_length(CODEC, geometry, length)}
     assert [encoder.archive_etag(i) for i in range(3)] == [md5(a).hexdigest() for a in archives]
     assert (encoder.etag, encoder.size) == (md5(body).hexdigest(), length)
+    assert encoder.archive_sums(0) is None
+
+
+def test_checksums_of_an_archive_s_chunks_are_kept_when_somebody_wants_them():
+    body = random.Random(7).randbytes(20000)
+    encoder, archives = ArchiveEncoder(CODEC, sums_chunk=1024), [b""] * 3
+    for start in range(0, len(body), 4096):
+        for index, fragment in enumerate(encoder.encode(body[start : start + 4096])):
+            archives[index] += fragment
+    for index, archive in enumerate(archives):
+        sums = ChunkSums(1024)
+        sums.update(archive)
+        assert encoder.archive_sums(index) == sums.digest()
 
 
 def test_the_golden_length():

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from swift import green
+from swift.base.checksum import chunk_size_for
 from swift.base.etag import unquote_etag
 from swift.ec.archive import ArchiveEncoder, Segmenter
 from swift.http import fields
@@ -22,7 +23,7 @@ from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError
 from swift.platform.threads import ThreadPool
 from swift.proxy.context import ProxyContext
-from swift.proxy.obj.coder import Coder, Upload
+from swift.proxy.obj.coder import Coder, Upload, is_small
 from swift.proxy.obj.documents import Documents, Footers, footers_of
 from swift.proxy.obj.ec.scheme import (
     ETAG,
@@ -37,6 +38,7 @@ from swift.proxy.obj.ec.scheme import (
 from swift.proxy.obj.lines import Lines, lines_of
 from swift.proxy.obj.sinks import Sink
 from swift.proxy.obj.target import ObjectTarget
+from swift.wire import etagtrailer
 
 #: Fragments up to this size fit into socket buffers: they are sent to one node after the other.
 SERIAL_BYTES = 16 << 10
@@ -56,11 +58,13 @@ class ArchiveUpload(Upload):
         threads: ThreadPool,
         *,
         lines: Lines | None,
+        archive_length: int | None,
         chunk_bytes: int,
         size_max: int,
     ):
         super().__init__()
-        self._encoder = ArchiveEncoder(scheme.codec)
+        chunk = chunk_size_for(archive_length) if any(sink.trusts for sink in sinks) else None
+        self._encoder = ArchiveEncoder(scheme.codec, sums_chunk=chunk)
         self._request = request
         self._scheme = scheme
         self._documents = documents
@@ -163,10 +167,15 @@ class ArchiveUpload(Upload):
         """Index → the end of an archive's document."""
         return {
             index: self._documents.closing(
-                {**self.footers, PREFIX + "frag-index": str(index), "etag": self._encoder.archive_etag(index)}
+                {**self.footers, PREFIX + "frag-index": str(index), **self._vouched(index)}
             )
             for index in {sink.index for sink in self._sinks}
         }
+
+    def _vouched(self, index: int) -> HeaderMap:
+        """An archive's MD5, and what nodes need to believe it."""
+        etag, sums = self._encoder.archive_etag(index), self._encoder.archive_sums(index)
+        return {"etag": etag, **(etagtrailer.trailers(etag, sums) if sums else {})}
 
 
 class ArchiveCoder(Coder):
@@ -178,7 +187,9 @@ class ArchiveCoder(Coder):
 
     def documents(self, request: Request, *, is_conditional: bool) -> Documents:
         """See ``Coder``."""
-        return Documents(commit=True, reserve=is_conditional)
+        return Documents(
+            commit=True, reserve=is_conditional, brings_etag=not is_small(request, self._context)
+        )
 
     def frame(
         self,
@@ -220,6 +231,7 @@ class ArchiveCoder(Coder):
             need,
             self._schemes.threads,
             lines=lines,
+            archive_length=length,
             chunk_bytes=context.settings.client_chunk_size,
             size_max=context.limits.max_file_size,
         )
