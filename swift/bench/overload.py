@@ -27,7 +27,7 @@ from pathlib import Path
 
 from swift.base.errors import ConfigError, SwiftError
 from swift.bench.clusters import running
-from swift.bench.limits import check_cgroups, drop_caches
+from swift.bench.limits import check_cgroups, device_of, drop_caches, reads_of
 from swift.bench.load.endpoint import Endpoint, log_in
 from swift.bench.plan import overload as simulator
 from swift.bench.plan.errors import PlanError
@@ -46,6 +46,9 @@ CONTAINER = "overload"
 STORED_S = 12.0
 DROP_EVERY_S = 2.0
 READ_BYTES = 64 << 10
+#: Devices that read nothing for so long have nothing left to do for clients that gave up.
+REST_S = 3.0
+REST_WITHIN_S = 300.0
 
 
 @dataclass
@@ -222,13 +225,26 @@ def measure(root: Path, port: int, setting: simulator.Setting) -> Iterator[simul
             supervisor.kill(f"daemons-{node}")
         endpoints = _logged_in(plan)
         names = {who: itertools.cycle(_store(plan, each, setting)) for who, each in endpoints.items()}
+        devices = [device_of(path) for path in plan.device_paths()]
         for load in setting.loads:
+            await_rest(devices)
             yield Load(plan, setting, endpoints, names, "").run(load, is_admitting=False)
         _admit(plan, supervisor, setting)
         endpoints = _logged_in(plan)
         ticket = _reserve(plan, endpoints["AUTH_a"], setting)
         for load in setting.loads:
+            await_rest(devices)
             yield Load(plan, setting, endpoints, names, ticket).run(load, is_admitting=True)
+
+
+def await_rest(devices: Sequence[str]) -> None:
+    """Wait until devices have read what the load before asked for; raises ``ConfigError`` if they never have."""
+    deadline, before = time.monotonic() + REST_WITHIN_S, -1
+    while (now := sum(map(reads_of, devices))) != before:
+        if time.monotonic() > deadline:
+            raise ConfigError(f"devices still read {REST_WITHIN_S:g} s after the load ended")
+        before = now
+        time.sleep(REST_S)
 
 
 def _admit(plan: Plan, supervisor: Supervisor, setting: simulator.Setting) -> None:

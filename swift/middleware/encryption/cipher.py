@@ -77,10 +77,7 @@ def _as_text(meta: JsonObject) -> JsonObject:
 def load(text: str) -> JsonObject:
     """What ``dump`` wrote; raises ``BadCrypto`` for anything else, and for another cipher."""
     try:
-        meta = json.loads(unquote_plus(text))
-        if not isinstance(meta, dict):
-            raise ValueError("not an object")
-        found = _as_bytes(meta)
+        found = _as_bytes(json.loads(unquote_plus(text)))
     except (ValueError, TypeError, RecursionError, binascii.Error) as error:
         raise BadCrypto(f"bad crypto meta: {error}")
     if found.get("cipher") != NAME:
@@ -90,7 +87,9 @@ def load(text: str) -> JsonObject:
     return found
 
 
-def _as_bytes(meta: JsonObject) -> JsonObject:
+def _as_bytes(meta: object) -> JsonObject:
+    if not isinstance(meta, dict):
+        raise ValueError("not an object")
     told: JsonObject = {}
     for name, value in meta.items():
         if name in ("iv", "key"):

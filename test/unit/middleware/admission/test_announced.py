@@ -1,0 +1,70 @@
+"""Rules given to one proxy reach all, and a memcached that lost them gets them back."""
+
+import pytest
+
+from swift.middleware.admission.announced import RULES_BYTES_MAX, Announcement, Announcements
+
+
+class Cache:
+    """What filters may expect of ``swift.cache``, in memory."""
+
+    def __init__(self):
+        self.values = {}
+
+    def get(self, key, default=None, *, raise_on_error=False):
+        return self.values.get(key, default)
+
+    def set(self, key, value, *, ttl_s=0, raise_on_error=False):
+        self.values[key] = value
+
+
+OLD, NEW = Announcement(1, "old"), Announcement(2, "new")
+
+
+def test_what_one_process_announces_another_hears():
+    cache, one, other = Cache(), Announcements(), Announcements()
+    one.announce(cache, OLD)
+    other.hear(cache)
+    assert other.newest == OLD
+
+
+def test_the_newest_wins_whoever_tells_it_last():
+    cache, one, other = Cache(), Announcements(), Announcements()
+    one.announce(cache, NEW)
+    other.announce(cache, OLD)
+    one.hear(cache)
+    assert one.newest == NEW
+    other.hear(cache)
+    assert other.newest == NEW
+
+
+def test_what_was_lost_is_brought_back():
+    cache, one = Cache(), Announcements()
+    one.announce(cache, NEW)
+    cache.values.clear()
+    one.hear(cache)
+    later = Announcements()
+    later.hear(cache)
+    assert later.newest == NEW
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        "text",
+        [1, "text"],
+        {},
+        {"at_ns": "1", "text": "x"},
+        {"at_ns": 0, "text": "x"},
+        {"at_ns": 1 << 63, "text": "x"},
+        {"at_ns": 1, "text": b"x"},
+        {"at_ns": 1, "text": "x" * (RULES_BYTES_MAX + 1)},
+    ],
+)
+def test_what_is_no_announcement_is_none(value):
+    assert Announcement.of(value) is None
+    cache, one = Cache(), Announcements()
+    cache.values["admission/rules"] = value
+    one.hear(cache)
+    assert one.newest is None

@@ -1,0 +1,73 @@
+"""Users of tempauth are read from its options, and a wrong option is named (middleware.md §1)."""
+
+import base64
+
+import pytest
+
+from swift.base.errors import ConfigError
+from swift.middleware.tempauth.users import parse_users, required_groups, user_groups
+
+
+def encoded(text):
+    return base64.b64encode(text.encode()).decode().rstrip("=")
+
+
+def test_a_user_has_a_key_groups_and_perhaps_a_url():
+    users = parse_users(
+        {
+            "user_a_u": "secret .admin team http://host/v1/AUTH_x",
+            "user_a_v": "key",
+            "user_b_u": "key $HOST/v1/AUTH_y",
+            "use": "egg:swift#tempauth",
+        }
+    )
+    assert sorted(users) == [("a", "u"), ("a", "v"), ("b", "u")]
+    assert users["a", "u"].groups == (".admin", "team")
+    assert users["a", "u"].url == "http://host/v1/AUTH_x"
+    assert (users["a", "v"].key, users["a", "v"].groups, users["a", "v"].url) == ("key", (), None)
+    assert users["b", "u"].url == "$HOST/v1/AUTH_y"
+
+
+def test_names_may_be_base64_to_have_underscores():
+    users = parse_users({f"user64_{encoded('an_account')}_{encoded('Jürgen_M')}": "key"})
+    assert list(users) == [("an_account", "Jürgen_M")]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("user_a", "key"),
+        ("user_a_b_c", "key"),
+        ("user__u", "key"),
+        ("user_a_", "key"),
+        ("user_a_u", ""),
+        ("user_a_u", "   "),
+        ("user64_a_b", "key"),
+        (f"user64_{base64.b64encode(bytes([255, 254, 253])).decode()}_YQ", "key"),
+    ],
+)
+def test_a_wrong_option_is_named(name, value):
+    with pytest.raises(ConfigError, match=name.replace("+", r"\+")):
+        parse_users({name: value})
+
+
+def test_a_key_is_not_shown():
+    [user] = parse_users({"user_a_u": "secret"}).values()
+    assert "secret" not in repr(user)
+
+
+def test_an_admin_owns_the_accounts_of_all_prefixes():
+    [user] = parse_users({"user_a_u": "key .admin team"}).values()
+    assert user_groups(user, ["AUTH_", "SERVICE_"]) == "a,a:u,team,AUTH_a,SERVICE_a"
+
+
+def test_an_admin_owns_the_account_of_its_url_and_others_do_not():
+    users = parse_users({"user_a_u": "key .admin http://h/v1/AUTH_x", "user_a_v": "key http://h/v1/AUTH_x"})
+    assert user_groups(users["a", "u"], ["AUTH_"]) == "a,a:u,AUTH_a,AUTH_x"
+    assert user_groups(users["a", "v"], ["AUTH_"]) == "a,a:v"
+
+
+def test_a_group_may_be_required_for_each_prefix():
+    conf = {"require_group": "staff", "SERVICE_require_group": "service"}
+    assert required_groups(conf, ["AUTH_", "SERVICE_"]) == {"AUTH_": "staff", "SERVICE_": "service"}
+    assert required_groups({}, [""]) == {"": ""}
