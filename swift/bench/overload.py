@@ -238,7 +238,7 @@ def measure(root: Path, port: int, setting: simulator.Setting) -> Iterator[simul
 
 
 def await_rest(devices: Sequence[str]) -> None:
-    """Wait until devices have read what the load before asked for; raises ``ConfigError`` if they never have."""
+    """Wait until devices have read what the load before asked for; raises ``ConfigError`` after a while."""
     deadline, before = time.monotonic() + REST_WITHIN_S, -1
     while (now := sum(map(reads_of, devices))) != before:
         if time.monotonic() > deadline:
