@@ -107,6 +107,22 @@ def receive_all(
         raise ClientDisconnected(f"{writer.size} of {size} bytes came")
 
 
+def receive_exactly(body: RequestBody, writer: DraftWriter, size: int, deadline: float) -> None:
+    """Receive and write the next ``size`` bytes of a body; raises as ``receive_all``."""
+    buffers = _buffers.take(), _buffers.take()
+    left, number = size, 0
+    while left:
+        batch = _fill(body, buffers[number % 2][:left], deadline)
+        if not batch:
+            raise ClientDisconnected(f"{size - left} of {size} bytes came")
+        writer.write(batch)
+        left -= len(batch)
+        number += 1
+    writer.wait()
+    # Not after an error: a thread may still write from one of them.
+    _buffers.give(*buffers)
+
+
 def _fill(body: RequestBody, buffer: memoryview, deadline: float) -> memoryview:
     """The part of the buffer that was filled: all of it, but at the end of the body."""
     filled = 0

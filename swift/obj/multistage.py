@@ -20,7 +20,7 @@ from swift.http.body import BodyTimeout, ClientDisconnected, RequestBody
 from swift.http.headers import HeaderMap, lower_name, title_case, wire_value
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.obj.intake import BATCH_BYTES, DraftWriter, settle
+from swift.obj.intake import BATCH_BYTES, DraftWriter, receive_exactly, settle
 from swift.obj.put import USER_PREFIXES, PutPlan
 from swift.obj.target import is_flagged
 from swift.wire import etagtrailer, reservation
@@ -106,6 +106,25 @@ class MimeBody:
         event = self._next()
         return event.headers if isinstance(event, DocumentBegins) else None
 
+    def receive(self, size: int, writer: DraftWriter) -> bool:
+        """Write the document, which has ``size`` bytes; whether another one follows.
+
+        Nobody looks for its end before these have come. Raises ``ClientDisconnected`` when it is longer.
+        """
+        left = size
+        while self._events and isinstance(event := self._events[0], DocumentData):
+            self._events.popleft()
+            writer.write(event.data)
+            left -= len(event.data)
+        if not self._events and left > 0:
+            writer.write(held := self._parser.take(left))
+            receive_exactly(self._body, writer, left - len(held), self._deadline)
+
+        def refuse(_batch: bytes) -> None:
+            raise ClientDisconnected(f"more than the announced {size} bytes came")
+
+        return self.copy(refuse)
+
     def copy(self, write: Callable[[bytes], None]) -> bool:
         """Pass the document's bytes on in batches; whether another document follows."""
         waiting: list[bytes] = []
@@ -141,11 +160,18 @@ def receive(documents: MimeBody, stages: Stages, plan: PutPlan, writer: DraftWri
         raise ClientDisconnected("no object document came")
 
     def write(batch: bytes) -> None:
-        if writer.size + len(batch) > limit:
-            raise HTTPError(413, "Your request is too large.", content_type="text/plain")
+        check_size(writer.size + len(batch))
         writer.write(batch)
 
-    more = documents.copy(write)
+    def check_size(size: int) -> None:
+        if size > limit:
+            raise HTTPError(413, "Your request is too large.", content_type="text/plain")
+
+    if plan.size is None:
+        more = documents.copy(write)
+    else:
+        check_size(plan.size)
+        more = documents.receive(plan.size, writer)
     if stages.footers:
         add_footers(plan, _read_footers(documents, more=more))
     writer.wait()

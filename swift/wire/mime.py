@@ -65,6 +65,11 @@ class MimeParser:
             pass
         return events
 
+    def take(self, size: int) -> bytes:
+        """Up to ``size`` bytes of the current document that wait for more, for whoever knows its length."""
+        taken, self._buffer = self._buffer[:size], self._buffer[size:]
+        return taken
+
     def _read_opening(self, _events: list[Event]) -> bool:
         opening = self._opening
         head = self._buffer[: len(opening)]
