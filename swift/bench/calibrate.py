@@ -27,7 +27,7 @@ from swift.bench.load.endpoint import Endpoint, log_in
 from swift.bench.load.measure import PhaseResult, new_histogram
 from swift.bench.load.runs import Plan as LoadPlan
 from swift.bench.load.runs import Ran, Runner
-from swift.bench.load.servers import Look, Servers, Usage, all_commands, below
+from swift.bench.load.servers import Look, Servers, Usage, all_commands, below, kernel_cpu_s
 from swift.bench.load.workload import parse
 from swift.bench.plan.costs import Costs, kind_of
 from swift.bench.plan.durability import PolicyShape, parse_policy
@@ -119,9 +119,10 @@ def cluster_plan(choices: Choices, name: str, *, nodes: int, replicas: int, ec: 
 
 @dataclass(frozen=True)
 class PartUsage(Usage):
-    """Also by kind of server: CPU seconds."""
+    """Also by kind of server, and of the kernel's own threads: CPU seconds."""
 
     by_server: Mapping[str, float]
+    kernel_s: float
 
 
 class NamedServers(Servers):
@@ -131,9 +132,16 @@ class NamedServers(Servers):
         super().__init__(endpoint)
         self._named = named
         self._roots = set().union(*named.values())
+        self._kernel: dict[int, float] = {}
+
+    def look(self) -> Look:
+        """Their counters now."""
+        self._kernel = kernel_cpu_s()
+        return super().look()
 
     def since(self, before: Look) -> PartUsage:
-        """What was used since a look."""
+        """What was used since a look, which was the last one."""
+        kernel = self._kernel
         now = self.look()
         by_server = {
             # One that has ended meanwhile says nothing any more.
@@ -150,6 +158,7 @@ class NamedServers(Servers):
             now.network - before.network,
             None,
             by_server,
+            sum(used - kernel.get(pid, 0.0) for pid, used in self._kernel.items()),
         )
 
 
@@ -301,6 +310,7 @@ def observe(where: Site, work: Work, seconds: float) -> Observed:
         usage.disk_written / count,
         writes / count,
         usage.network / count,
+        usage.kernel_s / count,
     )
 
 
@@ -347,11 +357,8 @@ class Checked:
     @property
     def off(self) -> dict[str, float]:
         """Figure → how much the prediction is beyond what was measured, as a share of it."""
-        pairs = {
-            name: (getattr(self.predicted, name), getattr(self.measured, name))
-            for name in ("rate", "p50_s", "p99_s")
-        }
-        return {name: ours / theirs - 1 if theirs else 0.0 for name, (ours, theirs) in pairs.items()}
+        ours, theirs = self.predicted.figures(), self.measured.figures()
+        return {name: ours[name] / theirs[name] - 1 if theirs.get(name) else 0.0 for name in ours}
 
 
 def clusters_of(choices: Choices) -> list[Emulated]:
@@ -394,11 +401,12 @@ def check_possible(cluster: Emulated) -> None:
 
 def measured(result: PhaseResult) -> Expected:
     """What all operations of a phase came to."""
-    histogram = new_histogram()
-    for each in result.operations.values():
+    histogram, medians = new_histogram(), {}
+    for verb, each in result.operations.items():
         histogram.add(each.histogram)
-    p50, p99 = (histogram.get_value_at_percentile(percentile) / 1e6 for percentile in (50, 99))
-    return Expected(result.count / max(result.seconds, 1e-9), float(p50), float(p99))
+        medians[verb.upper()] = each.latency_ms(50) / 1000
+    p99 = histogram.get_value_at_percentile(99) / 1e6
+    return Expected(result.count / max(result.seconds, 1e-9), medians, float(p99))
 
 
 def check(cluster: Emulated, costs: Costs, choices: Choices) -> Checked:
@@ -415,15 +423,12 @@ def check(cluster: Emulated, costs: Costs, choices: Choices) -> Checked:
 
 def check_report(found: Sequence[Checked]) -> str:
     """Predicted beside measured, and by how much it is off."""
-    rows = [
-        ["cluster", "requests/s", "measured", "off", "p50 ms", "measured", "off", "p99 ms", "measured", "off"]
-    ]
+    rows = [["cluster", "figure", "predicted", "measured", "off"]]
     for each in found:
-        cells = [each.cluster.name]
-        for name, scale in (("rate", 1.0), ("p50_s", 1000.0), ("p99_s", 1000.0)):
-            ours, theirs = (scale * getattr(one, name) for one in (each.predicted, each.measured))
-            off = each.off[name]
+        ours, theirs, name = each.predicted.figures(), each.measured.figures(), each.cluster.name
+        for figure, off in each.off.items():
             is_near = abs(off) <= TOLERANCE
-            cells += [f"{ours:.3g}", f"{theirs:.3g}", f"{100 * off:+.0f} %" + ("" if is_near else " MISSED")]
-        rows.append(cells)
+            said = f"{100 * off:+.0f} %" + ("" if is_near else " MISSED")
+            rows.append([name, figure, f"{ours[figure]:.3g}", f"{theirs.get(figure, 0.0):.3g}", said])
+            name = ""
     return table(rows)

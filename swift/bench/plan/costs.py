@@ -16,7 +16,7 @@ from pathlib import Path
 from swift.bench.plan.assumptions import number_in
 from swift.bench.plan.errors import PlanError
 
-VERSION = 1
+VERSION = 2
 COPIES, ARCHIVES = "copies", "archives"
 VERBS = ("GET", "PUT", "DELETE")
 #: Requests of these verbs change what containers list.
@@ -45,6 +45,9 @@ class Kind:
     #: At who makes the load.
     client_s: float = 0.0
     client_byte_s: float = 0.0
+    #: Of the kernel's own threads for each node, which write back what was stored, and for each byte there.
+    kernel_s: float = 0.0
+    kernel_byte_s: float = 0.0
     #: Waiting for nothing that is counted here: the disk, mostly; for each byte of a copy or archive.
     wait_s: float = 0.0
     wait_byte_s: float = 0.0

@@ -43,6 +43,8 @@ class Observed:
     disk_bytes: float = 0.0
     disk_writes: float = 0.0
     network_bytes: float = 0.0
+    #: CPU of the kernel's own threads.
+    kernel_s: float = 0.0
 
 
 def line_through(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -68,6 +70,7 @@ def _kind(runs: Sequence[Observed], cores: int) -> Kind:
     proxy_s, proxy_byte_s = line(lambda run: run.proxy_s, lambda run: run.size)
     store_s, store_byte_s = line(lambda run: run.store_s / run.nodes, lambda run: run.piece)
     client_s, client_byte_s = line(lambda run: run.client_s, lambda run: run.size)
+    kernel_s, kernel_byte_s = line(lambda run: run.kernel_s / run.nodes, lambda run: run.piece)
     waits = [(run.piece, max(0.0, run.mean_s - work_of(run, cores))) for run in alone]
     wait_s, wait_byte_s = line_through(waits)
     small = min(busy, key=lambda run: run.size)
@@ -80,6 +83,8 @@ def _kind(runs: Sequence[Observed], cores: int) -> Kind:
         store_byte_s,
         client_s,
         client_byte_s,
+        kernel_s,
+        kernel_byte_s,
         wait_s,
         wait_byte_s,
         max(0.0, math.log(max(1.0, fmean(ratios))) / _TO_99) if ratios else 0.0,

@@ -78,14 +78,19 @@ def test_the_clusters_of_a_check_are_four_others(choices):
 
 def test_the_report_says_what_is_missed(choices):
     cluster = clusters_of(choices)[0]
-    found = Checked(cluster, Expected(110.0, 0.010, 0.050), Expected(100.0, 0.010, 0.025))
-    assert found.off == {"rate": pytest.approx(0.1), "p50_s": 0.0, "p99_s": pytest.approx(1.0)}
-    line = check_report([found]).splitlines()[-1]
-    assert "+10 %" in line and "+0 %" in line and "+100 % MISSED" in line
-    assert "+10 % MISSED" not in line
+    predicted = Expected(110.0, {"GET": 0.010, "PUT": 0.2}, 0.050)
+    found = Checked(cluster, predicted, Expected(100.0, {"GET": 0.010}, 0.025))
+    assert found.off == {
+        "requests/s": pytest.approx(0.1),
+        "GET p50 ms": 0.0,
+        "PUT p50 ms": 0.0,
+        "p99 ms": pytest.approx(1.0),
+    }
+    rate, get, _put, p99 = check_report([found]).splitlines()[-4:]
+    assert rate.endswith("+10 %") and get.endswith("+0 %") and p99.endswith("+100 % MISSED")
 
 
-def test_all_operations_of_a_phase_are_taken_together():
+def test_operations_of_a_phase_are_taken_together_but_for_their_medians():
     phase = PhaseResult()
     for verb, latency in (("get", 0.001), ("put", 0.1)):
         for _ in range(50):
@@ -93,7 +98,7 @@ def test_all_operations_of_a_phase_are_taken_together():
     phase.seconds = 2.0
     found = measured(phase)
     assert found.rate == 50
-    assert found.p50_s == pytest.approx(0.001, rel=0.01)
+    assert found.p50_s == {"GET": pytest.approx(0.001, rel=0.01), "PUT": pytest.approx(0.1, rel=0.01)}
     assert found.p99_s == pytest.approx(0.1, rel=0.01)
 
 

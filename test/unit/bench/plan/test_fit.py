@@ -21,7 +21,22 @@ def run(kind, size, clients, **more):
     client = 0.0002 + 1e-9 * size
     beside = min(2, nodes)
     mean = proxy + client + (store + row) / beside + 0.004 + 1e-8 * piece
-    found = Observed(kind, size, clients, nodes, piece, 100, proxy, store, row, client, mean, mean, 2 * mean)
+    found = Observed(
+        kind,
+        size,
+        clients,
+        nodes,
+        piece,
+        100,
+        proxy,
+        store,
+        row,
+        client,
+        mean,
+        mean,
+        2 * mean,
+        kernel_s=nodes * (0.0001 + 2e-9 * piece),
+    )
     return found if not more else Observed(**{**{n: getattr(found, n) for n in found.__slots__}, **more})
 
 
@@ -37,6 +52,7 @@ def test_costs_come_out_as_they_went_in(costs):
         assert found.store_byte_s == pytest.approx(3e-9), kind
         assert found.proxy_byte_s == pytest.approx(4e-9), kind
         assert (found.client_s, found.client_byte_s) == (pytest.approx(0.0002), pytest.approx(1e-9)), kind
+        assert (found.kernel_s, found.kernel_byte_s) == (pytest.approx(0.0001), pytest.approx(2e-9)), kind
         assert found.wait_s == pytest.approx(0.004), kind
         assert found.wait_byte_s == pytest.approx(1e-8), kind
     assert costs.row_s == pytest.approx(0.0007)
@@ -92,8 +108,8 @@ def test_a_profile_is_read_as_it_was_written(costs, tmp_path):
     [
         (lambda t: "", "Expecting value"),
         (lambda t: "[" * 100_000, "p.json"),
-        (lambda t: "[]", "no profile of version 1"),
-        (lambda t: t.replace('"version": 1', '"version": 2'), "no profile of version 1"),
+        (lambda t: "[]", "no profile of version 2"),
+        (lambda t: t.replace('"version": 2', '"version": 1'), "no profile of version 2"),
         (lambda t: t.replace("GET copies", "GET clones"), "kinds must have"),
         (lambda t: t.replace('"wait_s": 0.0', '"wait_s": -1', 1), "GET copies: wait_s is -1"),
         (lambda t: t.replace('"wait_s": 0.0', '"wait_s": "x"', 1), "GET copies: wait_s is 'x'"),
@@ -118,7 +134,7 @@ def emulated(**more):
 def test_one_client_waits_as_long_as_was_measured(costs):
     steady = Costs(costs.kinds, costs.node_s, costs.row_s, "here", 2)
     found = expect(emulated(), steady, seconds=10)
-    assert found.p50_s == pytest.approx(run("GET copies", 4000, 1).mean_s, rel=0.35)
+    assert found.p50_s["GET"] == pytest.approx(run("GET copies", 4000, 1).mean_s, rel=0.35)
 
 
 def test_many_clients_get_what_the_cores_do():
@@ -126,6 +142,22 @@ def test_many_clients_get_what_the_cores_do():
     costs = Costs(dict.fromkeys(KINDS, work), 0.0, 0.0, "here", 2)
     found = expect(emulated(clients=16, workers=2, loaders=2), costs, seconds=10)
     assert found.rate == pytest.approx(2 / 0.010, rel=0.05)
+
+
+def test_what_the_kernel_does_takes_from_the_cores_and_delays_no_answer():
+    work = Kind(0.004, 0, 1, 0.004, 0, 0.002, 0, kernel_s=0.010)
+    costs = Costs(dict.fromkeys(KINDS, work), 0.0, 0.0, "here", 2)
+    assert expect(emulated(clients=16, workers=2, loaders=2), costs, seconds=10).rate == pytest.approx(
+        100, rel=0.05
+    )
+    alone = expect(emulated(), costs, seconds=10)
+    assert alone.p50_s["GET"] < 0.020
+
+
+def test_medians_are_told_by_verb():
+    kinds = {kind: Kind(0.001 if "GET" in kind else 0.1, 0, 1, 0.001, 0) for kind in KINDS}
+    mixed = expect(emulated(mix={"GET": 0.5, "PUT": 0.5}), Costs(kinds, 0.0, 0.0, "here", 4), seconds=20)
+    assert mixed.p50_s["GET"] < 0.01 < 0.1 < mixed.p50_s["PUT"]
 
 
 def test_a_single_process_uses_one_core():
