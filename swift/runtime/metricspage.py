@@ -10,6 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+from functools import partial
 
 from swift.http.request import Request
 from swift.http.response import Response, error_response
@@ -67,18 +68,18 @@ class MetricsBoard:
             lines += heads + samples
         return ("\n".join(lines) + "\n").encode()
 
+    def answer(self, path: str, request: Request) -> Response:
+        """The page, at ``path`` and nowhere else."""
+        if request.loose_path != path:
+            return error_response(404)
+        if request.method not in ("GET", "HEAD"):
+            return error_response(405, headers={"allow": "GET, HEAD"})
+        return Response(200, {"content-type": CONTENT_TYPE}, self.render())
+
     def server(self, path: str, log: Log) -> HttpServer:
         """What answers GET and HEAD of ``path`` with the page; its own connections are not counted in it."""
-
-        def answer(request: Request) -> Response:
-            if request.loose_path != path:
-                return error_response(404)
-            if request.method not in ("GET", "HEAD"):
-                return error_response(405, headers={"allow": "GET, HEAD"})
-            return Response(200, {"content-type": CONTENT_TYPE}, self.render())
-
         return HttpServer(
-            answer,
+            partial(self.answer, path),
             Telemetry(log),
             max_clients=READERS_MAX,
             client_timeout_s=READER_TIMEOUT_S,

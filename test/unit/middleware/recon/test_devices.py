@@ -1,0 +1,72 @@
+"""Devices are reported as they are, and a sick one does not hide the others (account-container.md, recon)."""
+
+import os
+
+import pytest
+
+from swift.middleware.recon.devices import entries, names, quarantined, unmounted, usage
+
+
+@pytest.fixture
+def root(tmp_path):
+    for name in ("sda", "sdb"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "file").write_text("")
+    return tmp_path
+
+
+def test_files_are_no_devices(root):
+    assert sorted(entries(str(root))) == ["sda", "sdb"]
+    assert sorted(names(str(root))) == ["file", "sda", "sdb"]
+    assert names(str(root / "missing")) is None
+
+
+def test_what_is_not_mounted_is_told(root):
+    assert sorted(unmounted(str(root)), key=str) == [
+        {"device": "sda", "mounted": False},
+        {"device": "sdb", "mounted": False},
+    ]
+
+
+def test_a_device_that_cannot_be_looked_at_is_told_with_its_error(root, monkeypatch):
+    lstat = os.lstat
+
+    def sick(path, **more):
+        if str(path).endswith("sda"):
+            raise OSError(5, "Input/output error")
+        return lstat(path, **more)
+
+    monkeypatch.setattr(os, "lstat", sick)
+    found = {device["device"]: device["mounted"] for device in unmounted(str(root))}
+    assert found == {"sda": "[Errno 5] Input/output error", "sdb": False}
+    assert {each["device"]: each["size"] for each in usage(str(root))} == {"sda": "", "sdb": ""}
+
+
+def test_sizes_of_a_mounted_device_are_those_of_its_filesystem():
+    found = {each["device"]: each for each in usage("/")}
+    stat = os.statvfs("/proc")
+    assert found["proc"]["mounted"] is True
+    assert found["proc"]["size"] == stat.f_blocks * stat.f_bsize
+
+
+def test_quarantined_things_are_counted_by_kind_and_policy(root):
+    for path in (
+        "sda/quarantined/objects/h1",
+        "sda/quarantined/objects/h2",
+        "sda/quarantined/objects-1/h3",
+        "sda/quarantined/objects-x/h4",
+        "sdb/quarantined/objects-1/h5",
+        "sdb/quarantined/containers/h6",
+        "sdb/quarantined/accounts/h7",
+    ):
+        (root / path).mkdir(parents=True)
+    assert quarantined(str(root)) == {
+        "accounts": 1,
+        "containers": 1,
+        "objects": 4,
+        "policies": {"0": {"objects": 2}, "1": {"objects": 2}},
+    }
+
+
+def test_nothing_is_quarantined_on_new_devices(root):
+    assert quarantined(str(root)) == {"accounts": 0, "containers": 0, "objects": 0, "policies": {}}

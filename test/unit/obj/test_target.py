@@ -1,0 +1,97 @@
+"""What a request to an object server is about, and from when it looks (object-server.md §1, §2)."""
+
+import pytest
+
+from swift.base.timestamp import Timestamp
+from swift.http.request import Request
+from swift.http.response import HTTPError
+from swift.obj.target import (
+    is_flagged,
+    key_of,
+    next_part_power_of,
+    opens_expired,
+    parse_preferences,
+    policy_of,
+    read_view,
+)
+from swift.store.choice import FragmentPreference
+
+
+def request(path="/sda/1/AUTH_a/c/o", **headers):
+    return Request("GET", path, {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def status_of(call, *args):
+    with pytest.raises(HTTPError) as raised:
+        call(*args)
+    return raised.value.response.status
+
+
+def test_the_policy_is_the_one_of_the_header_and_else_the_first(bench):
+    assert policy_of(request(), bench.context).index == 0
+    assert policy_of(request(x_backend_storage_policy_index="1"), bench.context).index == 1
+    for text in ("7", "x", "-1"):
+        assert status_of(policy_of, request(x_backend_storage_policy_index=text), bench.context) == 503
+
+
+def test_a_key_has_device_partition_and_the_hash_of_the_name(bench):
+    key = key_of(request(), bench.context)
+    assert (key.device, key.partition, key.path.obj) == ("sda", "1", "o")
+    assert key.hash == bench.context.hasher.hexdigest("AUTH_a", "c", "o")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/sda/1/AUTH_a/c",
+        "/sda/x/AUTH_a/c/o",
+        "/sda/1/AUTH_a/\x00c/o",
+        "/sda/1/AUTH_a/c/\x00o",
+    ],
+)
+def test_what_is_no_object_of_a_device_is_refused(bench, path):
+    assert status_of(key_of, request(path), bench.context) in (400, 412)
+
+
+@pytest.mark.parametrize(("value", "wanted"), [("true", True), ("yes", True), ("false", False), ("", False)])
+def test_flags_are_headers_that_say_yes(value, wanted):
+    assert is_flagged({"x-flag": value}, "x-flag") is wanted
+    assert not is_flagged({}, "x-flag")
+
+
+def test_replication_sees_what_has_expired():
+    assert opens_expired(request(x_backend_replication="true"))
+    assert opens_expired(request(x_backend_open_expired="true"))
+    assert not opens_expired(request())
+
+
+def test_a_read_looks_from_its_timestamp_or_from_now(bench):
+    assert read_view(request(), bench.context).moment_s == bench.clock.time()
+    assert read_view(request(x_timestamp="1795000000.00000"), bench.context).moment_s == 1795000000
+    preferring = read_view(request(x_backend_fragment_preferences="[]"), bench.context)
+    assert (preferring.preferences, read_view(request(), bench.context).preferences) == ([], None)
+
+
+def test_preferences_name_archives_of_a_time():
+    text = '[{"timestamp": "1795000000.00000", "exclude": [1, "3"]}]'
+    assert parse_preferences(text) == [FragmentPreference(Timestamp("1795000000.00000"), frozenset((1, 3)))]
+    assert parse_preferences("not json") is None
+    assert parse_preferences("[" * 100_000) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["7", "[7]", "[{}]", '[{"timestamp": "x", "exclude": []}]', '[{"timestamp": "1", "exclude": 7}]',
+     '[{"timestamp": "1", "exclude": ["x"]}]', '[{"timestamp": "1", "exclude": [1e999]}]', '{"a": 1}'],
+)  # fmt: skip
+def test_anything_else_in_preferences_is_400(text):
+    assert status_of(parse_preferences, text) == 400
+
+
+@pytest.mark.parametrize(
+    ("text", "power"),
+    [(None, None), ("11", 11), ("0", None), ("33", None), ("-1", None), ("x", None), ("²", None)],
+)
+def test_a_next_part_power_that_is_none_is_ignored(text, power):
+    headers = {} if text is None else {"x_backend_next_part_power": text}
+    assert next_part_power_of(request(**headers)) == power
