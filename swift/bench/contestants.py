@@ -84,9 +84,17 @@ class Contestant:
 
     def start(self) -> None:
         """Make the files, start all processes, wait until they answer, get a token."""
+        self.prepare()
+        self.start_servers()
+
+    def prepare(self) -> None:
+        """Make the files and mount the devices."""
         make_cluster(self.plan)
         if self.plan.xfs:
             mount_devices(self.plan, reserved=True)
+
+    def start_servers(self) -> None:
+        """Start all processes, wait until they answer, get a token; raises ``ConfigError``."""
         cache = cache_process(self.plan)
         commands = {cache.name: list(cache.args)}
         if cache.args[0] == "-m":
@@ -163,10 +171,23 @@ class Contestant:
                 totals[kind] = (before[0] + cpu, max(before[1], peak))
         return totals
 
-    def stop(self) -> None:
-        """End every process, unmount devices."""
+    def kill(self, name: str) -> None:
+        """End a server by force, such as ``object-1``, and its workers with it."""
+        child = self._children[name]
+        for pid in reversed(family_of(child.pid)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        child.wait()
+
+    def stop_servers(self) -> None:
+        """End all servers and daemons."""
         self.stop_daemons()
         _end(self._children)
+        self._children = {}
+
+    def stop(self) -> None:
+        """End every process, unmount devices."""
+        self.stop_servers()
         if self.plan.xfs:
             unmount_devices(self.plan)
 
@@ -214,6 +235,12 @@ def _plans(root: Path, layout: str) -> tuple[Plan, Plan]:
     )
 
 
+def peer_program(plan: Plan, commands: Path) -> Callable[[str, str], list[str]]:
+    """What starts the peer's servers of a cluster: kind and configuration file → command."""
+    etc = OwnEtc(plan.root, plan.etc)
+    return lambda kind, conf: etc.command(commands / f"swift-{kind}-server", conf, "-v")
+
+
 def make_contestants(root: Path, peer_commands: Path, layout: str) -> tuple[Contestant, Contestant]:
     """(ours, theirs) with their own directories and ports below ``root``, in one of the ``LAYOUTS``."""
     ours, theirs = _plans(root, layout)
@@ -224,9 +251,6 @@ def make_contestants(root: Path, peer_commands: Path, layout: str) -> tuple[Cont
         return [sys.executable, "-m", f"swift.cli.{kind}_server", conf, "-v"]
 
     peer_etc = OwnEtc(theirs.root, theirs.etc)
-
-    def their_program(kind: str, conf: str) -> list[str]:
-        return peer_etc.command(peer_commands / f"swift-{kind}-server", conf, "-v")
 
     def our_daemons(plan: Plan) -> dict[str, list[str]]:
         return {process.name: [sys.executable, *process.args] for process in plan.daemons()}
@@ -245,5 +269,5 @@ def make_contestants(root: Path, peer_commands: Path, layout: str) -> tuple[Cont
 
     return (
         Contestant("ours", ours, our_program, our_daemons),
-        Contestant("theirs", theirs, their_program, their_daemons),
+        Contestant("theirs", theirs, peer_program(theirs, peer_commands), their_daemons),
     )

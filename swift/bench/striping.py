@@ -5,46 +5,52 @@
 For each number of devices a cluster with as many nodes is made, each with an XFS of its own in an image on a
 loop device, which a cgroup limits to so many bytes a second, in both directions. One client reads and writes
 one large object; before each reading the page cache is dropped, and every byte is compared. Read are a
-replicated object from one node and from all, and an erasure coded one (k+2 on k+2 devices, where there are as
-many), the latter also with a device lost in the middle. It needs root, XFS tools and cgroups, and says what
-is missing.
+replicated object from one node and from all, one in segments, and an erasure coded one (k+2 on k+2 devices,
+where there are as many), the latter also with a device lost in the middle. With ``--peer`` the installed peer
+does the same on clusters of the same plan. It needs root, XFS tools and cgroups, and says what is missing.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import http.client
+import itertools
 import json
 import platform
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import md5
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swift.base.errors import ConfigError, SwiftError
-from swift.bench.clusters import running, set_options
-from swift.bench.limits import check_cgroups, drop_caches
+from swift.bench.clusters import running, set_options, set_pace
+from swift.bench.contestants import Contestant, install_peer, peer_program
+from swift.bench.limits import check_cgroups, device_of, drop_caches, read_ahead_as_disks, throttled
 from swift.bench.plan.plots import plot_lines
 from swift.bench.xfs import ending_in_order
 from swift.cli.aio.images import check_xfs
+from swift.cli.aio.make import remove_cluster
 from swift.cli.aio.plan import PORTS_PER_NODE, Plan, new_plan
-from swift.cli.aio.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from swift.bench.plan.striping import Predicted
 
 MIB = 1 << 20
 PIECE = 1 << 20
+#: Of an object in segments.
+SEGMENT = 4 << 20
 #: From so many devices on an erasure code fits on them.
 CODED_FROM = 3
 PARITY = 2
 #: What is aimed at: times the rate of one device.
 GOALS = {
     (3, "GET of replicas, striped"): 2.2,
+    (4, "GET of segments"): 3.2,
     (6, "GET of archives"): 3.2,
     (6, "PUT of archives"): 2.5,
     (6, "GET of archives, one lost"): 2.5,
@@ -61,6 +67,8 @@ class Choices:
     device_rate: int
     memory: int
     port: int
+    #: Where the peer's commands are; None: it takes no part.
+    peer: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,7 @@ class Measured:
     work: str
     seconds: float
     bytes: int
+    is_peer: bool = False
 
     @property
     def rate(self) -> float:
@@ -152,17 +161,30 @@ class Client:
 
     def put(self, name: str) -> float:
         """Seconds that an upload takes; raises ``ConfigError``."""
-        link = self._connect()
         began = time.monotonic()
-        headers = {**self._headers, "Content-Length": str(self._size)}
-        link.request("PUT", self._path(name), self._pieces(), headers)
+        self._send(name, self._pieces(), self._size)
+        return time.monotonic() - began
+
+    def _send(self, name: str, body: bytes | Iterator[bytes], size: int) -> None:
+        link = self._connect()
+        headers = {**self._headers, "Content-Length": str(size)}
+        link.request("PUT", self._path(name), body, headers)
         answer = link.getresponse()
         answer.read()
-        took = time.monotonic() - began
         link.close()
         if answer.status != 201:
             raise ConfigError(f"the upload of {name} was answered {answer.status}")
-        return took
+
+    def put_segments(self, name: str) -> None:
+        """Store the object in segments, and what makes them one; raises ``ConfigError``."""
+        parts: list[dict[str, object]] = []
+        pieces = self._pieces()
+        while part := b"".join(itertools.islice(pieces, SEGMENT // PIECE)):
+            path = f"{name}-{len(parts):05}"
+            self._send(path, part, len(part))
+            parts.append({"path": f"/{path}", "size_bytes": len(part)})
+        manifest = json.dumps(parts).encode()
+        self._send(f"{name}?multipart-manifest=put", manifest, len(manifest))
 
     def get(self, name: str, *, halfway: Lose | None = None) -> float:
         """Seconds that a download takes; raises ``ConfigError`` when a byte is wrong."""
@@ -190,12 +212,12 @@ class Client:
 class Lose:
     """Kills the object server of a node, once."""
 
-    def __init__(self, supervisor: Supervisor, node: int):
-        self._supervisor = supervisor
+    def __init__(self, kill: Callable[[str], None], node: int):
+        self._kill = kill
         self._node = node
 
     def __call__(self) -> None:
-        self._supervisor.kill(f"object-{self._node}")
+        self._kill(f"object-{self._node}")
 
 
 def measure(choices: Choices, devices: int) -> Iterator[Measured]:
@@ -207,34 +229,82 @@ def measure(choices: Choices, devices: int) -> Iterator[Measured]:
         client.make_container("copies", "gold")
         yield Measured(devices, "PUT of replicas", client.put("copies/o"), size)
         yield Measured(devices, "GET of replicas, from one", client.get("copies/o"), size)
-        memory = {"striping_memory": choices.memory, "striping_from": 1 << 20}
-        set_options(plan.etc / "proxy-server.conf", "proxy", **memory)
+        client.put_segments("copies/segments")
+        proxy_conf = plan.etc / "proxy-server.conf"
+        set_options(proxy_conf, "proxy", striping_memory=choices.memory, striping_from=1 << 20)
+        set_options(proxy_conf, "slo", read_ahead_bytes=choices.memory)
         supervisor.kill("proxy")
         supervisor.start_again(["proxy"])
         yield Measured(devices, "GET of replicas, striped", client.get("copies/o"), size)
-        if not plan.ec:
-            return
-        client.make_container("coded", "ec")
-        yield Measured(devices, "PUT of archives", client.put("coded/o"), size)
-        yield Measured(devices, "GET of archives", client.get("coded/o"), size)
-        took = client.get("coded/o", halfway=Lose(supervisor, 1))
-        yield Measured(devices, "GET of archives, one lost", took, size)
+        yield Measured(devices, "GET of segments", client.get("copies/segments"), size)
+        if plan.ec:
+            yield from _coded(client, devices, size, Lose(supervisor.kill, 1))
+
+
+def _coded(
+    client: Client, devices: int, size: int, lose: Lose, *, is_peer: bool = False
+) -> Iterator[Measured]:
+    client.make_container("coded", "ec")
+    yield Measured(devices, "PUT of archives", client.put("coded/o"), size, is_peer)
+    yield Measured(devices, "GET of archives", client.get("coded/o"), size, is_peer)
+    took = client.get("coded/o", halfway=lose)
+    yield Measured(devices, "GET of archives, one lost", took, size, is_peer)
+
+
+def measure_peer(choices: Choices, devices: int, commands: Path) -> Iterator[Measured]:
+    """The same of the peer, which takes a replicated object from one node."""
+    size = choices.object_bytes
+    plan = plan_for(choices, devices)
+    peer = Contestant("theirs", plan, peer_program(plan, commands))
+    with contextlib.ExitStack() as stack:
+        stack.callback(remove_cluster, plan)
+        stack.callback(peer.stop)
+        peer.prepare()
+        set_pace(plan)
+        numbers = [device_of(path) for path in plan.device_paths()]
+        for number in numbers:
+            read_ahead_as_disks(number)
+        inside = stack.enter_context(throttled(f"swift-{plan.root.name}", numbers, choices.device_rate))
+        stack.callback(peer.stop_servers)
+        with inside():
+            peer.start_servers()
+        client = Client(plan, size)
+        client.make_container("copies", "gold")
+        yield Measured(devices, "PUT of replicas", client.put("copies/o"), size, True)
+        yield Measured(devices, "GET of replicas, from one", client.get("copies/o"), size, True)
+        client.put_segments("copies/segments")
+        yield Measured(devices, "GET of segments", client.get("copies/segments"), size, True)
+        if plan.ec:
+            yield from _coded(client, devices, size, Lose(peer.kill, 1), is_peer=True)
+
+
+def _measure_all(choices: Choices, devices: int) -> Iterator[Measured]:
+    yield from measure(choices, devices)
+    if choices.peer is not None:
+        commands = install_peer(choices.peer, lambda text: print(text, flush=True))
+        yield from measure_peer(choices, devices, commands)
 
 
 def report(results: Sequence[Measured], predicted: Sequence[Predicted], device_rate: int) -> str:
     """A table, with what is simulated and what is aimed at."""
     lines = [
-        "| devices | work | MB/s | times one device | simulated | off by | aimed at |",
-        "|---|---|---|---|---|---|---|",
+        "| devices | work | MB/s | times one device | simulated | off by | aimed at | peer |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     known = {(each.devices, each.work): each.times(device_rate) for each in predicted}
+    peer = {(each.devices, each.work): each.times(device_rate) for each in results if each.is_peer}
     for result in results:
+        if result.is_peer:
+            continue
         place = result.devices, result.work
+        # It has one way to read a replicated object.
+        theirs = peer.get((place[0], place[1].replace(", striped", ", from one")))
         aimed = f"{GOALS[place]:g}" if place in GOALS else ""
         times, simulated = result.times(device_rate), known.get(place)
         beside = " | " if simulated is None else f"{simulated:.2f} | {100 * (simulated / times - 1):+.0f} %"
         rate = f"{result.rate / 1e6:.1f}"
-        lines.append(f"| {place[0]} | {place[1]} | {rate} | {times:.2f} | {beside} | {aimed} |")
+        told = "" if theirs is None else f"{theirs:.2f}"
+        lines.append(f"| {place[0]} | {place[1]} | {rate} | {times:.2f} | {beside} | {aimed} | {told} |")
     return "\n".join(lines)
 
 
@@ -258,7 +328,9 @@ def _times(results: Sequence[Measured | Predicted], device_rate: int) -> dict[st
     """Work → devices and times the rate of one."""
     found: dict[str, list[tuple[float, float]]] = {}
     for each in results:
-        found.setdefault(each.work, []).append((each.devices, each.times(device_rate)))
+        is_peer = isinstance(each, Measured) and each.is_peer
+        work = f"{each.work} (peer)" if is_peer else each.work
+        found.setdefault(work, []).append((each.devices, each.times(device_rate)))
     return found
 
 
@@ -291,6 +363,9 @@ def parse(argv: Sequence[str] | None) -> tuple[Choices, argparse.Namespace]:
     parser.add_argument("--mib", type=int, default=1024, help="size of the object")
     parser.add_argument("--rate", type=float, default=20.0, help="what a device does, in MB/s")
     parser.add_argument("--memory-mib", type=int, default=64, help="what a download may hold in the proxy")
+    parser.add_argument(
+        "--peer", type=Path, help="environment with the peer, made when absent; it is measured too"
+    )
     parser.add_argument("--port", type=int, default=28000, help="the first of some hundred ports")
     parser.add_argument(
         "--no-simulation", action="store_true", help="do not set what swift-plan simulates beside it"
@@ -310,6 +385,7 @@ def parse(argv: Sequence[str] | None) -> tuple[Choices, argparse.Namespace]:
         int(found.rate * 1e6),
         found.memory_mib * MIB,
         found.port,
+        found.peer,
     )
     return choices, found
 
@@ -327,9 +403,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         choices.root.mkdir(parents=True, exist_ok=True)
         with ending_in_order():
             for devices in choices.devices:
-                for result in measure(choices, devices):
+                for result in _measure_all(choices, devices):
                     results.append(result)
-                    print(f"{devices} devices, {result.work}: {result.rate / 1e6:.1f} MB/s", flush=True)
+                    who = "peer, " if result.is_peer else ""
+                    print(f"{who}{devices} devices, {result.work}: {result.rate / 1e6:.1f} MB/s", flush=True)
         if found.plot:
             plot(results, predicted, choices.device_rate, found.plot)
     except (SwiftError, OSError) as error:
