@@ -19,6 +19,7 @@ import itertools
 import json
 import platform
 import random
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +35,6 @@ from swift.bench.limits import check_cgroups, device_of, drop_caches, read_ahead
 from swift.bench.plan.plots import plot_lines
 from swift.bench.xfs import ending_in_order
 from swift.cli.aio.images import check_xfs
-from swift.cli.aio.make import remove_cluster
 from swift.cli.aio.plan import PORTS_PER_NODE, Plan, new_plan
 
 if TYPE_CHECKING:
@@ -257,7 +257,8 @@ def measure_peer(choices: Choices, devices: int, commands: Path) -> Iterator[Mea
     plan = plan_for(choices, devices)
     peer = Contestant("theirs", plan, peer_program(plan, commands))
     with contextlib.ExitStack() as stack:
-        stack.callback(remove_cluster, plan)
+        # What the peer is shown as its /etc/swift is there too.
+        stack.callback(shutil.rmtree, plan.root, ignore_errors=True)
         stack.callback(peer.stop)
         peer.prepare()
         set_pace(plan)
