@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -119,8 +120,10 @@ class Crew:
     def close(self) -> None:
         """See ``Workers``."""
         for child in self._children:
-            if child.stdin is not None:
-                child.stdin.close()
+            # One that has ended already will not hear what is still to be sent to it.
+            with contextlib.suppress(BrokenPipeError):
+                if child.stdin is not None:
+                    child.stdin.close()
         for child in self._children:
             try:
                 child.wait(5)
