@@ -27,8 +27,9 @@ class Node:
 
     continue_headers = {}
 
-    def __init__(self, pause_s=0.0, *, hangs_after=None, fails_after=None):
+    def __init__(self, pause_s=0.0, *, hangs_after=None, fails_after=None, timeout_s=TIMEOUT_S):
         self.pause_s = pause_s
+        self.timeout_s = timeout_s
         self.hangs_after = hangs_after
         self.fails_after = fails_after
         self.pieces = []
@@ -37,7 +38,7 @@ class Node:
     def send(self, data):
         taken = len(self.pieces)
         if self.hangs_after is not None and taken >= self.hangs_after:
-            green.sleep(TIMEOUT_S)
+            green.sleep(self.timeout_s)
             raise TransportError("timeout")
         green.sleep(self.pause_s)
         if self.fails_after is not None and taken >= self.fails_after:
@@ -154,7 +155,7 @@ def test_below_what_is_needed_it_is_503():
 
 
 def test_a_node_that_is_a_little_slow_is_not_left_for_what_another_costs():
-    nodes = [Node(), Node(0.001), Node(hangs_after=2)]
+    nodes = [Node(), Node(0.001), Node(hangs_after=2, timeout_s=4.0)]
     # 40 times what the slow one takes, and the machine may be busy.
     upload = Upload(nodes, 1, memory=8 * UNIT, patience_s=1.0)
     upload.send(40)
