@@ -94,6 +94,7 @@ setup(
         "paste.filter_factory": [
             f"{name} = swift.middleware.{module}:filter_factory" for name, module in FILTERS.items()
         ],
+        "swift.store_wrapper": ["observed = swift.store.observed:observe"],
         "swift.diskfile": [
             "replication.fs = swift.store.registry:file_store",
             "erasure_coding.fs = swift.store.registry:file_store",

@@ -41,6 +41,7 @@ def make_stores(
             wrappers=settings.store_wrappers,
             disk=disk,
             notice=notice,
+            metrics=context.telemetry.metrics,
             tier=tier_factory(
                 None
                 if tier is None

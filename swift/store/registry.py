@@ -31,6 +31,7 @@ from swift.store.calls import InlinePools, Pools
 from swift.store.core import EngineCore, EngineRules
 from swift.store.engine import FileStore
 from swift.store.reclaim import ReclaimRules
+from swift.telemetry.metrics import Registry
 
 ENTRY_POINT_GROUP = "swift.diskfile"
 WRAPPER_GROUP = "swift.store_wrapper"
@@ -57,6 +58,8 @@ class EngineParts:
     #: Who may replicate into a device at the same time; 0: any number.
     replications_per_device: int = 1
     notice: Callable[[str], None] = lambda _text: None
+    #: The numbers of this process.
+    metrics: Registry = field(default_factory=Registry)
     #: Where blocking calls run; engines that wait for no disk need none.
     pools: Pools = field(default_factory=InlinePools)
     #: Made around the filesystem engine before all other wrappers, because it has to see every change.

@@ -29,8 +29,10 @@ from swift.store.engine import FileStore
 from swift.store.errors import BadFragmentIndex, CorruptBody, HashCollision
 from swift.store.layered import ForwardingEdit, ForwardingObject, ForwardingStore, ForwardingUpkeep
 from swift.store.memory import MemoryStore
+from swift.store.observed import ObservedStore
 from swift.store.tier.policy import MODES
 from swift.store.updates import decode_update
+from swift.telemetry.metrics import Registry
 from test.support.tiers import PerPolicy, make_tier
 
 GOLD = Policy(0, "gold", is_default=True)
@@ -136,6 +138,13 @@ class WrappedBench(FileBench):
         return Wrapping(super().make(reserve))
 
 
+class ObservedBench(FileBench):
+    """The filesystem engine with its calls counted."""
+
+    def make(self, reserve=None):
+        return ObservedStore(super().make(reserve), Registry())
+
+
 class TierBench(FileBench):
     """The filesystem engine with the cache tier; every class is on in one mode as far as it may be."""
 
@@ -160,8 +169,8 @@ def tier_bench(mode):
 
 
 TIERED = [mode for mode in MODES if mode != "write-back"] + ["write-back"]
-BENCHES = [FileBench, MemoryBench, WrappedBench, *map(tier_bench, TIERED)]
-NAMES = ["files", "memory", "wrapped", *(f"tier-{mode}" for mode in TIERED)]
+BENCHES = [FileBench, MemoryBench, WrappedBench, ObservedBench, *map(tier_bench, TIERED)]
+NAMES = ["files", "memory", "wrapped", "observed", *(f"tier-{mode}" for mode in TIERED)]
 
 
 @contextmanager
