@@ -16,7 +16,7 @@ from swift.proxy.obj.orphans import row_of_put
 from swift.proxy.obj.surerows import tell_majority
 from swift.proxy.obj.target import locate
 from swift.proxy.surelisting import merge
-from test.sim.test_orphaned_rows import rows_of
+from test.sim.test_orphans import rows_of
 
 TEXT = {"content-type": "text/plain"}
 BODIES = {"small": b"small", "large": b"large" * 40_000}
