@@ -198,6 +198,12 @@ SYSMETA_S3_REDIRECT = _header(
 SYSMETA_S3_CHECKSUM = _header(
     "x-object-sysmeta-s3api-checksum", _TEXT, _STORED, "Algorithm, type and base64 of a checksum (ours)."
 )
+SYSMETA_S3_SSE_C = _header(
+    "x-object-sysmeta-s3api-sse-c", _TEXT, _STORED, "Start of a key stream and a key's sum, of SSE-C (ours)."
+)
+SYSMETA_S3_CLASS = _header(
+    "x-object-sysmeta-s3api-class", _TEXT, _STORED, "The storage class of a manifest's bytes (ours)."
+)
 TRANSIENT_S3_TAGGING = _header(
     "x-object-transient-sysmeta-s3api-tagging", _TEXT, _STORED, "The tags of an object as a query (ours)."
 )
@@ -212,6 +218,13 @@ SYSMETA_S3_LOCK_RULE = _header(
 )
 BACKEND_OBJECT_LOCK = _header(
     "x-backend-object-lock", _LIST, _BOTH_WAYS, "Locks are to be looked at, and what is allowed (ours)."
+)
+
+BACKEND_LOOSE_LINK = _header(
+    "x-backend-loose-link",
+    _FLAG,
+    _INSIDE,
+    "A link to a version may lead to another ETag (ours).",
 )
 
 

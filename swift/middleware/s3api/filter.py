@@ -167,7 +167,7 @@ class S3Api(Filter):
         if request.method == "GET":
             entity = request.entity
             if entity is not None and entity.path.container is not None and entity.path.obj is None:
-                with_row_parameters(response, ("s3_etag",), _shown)
+                with_row_parameters(response, _OF_ROWS, _shown)
         return response
 
     def _account(self, request: Request, target: Target, host_bucket: str, *, is_signed: bool) -> Account:
@@ -266,8 +266,12 @@ _OF_SIGNATURE = frozenset(
 )
 
 
+#: Parameters of the rows of objects.
+_OF_ROWS = ("s3_etag", "s3_class")
+
+
 def _shown(parameters: Mapping[str, str]) -> dict[str, str]:
-    return {"s3_etag": f'"{parameters["s3_etag"]}"'}
+    return {name: f'"{text}"' if name == "s3_etag" else text for name, text in parameters.items()}
 
 
 def make_s3api(app: App, conf: Conf) -> S3Api:
