@@ -30,7 +30,9 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
 - **Signatures**: version 4 and 2, in headers and in links; clocks may differ by `allowable_clock_skew`.
   Bodies in `aws-chunked` framing: signed, unsigned, with trailers.
 - **Checksums**: {algorithms}: verified before the object exists, stored, returned, and put together for
-  multipart objects (composite, and of the whole object where the kind allows it).
+  multipart objects (composite, and of the whole object where the kind allows it). What comes without one
+  gets CRC64NVME, as with AWS, where the library of the erasure codes computes it. Listings of objects do
+  not say which kind an object has: the row of a container would show it to clients of Swift's API.
 - **Conditions** of PutObject, CompleteMultipartUpload, CopyObject and DeleteObject (`If-Match`,
   `If-None-Match: *`) are judged by the store in one step with the change: of any number of clients at most
   one wins, whatever fails meanwhile (decision 0011). Nodes of the peer cannot promise that: where one is a

@@ -164,7 +164,9 @@ def test_a_copy_changes_the_class_there_and_back(front, s3, bucket):
 
 def test_parts_of_an_upload_lie_in_the_policy_of_its_class(front, s3, bucket):
     before = archives(front)
-    upload, parts = parts_of(s3, bucket, "l/k", [b"a" * (5 << 20), b"b"], StorageClass="STANDARD_IA")
+    upload, parts = parts_of(
+        s3, bucket, "l/k", [b"a" * (5 << 20), b"b" * (5 << 20)], StorageClass="STANDARD_IA"
+    )
     assert archives(front) == before + 6
     s3.create_multipart_upload(Bucket=bucket, Key="other")
     uploads = s3.list_multipart_uploads(Bucket=bucket)["Uploads"]

@@ -186,7 +186,8 @@ def upload_of(
         sent["etag"] = etag
     if stored is not promise and stored is not None and isinstance(body, CheckedBody):
         size = body.length
-        if size is not None and size <= _AT_ONCE_BYTES:
+        # Chunks are read when their signer is known.
+        if size is not None and size <= _AT_ONCE_BYTES and not claim.payload.startswith(STREAMING):
             # It is known at once, and goes with the head.
             data = body.read()
             return Upload(source, BytesBody(data), sent, Promise(stored.algorithm, body.checksum))
