@@ -232,3 +232,39 @@ def test_where_visitors_are_sent_is_told_and_not_copied(s3):
     assert s3.head_object(Bucket="details", Key="large")["WebsiteRedirectLocation"] == "/large"
     s3.put_object_tagging(Bucket="details", Key="moved", Tagging={"TagSet": [{"Key": "a", "Value": "b"}]})
     assert s3.head_object(Bucket="details", Key="moved")["WebsiteRedirectLocation"] == "/newer"
+
+
+def test_a_browser_is_told_of_buckets_whose_account_nobody_knows(cluster, s3):
+    """Two accounts have a bucket of that name, each with rules of its own."""
+    clients = {"http://one.example": s3, "http://two.example": client_of(cluster, "test2:tester2")}
+
+    def ask(origin, bucket="asked", method="PUT"):
+        headers = {
+            "Origin": origin,
+            "Access-Control-Request-Method": method,
+            "Access-Control-Request-Headers": "authorization",
+        }
+        return cluster.raw("OPTIONS", f"/{bucket}/k", headers)
+
+    for origin, client in clients.items():
+        client.create_bucket(Bucket="asked")
+        assert "access-control-allow-origin" not in ask(origin).headers
+        rule = {"AllowedOrigins": [origin], "AllowedMethods": ["PUT"], "AllowedHeaders": ["*"]}
+        client.put_bucket_cors(Bucket="asked", CORSConfiguration={"CORSRules": [rule]})
+        answer = ask(origin)
+        assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, origin)
+    for origin in clients:
+        assert ask(origin).status == 200
+        assert ask(origin, method="DELETE").status == 403
+        assert "access-control-allow-origin" not in ask(origin, "askedk").headers
+    assert ask("http://evil.example").status == 403
+    s3.delete_bucket_cors(Bucket="asked")
+    assert ask("http://one.example").status == 403 and ask("http://two.example").status == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/%00%00%00/k", "/asked%2F/k", "/" + "a" * 300, "/%FF%FE%FD/k", "/../../.s3_cors"]
+)
+def test_a_hostile_question_of_a_browser_is_no_fault(cluster, s3, path):
+    headers = {"Origin": "http://x", "Access-Control-Request-Method": "GET"}
+    assert cluster.raw("OPTIONS", path, headers).status < 500
