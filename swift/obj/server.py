@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from swift import green
 from swift.base.errors import DeviceUnavailable, NoSpace
-from swift.compose import backend_context, merged
+from swift.compose import backend_context, merged, process_of
 from swift.config.common import StorageSettings
 from swift.http import fields
 from swift.http.body import BodyTimeout, RequestBody
@@ -560,6 +560,12 @@ def app_factory(global_conf: Mapping[str, str], **local_conf: str) -> ObjectServ
     context, settings = backend_context(
         global_conf, local_conf, server_type="object", settings_class=ObjectSettings
     )
-    storage = StorageSettings.parse(merged(global_conf, local_conf))
-    tier = settings_of(global_conf.get("__file__", ""))
-    return ObjectServer(context, settings, make_stores(context, settings, storage, tier=tier))
+    conf = merged(global_conf, local_conf)
+    stores = make_stores(
+        context,
+        settings,
+        StorageSettings.parse(conf),
+        tier=settings_of(global_conf.get("__file__", "")),
+        at_exit=process_of(conf).at_exit.append,
+    )
+    return ObjectServer(context, settings, stores)
