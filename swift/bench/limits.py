@@ -33,6 +33,12 @@ def device_of(path: Path) -> str:
     return f"{os.major(number)}:{os.minor(number)}"
 
 
+def device_of_node(path: str) -> str:
+    """``major:minor`` of the device that a file below ``/dev`` stands for."""
+    number = os.stat(path).st_rdev
+    return f"{os.major(number)}:{os.minor(number)}"
+
+
 def reads_of(device: str) -> int:
     """Read requests that a device has served so far. Raises ``ConfigError``."""
     return int(_counters_of(device)[0])

@@ -7,6 +7,9 @@ reads a second; its memory is limited as well, and working sets rise past it. Th
 a limit. Before each measurement the page cache is dropped. Contestants with a tier have read everything once
 (``warm``). What the disk reads is counted by the kernel. It needs root, XFS tools, cgroups and LMDB, and says
 what is missing.
+
+``--quick`` has the whole grid with little memory and short loads. ``--cost`` measures the other end: what the
+tier costs where everything is in memory; see ``tiercost``.
 """
 
 from __future__ import annotations
@@ -17,7 +20,6 @@ import http.client
 import json
 import os
 import platform
-import pwd
 import random
 import shutil
 import statistics
@@ -25,34 +27,31 @@ import subprocess
 import sys
 import threading
 import time
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from swift.base.errors import ConfigError, SwiftError
 from swift.base.hashing import PathHasher
-from swift.bench.limits import Limits, check_cgroups, device_of, drop_caches, limited, reads_of
-from swift.bench.peer import OwnEtc
-from swift.bench.xfs import ending_in_order
+from swift.bench.limits import Limits, check_cgroups, drop_caches, limited, reads_of
+from swift.bench.tiercost import measure_cost
+from swift.bench.tiersite import (
+    PART_POWER,
+    PEER,
+    SUFFIX,
+    TIERS,
+    Site,
+    command,
+    environment,
+    run_limited,
+    serving,
+    write_etc,
+)
+from swift.bench.xfs import disk_that_seeks, ending_in_order
 from swift.cli.aio.images import check_xfs, make_image, mount_image, unmount_image
-from swift.cli.aio.supervisor import answers
-from swift.ring.device import DeviceRecord
-from swift.ring.ringfile import save_table
-from swift.ring.table import RingTable
 from swift.runtime.workers import die_with_parent
 
-SUFFIX = b"bench"
-PART_POWER = 8
 KIB, MIB = 1 << 10, 1 << 20
-#: Classes of each contestant of ours; none: no tier.
-TIERS: dict[str, tuple[str, ...]] = {
-    "untiered": (),
-    "metadata": ("metadata",),
-    "metadata+hashes": ("metadata", "hashes"),
-    "metadata+hashes+small-data": ("metadata", "hashes", "small-data"),
-}
-PEER = "peer"
 #: A cold GET is one request after the caches were dropped; of so many the reads are counted.
 COLD_REQUESTS = 20
 #: Fractions of what the untiered store takes, and factors of what it does.
@@ -82,146 +81,15 @@ class Measured:
 
 
 @dataclass
-class Bench:
-    """Where it is done and how."""
+class Bench(Site):
+    """A site whose first node is limited."""
 
-    root: Path
-    peer: Path | None
     limits: Limits
     clients: int
     seconds: float
-    port: int
-    enter: Callable[[], None]
     results: list[Measured] = field(default_factory=list)
     #: Sizes in bytes → paths of requests.
     objects: dict[int, list[str]] = field(default_factory=dict)
-
-    @property
-    def state(self) -> Path:
-        """What the processes of a tier share."""
-        return Path(f"/dev/shm/swift-bench-tier-{os.getpid()}")
-
-
-# --- configuration ---------------------------------------------------------------------------------------
-
-
-def write_etc(bench: Bench) -> None:
-    """swift.conf, the ring of two nodes, of which the second one is not limited, and a conf for each."""
-    etc = bench.root / "etc"
-    etc.mkdir(exist_ok=True)
-    (etc / "swift.conf").write_text(
-        f"[swift-hash]\nswift_hash_path_suffix = {SUFFIX.decode()}\n"
-        "[storage-policy:0]\nname = gold\ndefault = yes\n"
-    )
-    records: tuple[DeviceRecord, ...] = tuple(
-        {
-            "id": node,
-            "region": 1,
-            "zone": node,
-            "ip": "127.0.0.1",
-            "port": bench.port + node,
-            "replication_ip": "127.0.0.1",
-            "replication_port": bench.port + node,
-            "device": f"sd{node}",
-            "weight": 1.0,
-            "meta": "",
-        }
-        for node in range(2)
-    )
-    parts = range(1 << PART_POWER)
-    rows = tuple(array("H", [node for _ in parts]) for node in range(2))
-    save_table(RingTable(records=records, rows=rows, part_shift=32 - PART_POWER), str(etc / "object.ring.gz"))
-    for name, classes in {**TIERS, PEER: (), "partner": ()}.items():
-        (etc / f"{name}.conf").write_text(conf_text(bench, 1 if name == "partner" else 0, classes))
-
-
-def conf_text(bench: Bench, node: int, classes: Sequence[str]) -> str:
-    """An object-server.conf."""
-    user = pwd.getpwuid(os.geteuid()).pw_name
-    recon = bench.root / f"recon{node}"
-    recon.mkdir(exist_ok=True)
-    text = (
-        f"[DEFAULT]\nbind_ip = 127.0.0.1\nbind_port = {bench.port + node}\nworkers = 1\nuser = {user}\n"
-        f"swift_dir = {bench.root}/etc\ndevices = {bench.root}/n{node}\nmount_check = false\n"
-        f"recon_cache_path = {recon}\nlog_level = ERROR\n"
-        "[pipeline:main]\npipeline = object-server\n[app:object-server]\nuse = egg:swift#object\n"
-        "[object-replicator]\nsync_method = ssync\ninterval = 2\n"
-        "[object-auditor]\nfiles_per_second = 0\nbytes_per_second = 0\nzero_byte_files_per_second = 0\n"
-    )
-    if not classes:
-        return text
-    return text + (
-        f"[cache-tier]\nenabled = true\npath = {bench.root}/ssd/cache\nstate_path = {bench.state}\n"
-        f"size_mb = 4096\nclasses = {', '.join(classes)}\nsmall_data_admission = always\n"
-    )
-
-
-# --- processes -------------------------------------------------------------------------------------------
-
-
-def command(bench: Bench, contestant: str, program: str, *words: str) -> list[str]:
-    """A command of either side; the peer's gets an /etc/swift of its own."""
-    if contestant != PEER:
-        return [sys.executable, "-m", f"swift.cli.{program.replace('-', '_')}", *words]
-    assert bench.peer is not None
-    return OwnEtc(bench.root, bench.root / "etc").command(bench.peer / f"swift-{program}", *words)
-
-
-def environment(contestant: str) -> dict[str, str]:
-    """Both sides are called swift: our path must not shadow the peer's package."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH" or contestant != PEER}
-    return {**kept, "PYTHONWARNINGS": "ignore"}
-
-
-@contextlib.contextmanager
-def serving(bench: Bench, contestant: str, port: int, *, is_limited: bool) -> Iterator[None]:
-    """An object server; raises ``ConfigError`` when it does not come up."""
-
-    def begin() -> None:
-        die_with_parent()
-        if is_limited:
-            bench.enter()
-
-    with open(bench.root / f"{contestant}.log", "ab") as log:
-        child = subprocess.Popen(
-            command(bench, contestant, "object-server", str(bench.root / "etc" / f"{contestant}.conf")),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=environment(contestant),
-            preexec_fn=begin,
-        )
-    try:
-        deadline = time.monotonic() + 60
-        while not answers("127.0.0.1", port):
-            if time.monotonic() > deadline or child.poll() is not None:
-                raise ConfigError(f"{contestant} did not start; see {log.name}")
-            time.sleep(0.05)
-        yield
-    finally:
-        child.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(15)
-        child.kill()
-        child.wait()
-
-
-def run_limited(bench: Bench, contestant: str, program: str, *words: str) -> float:
-    """One pass of a daemon or tool in the group; seconds by the clock. Raises ``ConfigError``."""
-    started_s = time.monotonic()
-    done = subprocess.run(
-        command(bench, contestant, program, *words),
-        capture_output=True,
-        text=True,
-        env=environment(contestant),
-        preexec_fn=bench.enter,
-        check=False,
-    )
-    if done.returncode:
-        raise ConfigError(
-            f"{program} of {contestant} ended with {done.returncode}: {done.stderr.strip()[-300:]}"
-        )
-    return time.monotonic() - started_s
 
 
 # --- work ------------------------------------------------------------------------------------------------
@@ -403,7 +271,7 @@ def list_partitions(bench: Bench) -> float:
 def measure(bench: Bench, contestant: str, sets: Sequence[int]) -> None:
     """All work of one contestant."""
     conf = str(bench.root / "etc" / f"{contestant}.conf")
-    shutil.rmtree(bench.root / "ssd" / "cache", ignore_errors=True)
+    shutil.rmtree(bench.root / "ssd" / "cache0", ignore_errors=True)
     with serving(bench, contestant, bench.port, is_limited=True):
         # The first request opens the tier, so that somebody is there who sees what happens.
         _ask(bench, "HEAD", bench.objects[min(bench.objects)][0])
@@ -506,15 +374,18 @@ def make_parser() -> argparse.ArgumentParser:
     add("--seconds", type=float, default=60.0, help="of each load (60)")
     add("--port", type=int, default=16200, help="this one and the next are used (16200)")
     add("--only", action="append", choices=(*TIERS, PEER), help="only these contestants")
+    add("--quick", action="store_true", help="memory 128, working sets 0.5,2,4, 12 seconds each")
+    add("--cost", action="store_true", help="CPU of requests that memory serves, with and without a tier")
+    add("--rounds", type=int, default=20, help="of --cost (20)")
     add("--json", type=Path, help="write the figures there as well")
     add("--plot", type=Path, help="write plots into this directory")
     return parser
 
 
 @contextlib.contextmanager
-def images(root: Path, disk_bytes: int) -> Iterator[None]:
-    """The disk and the SSD, mounted, gone afterwards."""
-    mounts = {root / "n0" / "sd0": disk_bytes, root / "n1" / "sd1": disk_bytes, root / "ssd": 6 << 30}
+def images(root: Path, disk_bytes: int) -> Iterator[str]:
+    """The limited disk, its partner's and the SSD, mounted, gone afterwards; the device to limit."""
+    mounts = {root / "n1" / "sd1": disk_bytes, root / "ssd": 6 << 30}
     made: list[tuple[Path, Path]] = []
     try:
         for folder, size in mounts.items():
@@ -523,7 +394,8 @@ def images(root: Path, disk_bytes: int) -> Iterator[None]:
             made.append((folder, image))
             make_image(image, size)
             mount_image(image, folder)
-        yield
+        with disk_that_seeks(root / "sd0.img", disk_bytes, root / "n0" / "sd0") as device:
+            yield device
     finally:
         for folder, image in reversed(made):
             unmount_image(folder)
@@ -538,6 +410,8 @@ def run(args: argparse.Namespace) -> list[Measured]:
         import lmdb  # noqa: F401
     except ImportError:
         raise ConfigError("it needs the package lmdb (pip install swift[tier])")
+    if args.quick:
+        args.memory_mb, args.sets, args.seconds = 128, "0.5,2,4", 12.0
     memory = args.memory_mb * MIB
     sets = [int(float(text) * memory) for text in args.sets.split(",")]
     sizes = [int(text) * KIB for text in args.sizes.split(",")]
@@ -546,12 +420,12 @@ def run(args: argparse.Namespace) -> list[Measured]:
         raise ConfigError("the peer needs --peer, the directory of its commands")
     args.root.mkdir(parents=True, exist_ok=True)
     disk_bytes = max(1 << 30, 2 * max(sets) * len(sizes))
-    with ending_in_order(), images(args.root, disk_bytes):
-        limits = Limits(device_of(args.root / "n0" / "sd0"), args.iops, memory)
+    with ending_in_order(), images(args.root, disk_bytes) as device:
+        limits = Limits(device, args.iops, memory)
         with limited(f"swift-bench-tier-{os.getpid()}", limits) as enter:
-            bench = Bench(args.root, args.peer, limits, args.clients, args.seconds, args.port, enter)
+            bench = Bench(args.root, args.port, args.peer, enter, limits, args.clients, args.seconds)
             try:
-                write_etc(bench)
+                write_etc(bench, {**dict.fromkeys((*TIERS, PEER), 0), "partner": 1})
                 fill(bench, sizes, max(sets))
                 for contestant in wanted:
                     print(f"{contestant} ...", file=sys.stderr, flush=True)
@@ -565,6 +439,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the figures; the exit code."""
     args = make_parser().parse_args(argv)
     try:
+        if args.cost:
+            for line in measure_cost(args.root, args.port, args.rounds):
+                print(line)
+            return 0
         results = run(args)
         for line in table(results):
             print(line)

@@ -8,7 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from swift.cli.aio.images import check_xfs, make_image, mount_image, unmount_image
+from swift.bench.limits import device_of, device_of_node, read_ahead_as_disks
+from swift.cli.aio.images import (
+    attach_image,
+    check_xfs,
+    detach_image,
+    make_image,
+    mount_image,
+    unmount_image,
+)
 
 IMAGE_BYTES = 32 << 30
 
@@ -37,6 +45,32 @@ def working_folder(root: Path, *, xfs: bool) -> Iterator[Path]:
                 unmount_image(folder)
         finally:
             image.unlink(missing_ok=True)
+
+
+@contextmanager
+def disk_that_seeks(image: Path, size_bytes: int, target: Path) -> Iterator[str]:
+    """An empty XFS at ``target``; what it gives is the device (``major:minor``) to limit.
+
+    Raises ``ConfigError``.
+    It is a loop device on a loop device, and the lower one is limited: Linux lets reads of a filesystem's
+    metadata pass every limit of cgroups (REQ_META), so that others do not wait for whoever holds its locks.
+    The upper loop device forgets that they are metadata, and keeps whose they are.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    try:
+        make_image(image, size_bytes)
+        disk = attach_image(image)
+        try:
+            mount_image(Path(disk), target)
+            try:
+                read_ahead_as_disks(device_of(target))
+                yield device_of_node(disk)
+            finally:
+                unmount_image(target)
+        finally:
+            detach_image(disk)
+    finally:
+        image.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -30,8 +30,8 @@ from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
 from swift.platform.mounts import Devices
 from swift.policy.policy import Policy, with_policy_suffix
-from swift.ring.partpower import Phase, phase
 from swift.ring.ringfile import load_table
+from swift.ring.split import Phase, phase
 from swift.store.api import Location
 from swift.store.registry import EngineParts, file_store, load_factory
 from swift.store.relink import Split, Splitter

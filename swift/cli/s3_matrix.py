@@ -30,7 +30,9 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
 - **Signatures**: version 4 and 2, in headers and in links; clocks may differ by `allowable_clock_skew`.
   Bodies in `aws-chunked` framing: signed, unsigned, with trailers.
 - **Checksums**: {algorithms}: verified before the object exists, stored, returned, and put together for
-  multipart objects (composite, and of the whole object where the kind allows it).
+  multipart objects (composite, and of the whole object where the kind allows it). What comes without one
+  gets CRC64NVME, as with AWS, where the library of the erasure codes computes it. Listings of objects do
+  not say which kind an object has: the row of a container would show it to clients of Swift's API.
 - **Conditions** of PutObject, CompleteMultipartUpload, CopyObject and DeleteObject (`If-Match`,
   `If-None-Match: *`) are judged by the store in one step with the change: of any number of clients at most
   one wins, whatever fails meanwhile (decision 0011). Nodes of the peer cannot promise that: where one is a
@@ -54,7 +56,8 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
 - **Lifecycles** are carried out by `swift-s3-lifecycle`, once a day and after each change: expiration by
   days, date, name, tags and size, former versions, delete markers, uploads that nobody completes. The age
   of an object counts from its last change, that of its tags included. Up to 1,000 rules, which compressed
-  must fit into 24,000 bytes. Transitions between storage classes are `501`.
+  must fit into 24,000 bytes. Transitions give objects and former
+  versions another storage class.
 - **Inventories** are taken by `swift-s3-lifecycle` too: CSV files and a manifest as AWS writes them, daily or
   on Sundays (UTC), in a bucket of the same owner; the first soon after it was asked for. They say what
   listings say: sizes, times, ETags, classes, versions. Other fields, ORC and Parquet are `501`. A bucket
@@ -70,18 +73,21 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   cannot be locked. Where a primary is a node of the peer, changes of locked objects are `501`. For as long
   as proxies cache a container after its lock was enabled (a minute), only object servers judge.
 - **Encryption**: with the filter `encryption` everything is encrypted with keys of the cluster, which S3
-  calls `AES256`; without it asking for that is `501`. A customer's key (SSE-C) encrypts single uploads and
-  copies in the API itself, is never stored, and needs the library `cryptography`; Swift's API gives such
-  objects out encrypted. Multipart uploads with customers' keys and keys of a key service are `501`.
+  calls `AES256`; without it asking for that is `501`. A customer's key (SSE-C) encrypts uploads, parts
+  and copies in the API itself, is never stored, and needs the library `cryptography`; Swift's API gives such
+  objects out encrypted. Keys of a key service are `501`, and `Content-MD5` beside a customer's key.
 - **Notifications** go to webhooks whose names are in `notification_targets` and whose URLs the
   `s3-notifier` knows, and to no others; a name is the last word of an ARN, or the one before `webhook`. An
   event is kept in a hidden queue before the change is acknowledged, and told at least once; when it cannot
   be kept the client hears `503`, though the change is done. Told are uploads, copies, completions,
   deletions and tags that come by the S3 API; not what lifecycles, expiry or Swift's API do.
 - **Storage classes** are storage policies: `storage_classes = STANDARD:gold, STANDARD_IA:ec` names them. A
-  bucket has one class, chosen when it is made (`LocationConstraint` `us-east-1:STANDARD_IA`), and so have all
-  its objects; it is shown wherever AWS shows one. An upload that asks for another class than its bucket's is
-  `InvalidStorageClass`. Transitions of lifecycles are `501` (decision 0018).
+  bucket has one, chosen when it is made (`LocationConstraint` `us-east-1:STANDARD_IA`). An object of another
+  class lies in that policy, in `<bucket>+<CLASS>+segments`, with a manifest in the bucket (decision 0018); it
+  is one object to all who use it, and costs a request more to read. Lifecycles move objects and former ones,
+  not locked ones, without changing their time or version; objects below 128 KiB only where the rule speaks of
+  sizes. What overwritten objects leave in other classes goes within two weeks. A class that the cluster has
+  not is `InvalidStorageClass`; there is nothing that must be restored before it is read.
 - Replication is not there: asking for it is `501`, and headers that wish for it too.
 
 ## Operations

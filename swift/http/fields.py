@@ -173,31 +173,24 @@ SYSMETA_S3_OBJECT = _header(
 SYSMETA_S3_BUCKET = _header(
     "x-container-sysmeta-s3api-", _TEXT, _STORED, "Prefix of what the S3 API stores with a bucket."
 )
-SYSMETA_S3_ETAG = _header(
-    "x-object-sysmeta-s3api-etag", _TEXT, _STORED, "The ETag of a multipart object: <md5>-<parts>."
+
+
+def _object(name: str, doc: str, kind: Kind = _TEXT) -> str:
+    return _header(f"{SYSMETA_S3_OBJECT}{name}", kind, _STORED, doc)
+
+
+SYSMETA_S3_ETAG = _object("etag", "The ETag of a multipart object: <md5>-<parts>.")
+SYSMETA_S3_UPLOAD_ID = _object("upload-id", "The multipart upload that an object came from.")
+SYSMETA_S3_HAS_CONTENT_TYPE = _object("has-content-type", "Whether an upload named a type: yes or no.")
+SYSMETA_S3_CONTENT_TYPE = _object("content-type", "The type that it named.")
+SYSMETA_S3_OBJECT_ACL = _object("acl", "The ACL of an object.", _JSON)
+SYSMETA_S3_UPLOAD_ACL = _object("tmpacl", "The ACL that the object of an upload will have.", _JSON)
+SYSMETA_S3_REDIRECT = _object(
+    "redirect-location", "Where the web site of a bucket sends who asks for the object (ours)."
 )
-SYSMETA_S3_UPLOAD_ID = _header(
-    "x-object-sysmeta-s3api-upload-id", _TEXT, _STORED, "The multipart upload that an object came from."
-)
-SYSMETA_S3_HAS_CONTENT_TYPE = _header(
-    "x-object-sysmeta-s3api-has-content-type", _TEXT, _STORED, "Whether an upload named a type: yes or no."
-)
-SYSMETA_S3_CONTENT_TYPE = _header(
-    "x-object-sysmeta-s3api-content-type", _TEXT, _STORED, "The type that it named."
-)
-SYSMETA_S3_OBJECT_ACL = _header("x-object-sysmeta-s3api-acl", _JSON, _STORED, "The ACL of an object.")
-SYSMETA_S3_UPLOAD_ACL = _header(
-    "x-object-sysmeta-s3api-tmpacl", _JSON, _STORED, "The ACL that the object of an upload will have."
-)
-SYSMETA_S3_REDIRECT = _header(
-    "x-object-sysmeta-s3api-redirect-location",
-    _TEXT,
-    _STORED,
-    "Where the web site of a bucket sends who asks for the object (ours).",
-)
-SYSMETA_S3_CHECKSUM = _header(
-    "x-object-sysmeta-s3api-checksum", _TEXT, _STORED, "Algorithm, type and base64 of a checksum (ours)."
-)
+SYSMETA_S3_CHECKSUM = _object("checksum", "Algorithm, type and base64 of a checksum (ours).")
+SYSMETA_S3_SSE_C = _object("sse-c", "Start of a key stream and a key's sum, of SSE-C (ours).")
+SYSMETA_S3_CLASS = _object("class", "The storage class of a manifest's bytes (ours).")
 TRANSIENT_S3_TAGGING = _header(
     "x-object-transient-sysmeta-s3api-tagging", _TEXT, _STORED, "The tags of an object as a query (ours)."
 )
@@ -212,6 +205,13 @@ SYSMETA_S3_LOCK_RULE = _header(
 )
 BACKEND_OBJECT_LOCK = _header(
     "x-backend-object-lock", _LIST, _BOTH_WAYS, "Locks are to be looked at, and what is allowed (ours)."
+)
+
+BACKEND_LOOSE_LINK = _header(
+    "x-backend-loose-link",
+    _FLAG,
+    _INSIDE,
+    "A link to a version may lead to another ETag (ours).",
 )
 
 

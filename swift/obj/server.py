@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from swift import green
 from swift.base.errors import DeviceUnavailable, NoSpace
-from swift.compose import backend_context, merged
+from swift.compose import backend_context, merged, process_of
 from swift.config.common import StorageSettings
 from swift.http import fields
 from swift.http.body import BodyTimeout, RequestBody
@@ -137,11 +137,33 @@ class ObjectServer(BackendApp):
         )
         return not is_replication or self.context.telemetry.log.shows_debug
 
+    def _key(self, request: Request) -> ObjectKey:
+        """The object of a request, by the partition in which this node keeps it.
+
+        While partitions are being split, that and what has to be linked is told by the node's own ring:
+        requests come by either partition, from proxies whose rings are of different ages.
+        """
+        key = key_of(request, self.context)
+        is_splitting = fields.BACKEND_NEXT_PART_POWER in request.headers
+        home = self.context.partitions.home(
+            key.partition, key.policy.ring_name, key.hash, is_splitting=is_splitting
+        )
+        if home is None:
+            return key
+        request.headers.pop(fields.BACKEND_NEXT_PART_POWER, None)
+        if home.next_part_power is not None:
+            request.headers[fields.BACKEND_NEXT_PART_POWER] = str(home.next_part_power)
+        key = key._replace(partition=home.partition)
+        if home.before is not None:
+            store = self._stores.of(key.policy)
+            store.run(key.device, Effort.SHORT)(store.gather, key, home.before)
+        return key
+
     # --- reading -------------------------------------------------------------------------------------
 
     def get(self, request: Request) -> Response:
         """GET, verified (§6)."""
-        key = key_of(request, self.context)
+        key = self._key(request)
         view = read_view(request, self.context)
         try:
             return self._get_once(request, key, view)
@@ -173,7 +195,7 @@ class ObjectServer(BackendApp):
 
     def head(self, request: Request) -> Response:
         """HEAD (§6)."""
-        key = key_of(request, self.context)
+        key = self._key(request)
         view = read_view(request, self.context)
         store = self._stores.of(key.policy)
         state: ObjectState = store.run(key.device, Effort.SHORT)(store.look, key, view)
@@ -190,7 +212,7 @@ class ObjectServer(BackendApp):
 
     def put(self, request: Request) -> Response:
         """PUT (§4)."""
-        key = key_of(request, self.context)
+        key = self._key(request)
         plan = parse_put(request, key, self.context.limits, self._stored)
         view = self._write_view(request, plan.timestamp.seconds)
         fragment = request.headers.get("x-backend-ssync-frag-index", "")
@@ -319,7 +341,7 @@ class ObjectServer(BackendApp):
 
     def post(self, request: Request) -> Response:
         """POST (§5)."""
-        key = key_of(request, self.context)
+        key = self._key(request)
         plan = parse_post(request, self.context.limits, self._stored)
         view = self._write_view(request, plan.timestamp.seconds)
         store = self._stores.of(key.policy)
@@ -345,7 +367,7 @@ class ObjectServer(BackendApp):
 
     def delete(self, request: Request) -> Response:
         """DELETE (§8)."""
-        key = key_of(request, self.context)
+        key = self._key(request)
         plan = parse_delete(request)
         view = self._write_view(request, plan.timestamp.seconds, open_expired=False)
         store = self._stores.of(key.policy)
@@ -385,7 +407,7 @@ class ObjectServer(BackendApp):
             raise HTTPError(400, "RESERVE is for promises", content_type=PLAIN)
         # What follows, its line in the log included, is about that.
         request.method = method
-        key = key_of(request, self.context)
+        key = self._key(request)
         store = self._stores.of(key.policy)
         if method == "HEAD":
             look = ReservedLook(store, key, self._write_view(request, 0.0), request.timestamp)
@@ -538,6 +560,12 @@ def app_factory(global_conf: Mapping[str, str], **local_conf: str) -> ObjectServ
     context, settings = backend_context(
         global_conf, local_conf, server_type="object", settings_class=ObjectSettings
     )
-    storage = StorageSettings.parse(merged(global_conf, local_conf))
-    tier = settings_of(global_conf.get("__file__", ""))
-    return ObjectServer(context, settings, make_stores(context, settings, storage, tier=tier))
+    conf = merged(global_conf, local_conf)
+    stores = make_stores(
+        context,
+        settings,
+        StorageSettings.parse(conf),
+        tier=settings_of(global_conf.get("__file__", "")),
+        at_exit=process_of(conf).at_exit.append,
+    )
+    return ObjectServer(context, settings, stores)

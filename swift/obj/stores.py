@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+from collections.abc import Callable
+
 from swift.config.common import StorageSettings
 from swift.obj.settings import ObjectSettings
 from swift.platform.disk import Disk
@@ -17,10 +20,12 @@ def make_stores(
     storage: StorageSettings | None = None,
     *,
     tier: TierSettings | None = None,
+    at_exit: Callable[[Callable[[], None]], object] = atexit.register,
 ) -> StoreRegistry:
     """The engines of all policies as the settings say; daemons parse ``settings`` from their own section.
 
-    ``tier`` is the node's: whoever changes objects must be told of it. Raises ``ConfigError``.
+    ``tier`` is the node's: whoever changes objects must be told of it; ``at_exit`` takes what is to be done
+    when the process ends. Raises ``ConfigError``.
     """
     storage = storage or StorageSettings()
     disk, notice = Disk(), context.telemetry.log.warning
@@ -45,7 +50,9 @@ def make_stores(
             tier=tier_factory(
                 None
                 if tier is None
-                else make_tier(tier, disk=disk, notice=notice, metrics=context.telemetry.metrics)
+                else make_tier(
+                    tier, disk=disk, notice=notice, metrics=context.telemetry.metrics, at_exit=at_exit
+                )
             ),
         )
     )

@@ -2,37 +2,17 @@
 
 The state is ``next_part_power``: absent, one more than the power (prepared: link new files to both places)
 or equal to it (increased or cancelled: clean up the other place). Old partition p becomes 2p and 2p + 1,
-told apart by the next bit of the digest, so no data has to travel. Linking files is the relinker's work;
-this file only answers which partition and what to do. spec: ring.md §8
+told apart by the next bit of the digest, so no data has to travel. Linking files is the relinker's work, and
+where nodes keep objects meanwhile says ``ring.split``. spec: ring.md §8
 """
 
 from __future__ import annotations
 
 from array import array
-from enum import Enum
 
 from swift.ring.builder import RingBuilder
 from swift.ring.errors import PartPowerError
 from swift.ring.table import PART_POWER_MAX
-
-
-class Phase(Enum):
-    """What nodes do with object files while a ring is in this state."""
-
-    STEADY = "steady"
-    RELINK = "relink"
-    CLEANUP = "cleanup"
-
-
-def phase(part_power: int, next_part_power: int | None) -> Phase:
-    """The phase of a ring. Raises PartPowerError for a next_part_power that no step produces."""
-    if next_part_power is None:
-        return Phase.STEADY
-    if next_part_power == part_power + 1:
-        return Phase.RELINK
-    if next_part_power == part_power:
-        return Phase.CLEANUP
-    raise PartPowerError(f"next_part_power {next_part_power} does not follow part_power {part_power}")
 
 
 def partition_at(digest: bytes, part_power: int) -> int:

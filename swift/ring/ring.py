@@ -1,8 +1,10 @@
 """A ring as a server sees it: always the current file, without asking the disk on every request.
 
 ``Ring`` keeps one immutable ``RingView`` and replaces it when the file's time stamp has changed, at most
-once per reload interval. Construction touches nothing; the first use (or ``load``) reads the file. It
-does not know what a policy is: whoever needs a certain replica count passes ``validate``.
+once per reload interval. While partitions are being split it looks at every use, so that all processes of a
+machine turn to the new partitions at the same moment. Construction touches nothing; the first use (or
+``load``) reads the file. It does not know what a policy is: whoever needs a certain replica count passes
+``validate``.
 spec: ring.md §7
 """
 
@@ -13,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 from swift.base.clock import Clock, SystemClock
 from swift.ring.device import Device, Node
-from swift.ring.errors import RingError
+from swift.ring.errors import RingError, RingFileError
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
 
@@ -39,7 +41,8 @@ class Ring:
         self._reload_interval_s = reload_interval_s
         self._validate = validate
         self._monotonic = (clock or SystemClock()).monotonic
-        self._deadline_s = float("-inf")
+        #: When the file is looked at again, and from when on it is an error that it cannot be read.
+        self._deadline_s = self._due_s = float("-inf")
         self._mtime_ns: int | None = None
         self._view: RingView | None = None
 
@@ -48,7 +51,7 @@ class Ring:
 
     def load(self) -> Ring:
         """Read the file now, whatever the deadline says; returns itself."""
-        self._mtime_ns = None
+        self._mtime_ns, self._due_s = None, float("-inf")
         self._refresh()
         return self
 
@@ -59,7 +62,20 @@ class Ring:
         return self._view
 
     def _refresh(self) -> RingView:
-        self._deadline_s = self._monotonic() + self._reload_interval_s
+        now_s = self._monotonic()
+        if self._view is None or now_s >= self._due_s:
+            self._due_s = now_s + self._reload_interval_s
+            view = self._read()
+        else:
+            try:
+                view = self._read()
+            except (OSError, RingFileError):
+                # It may be being replaced.
+                view = self._view
+        self._deadline_s = self._due_s if view.next_part_power is None else float("-inf")
+        return view
+
+    def _read(self) -> RingView:
         mtime_ns = os.stat(self.path).st_mtime_ns
         if self._view is not None and mtime_ns == self._mtime_ns:
             return self._view

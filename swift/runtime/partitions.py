@@ -4,31 +4,51 @@ A partition becomes a directory, so anything else that looks like a number (``01
 hide what is stored there from every daemon. Rings only ever grow: the number of partitions is read again when
 one beyond it is asked for and the file has changed since. Without a ring every partition of the largest
 possible one is taken.
+
+While partitions are being split, ``home`` says by which of its two an object is kept. The file is then looked
+at for every request: all workers of a node have to turn to the new partitions at the same moment.
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
+from swift.base.clock import Clock, SystemClock
 from swift.http.response import TEXT, HTTPError
-from swift.ring.errors import RingError
+from swift.ring.errors import PartPowerError, RingError
+from swift.ring.ring import RELOAD_INTERVAL_S
 from swift.ring.ringfile import load_table
+from swift.ring.split import Home, home_of
 
 #: Partitions of the largest ring there can be.
 PARTITIONS_MAX = 1 << 32
 _DIGITS_MAX = len(str(PARTITIONS_MAX))
 
 
+@dataclass(slots=True)
+class _Known:
+    """What was read of one ring file."""
+
+    count: int = PARTITIONS_MAX
+    #: None while there is no ring.
+    part_power: int | None = None
+    next_part_power: int | None = None
+    #: When the file that was read had been written.
+    written_ns: int | None = None
+    #: Until when the file is not looked at again, unless there is a reason.
+    until_s: float = float("-inf")
+
+
 class Partitions:
     """The partitions of the rings in a directory; ``swift_dir`` empty stands for no rings."""
 
-    __slots__ = ("_counts", "_dir", "_seen_ns")
+    __slots__ = ("_dir", "_known", "_monotonic")
 
-    def __init__(self, swift_dir: str = ""):
+    def __init__(self, swift_dir: str = "", *, clock: Clock | None = None):
         self._dir = swift_dir
-        self._counts: dict[str, int] = {}
-        #: When the files that were read had been written.
-        self._seen_ns: dict[str, int] = {}
+        self._known: dict[str, _Known] = {}
+        self._monotonic = (clock or SystemClock()).monotonic
 
     def check(self, partition: str, ring_name: str) -> None:
         """Raise ``HTTPError`` 400 unless the ring ``<ring_name>.ring.gz`` has that partition."""
@@ -36,24 +56,60 @@ class Partitions:
             number = int(partition)
             if len(partition) > 1 and partition[0] == "0":
                 number = PARTITIONS_MAX
-            if number < self._counts.get(ring_name, 0) or number < self._count(ring_name):
+            known = self._known.get(ring_name)
+            if known is not None and known.part_power is not None and number < known.count:
+                return
+            if number < self._looked_at(ring_name).count:
                 return
         raise HTTPError(400, f"Invalid partition: {partition[: _DIGITS_MAX + 1]}", content_type=TEXT)
 
-    def _count(self, ring_name: str) -> int:
-        """How many partitions the ring file tells of; while they are being split the larger number."""
-        if not self._dir:
-            return PARTITIONS_MAX
+    def home(self, partition: str, ring_name: str, name_hash: str, *, is_splitting: bool) -> Home | None:
+        """Where an object is kept that is asked for by ``partition``, which was checked.
+
+        None when its partition is not being split. ``is_splitting`` is whether the sender says that it is.
+        """
+        known = self._known.get(ring_name)
+        if known is None:
+            # There are no rings.
+            return None
+        power = known.part_power
+        if (
+            is_splitting
+            or known.next_part_power is not None
+            or power is None
+            or int(name_hash[:8], 16) >> (32 - power) != int(partition)
+            or self._monotonic() >= known.until_s
+        ):
+            known = self._looked_at(ring_name)
+        if known.part_power is None or known.next_part_power is None:
+            return None
+        try:
+            return home_of(partition, name_hash, known.part_power, known.next_part_power)
+        except PartPowerError:
+            return None
+
+    def _looked_at(self, ring_name: str) -> _Known:
+        """What the ring file says now; while partitions are being split the larger number of them."""
+        known = self._known.get(ring_name)
+        if known is None:
+            known = _Known()
+            if not self._dir:
+                return known
+            self._known[ring_name] = known
         path = os.path.join(self._dir, f"{ring_name}.ring.gz")
+        known.until_s = self._monotonic() + RELOAD_INTERVAL_S
         try:
             written_ns = os.stat(path).st_mtime_ns
-            if self._seen_ns.get(ring_name) != written_ns:
+            if written_ns != known.written_ns:
                 table = load_table(path, thorough=False)
-                self._counts[ring_name] = 1 << max(table.part_power, table.next_part_power or 0)
-                self._seen_ns[ring_name] = written_ns
+                known.part_power, known.next_part_power = table.part_power, table.next_part_power
+                known.count = 1 << max(table.part_power, table.next_part_power or 0)
+                known.written_ns = written_ns
         except (OSError, RingError):
-            return self._counts.get(ring_name, PARTITIONS_MAX)
-        return self._counts[ring_name]
+            # What was known is better than nothing.
+            return known
+        return known
 
     def __repr__(self) -> str:
-        return f"Partitions({self._dir!r}, {self._counts})"
+        counts = {name: known.count for name, known in self._known.items()}
+        return f"Partitions({self._dir!r}, {counts})"

@@ -433,6 +433,9 @@ class ObjectStore(Protocol):
         partitions are being split, ``next_part_power`` has every change made in the future partition as well.
         """
 
+    def gather(self, key: ObjectKey, partition: str) -> None:
+        """Have an object's partition know what is left of it in the one it had before they were split."""
+
     def reserve(self, key: ObjectKey, writer: Timestamp) -> Reservation:
         """Promise an object to the writer of a version; raises ``AlreadyReserved``.
 

@@ -9,7 +9,7 @@ getting lost.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 
 from swift.base.timestamp import Timestamp
 from swift.platform.durable import UnnamedFile, make_directories, publish, rename_durably
@@ -189,6 +189,8 @@ class FileEdit:
                 raise
         else:
             self._names = [*(name for name in self._names if name not in (old, new)), new]
+            if self._next_power is not None:
+                self._link_for_next_power(new, self._next_power, instead_of=old)
         self._clean_up()
 
     def withdraw(self, timestamp: Timestamp, fragment: int) -> None:
@@ -289,8 +291,8 @@ class FileEdit:
         except OSError as error:
             core.notice(f"cannot clean up {place.directory}: {error}")
 
-    def _link_for_next_power(self, name: str, next_part_power: int) -> None:
-        """Also name the file in the partition it will have after a part power increase (spec §9.7)."""
+    def _link_for_next_power(self, name: str, next_part_power: int, *, instead_of: str | None = None) -> None:
+        """Also name the file in the partition it will have after a part power increase (spec §9.7, §10)."""
         core, place = self._core, self._place
         target = str(int(place.key.hash[:8], 16) >> (32 - next_part_power))
         if target == place.key.partition:
@@ -301,7 +303,11 @@ class FileEdit:
             with core.changes.change(place.device, directory):
                 touched = make_directories(core.disk, directory, below=place.device)
                 mark_dirty(core.disk, partition, (suffix_of(place.key.hash),), device_path=place.device)
-                core.disk.link(f"{place.directory}/{name}", f"{directory}/{name}")
+                with suppress(FileExistsError):
+                    core.disk.link(f"{place.directory}/{name}", f"{directory}/{name}")
+                if instead_of is not None:
+                    with suppress(FileNotFoundError):
+                        core.disk.unlink(f"{directory}/{instead_of}")
                 for parent in (directory, *touched):
                     sync_directory(core.disk, parent)
                 names = core.disk.listdir(directory)

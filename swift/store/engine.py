@@ -13,7 +13,7 @@ from functools import partial
 
 from swift.base.timestamp import Timestamp
 from swift.policy.policy import Policy
-from swift.store.api import Capabilities, ObjectKey, ObjectState, Viewpoint
+from swift.store.api import Capabilities, Location, ObjectKey, ObjectState, Viewpoint
 from swift.store.calls import Effort, Run
 from swift.store.core import TRIES, EngineCore
 from swift.store.draft import FileDraft
@@ -26,6 +26,7 @@ from swift.store.place import Place
 from swift.store.reader import Loaded
 from swift.store.recent import RecentChecks
 from swift.store.reclaim import remove_made
+from swift.store.relink import Linker
 from swift.store.reservation import FileReservation, reserve
 from swift.store.updates import FileUpdates
 from swift.store.upkeep import FileUpkeep
@@ -108,6 +109,10 @@ class FileStore:
         """See ``ObjectStore``."""
         place = self.core.place(key)
         return FileEdit(self.core, place, view, create=create, is_new=is_new, next_part_power=next_part_power)
+
+    def gather(self, key: ObjectKey, partition: str) -> None:
+        """See ``ObjectStore``."""
+        Linker(self.core).gather(Location(key.device, partition, key.policy, key.hash), key.partition)
 
     def reserve(self, key: ObjectKey, writer: Timestamp) -> FileReservation:
         """See ``ObjectStore``."""

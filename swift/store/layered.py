@@ -80,6 +80,10 @@ class ForwardingStore:
         """See ``ObjectStore``."""
         return self.inner.edit(key, view, create=create, is_new=is_new, next_part_power=next_part_power)
 
+    def gather(self, key: ObjectKey, partition: str) -> None:
+        """See ``ObjectStore``."""
+        self.inner.gather(key, partition)
+
     def reserve(self, key: ObjectKey, writer: Timestamp) -> Reservation:
         """See ``ObjectStore``."""
         return self.inner.reserve(key, writer)

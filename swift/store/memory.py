@@ -176,6 +176,15 @@ class MemoryStore:
         self._where(key)
         return MemoryEdit(self, key, view, next_part_power)
 
+    def gather(self, key: ObjectKey, partition: str) -> None:
+        """See ``ObjectStore``."""
+        with self._lock:
+            left = self._directories.get(self._where(key._replace(partition=partition)))
+            if left:
+                directory = self.files(key)
+                directory.update({name: file for name, file in left.items() if name not in directory})
+                self._clean_up(directory, key.policy)
+
     def reserve(self, key: ObjectKey, writer: Timestamp) -> MemoryReservation:
         """See ``ObjectStore``."""
         where = self._where(key)
@@ -218,13 +227,13 @@ class MemoryStore:
         with self._lock:
             for object_hash in self.inventory(device, partition, policy):
                 directory = self._directories[device, policy.index, partition, object_hash]
-                self.clean_up(directory, policy)
+                self._clean_up(directory, policy)
                 if directory:
                     feed = feeds.setdefault(suffix_of(object_hash), SuffixFeeds())
                     feed.add(choose(directory, policy.ec), is_ec=policy.is_ec)
         return {suffix: feed.result(is_ec=policy.is_ec) for suffix, feed in feeds.items()}
 
-    def clean_up(self, directory: Directory, policy: Policy) -> None:
+    def _clean_up(self, directory: Directory, policy: Policy) -> None:
         """Remove what the rules of reclaiming allow."""
         choice = choose(directory, policy.ec)
         for file in files_to_remove(
@@ -427,13 +436,16 @@ class MemoryEdit:
 
     def commit(self, timestamp: Timestamp, fragment: int) -> None:
         """See ``Edit``."""
-        directory = self._store.files(self._key)
-        file = directory.pop(data_name(timestamp, fragment), None)
-        if file is not None:
-            directory[data_name(timestamp, fragment, durable=True)] = file
-        elif not self._is_superseded(timestamp):
-            raise FileNotFoundError(data_name(timestamp, fragment))
-        self._store.clean_up(directory, self._key.policy)
+        old = data_name(timestamp, fragment)
+        file = self._store.files(self._key).get(old)
+        if file is None and not self._is_superseded(timestamp):
+            raise FileNotFoundError(old)
+        for key in self._keys():
+            directory = self._store.files(key)
+            directory.pop(old, None)
+            if file is not None:
+                directory[data_name(timestamp, fragment, durable=True)] = file
+            self._store._clean_up(directory, key.policy)
 
     def withdraw(self, timestamp: Timestamp, fragment: int) -> None:
         """See ``Edit``."""
@@ -456,16 +468,20 @@ class MemoryEdit:
         self._add(tombstone_name(timestamp), {"X-Timestamp": timestamp.internal, "name": name}, b"")
 
     def _add(self, name: str, metadata: Metadata, body: bytes, *, clean: bool = True) -> None:
+        for key in self._keys():
+            directory = self._store.files(key)
+            directory[name] = MemoryFile(dict(metadata), body, self._store.clock.time())
+            if clean:
+                self._store._clean_up(directory, key.policy)
+
+    def _keys(self) -> list[ObjectKey]:
+        """The places in which the object is changed."""
         keys = [self._key]
         if self._next_power is not None:
             target = str(int(self._key.hash[:8], 16) >> (32 - self._next_power))
             if target != self._key.partition:
                 keys.append(self._key._replace(partition=target))
-        for key in keys:
-            directory = self._store.files(key)
-            directory[name] = MemoryFile(dict(metadata), body, self._store.clock.time())
-            if clean:
-                self._store.clean_up(directory, key.policy)
+        return keys
 
 
 class MemoryUpkeep:

@@ -1,9 +1,9 @@
 """Splitting partitions: objects also get, and later only have, their place under the next part power.
 
-``relink`` gives every file that counts a second name in the partition of the next power; ``clean_up`` takes
-the first one away, once the second is durably there. Both hold the old hash directory, so that no request
-changes it meanwhile. Nothing is removed of which the new place has not the same or something newer.
-spec: object-disk.md §16
+``relink`` gives every file that counts a second name in the partition of the next power; ``remove_old``
+takes the first one away, once the second is durably there; ``gather`` is for requests that come meanwhile.
+All hold the old hash directory, so that no request changes it then. Nothing is removed of which the new place
+has not the same or something newer. spec: object-disk.md §16
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from swift.policy.policy import ErasureCode
 from swift.store.api import Location
 from swift.store.chooser import choose
 from swift.store.core import EngineCore
+from swift.store.errors import Damaged
 from swift.store.hashes import mark_dirty
 from swift.store.layout import partition_dir, suffix_of
 from swift.store.quarantine import quarantine_object
@@ -58,54 +59,46 @@ def required(old: list[str], new: list[str], ec: ErasureCode | None) -> list[str
     return [name for name in sorted(old) if name not in gone and name not in strange]
 
 
-class Splitter:
-    """Moves objects of a device to their partitions under ``next_part_power``."""
+class Linker:
+    """Has objects known in two partitions of a device."""
 
-    def __init__(self, core: EngineCore, next_part_power: int, *, clobber: bool = False):
+    def __init__(self, core: EngineCore, *, clobber: bool = False):
         self._core = core
-        self._power = next_part_power
         self._clobber = clobber
 
-    def is_in_place(self, location: Location) -> bool:
-        """Whether an object lies where it belongs already."""
-        return location.partition == target_partition(location.hash, self._power)
+    def gather(self, location: Location, partition: str) -> None:
+        """Have everything that counts of an object be known in ``partition`` as well.
 
-    def relink(self, location: Location) -> Split:
-        """Make an object known in its next place as well. Raises OSError and ``LockTimeout``."""
-        with self._both(location) as (old, new, old_names):
-            return self._link(location, old, new, old_names)
+        What another file of the same name is there, stays. Raises OSError and ``LockTimeout``.
+        """
+        disk = self._core.disk
+        old = self._directory(location)
+        new = self._directory(location._replace(partition=partition))
+        try:
+            names = names_in(disk, old)
+            if not names:
+                return
+            wanted = required(names, names_in(disk, new), location.policy.ec)
+        except Damaged:
+            # Who reads the new one finds out; the old one is nobody's any more.
+            return
+        if all(_is_same(disk, f"{old}/{name}", f"{new}/{name}") for name in wanted):
+            return
+        with self._both(location, partition) as (old, new, names):
+            self._link(location, old, new, names, keeps_new=True)
 
-    def remove_old(self, location: Location) -> Split:
-        """Let an object be in its next place only. Raises OSError and ``LockTimeout``."""
-        core = self._core
-        with self._both(location) as (old, new, old_names):
-            done = self._link(location, old, new, old_names, keeps_new=self._clobber)
-            if done.errors or not old_names:
-                return done
-            device = core.devices.path(location.device)
-            ours = [name for name in old_names if not self._is_strange(name, location.policy.ec)]
-            partition = partition_dir(device, location.policy, location.partition)
-            mark_dirty(core.disk, partition, (suffix_of(location.hash),), device_path=device)
-            for name in ours:
-                core.disk.unlink(f"{old}/{name}")
-                done.removed += 1
-            sync_directory(core.disk, old)
-        if remove_if_empty(core.disk, old):
-            remove_if_empty(core.disk, old.rpartition("/")[0])
-        return done
-
-    @staticmethod
-    def _is_strange(name: str, ec: ErasureCode | None) -> bool:
-        return bool(choose([name], ec).unexpected)
+    def _directory(self, location: Location) -> str:
+        device = self._core.devices.path(location.device)
+        partition = partition_dir(device, location.policy, location.partition)
+        return f"{partition}/{suffix_of(location.hash)}/{location.hash}"
 
     @contextmanager
-    def _both(self, location: Location) -> Iterator[tuple[str, str, list[str]]]:
+    def _both(self, location: Location, partition: str) -> Iterator[tuple[str, str, list[str]]]:
         """The directories of both places, the old one held, and what is in that after cleaning up."""
         core, policy = self._core, location.policy
         device = core.devices.path(location.device)
-        below = f"{suffix_of(location.hash)}/{location.hash}"
-        old = f"{partition_dir(device, policy, location.partition)}/{below}"
-        new = f"{partition_dir(device, policy, target_partition(location.hash, self._power))}/{below}"
+        old = self._directory(location)
+        new = self._directory(location._replace(partition=partition))
         with ExitStack() as held:
             try:
                 fd = lock_directory(core.disk, old)
@@ -166,6 +159,49 @@ class Splitter:
             self._tidy(new, location.policy.ec)
         done.linked = linked
         return done
+
+
+class Splitter(Linker):
+    """Moves objects of a device to their partitions under ``next_part_power``."""
+
+    def __init__(self, core: EngineCore, next_part_power: int, *, clobber: bool = False):
+        super().__init__(core, clobber=clobber)
+        self._power = next_part_power
+
+    def is_in_place(self, location: Location) -> bool:
+        """Whether an object lies where it belongs already."""
+        return location.partition == self._target(location)
+
+    def _target(self, location: Location) -> str:
+        return target_partition(location.hash, self._power)
+
+    def relink(self, location: Location) -> Split:
+        """Make an object known in its next place as well. Raises OSError and ``LockTimeout``."""
+        with self._both(location, self._target(location)) as (old, new, old_names):
+            return self._link(location, old, new, old_names)
+
+    def remove_old(self, location: Location) -> Split:
+        """Let an object be in its next place only. Raises OSError and ``LockTimeout``."""
+        core = self._core
+        with self._both(location, self._target(location)) as (old, new, old_names):
+            done = self._link(location, old, new, old_names, keeps_new=self._clobber)
+            if done.errors or not old_names:
+                return done
+            device = core.devices.path(location.device)
+            ours = [name for name in old_names if not self._is_strange(name, location.policy.ec)]
+            partition = partition_dir(device, location.policy, location.partition)
+            mark_dirty(core.disk, partition, (suffix_of(location.hash),), device_path=device)
+            for name in ours:
+                core.disk.unlink(f"{old}/{name}")
+                done.removed += 1
+            sync_directory(core.disk, old)
+        if remove_if_empty(core.disk, old):
+            remove_if_empty(core.disk, old.rpartition("/")[0])
+        return done
+
+    @staticmethod
+    def _is_strange(name: str, ec: ErasureCode | None) -> bool:
+        return bool(choose([name], ec).unexpected)
 
 
 def _is_same(disk: Disk, one: str, other: str) -> bool:

@@ -202,7 +202,7 @@ def ts(seconds, offset=0):
     return Timestamp(seconds, offset)
 
 
-def put(store, key, at, body=b"body", *, fragment=None, commit=True, **headers):
+def put(store, key, at, body=b"body", *, fragment=None, commit=True, next_part_power=None, **headers):
     metadata = {
         "X-Timestamp": at.internal,
         "Content-Type": "text/plain",
@@ -211,7 +211,7 @@ def put(store, key, at, body=b"body", *, fragment=None, commit=True, **headers):
         **headers,
         "name": str(key.path),
     }
-    with store.edit(key, NOW, create=True) as edit:
+    with store.edit(key, NOW, create=True, next_part_power=next_part_power) as edit:
         draft = edit.draft(len(body))
         draft.write(body)
         assert draft.etag == metadata["ETag"]
@@ -611,6 +611,46 @@ def test_a_change_during_a_part_power_increase_is_made_in_both_partitions(store)
         }
         edit.put(draft, ts(10), metadata)
     assert read(store, key) == read(store, key._replace(partition=future)) == b"body"
+
+
+def test_an_archive_is_committed_in_both_partitions_during_a_part_power_increase(store):
+    key = key_of(policy=EC)
+    future = key._replace(partition=str(int(key.hash[:8], 16) >> (32 - 9)))
+    put(store, key, ts(10), b"old", fragment=3, next_part_power=9)
+    put(store, key, ts(11), b"new", fragment=3, next_part_power=9)
+    for place in (key, future):
+        state = store.look(place, Viewpoint(NOW_S, preferences=[]))
+        assert (state.durable, state.fragments) == (True, [(ts(11), [3])])
+        assert read(store, place) == b"new"
+
+
+def test_what_is_left_in_the_partition_of_before_is_gathered_from_there(store):
+    old, new = key_of(partition="7"), key_of(partition="14")
+    store.gather(new, "7")
+    assert store.look(new, NOW).kind == ABSENT
+    put(store, old, ts(10), b"old")
+    for _ in range(2):
+        store.gather(new, "7")
+        assert read(store, new) == read(store, old) == b"old"
+    post(store, old, ts(11), **{"X-Object-Meta-A": "1"})
+    store.gather(new, "7")
+    assert store.look(new, NOW).metadata["X-Object-Meta-A"] == "1"
+    put(store, new, ts(12), b"new")
+    store.gather(new, "7")
+    assert read(store, new) == b"new"
+    delete(store, old, ts(NOW_S))
+    store.gather(new, "7")
+    assert store.look(new, NOW).kind == DELETED
+
+
+def test_archives_are_gathered_with_what_they_are_worth(store):
+    old, new = key_of(policy=EC, partition="7"), key_of(policy=EC, partition="14")
+    put(store, old, ts(10), b"body", fragment=3)
+    put(store, old, ts(NOW_S), b"more", fragment=3, commit=False)
+    store.gather(new, "7")
+    assert read(store, new) == b"body"
+    state = store.look(new, Viewpoint(NOW_S, preferences=[]))
+    assert state.fragments == [(ts(NOW_S), [3]), (ts(10), [3])]
 
 
 def test_an_update_is_kept_once_per_object_and_time(bench, store):

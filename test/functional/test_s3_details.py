@@ -1,10 +1,12 @@
 """Details of the S3 API that the Go SDK and its users meet: repeated headers, conditions together, owners."""
 
+import base64
 import datetime
 import http.client
 
 import pytest
 
+from swift.base.crc import CRC64NVME
 from test.functional.test_s3 import client_of, complete, parts_of, refused
 from test.support.s3 import signed_headers
 
@@ -78,6 +80,60 @@ def test_the_checksum_of_all_is_not_told_of_some_bytes(s3):
         assert "ChecksumSHA256" in whole
         some = ask(Bucket="details", Key="summed", ChecksumMode="ENABLED", Range="bytes=2-4")
         assert (some["ContentLength"], "ChecksumSHA256" in some) == (3, False)
+
+
+def crc64(*pieces):
+    value, known = 0, {piece: CRC64NVME.compute(piece) for piece in set(pieces)}
+    for piece in pieces:
+        value = CRC64NVME.joined(value, known[piece], len(piece))
+    return base64.b64encode(value.to_bytes(8, "big")).decode()
+
+
+@pytest.fixture(scope="module")
+def silent(cluster, s3):
+    """A client that sends no checksum of its own, as all did once."""
+    return client_of(cluster, request_checksum_calculation="when_required")
+
+
+@pytest.mark.parametrize("body", [b"", b"0123456789", b"z" * 70_000])
+def test_bytes_without_a_checksum_get_the_usual_one(silent, body):
+    put = silent.put_object(Bucket="details", Key="usual", Body=body)
+    assert (put["ChecksumCRC64NVME"], put["ChecksumType"]) == (crc64(body), "FULL_OBJECT")
+    head = silent.head_object(Bucket="details", Key="usual", ChecksumMode="ENABLED")
+    assert (head["ChecksumCRC64NVME"], head["ContentLength"]) == (crc64(body), len(body))
+    assert silent.get_object(Bucket="details", Key="usual")["Body"].read() == body
+    copied = silent.copy_object(Bucket="details", Key="copied", CopySource="details/usual")[
+        "CopyObjectResult"
+    ]
+    assert copied["ChecksumCRC64NVME"] == crc64(body)
+    asked = silent.get_object_attributes(Bucket="details", Key="copied", ObjectAttributes=["Checksum"])
+    assert asked["Checksum"]["ChecksumCRC64NVME"] == crc64(body)
+
+
+def test_the_parts_of_an_upload_without_one_are_put_together(silent):
+    # Copies of a piece, so that the slow way that is right beyond doubt has less to do.
+    pieces = [b"a" * (5 << 15)] * 32
+    bodies = [b"".join(pieces), b"0123456789"]
+    silent.put_object(Bucket="details", Key="source", Body=bodies[1])
+    where = {"Bucket": "details", "Key": "joined"}
+    where["UploadId"] = silent.create_multipart_upload(**where)["UploadId"]
+    first = silent.upload_part(PartNumber=1, Body=bodies[0], **where)
+    assert first["ChecksumCRC64NVME"] == crc64(*pieces)
+    second = silent.upload_part_copy(PartNumber=2, CopySource="details/source", **where)["CopyPartResult"]
+    parts = [{"PartNumber": n, "ETag": part["ETag"]} for n, part in enumerate((first, second), 1)]
+    done = silent.complete_multipart_upload(MultipartUpload={"Parts": parts}, **where)
+    assert (done["ChecksumCRC64NVME"], done["ChecksumType"]) == (crc64(*pieces, bodies[1]), "FULL_OBJECT")
+    head = silent.head_object(Bucket="details", Key="joined", ChecksumMode="ENABLED")
+    assert head["ChecksumCRC64NVME"] == done["ChecksumCRC64NVME"]
+
+
+def test_an_upload_of_which_a_part_has_another_checksum_has_none(silent):
+    where = {"Bucket": "details", "Key": "mixed"}
+    where["UploadId"] = silent.create_multipart_upload(**where)["UploadId"]
+    part = silent.upload_part(PartNumber=1, Body=b"x", ChecksumAlgorithm="SHA256", **where)
+    parts = [{"PartNumber": 1, "ETag": part["ETag"]}]
+    done = silent.complete_multipart_upload(MultipartUpload={"Parts": parts}, **where)
+    assert not [name for name in done if name.startswith("Checksum")]
 
 
 def test_nothing_is_done_in_a_bucket_of_another_owner_than_expected(s3):
@@ -176,3 +232,39 @@ def test_where_visitors_are_sent_is_told_and_not_copied(s3):
     assert s3.head_object(Bucket="details", Key="large")["WebsiteRedirectLocation"] == "/large"
     s3.put_object_tagging(Bucket="details", Key="moved", Tagging={"TagSet": [{"Key": "a", "Value": "b"}]})
     assert s3.head_object(Bucket="details", Key="moved")["WebsiteRedirectLocation"] == "/newer"
+
+
+def test_a_browser_is_told_of_buckets_whose_account_nobody_knows(cluster, s3):
+    """Two accounts have a bucket of that name, each with rules of its own."""
+    clients = {"http://one.example": s3, "http://two.example": client_of(cluster, "test2:tester2")}
+
+    def ask(origin, bucket="asked", method="PUT"):
+        headers = {
+            "Origin": origin,
+            "Access-Control-Request-Method": method,
+            "Access-Control-Request-Headers": "authorization",
+        }
+        return cluster.raw("OPTIONS", f"/{bucket}/k", headers)
+
+    for origin, client in clients.items():
+        client.create_bucket(Bucket="asked")
+        assert "access-control-allow-origin" not in ask(origin).headers
+        rule = {"AllowedOrigins": [origin], "AllowedMethods": ["PUT"], "AllowedHeaders": ["*"]}
+        client.put_bucket_cors(Bucket="asked", CORSConfiguration={"CORSRules": [rule]})
+        answer = ask(origin)
+        assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, origin)
+    for origin in clients:
+        assert ask(origin).status == 200
+        assert ask(origin, method="DELETE").status == 403
+        assert "access-control-allow-origin" not in ask(origin, "askedk").headers
+    assert ask("http://evil.example").status == 403
+    s3.delete_bucket_cors(Bucket="asked")
+    assert ask("http://one.example").status == 403 and ask("http://two.example").status == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/%00%00%00/k", "/asked%2F/k", "/" + "a" * 300, "/%FF%FE%FD/k", "/../../.s3_cors"]
+)
+def test_a_hostile_question_of_a_browser_is_no_fault(cluster, s3, path):
+    headers = {"Origin": "http://x", "Access-Control-Request-Method": "GET"}
+    assert cluster.raw("OPTIONS", path, headers).status < 500

@@ -48,6 +48,12 @@ def with_key(key=KEY, prefix="SSECustomer"):
     return {f"{prefix}Algorithm": "AES256", f"{prefix}Key": key}
 
 
+def with_named_key(key=KEY):
+    """The same where boto3 does not encode it."""
+    key, digest = (base64.b64encode(part).decode() for part in (key, md5(key).digest()))
+    return {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": key, "SSECustomerKeyMD5": digest}
+
+
 def default(algorithm="AES256"):
     return {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": algorithm}}]}
 
@@ -178,6 +184,84 @@ def test_a_key_that_makes_no_sense_stores_nothing(s3, change, code):
         s3.head_object(Bucket="sse", Key="bad")
 
 
-def test_uploads_in_parts_take_no_customers_key(s3):
-    with refused("NotImplemented", 501):
-        s3.create_multipart_upload(Bucket="sse", Key="m", **with_key())
+# --- parts --------------------------------------------------------------------------------------------
+
+PARTS = [os.urandom(5 << 20), os.urandom((5 << 20) + 7), b"the end"]
+
+
+def upload_of(client, key, parts=PARTS, **options):
+    """A completed upload, its parts sent with the key it was begun with."""
+    upload = client.create_multipart_upload(Bucket="sse", Key=key, **with_key(), **options)
+    assert upload["SSECustomerAlgorithm"] == "AES256"
+    where = {"Bucket": "sse", "Key": key, "UploadId": upload["UploadId"]}
+    named = []
+    for number, body in enumerate(parts, 1):
+        # Once with something else: what is sent again must not share its key stream.
+        for sent in (b"0" * 9, body):
+            part = client.upload_part(PartNumber=number, Body=sent, **where, **with_key())
+        assert part["SSECustomerKeyMD5"] == base64.b64encode(md5(KEY).digest()).decode()
+        sums = {name: part[name] for name in ("ChecksumCRC32",) if "ChecksumAlgorithm" in options}
+        named.append({"PartNumber": number, "ETag": part["ETag"], **sums})
+    client.complete_multipart_upload(MultipartUpload={"Parts": named}, **where)
+    return named
+
+
+def test_an_upload_in_parts_is_read_with_its_key_in_any_range(client):
+    upload_of(client, "parts/k", ChecksumAlgorithm="CRC32")
+    whole = b"".join(PARTS)
+    got = client.get_object(Bucket="sse", Key="parts/k", ChecksumMode="ENABLED", **with_key())
+    assert got["Body"].read() == whole and got["ChecksumCRC32"].endswith("-3")
+    first = len(PARTS[0])
+    for start, stop in (
+        (0, 1),
+        (first - 3, first + 5),
+        (first, first + 1),
+        (17, 2 * first + 9),
+        (2 * first, len(whole)),
+    ):
+        part = client.get_object(Bucket="sse", Key="parts/k", Range=f"bytes={start}-{stop - 1}", **with_key())
+        assert part["Body"].read() == whole[start:stop]
+    for number, body in enumerate(PARTS, 1):
+        part = client.get_object(Bucket="sse", Key="parts/k", PartNumber=number, **with_key())
+        assert part["Body"].read() == body and part["PartsCount"] == 3
+    assert client.head_object(Bucket="sse", Key="parts/k", **with_key())["ContentLength"] == len(whole)
+    for ask, named in ((client.get_object, with_key), (client.get_object_attributes, with_named_key)):
+        asked = {"Bucket": "sse", "Key": "parts/k"}
+        if named is with_named_key:
+            asked["ObjectAttributes"] = ["ObjectSize"]
+        assert ask(**asked, **named())
+        with refused("InvalidRequest", 400):
+            ask(**asked)
+        with refused("AccessDenied", 403):
+            ask(**asked, **named(OTHER))
+
+
+def test_parts_come_with_the_key_of_their_upload_and_no_other(client):
+    sealed = client.create_multipart_upload(Bucket="sse", Key="m", **with_key())["UploadId"]
+    plain = client.create_multipart_upload(Bucket="sse", Key="m")["UploadId"]
+    client.put_object(Bucket="sse", Key="source", Body=DATA)
+    for upload, key in ((sealed, {}), (sealed, with_key(OTHER)), (plain, with_key())):
+        where = {"Bucket": "sse", "Key": "m", "UploadId": upload, "PartNumber": 1}
+        with refused("InvalidRequest", 400):
+            client.upload_part(Body=DATA, **where, **key)
+        with refused("InvalidRequest", 400):
+            client.upload_part_copy(CopySource="sse/source", **where, **key)
+    for upload in (sealed, plain):
+        assert "Parts" not in client.list_parts(Bucket="sse", Key="m", UploadId=upload)
+
+
+def test_parts_are_copied_from_parts_and_copies_of_them_change_keys(client):
+    upload_of(client, "parts/from")
+    whole, first = b"".join(PARTS), len(PARTS[0])
+    source = {"CopySource": "sse/parts/from", **with_key(prefix="CopySourceSSECustomer")}
+    upload = client.create_multipart_upload(Bucket="sse", Key="parts/to", **with_key(OTHER))["UploadId"]
+    where = {"Bucket": "sse", "Key": "parts/to", "UploadId": upload}
+    copied = client.upload_part_copy(
+        PartNumber=1, CopySourceRange=f"bytes={first - 9}-{2 * first}", **where, **source, **with_key(OTHER)
+    )
+    parts = [{"PartNumber": 1, "ETag": copied["CopyPartResult"]["ETag"]}]
+    client.complete_multipart_upload(MultipartUpload={"Parts": parts}, **where)
+    got = client.get_object(Bucket="sse", Key="parts/to", **with_key(OTHER))
+    assert got["Body"].read() == whole[first - 9 : 2 * first + 1]
+    client.copy_object(Bucket="sse", Key="parts/plain", **source)
+    assert client.get_object(Bucket="sse", Key="parts/plain")["Body"].read() == whole

@@ -78,7 +78,7 @@ def test_a_thousand_rules_are_kept(s3, bucket):
         ({"Status": "On"}, "MalformedXML"),
         ({"Expiration": {"Days": 0}}, "InvalidArgument"),
         ({"Expiration": {"Date": PAST.replace(hour=1)}}, "InvalidArgument"),
-        ({"Transitions": [{"Days": 1, "StorageClass": "GLACIER"}]}, "NotImplemented"),
+        ({"Transitions": [{"Days": 1, "StorageClass": "GLACIER"}]}, "InvalidStorageClass"),
     ],
 )
 def test_what_is_refused_changes_nothing(s3, bucket, change, code):

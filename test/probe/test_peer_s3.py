@@ -152,3 +152,33 @@ def test_a_bucket_goes_over_and_back(turns):
             assert s3.get_object(Bucket="taken", Key=key)["ResponseMetadata"]["HTTPStatusCode"] == 200
             s3.delete_object(Bucket="taken", Key=key)
         s3.delete_bucket(Bucket="taken")
+
+
+def test_an_object_of_another_class_is_one_of_parts_to_the_peer(tmp_path):
+    turns = Turns(tmp_path, "[filter:s3api]\nuse = egg:swift#s3api\nstorage_classes = COLD:ec\n")
+    with turns.ours() as s3:
+        for bucket in ("classes", "kept"):
+            s3.create_bucket(Bucket=bucket)
+        s3.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Enabled"})
+        etag = s3.put_object(Bucket="classes", Key="a/k", Body=b"cold", StorageClass="COLD")["ETag"]
+        s3.put_object(Bucket="classes", Key="goes", Body=b"cold", StorageClass="COLD")
+        version = s3.put_object(Bucket="kept", Key="k", Body=b"cold", StorageClass="COLD")["VersionId"]
+    with turns.peer() as s3:
+        got = s3.get_object(Bucket="classes", Key="a/k")
+        assert got["Body"].read() == b"cold" and got["ETag"] == etag
+        assert s3.get_object(Bucket="kept", Key="k", VersionId=version)["Body"].read() == b"cold"
+        rows = s3.list_objects_v2(Bucket="classes")["Contents"]
+        assert [(row["Key"], row["ETag"], row["Size"]) for row in rows] == [
+            ("a/k", etag, 4),
+            ("goes", etag, 4),
+        ]
+        assert [item["Name"] for item in s3.list_buckets()["Buckets"]] == ["classes", "kept"]
+        s3.delete_object(Bucket="classes", Key="goes")
+    with turns.ours() as s3:
+        [row] = s3.list_objects_v2(Bucket="classes")["Contents"]
+        assert (row["Key"], row["StorageClass"], row["ETag"]) == ("a/k", "COLD", etag)
+        assert s3.get_object(Bucket="classes", Key="a/k")["Body"].read() == b"cold"
+        for bucket, key in (("classes", "a/k"), ("kept", "k")):
+            for item in s3.list_object_versions(Bucket=bucket)["Versions"]:
+                s3.delete_object(Bucket=bucket, Key=key, VersionId=item["VersionId"])
+            s3.delete_bucket(Bucket=bucket)

@@ -57,9 +57,9 @@ class SimulatedMember:
     def report(self, data):
         pass
 
-    def close(self):
+    def close(self, leaving):
         self.node.alive.discard(self.token)
-        return not self.node.alive
+        leaving(not self.node.alive)
 
     def forget(self):
         pass
@@ -161,7 +161,7 @@ class SpoiltTier(Tier):
 def tiered(store, node, index, world):
     """A store with a tier of a new process of a node."""
 
-    def open_index(_path, _boot):
+    def open_index(_path, _boot, _memory):
         return index
 
     root = type("Nowhere", (), {"__truediv__": lambda _self, name: f"/nowhere/{name}"})()

@@ -33,10 +33,13 @@ class LoneServer:
             f"[app:{kind}-server]\nuse = egg:swift#{kind}\n"
         )
         self.process = None
+        #: A command that runs the server.
+        self.before = ()
 
     def start(self):
         with open(self.root / "log", "ab") as log:
-            command = [sys.executable, "-m", f"swift.cli.{self.kind}_server", str(self.conf), "-v"]
+            program = [sys.executable, "-m", f"swift.cli.{self.kind}_server", str(self.conf), "-v"]
+            command = [*self.before, *program]
             self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         deadline = time.monotonic() + 30
         while not answers("127.0.0.1", self.port):

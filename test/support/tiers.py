@@ -71,3 +71,18 @@ class UpkeepPerPolicy(ForwardingUpkeep):
 
     def mark(self, device, partition, policy):
         return self._stores.of(policy).upkeep.mark(device, partition, policy)
+
+
+def tier_section(cache, state, **options):
+    """``[cache-tier]`` of a configuration file, with every class on and small."""
+    values = {
+        "enabled": True,
+        "path": cache,
+        "state_path": state,
+        "size_mb": 64,
+        "classes": ", ".join(CLASSES),
+        "small_data_admission": "always",
+        "data_admission": "always",
+        **options,
+    }
+    return "[cache-tier]\n" + "".join(f"{name} = {value}\n" for name, value in values.items())

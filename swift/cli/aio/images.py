@@ -45,12 +45,22 @@ def make_image(image: Path, size_bytes: int, *, reserved: bool = False) -> None:
 
 def mount_image(image: Path, target: Path) -> None:
     """Mount it; the loop device goes with the mount. Raises ``ConfigError``."""
-    device = _run("losetup", "--direct-io=on", "--find", "--show", str(image)).strip()
+    device = attach_image(image)
     try:
         _run("mount", "-o", "noatime", device, str(target))
     finally:
         # The kernel does so when the last user of the device, the mount, is gone.
-        _run("losetup", "--detach", device)
+        detach_image(device)
+
+
+def attach_image(image: Path) -> str:
+    """The loop device that an image is by now. Raises ``ConfigError``."""
+    return _run("losetup", "--direct-io=on", "--find", "--show", str(image)).strip()
+
+
+def detach_image(device: str) -> None:
+    """Let a loop device go once nobody uses it. Raises ``ConfigError``."""
+    _run("losetup", "--detach", device)
 
 
 def unmount_image(target: Path) -> None:

@@ -26,7 +26,7 @@ from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.hidden import SOURCE, Hidden
-from swift.middleware.s3api.names import SEGMENTS
+from swift.middleware.s3api.names import bucket_of
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3api.signature import Claim
 from swift.runtime.wsgi import Handle
@@ -39,7 +39,7 @@ Authorise = Callable[[Request], Response | None]
 
 def _belongs(container: str | None, bucket: str) -> bool:
     """Whether a container is a bucket, holds its parts, or is one that filters hide for it."""
-    return container is None or container.rpartition(RESERVED)[2].removesuffix(SEGMENTS) == bucket
+    return container is None or bucket_of(container.rpartition(RESERVED)[2]) == bucket
 
 
 class Rights(Enum):
@@ -178,7 +178,7 @@ class Account:
         env = sub.env
         if self.is_trusted:
             env[fields.AUTHORIZE_OVERRIDE] = True
-            env[fields.AUTHORIZE] = partial(self._allowed, bucket.removesuffix(SEGMENTS))
+            env[fields.AUTHORIZE] = partial(self._allowed, bucket_of(bucket))
         elif self.rights is not Rights.ALL:
             env[fields.AUTHORIZE_OVERRIDE] = True
             env[fields.AUTHORIZE] = self._restricted

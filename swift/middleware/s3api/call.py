@@ -13,7 +13,7 @@ from swift.http.headers import HeaderMap, utf8_value
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.s3api.account import Account
-from swift.middleware.s3api.checksums import PREFIX, Algorithm
+from swift.middleware.s3api.checksums import PREFIX, Algorithm, usual_algorithm
 from swift.middleware.s3api.classes import STANDARD, StorageClasses
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.payload import Upload, read_document, upload_of
@@ -98,13 +98,16 @@ class Call:
     # bodies
 
     def upload(self, wanted: Algorithm | None = None) -> Upload:
-        """The body as data, its checksum of a wanted kind computed; raises ``S3Error``."""
+        """The body as data, its checksum of a wanted kind computed; raises ``S3Error``.
+
+        Without a checksum, promised or wanted, the usual one is computed.
+        """
         request = self.request
         if request.body.length is None and "transfer-encoding" not in request.headers:
             raise S3Error("MissingContentLength")
         if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
             raise S3Error("MissingContentLength")
-        return upload_of(request.body, request.headers, self.account.claim, wanted)
+        return upload_of(request.body, request.headers, self.account.claim, wanted, usual_algorithm())
 
     def read_body(self, limit: int = DOCUMENT_MAX) -> bytes:
         """The body of a small document, all promises kept; raises ``S3Error``.

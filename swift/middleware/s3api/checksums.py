@@ -134,6 +134,11 @@ ALGORITHMS: dict[str, Algorithm] = {
 _BY_HEADER = {algorithm.header: algorithm for algorithm in ALGORITHMS.values()}
 
 
+def usual_algorithm() -> Algorithm | None:
+    """What is computed of bytes without a checksum, as AWS does; None where it would take long."""
+    return ALGORITHMS["CRC64NVME"] if fastcrc.crc64nvme() is not None else None
+
+
 def check_kind(kind: str) -> None:
     """Raise ``S3Error`` for what is no kind of a multipart object's checksum."""
     if kind.upper() not in (COMPOSITE, FULL):

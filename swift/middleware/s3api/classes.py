@@ -1,11 +1,9 @@
-"""Storage classes: AWS's names for storage policies. The class of an object is that of its bucket (decision
-0018). Pure.
-"""
+"""Storage classes: AWS's names for storage policies (decision 0018). Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from swift.base.errors import ConfigError
 from swift.policy.policies import Policies
@@ -18,9 +16,19 @@ _is_name = re.compile(r"[A-Z][A-Z0-9_]{0,63}").fullmatch
 class StorageClasses:
     """Class → the name of its policy, and back from a policy's index."""
 
-    def __init__(self, policies: Mapping[str, str] | None = None, names: Mapping[int, str] | None = None):
+    def __init__(
+        self,
+        policies: Mapping[str, str] | None = None,
+        names: Mapping[int, str] | None = None,
+        usual: str | None = None,
+    ):
+        """``usual`` is the policy of ``STANDARD`` where no option says it; None when there is none."""
         self._policies = dict(policies or {})
         self._names = dict(names or {})
+        self._usual = usual
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self._policies, STANDARD)))
 
     @property
     def is_alone(self) -> bool:
@@ -33,7 +41,7 @@ class StorageClasses:
 
     def policy_of(self, name: str) -> str | None:
         """The policy of a class; None of one that there is not."""
-        return self._policies.get(name)
+        return self._policies.get(name, self._usual if name == STANDARD else None)
 
     def has(self, name: str) -> bool:
         """Whether there is such a class."""
@@ -55,4 +63,5 @@ def classes_of(options: Sequence[str], policies: Policies) -> StorageClasses:
         if name in found or policy.index in names:
             raise ConfigError(f"[filter:s3api] storage_classes: {option!r} names something twice")
         found[name], names[policy.index] = policy.name, name
-    return StorageClasses(found, names)
+    usual = policies.default
+    return StorageClasses(found, names, None if usual.index in names else usual.name)

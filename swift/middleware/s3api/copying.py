@@ -19,7 +19,7 @@ from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.guard import source_account
 from swift.middleware.s3api.names import is_bucket_name
 from swift.middleware.s3api.sse import SOURCE as CUSTOMER_SOURCE
-from swift.middleware.s3api.sse import decrypt
+from swift.middleware.s3api.sse import Encrypted, decrypt
 from swift.middleware.s3api.versions import check_version_id, missing_key
 
 #: CopyObject takes no more at once; larger objects are copied in parts.
@@ -83,7 +83,8 @@ def open_source(call: Call, source: Source, byte_range: str | None = None) -> Re
     sub = account.subrequest("GET", source.bucket, source.key, headers=headers, query=source.query)
     response = account.open(sub)
     if response.status in (200, 206):
-        decrypt(call, response, CUSTOMER_SOURCE)
+        encrypted = Encrypted(account, source.bucket, source.key, source.query)
+        decrypt(call, response, encrypted, CUSTOMER_SOURCE)
         return response
     drained(response)
     if response.status in (304, 412):

@@ -22,6 +22,7 @@ from swift.middleware.s3api.account import Account, KnownAccounts
 from swift.middleware.s3api.admission import admit
 from swift.middleware.s3api.call import XML, Call, Features
 from swift.middleware.s3api.classes import StorageClasses, classes_of
+from swift.middleware.s3api.corsregistry import accounts_of
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.kept import kept_document
 from swift.middleware.s3api.logdelivery import LogDelivery
@@ -123,21 +124,26 @@ class S3Api(Filter):
             target = target_of(request, host_bucket)
         except S3Error:
             return None
-        name = asked_account(request, target, self._known, self._settings) if target.bucket else ""
         response = None
-        if name and is_bucket_name(target.bucket, dns=self._settings.dns_compliant_bucket_names):
-            account = Account(self.forward, request, anonymous(), self._settings, self._known, name)
+        if is_bucket_name(target.bucket, dns=self._settings.dns_compliant_bucket_names):
+            name = asked_account(request, target, self._known, self._settings)
+            names = [name] if name else accounts_of(self._anonymous(request), request, target.bucket)
             try:
-                response = bucket_preflight(request, account, target.bucket)
+                accounts = [self._anonymous(request, name) for name in names]
+                response = bucket_preflight(request, accounts, target.bucket)
             except S3Error as error:
                 response = self._error(request, error)
         return preflight(request, self._settings) if response is None else self._named(request, response)
+
+    def _anonymous(self, request: Request, account: str = "") -> Account:
+        """An account as one sees it who says nothing of himself."""
+        return Account(self.forward, request, anonymous(), self._settings, self._known, account)
 
     def _site(self, request: Request, bucket: str) -> Response:
         """A page of a bucket's web site."""
 
         def read(key: str) -> Response:
-            account = Account(self.forward, request, anonymous(), self._settings, self._known, owner)
+            account = self._anonymous(request, owner)
             endpoint = Endpoint(OPERATIONS["GetObject"], bucket, key)
             request.set_query("")
             try:
@@ -152,7 +158,7 @@ class S3Api(Filter):
             target = target_of(request, bucket)
             if not owner or not is_bucket_name(bucket, dns=self._settings.dns_compliant_bucket_names):
                 raise S3Error("NoSuchBucket")
-            account = Account(self.forward, request, anonymous(), self._settings, self._known, owner)
+            account = self._anonymous(request, owner)
             kept = kept_document(account.settings_of(bucket), fields.SYSMETA_S3_BUCKET_WEBSITE)
             site = parsed_site(kept) if kept else None
             if site is None:
@@ -167,7 +173,7 @@ class S3Api(Filter):
         if request.method == "GET":
             entity = request.entity
             if entity is not None and entity.path.container is not None and entity.path.obj is None:
-                with_row_parameters(response, ("s3_etag",), _shown)
+                with_row_parameters(response, _OF_ROWS, _shown)
         return response
 
     def _account(self, request: Request, target: Target, host_bucket: str, *, is_signed: bool) -> Account:
@@ -266,8 +272,12 @@ _OF_SIGNATURE = frozenset(
 )
 
 
+#: Parameters of the rows of objects.
+_OF_ROWS = ("s3_etag", "s3_class")
+
+
 def _shown(parameters: Mapping[str, str]) -> dict[str, str]:
-    return {"s3_etag": f'"{parameters["s3_etag"]}"'}
+    return {name: f'"{text}"' if name == "s3_etag" else text for name, text in parameters.items()}
 
 
 def make_s3api(app: App, conf: Conf) -> S3Api:

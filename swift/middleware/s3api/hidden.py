@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from urllib.parse import quote
+
 from swift.base.entity import EntityPath
-from swift.gateway.subrequest import drained, make_subrequest, preauthorise
+from swift.gateway.subrequest import asked, drained, make_subrequest, preauthorise
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -20,14 +23,31 @@ class Hidden:
         self._forward = forward
         self._request = request
 
-    def note(self, method: str, path: EntityPath, headers: HeaderMap | None = None) -> None:
+    def note(
+        self,
+        method: str,
+        path: EntityPath,
+        headers: HeaderMap | None = None,
+        *,
+        accept: tuple[int, ...] = (),
+    ) -> None:
         """Change something of our own that no caller may name; raises ``S3Error`` when that fails."""
         sub = make_subrequest(self._request, method, "/v1" + path.quoted, headers=headers, source=SOURCE)
         sub.headers.update({"content-length": "0", fields.BACKEND_ALLOW_RESERVED_NAMES: "true"})
         sub.env[fields.ACCESS_LOG_MADE] = True
         response = drained(self._forward(preauthorise(sub)))
-        if not response.is_success:
+        if not response.is_success and response.status not in accept:
             raise S3Error("AccessDenied" if response.status == 403 else "ServiceUnavailable")
+
+    def names(self, container: EntityPath, *, prefix: str, limit: int) -> list[str]:
+        """Some names of a container, none when it is not there or cannot be listed."""
+        query = f"format=json&limit={limit}&prefix={quote(prefix, safe='')}"
+        sub = make_subrequest(self._request, "GET", "/v1" + container.quoted, query=query, source=SOURCE)
+        sub.headers.pop("origin", None)
+        sub.env[fields.ACCESS_LOG_MADE] = True
+        with asked(self._forward, preauthorise(sub)) as response:
+            rows = json.loads(response.read_body()) if response.status == 200 else []
+        return [str(row["name"]) for row in rows]
 
     def keep(self, path: EntityPath, content: bytes) -> None:
         """Store something of our own, in a container that is made if need be; raises ``S3Error``."""

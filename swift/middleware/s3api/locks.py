@@ -8,6 +8,7 @@ with it.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from swift import green
@@ -28,7 +29,6 @@ from swift.middleware.s3api.access import OWNER, bucket_acl, demand
 from swift.middleware.s3api.account import Rights, owners_settings
 from swift.middleware.s3api.call import Call, invalid_argument
 from swift.middleware.s3api.errors import S3Error
-from swift.middleware.s3api.names import SEGMENTS
 
 MODE, UNTIL, HOLD = (f"x-amz-object-lock-{word}" for word in ("mode", "retain-until-date", "legal-hold"))
 BYPASS = "x-amz-bypass-governance-retention"
@@ -140,16 +140,15 @@ def completed_lock(call: Call, marker: HeaderMap) -> HeaderMap:
     return _stored(call, parse_lock(wished) if wished else NO_LOCK)
 
 
-def lock_parts(call: Call, names: list[str], headers: HeaderMap) -> None:
-    """Give a lock to parts of an object, by their names in the container of parts; raises ``S3Error``."""
-    left = iter(names)
-    home = EntityPath(call.account.name, call.bucket + SEGMENTS)
+def lock_parts(call: Call, parts: Sequence[tuple[str, str]], headers: HeaderMap) -> None:
+    """Give a lock to parts of an object, each (container, name); raises ``S3Error``."""
+    left = iter(parts)
 
     def work() -> None:
-        for name in left:
-            call.account.hidden.note("POST", home._replace(obj=name), headers)
+        for container, name in left:
+            call.account.hidden.note("POST", EntityPath(call.account.name, container, name), headers)
 
-    green.gather([work] * min(_LOCKERS, len(names)))
+    green.gather([work] * min(_LOCKERS, len(parts)))
 
 
 # --- who may weaken one -------------------------------------------------------------------------------

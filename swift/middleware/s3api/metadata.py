@@ -27,6 +27,7 @@ _PLAIN = (
 _is_range = re.compile(r"bytes=(\d+-\d*|-\d+)", re.ASCII | re.IGNORECASE).fullmatch
 _STRANGE = frozenset(' "),/;<=>?@[\\]{}')
 REDIRECT = "x-amz-website-redirect-location"
+EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
 USUAL_TYPE = "binary/octet-stream"
 #: Of a GET or HEAD, for the object server.
 CONDITIONS = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
@@ -125,9 +126,46 @@ def object_etag(headers: HeaderMap) -> str:
     etag = headers.get(fields.SYSMETA_S3_ETAG)
     if etag is None:
         etag = headers.get("etag", "").strip('"')
-        if etag and headers.get("x-static-large-object", "").lower() == "true":
+        if etag and is_large(headers):
             etag += "-N"
     return f'"{etag}"'
+
+
+def is_multipart(headers: HeaderMap) -> bool:
+    """Whether an answer is of an object of parts, not of one whose bytes are elsewhere for its class."""
+    return is_large(headers) and "-" in headers.get(fields.SYSMETA_S3_ETAG, "-")
+
+
+def is_large(headers: HeaderMap) -> bool:
+    """Whether an answer is of an object whose bytes are in others."""
+    return headers.get("x-static-large-object", "").lower() == "true"
+
+
+def object_class(headers: HeaderMap) -> str:
+    """The storage class that an answer about an object names; empty when it is that of the bucket."""
+    return headers.get(fields.SYSMETA_S3_CLASS, "") if is_large(headers) else ""
+
+
+def row_override(etag: str = "", kind: str = "") -> str:
+    """What the row of an object keeps for the API: a manifest's ETag, a class that is not the bucket's."""
+    return (f"; s3_etag={etag}" if etag else "") + (f"; s3_class={kind}" if kind else "")
+
+
+def apart_headers(kind: str, upload_id: str, etag: str) -> HeaderMap:
+    """What a manifest says of itself, and its row of it."""
+    headers = {
+        fields.SYSMETA_S3_UPLOAD_ID: upload_id,
+        fields.SYSMETA_S3_ETAG: etag,
+        fields.SYSMETA_UPDATE_OVERRIDE_ETAG: row_override(etag, kind),
+    }
+    if kind:
+        headers[fields.SYSMETA_S3_CLASS] = kind
+    return headers
+
+
+def row_class(row: JsonObject) -> str:
+    """The storage class that a row names; empty when it is that of the bucket."""
+    return str(row.get("hash", "")).partition("; s3_class=")[2].partition(";")[0]
 
 
 def row_etag(row: JsonObject) -> str:
@@ -151,7 +189,7 @@ def shown_headers(headers: HeaderMap) -> HeaderMap:
             found[_META + name[len(_SWIFT_META) :].replace("=5f", "_")] = _printable(value)
         elif name == "x-object-version-id":
             found["x-amz-version-id"] = value
-        elif name == "x-parts-count":
+        elif name == "x-parts-count" and is_multipart(headers):
             found["x-amz-mp-parts-count"] = value
         elif name == fields.SYSMETA_S3_REDIRECT:
             found[REDIRECT] = value

@@ -11,7 +11,7 @@ from base64 import b64decode
 from hashlib import md5, sha256
 
 from swift.base.digits import is_digits
-from swift.http.body import RequestBody
+from swift.http.body import BytesBody, RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.transform import WrappedRequest
 from swift.middleware.s3api.checksums import Algorithm, Promise, Running, decoded, encoded, promised
@@ -20,6 +20,8 @@ from swift.middleware.s3api.signature.chunked import ChunkedPayload
 from swift.middleware.s3api.signature.claim import STREAMING, UNSIGNED, Claim
 
 _READ_BYTES = 65536
+#: A body up to this size is read before it is sent on, where that saves a second stage.
+_AT_ONCE_BYTES = 65536
 
 
 class CheckedBody(WrappedRequest):
@@ -126,14 +128,16 @@ class Upload:
 
     def __init__(self, source: RequestBody, body: RequestBody, headers: HeaderMap, promise: Promise | None):
         self._checked = body if isinstance(body, CheckedBody) else None
-        self.body = body if body is source else _Watched(body)
+        self.body = body if body is source or isinstance(body, BytesBody) else _Watched(body)
         self.headers = headers
         self.promise = promise
 
     @property
     def checksum(self) -> str:
         """The checksum that was promised, in base64, once the body was read."""
-        return self._checked.checksum if self._checked is not None else ""
+        if self._checked is not None:
+            return self._checked.checksum
+        return (self.promise.text or "") if self.promise is not None else ""
 
     def raise_problem(self) -> None:
         """Raise the ``S3Error`` for which the body was refused, if it was."""
@@ -142,11 +146,16 @@ class Upload:
 
 
 def upload_of(
-    source: RequestBody, headers: HeaderMap, claim: Claim, wanted: Algorithm | None = None
+    source: RequestBody,
+    headers: HeaderMap,
+    claim: Claim,
+    wanted: Algorithm | None = None,
+    usual: Algorithm | None = None,
 ) -> Upload:
     """The upload that a request brings; raises ``S3Error`` for promises that cannot be kept at all.
 
-    A checksum that is ``wanted`` and was not promised is computed; one of another kind is refused.
+    A checksum that is ``wanted`` and was not promised is computed; one of another kind is refused. Where
+    there is neither, the ``usual`` one is computed.
     """
     promise = promised(headers)
     if wanted is not None and promise is not None and promise.algorithm is not wanted:
@@ -161,6 +170,8 @@ def upload_of(
     elif promise is not None and promise.text is None:
         raise S3Error("InvalidRequest", "A trailer needs a body in aws-chunked framing.")
     stored = promise
+    if promise is None and wanted is None:
+        wanted = usual
     if wanted is not None and promise is None:
         promise, stored = Promise(wanted, ""), Promise(wanted, None)
     digest = claim.payload if claim.payload and claim.payload != UNSIGNED and body is source else None
@@ -173,6 +184,13 @@ def upload_of(
     etag = content_md5(headers)
     if etag is not None:
         sent["etag"] = etag
+    if stored is not promise and stored is not None and isinstance(body, CheckedBody):
+        size = body.length
+        # Chunks are read when their signer is known.
+        if size is not None and size <= _AT_ONCE_BYTES and not claim.payload.startswith(STREAMING):
+            # It is known at once, and goes with the head.
+            data = body.read()
+            return Upload(source, BytesBody(data), sent, Promise(stored.algorithm, body.checksum))
     return Upload(source, body, sent, stored)
 
 

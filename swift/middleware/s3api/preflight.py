@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import Response, error_response
@@ -60,10 +62,22 @@ def asked_account(request: Request, target: Target, known: KnownAccounts, settin
     return known.find(request, key) if key else settings.anonymous_account
 
 
-def bucket_preflight(request: Request, account: Account, bucket: str) -> Response | None:
-    """The answer from a bucket's rules, None when it has none; raises ``S3Error`` when they refuse."""
-    rules = _rules(account, bucket)
-    return Response(200, preflight_headers(rules, request.headers)) if rules else None
+def bucket_preflight(request: Request, accounts: Sequence[Account], bucket: str) -> Response | None:
+    """The answer from the rules of a bucket that may be any of these accounts'.
+
+    None when there are no rules; raises ``S3Error`` when none of them allow it.
+    """
+    refused: S3Error | None = None
+    for account in accounts:
+        try:
+            rules = _rules(account, bucket)
+            if rules:
+                return Response(200, preflight_headers(rules, request.headers))
+        except S3Error as error:
+            refused = error
+    if refused is not None:
+        raise refused
+    return None
 
 
 def add_cors(request: Request, response: Response, account: Account, bucket: str) -> None:

@@ -17,7 +17,8 @@ from swift.middleware.s3api.call import Call, invalid_argument
 from swift.middleware.s3api.conditions import unmet
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.locks import bypass_headers, protected
-from swift.middleware.s3api.names import SEGMENTS
+from swift.middleware.s3api.metadata import is_large as is_manifest
+from swift.middleware.s3api.names import own_parts
 
 _MARKER_TYPE = "application/x-deleted;"
 _WITH_PARTS = "multipart-manifest=delete&async=on"
@@ -53,7 +54,7 @@ def _remove_plain(call: Call, key: str, *, has_versions: bool, conditions: Heade
     is_large = False
     if call.features.multipart:
         head = call.account.head(call.bucket, key)
-        is_large = head.headers.get("x-static-large-object", "").lower() == "true"
+        is_large = is_manifest(head.headers)
         if has_versions and head.headers.get("x-object-version-id", "null") != "null":
             # Only a link goes.
             is_large = False
@@ -93,19 +94,17 @@ def _reported(response: Response) -> int:
     return response.status
 
 
-def parts_of(call: Call, key: str, query: str = "") -> list[str]:
-    """The names of the parts of a multipart object in its container of parts."""
+def parts_of(call: Call, key: str, query: str = "") -> list[tuple[str, str]]:
+    """The parts of a multipart object in the bucket's containers of them, each (container, name)."""
     with call.account.ask("GET", call.bucket, key, query=f"{query}multipart-manifest=get") as response:
         if not response.is_success:
             return []
-        names = [str(entry.get("name", "")) for entry in json.loads(response.read_body())]
-    home = f"/{call.bucket}{SEGMENTS}/"
-    return [name[len(home) :] for name in names if name.startswith(home)]
+        return own_parts(call.bucket, json.loads(response.read_body()))
 
 
-def _remove_parts(call: Call, parts: list[str], rights: HeaderMap | None = None) -> None:
-    for name in parts:
-        with call.account.ask("DELETE", call.bucket + SEGMENTS, name, headers=rights) as response:
+def _remove_parts(call: Call, parts: list[tuple[str, str]], rights: HeaderMap | None = None) -> None:
+    for container, name in parts:
+        with call.account.ask("DELETE", container, name, headers=rights) as response:
             if not response.is_success and response.status != 404:
                 raise refusal(response.status)
 
@@ -123,7 +122,7 @@ def _remove_version(call: Call, key: str, version: str, rights: HeaderMap) -> Re
     if head.status == 400:
         raise invalid_argument("versionId", version, "Invalid version id specified")
     is_marker = head.headers.get("content-type", "").startswith(_MARKER_TYPE)
-    large = head.is_success and head.headers.get("x-static-large-object", "").lower() == "true"
+    large = head.is_success and is_manifest(head.headers)
     parts = parts_of(call, key, f"{query}&") if large else []
     try:
         _delete(call, key, query, rights)

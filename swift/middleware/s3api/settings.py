@@ -31,7 +31,7 @@ class S3Settings(Settings):
     min_segment_size: int = option(5242880, "Bytes that all parts but the last must have.", kind=COUNT)
     allowable_clock_skew: int = option(900, "Seconds that a client's clock may differ.", kind=COUNT)
     storage_classes: tuple[str, ...] = option(
-        (), "Storage classes and their policies, as STANDARD:gold, STANDARD_IA:ec; a bucket has one of them."
+        (), "Storage classes and their policies, as STANDARD:gold, STANDARD_IA:ec; S3 knows them by it."
     )
     s3_acl: bool = option(False, "Keep ACLs as S3 does, and decide by them alone.")
     allow_no_owner: bool = option(False, "With s3_acl: let everybody use what has no owner.")

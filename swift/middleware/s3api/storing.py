@@ -13,7 +13,7 @@ from swift.middleware.s3api.call import Call
 from swift.middleware.s3api.checksums import ALGORITHMS, FULL
 from swift.middleware.s3api.classes import STANDARD
 from swift.middleware.s3api.errors import S3Error, refusal
-from swift.middleware.s3api.metadata import REDIRECT, object_etag
+from swift.middleware.s3api.metadata import REDIRECT, object_class, object_etag
 from swift.middleware.s3api.payload import Upload
 from swift.middleware.s3api.tags import stored_tags, tags_of_header
 
@@ -22,32 +22,37 @@ _UNMET = ("x-amz-mfa", "x-amz-write-offset-bytes")
 _REDIRECT_MAX = 2048
 
 
-def check_wishes(call: Call) -> None:
-    """Raise ``S3Error`` for a wish that cannot be met."""
+def check_wishes(call: Call) -> str:
+    """The wished storage class, empty when it is the bucket's; raises ``S3Error`` for what cannot be met."""
     headers = call.headers
     for name in headers:
         if name in _UNMET:
             raise S3Error("NotImplemented", details={"Header": name})
-    _check_class(call)
+    kind = wished_class(call)
     if headers.get("x-amz-request-payer", "requester") != "requester":
         raise S3Error("InvalidArgument", details={"ArgumentName": "x-amz-request-payer"})
+    return kind
 
 
-def _check_class(call: Call) -> None:
-    """Raise ``S3Error`` when an object should have another storage class than its bucket."""
-    wanted = call.headers.get("x-amz-storage-class")
-    if wanted is None:
-        return
-    if not call.features.classes.has(wanted.upper()):
+def wished_class(call: Call) -> str:
+    """The storage class that a write asks for; empty when it is the bucket's. Raises ``S3Error``."""
+    wanted = call.headers.get("x-amz-storage-class", "").upper()
+    if not wanted:
+        return ""
+    classes = call.features.classes
+    if not classes.has(wanted):
         raise S3Error("InvalidStorageClass")
-    if wanted.upper() != call.storage_class:
-        text = f"The objects of this bucket have the storage class {call.storage_class}."
-        raise S3Error("InvalidStorageClass", text)
+    own = call.storage_class
+    if wanted == own:
+        return ""
+    if not call.features.multipart or classes.policy_of(wanted) is None:
+        raise S3Error("InvalidStorageClass", f"The objects of this bucket have the storage class {own}.")
+    return wanted
 
 
-def class_headers(call: Call) -> HeaderMap:
+def class_headers(call: Call, below: HeaderMap) -> HeaderMap:
     """What answers about an object say of its storage class; nothing of the usual one, as AWS does."""
-    name = call.storage_class
+    name = object_class(below) or call.storage_class
     return {} if name == STANDARD else {"x-amz-storage-class": name}
 
 

@@ -1,7 +1,8 @@
 """Multipart uploads as they lie in Swift: the container of parts, markers, names (spec: middleware.md §20).
 
 ``<bucket>+segments`` holds a marker ``<key>/<upload id>`` for every upload that is going on and its parts
-``<key>/<upload id>/<number>``. The object itself is a static large object over the parts.
+``<key>/<upload id>/<number>``; those of an object of another storage class than the bucket's are in
+``<bucket>+<class>+segments``. The object itself is a static large object over the parts.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from swift.http.response import Response
 from swift.middleware.s3api.call import Call
 from swift.middleware.s3api.checksums import ALGORITHMS, Algorithm
 from swift.middleware.s3api.errors import S3Error, refusal
-from swift.middleware.s3api.names import SEGMENTS
+from swift.middleware.s3api.names import segments_of
 
 MARKER_TYPE = "application/directory"
 #: System metadata of a marker in which our own clients' wishes for the checksum stand: ``CRC32 COMPOSITE``.
@@ -80,11 +81,6 @@ def part_number_of(call: Call) -> int:
     return int(text)
 
 
-def segments_of(bucket: str) -> str:
-    """The container of a bucket's parts."""
-    return bucket + SEGMENTS
-
-
 def marker_of(key: str, upload_id: str) -> str:
     """The marker of an upload."""
     return f"{key}/{upload_id}"
@@ -104,6 +100,11 @@ def find_upload(call: Call, upload_id: str) -> Response:
     if not head.is_success:
         raise refusal(head.status)
     return head
+
+
+def home_of(call: Call, marker: HeaderMap) -> str:
+    """The container of an upload's parts, which depends on the class that its object will have."""
+    return segments_of(call.bucket, marker.get(fields.SYSMETA_S3_CLASS, ""))
 
 
 def wish_of(headers: HeaderMap) -> Wish | None:

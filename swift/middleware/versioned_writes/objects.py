@@ -56,6 +56,12 @@ _LOCK_RULE = fields.SYSMETA_S3_LOCK_RULE.removeprefix(fields.CONTAINER_SYSMETA)
 _OF_LOCKS = (fields.TRANSIENT_S3_LOCK, fields.BACKEND_OBJECT_LOCK)
 #: Of a request's environment: what becomes of its body.
 _OF_BODY = (fields.UPDATE_FOOTERS, fields.CONTENT_TYPE_OVERRIDDEN)
+#: What the row of a manifest keeps, and where the manifest says it.
+_OF_MANIFEST_ROWS = {
+    "s3_etag": fields.SYSMETA_S3_ETAG,
+    "s3_class": fields.SYSMETA_S3_CLASS,
+    "slo_etag": fields.SYSMETA_SLO_ETAG,
+}
 _NOT_VERSIONED = "version-aware operations require that the container is versioned"
 _NO_HOME = "The versions container does not exist. You may want to re-enable object versioning."
 _GONE = "The specified version does not exist"
@@ -244,8 +250,8 @@ class _Asked:
             size = sub.headers.get(fields.SYSMETA_SYMLINK_TARGET_BYTES, "0")
         return response, _Target(version, etag, size, kind)
 
-    def _link(self, target: _Target, override: str) -> Response:
-        """Have the object lead to a version."""
+    def _link(self, target: _Target, override: str, *, loose: bool = False) -> Response:
+        """Have the object lead to a version; a loose link does not say what its ETag must be."""
         request, headers = self._request, self._request.headers
         known = headers.get(fields.SYSMETA_S3_ETAG)
         for name in [n for n in headers if n in _OF_VERSION or n.startswith(fields.OBJECT_SYSMETA)]:
@@ -272,6 +278,8 @@ class _Asked:
                 "content-length": "0",
             }
         )
+        if loose:
+            del headers[fields.SYSMETA_SYMLINK_TARGET_ETAG]
         stamp = self._stamp()
         request.timestamp = Timestamp.from_raw(stamp.raw, stamp.offset + 1)
         for key in _OF_BODY:
@@ -299,14 +307,18 @@ class _Asked:
         etag = unquote_etag(headers.get("etag", ""))
         size = headers.get(fields.SYSMETA_SLO_SIZE) or headers.get("content-length", "0")
         override = ""
+        loose = is_true(request.headers.pop(fields.BACKEND_LOOSE_LINK, None))
         if fields.SYSMETA_SYMLINK_TARGET_ETAG in headers:
             etag = headers[fields.SYSMETA_SYMLINK_TARGET_ETAG]
             size = headers.get(fields.SYSMETA_SYMLINK_TARGET_BYTES, "0")
         if fields.SYSMETA_SLO_ETAG in headers:
-            override = f"{etag}; slo_etag={headers[fields.SYSMETA_SLO_ETAG]}"
+            row = {name: headers[stored] for name, stored in _OF_MANIFEST_ROWS.items() if stored in headers}
+            override = with_parameters("", etag, row)
         if fields.SYSMETA_S3_ETAG in headers:
             request.headers[fields.SYSMETA_S3_ETAG] = headers[fields.SYSMETA_S3_ETAG]
-        response = self._link(_Target(version, etag, size, headers.get("content-type", "")), override)
+        response = self._link(
+            _Target(version, etag, size, headers.get("content-type", "")), override, loose=loose
+        )
         if response.is_success:
             response.headers["etag"] = etag
             response.headers[ID] = wanted

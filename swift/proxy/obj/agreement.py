@@ -28,7 +28,7 @@ from swift.proxy.obj.ec.restore import ArchiveRestorer
 from swift.proxy.obj.phases import Promises, Verdict, newest_known
 from swift.proxy.obj.retries import PATIENCE_S, Outdated
 from swift.proxy.obj.sinks import Opening, Sink, open_sinks
-from swift.proxy.obj.stored import has_version, said_version, stored_headers
+from swift.proxy.obj.stored import about_what_is_stored, has_version, said_version, stored_headers
 from swift.proxy.obj.target import ObjectTarget
 from swift.ring.device import Node
 from swift.wire import reservation
@@ -128,12 +128,14 @@ class Agreement:
 
     def _is_deleted(self, target: ObjectTarget, node: Node, version: Timestamp) -> bool:
         """Whether the version that a node has is a tombstone."""
-        answer = self._backends.small(node, target.part, "HEAD", target.path, _asking(target))
+        answer = self._backends.small(
+            node, target.part, "HEAD", target.path, about_what_is_stored(target.policy.index)
+        )
         return answer is not None and answer.status == 404 and said_version(answer) == version
 
     def _copy(self, target: ObjectTarget, source: Node, laggard: Node, version: Timestamp) -> bool:
         """Bring a version from one node to another; whether it is there now."""
-        backends, base = self._backends, _asking(target)
+        backends, base = self._backends, about_what_is_stored(target.policy.index)
         exchange = backends.open(source, target.part, "GET", target.path, dict(base))
         reply = None if exchange is None else backends.reply(source, exchange, base)
         if reply is None:
@@ -171,12 +173,3 @@ def _asking_for_promise(headers: HeaderMap, documents: Documents) -> HeaderMap:
     asking.update(documents.headers(None))
     asking[fields.BACKEND_RESERVED_METHOD] = "HEAD"
     return asking
-
-
-def _asking(target: ObjectTarget) -> HeaderMap:
-    """The headers of requests that are about what is stored, whatever clients would see of it."""
-    return {
-        fields.BACKEND_STORAGE_POLICY_INDEX: str(target.policy.index),
-        fields.BACKEND_REPLICATION: "true",
-        fields.BACKEND_OPEN_EXPIRED: "true",
-    }

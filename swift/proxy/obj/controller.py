@@ -33,6 +33,7 @@ from swift.proxy.obj.ec.read import ArchiveReader
 from swift.proxy.obj.ec.restore import ArchiveRestorer
 from swift.proxy.obj.ec.scheme import Schemes
 from swift.proxy.obj.ec.upload import ArchiveCoder
+from swift.proxy.obj.expiring import IF_DELETE_AT, check_still_meant
 from swift.proxy.obj.orphans import orphans_of, tell_containers
 from swift.proxy.obj.put import Uploader
 from swift.proxy.obj.striped import striped
@@ -238,6 +239,9 @@ class ObjectController(Controller):
         target = locate(self.context, request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
         planner = self.context.planner(target.policy.index)
+        if IF_DELETE_AT in request.headers:
+            asked = list(planner.for_read(target.view, target.part, self.kind))
+            check_still_meant(self.backends, target, asked, headers)
         nodes, count = planner.for_delete(target.view, target.part)
         shard = self._shard(request, target)
         attempts = write_attempts(self.context, headers, target, count, shard)

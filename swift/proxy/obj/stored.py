@@ -17,6 +17,15 @@ _NOT_STORED = frozenset(
 )
 
 
+def about_what_is_stored(policy_index: int) -> HeaderMap:
+    """The headers of requests to nodes that are about what they have, whatever clients would see of it."""
+    return {
+        fields.BACKEND_STORAGE_POLICY_INDEX: str(policy_index),
+        fields.BACKEND_REPLICATION: "true",
+        fields.BACKEND_OPEN_EXPIRED: "true",
+    }
+
+
 class Said(Protocol):
     """A node's answer."""
 

@@ -35,15 +35,23 @@ def settings_of(conf_path: str) -> TierSettings:
 
 
 def make_tier(
-    settings: TierSettings, *, disk: Disk, notice: Callable[[str], None], metrics: Registry | None = None
+    settings: TierSettings,
+    *,
+    disk: Disk,
+    notice: Callable[[str], None],
+    metrics: Registry | None = None,
+    at_exit: Callable[[Callable[[], None]], object] = atexit.register,
 ) -> Tier | None:
-    """The tier of this process, None when it is off. Nothing is opened yet: workers do that as their user."""
+    """The tier of this process, None when it is off. Nothing is opened yet: workers do that as their user.
+
+    ``at_exit`` takes what is to be done when the process ends.
+    """
     if not settings.enabled:
         return None
     tier = Tier(settings, Seams(disk=disk, notice=notice))
     if metrics is not None:
         tier.told = publisher(metrics)
-    atexit.register(tier.close)
+    at_exit(tier.close)
     return tier
 
 

@@ -3,31 +3,48 @@
 It is LMDB without syncs: a killed process leaves it whole, a power cut may tear it. So a file beside it
 says in which run of the kernel it was last opened and whether the last user closed it; after any other
 end it is thrown away, because losing it loses nothing. What it holds is the business of ``entries``.
+
+The SSD may fail at any time. LMDB reads it through a mapping, which is guarded: a page that cannot be read is
+an error and ends nobody. Its locks are in memory, where nothing fails while somebody holds them. An index
+with such a page, or with writes that the device refused, is thrown away by whoever finds out.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import zlib
+import re
+import struct
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
+from weakref import WeakValueDictionary
 
 from swift.base.errors import ConfigError
+from swift.platform.mapguard import MapGuard
+from swift.store.tier.shared import held
 
 if TYPE_CHECKING:
     import lmdb
 
 #: Address space, not room: the size is bounded by what is kept.
 MAP_BYTES = 256 << 30
-_FILE, _LOCK, _STATE = "index.mdb", "index.mdb-lock", "index.json"
+_STATE = "index.json"
+_READERS_MAX = 1024
+#: LMDB takes 64 bytes for each reader, and two pages are more than the rest.
+_LOCK_BYTES = _READERS_MAX * 64 + 8192
+_NAME = re.compile("[0-9a-f]{16}")
+#: What is read instead of a page that cannot be: a leaf of LMDB's tree that has no entries.
+_EMPTY_LEAF = struct.pack("<QHHHH", 0, 0, 2, 16, 4096)
 
 
 class IndexFailed(Exception):
     """The index cannot be used now: an error of the device, or what it holds is damaged."""
+
+
+class IndexReplaced(IndexFailed):
+    """Another index is in its place."""
 
 
 class Writing(Protocol):
@@ -52,8 +69,11 @@ class Index(Protocol):
     #: The same for all who have this one open; never zero.
     identity: int
 
-    def is_in_place(self) -> bool:
-        """Whether whoever opens it now gets this one. Raises OSError."""
+    def check(self) -> None:
+        """Look whether it may be used on; to be called now and then.
+
+        Raises ``IndexReplaced`` when whoever opens it now gets another one, or OSError.
+        """
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key, as of the last change."""
@@ -68,37 +88,36 @@ class Index(Protocol):
         """Give it up; the last user leaves it so that it survives a boot."""
 
 
-@dataclass
-class _Shared:
-    env: lmdb.Environment
-    identity: int
-    users: int = 0
+class _Opened:
+    """An index as all of this process share it; closed when the last call that uses it has ended."""
 
+    def __init__(self, name: str, way: str):
+        self.name = name
+        self.env = _environment(way)
+        self.guard = MapGuard(way, _EMPTY_LEAF)
 
-def _identity(directory: str) -> int:
-    """A number of the file of an index, 0 when there is none."""
-    try:
-        found = os.stat(f"{directory}/{_FILE}")
-    except FileNotFoundError:
-        return 0
-    return zlib.crc32(b"%d %d" % (found.st_dev, found.st_ino)) | 1 << 32
+    def __del__(self) -> None:
+        if hasattr(self, "env"):
+            self.env.close()
+        if hasattr(self, "guard"):
+            self.guard.release()
 
 
 #: LMDB must be opened once only by a process: by its id and the directory.
-_open: dict[tuple[int, str], _Shared] = {}
+_open: WeakValueDictionary[tuple[int, str], _Opened] = WeakValueDictionary()
 
 
-def _environment(directory: str) -> lmdb.Environment:
+def _environment(path: str) -> lmdb.Environment:
     import lmdb
 
     env = lmdb.open(
-        f"{directory}/{_FILE}",
+        path,
         subdir=False,
         map_size=MAP_BYTES,
         sync=False,
         metasync=False,
         readahead=False,
-        max_readers=1024,
+        max_readers=_READERS_MAX,
         max_spare_txns=8,
     )
     env.reader_check()
@@ -106,56 +125,77 @@ def _environment(directory: str) -> lmdb.Environment:
 
 
 class LmdbIndex:
-    """The index in a directory of the SSD; for one process. Raises ``IndexFailed``, ``ConfigError``."""
+    """The index in a directory of the SSD, its locks in one in memory; for one process.
 
-    def __init__(self, directory: str, boot_id: str):
+    Raises ``IndexFailed``, ``ConfigError``.
+    """
+
+    def __init__(self, directory: str, boot_id: str, memory: str):
         try:
             import lmdb
         except ImportError:
             raise ConfigError("the cache tier needs the package lmdb (pip install swift[tier])")
         self._errors = (lmdb.Error, OSError)
-        self._directory, self._boot_id = directory, boot_id
+        self._directory, self._boot_id, self._memory = directory, boot_id, memory
         self._key = os.getpid(), directory
         try:
-            os.makedirs(directory, exist_ok=True)
-            shared = _open.get(self._key)
-            if shared is None:
-                self._begin()
-                env = _environment(directory)
-                shared = _open[self._key] = _Shared(env, _identity(directory))
-            elif shared.identity != _identity(directory):
-                raise IndexFailed(f"the index in {directory} was replaced")
-            shared.users += 1
-            self.identity = shared.identity
-            self._env: lmdb.Environment = shared.env
+            for made in (directory, memory):
+                os.makedirs(made, exist_ok=True)
+            with held(f"{memory}/index.lock"):
+                name = self._begin()
+                opened = _open.get(self._key)
+                if opened is None or opened.name != name:
+                    opened = _open[self._key] = self._map(name)
         except self._errors as error:
             raise IndexFailed(f"cannot open {directory}: {error}")
+        self._opened: _Opened | None = opened
+        self.identity = int(name, 16) | 1
 
-    def is_in_place(self) -> bool:
-        """See ``Index``."""
-        return self.identity == _identity(self._directory)
+    def _begin(self) -> str:
+        """Note that it is in use: its name, a new one if a power cut may have torn the old one."""
+        state = self._state()
+        name = str(state.get("name", ""))
+        is_used = state.get("boot") == self._boot_id != "" and os.path.lexists(self._way(name))
+        is_whole = is_used or bool(state.get("closed"))
+        if not (is_whole and _NAME.fullmatch(name) and os.path.exists(self._file(name))):
+            name = os.urandom(8).hex()
+            for directory in (self._directory, self._memory):
+                for old in os.listdir(directory):
+                    if old.endswith((".mdb", ".mdb-lock")):
+                        os.unlink(f"{directory}/{old}")
+        # Always, because it tells whether the device takes writes.
+        self._note(name, closed=False)
+        return name
 
-    def _begin(self) -> None:
-        """Throw away what a power cut may have torn, and note that it is in use."""
-        state = f"{self._directory}/{_STATE}"
+    def _map(self, name: str) -> _Opened:
+        way = self._way(name)
+        if not os.path.lexists(way):
+            # Before LMDB has it: to close it afterwards would let go of the locks. And now, not at first use:
+            # the kernel would end whoever finds the memory full then.
+            with open(f"{way}-lock", "wb") as lock:
+                os.posix_fallocate(lock.fileno(), 0, _LOCK_BYTES)
+            os.symlink(os.path.abspath(self._file(name)), way)
+        return _Opened(name, way)
+
+    def _way(self, name: str) -> str:
+        """LMDB has its locks beside the path by which it is opened, so it is opened by a link."""
+        return f"{self._memory}/{name}.mdb"
+
+    def _file(self, name: str) -> str:
+        return f"{self._directory}/{name}.mdb"
+
+    def _state(self) -> dict[str, object]:
         try:
-            with open(state, "rb") as file:
-                left = json.load(file)
+            with open(f"{self._directory}/{_STATE}", "rb") as file:
+                found = json.load(file)
         except (FileNotFoundError, ValueError):
-            left = {}
-        same_boot = bool(self._boot_id) and left.get("boot") == self._boot_id
-        if not same_boot and not left.get("closed"):
-            for name in (_FILE, _LOCK):
-                with_name = f"{self._directory}/{name}"
-                if os.path.exists(with_name):
-                    os.unlink(with_name)
-        if not same_boot or left.get("closed"):
-            self._note(closed=False)
+            return {}
+        return found if isinstance(found, dict) else {}
 
-    def _note(self, *, closed: bool) -> None:
+    def _note(self, name: str, *, closed: bool) -> None:
         path = f"{self._directory}/{_STATE}"
         with open(f"{path}.new", "w", encoding="ascii") as file:
-            json.dump({"boot": self._boot_id, "closed": closed}, file)
+            json.dump({"boot": self._boot_id, "name": name, "closed": closed}, file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(f"{path}.new", path)
@@ -165,45 +205,83 @@ class LmdbIndex:
         finally:
             os.close(fd)
 
+    def check(self) -> None:
+        """See ``Index``."""
+        opened = self._in_use()
+        self._check_pages(opened)
+        if opened.guard.has_lost_writes():
+            self._throw_away(opened)
+            raise IndexFailed("the SSD has refused writes")
+        if self._state().get("name") != opened.name or not os.path.exists(self._file(opened.name)):
+            raise IndexReplaced("the index was replaced")
+
+    def _in_use(self) -> _Opened:
+        """What must be held for as long as it is used, because others may close the index meanwhile."""
+        if self._opened is None:
+            raise IndexFailed("it was closed")
+        return self._opened
+
+    def _check_pages(self, opened: _Opened) -> None:
+        """Raise ``IndexFailed`` when something could not be read: nothing of what was is to be believed."""
+        if opened.guard.has_failed:
+            self._throw_away(opened)
+            raise IndexFailed("the SSD cannot be read")
+
+    def _throw_away(self, opened: _Opened) -> None:
+        """Whoever opens the index next makes a new one."""
+        try:
+            os.unlink(self._file(opened.name))
+        except OSError:
+            # It is gone, or nothing can be opened there anyhow.
+            return
+
     def get(self, key: bytes) -> bytes | None:
         """See ``Index``."""
+        opened = self._in_use()
         try:
-            with self._env.begin() as txn:
-                return _bytes(txn.get(key))
+            with opened.env.begin() as txn:
+                found = _bytes(txn.get(key))
         except self._errors as error:
+            self._check_pages(opened)
             raise IndexFailed(str(error))
+        self._check_pages(opened)
+        return found
 
     def keys(self, prefix: bytes, after: bytes, count: int) -> list[bytes]:
         """See ``Index``."""
+        opened = self._in_use()
+        begin = max(prefix, after + b"\0" if after else prefix)
         try:
-            with self._env.begin() as txn:
-                found = _LmdbWriting(txn).scan(prefix, max(prefix, after + b"\0" if after else prefix))
-                return list(islice(found, count))
+            with opened.env.begin() as txn:
+                found = list(islice(_LmdbWriting(txn).scan(prefix, begin), count))
         except self._errors as error:
+            self._check_pages(opened)
             raise IndexFailed(str(error))
+        self._check_pages(opened)
+        return found
 
     @contextmanager
     def writing(self) -> Iterator[Writing]:
         """See ``Index``."""
+        opened = self._in_use()
         try:
-            with self._env.begin(write=True) as txn:
+            with opened.env.begin(write=True) as txn:
                 yield _LmdbWriting(txn)
+                # Nothing that was made from a page that is none may be kept.
+                self._check_pages(opened)
         except self._errors as error:
+            self._check_pages(opened)
             raise IndexFailed(str(error))
+        self._check_pages(opened)
 
     def close(self, *, is_last: bool) -> None:
         """See ``Index``."""
+        opened, self._opened = self._opened, None
+        if opened is None or not is_last or opened.guard.has_failed:
+            return
         try:
-            shared = _open.get(self._key)
-            if shared is None or shared.env is not self._env:
-                return
-            if is_last:
-                self._env.sync(True)
-                self._note(closed=True)
-            shared.users -= 1
-            if not shared.users:
-                del _open[self._key]
-                self._env.close()
+            opened.env.sync(True)
+            self._note(opened.name, closed=True)
         except self._errors as error:
             raise IndexFailed(str(error))
 
@@ -247,9 +325,8 @@ class MemoryIndex:
         self.kept = dict(kept or {})
         self.failing = False
 
-    def is_in_place(self) -> bool:
+    def check(self) -> None:
         """See ``Index``."""
-        return True
 
     def _check(self) -> None:
         if self.failing:

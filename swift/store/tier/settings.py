@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
+from swift.base.errors import ConfigError
 from swift.config.kinds import COUNT, SECONDS, Kind, choice, integer
 from swift.config.schema import Settings, option
 from swift.store.tier.policy import (
@@ -117,16 +116,20 @@ class TierSettings(Settings):
             getattr(self, f"{key}_admission"),
         )
 
-    def changed(self, values: Mapping[str, object]) -> TierSettings:
-        """With other values of some options, as ``swift-cache`` leaves them; raises ``Refused``."""
+    def changed(self, values: object) -> TierSettings:
+        """With other values of some options, as ``swift-cache`` leaves them in JSON; raises ``Refused``."""
+        if not isinstance(values, dict):
+            raise Refused("what is to be changed is no table of options")
         known = {each.name for each in fields(self)} - FIXED
         unknown = [name for name in values if name not in known]
         if unknown:
             raise Refused(f"{unknown[0]!r} cannot be changed while the tier runs")
-        texts = {name: json.loads(json.dumps(value)) for name, value in values.items()}
-        if "classes" in texts:
-            texts["classes"] = tuple(texts["classes"])
-        made = replace(self, **texts)
+        texts = {name: _as_text(value) for name, value in values.items()}
+        try:
+            parsed = TierSettings.parse(texts)
+        except ConfigError as error:
+            raise Refused(str(error))
+        made = replace(self, **{name: getattr(parsed, name) for name in texts})
         made.check()
         return made
 
@@ -137,6 +140,11 @@ FIXED = frozenset(("enabled", "path", "state_path"))
 
 def _key(of: str) -> str:
     return of.replace("-", "_")
+
+
+def _as_text(value: object) -> str:
+    """As a file would have it."""
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def option_of(of: str, what: str) -> str:

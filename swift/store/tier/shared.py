@@ -16,7 +16,7 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _WORD = struct.Struct("<Q")
@@ -93,6 +93,10 @@ def _stripe_at(partition: bytes) -> int:
     return (EPOCHS + zlib.crc32(partition) % STRIPES) * 8
 
 
+class SessionLost(OSError):
+    """Somebody has removed what the processes share: nobody knows of this one any more."""
+
+
 class Session:
     """This process among those that use the tier; what root makes is given to ``owner``. Raises OSError."""
 
@@ -104,8 +108,8 @@ class Session:
             if not os.path.isdir(made):
                 os.makedirs(made, mode=0o755, exist_ok=True)
                 _give(made, owner)
-        with _held(f"{directory}/lock", owner):
-            self.is_first = not any(True for _ in self._living())
+        with held(f"{directory}/lock", owner):
+            self.is_first = not list(self._living())
             self._path = f"{directory}/sessions/{self.token.hex()}"
             self._fd = os.open(self._path, _MAKING | os.O_EXCL, 0o644)
             _give(self._path, owner)
@@ -119,7 +123,8 @@ class Session:
         fd = os.open(path, _MAKING, 0o644)
         try:
             _give(path, self._owner)
-            os.ftruncate(fd, BYTES)
+            # Now, not at first use: the kernel would end whoever finds the memory full then.
+            os.posix_fallocate(fd, 0, BYTES)
             return Words(mmap.mmap(fd, BYTES))
         finally:
             os.close(fd)
@@ -138,34 +143,27 @@ class Session:
         except FileNotFoundError:
             return False
         try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
+            return _is_held(fd)
         finally:
             os.close(fd)
-        return False
 
     def is_alive(self, token: bytes) -> bool:
         """Whether the process of a session may still do something."""
         return token == self.token or self._lives(token.hex())
 
     def report(self, data: bytes) -> None:
-        """Leave figures for whoever asks."""
+        """Leave figures for whoever asks. Raises ``SessionLost`` when the others cannot see this one."""
+        if not os.fstat(self._fd).st_nlink:
+            raise SessionLost(f"{self._path} was removed")
         os.pwrite(self._fd, data, 0)
         os.ftruncate(self._fd, len(data))
 
-    def reports(self) -> list[bytes]:
-        """What all living sessions left."""
-        with _held(f"{self.directory}/lock"):
-            list(self._living())
-        return reports_in(self.directory)
-
-    def close(self) -> bool:
-        """End it; whether it was the last one."""
-        with _held(f"{self.directory}/lock"):
+    def close(self, leaving: Callable[[bool], None]) -> None:
+        """End it; before another one can begin, ``leaving`` is told whether it was the last one."""
+        with held(f"{self.directory}/lock"):
             _unlink(self._path)
             os.close(self._fd)
-            return not any(True for _ in self._living())
+            leaving(not any(True for _ in self._living()))
 
     def forget(self) -> None:
         """In a child of the process: the session stays the parent's."""
@@ -173,7 +171,7 @@ class Session:
 
 
 def reports_in(directory: str) -> list[bytes]:
-    """What the sessions of a node left. Raises OSError."""
+    """What the living sessions of a node left. Raises OSError."""
     found = []
     try:
         names = os.listdir(f"{directory}/sessions")
@@ -182,10 +180,20 @@ def reports_in(directory: str) -> list[bytes]:
     for name in names:
         try:
             with open(f"{directory}/sessions/{name}", "rb") as file:
-                found.append(file.read())
+                if _is_held(file.fileno()):
+                    found.append(file.read())
         except FileNotFoundError:
             continue
     return found
+
+
+def _is_held(fd: int) -> bool:
+    """Whether the process of a session's file lives."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
 
 
 def _unlink(path: str) -> None:
@@ -202,7 +210,8 @@ def _give(path: str, owner: tuple[int, int] | None) -> None:
 
 
 @contextmanager
-def _held(path: str, owner: tuple[int, int] | None = None) -> Iterator[None]:
+def held(path: str, owner: tuple[int, int] | None = None) -> Iterator[None]:
+    """Only one process at a time is within; ``path`` is a file in memory. Raises OSError."""
     fd = os.open(path, _MAKING, 0o644)
     try:
         _give(path, owner)

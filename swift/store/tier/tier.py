@@ -23,20 +23,19 @@ from swift.store.tier.directory import Handles, Reader, Where
 from swift.store.tier.entries import PAUSE_NS, Entries, Note, Start, device_of, partition_of
 from swift.store.tier.entry import Snapshot
 from swift.store.tier.extents import Log
-from swift.store.tier.index import Index, IndexFailed, LmdbIndex
+from swift.store.tier.index import Index, IndexFailed, IndexReplaced, LmdbIndex
 from swift.store.tier.policy import (
     DROP,
     METADATA,
     REFRESH,
     SECOND_TOUCH,
     ClassRules,
-    Refused,
     Rules,
     Touches,
     Wear,
 )
 from swift.store.tier.settings import TierSettings
-from swift.store.tier.shared import TOKEN_BYTES, Session, Words
+from swift.store.tier.shared import TOKEN_BYTES, Session, SessionLost, Words
 
 CONTROL_FILE = "control.json"
 _TICK_S = 1.0
@@ -55,8 +54,8 @@ class Member(Protocol):
     def report(self, data: bytes) -> None:
         """Leave figures for whoever asks."""
 
-    def close(self) -> bool:
-        """End it; whether it was the last one."""
+    def close(self, leaving: Callable[[bool], None]) -> None:
+        """End it; before another one can begin, ``leaving`` is told whether it was the last one."""
 
     def forget(self) -> None:
         """In a child of the process: the session stays the parent's."""
@@ -81,7 +80,7 @@ class Seams:
 
     disk: Disk = field(default_factory=Disk)
     open_session: Callable[[str, tuple[int, int] | None], Member] = Session
-    open_index: Callable[[str, str], Index] = LmdbIndex
+    open_index: Callable[[str, str, str], Index] = LmdbIndex
     open_log: Callable[[str, int], Log] = Log
     mounts: Callable[[], Mounts] = MountWatch
     now_ns: Callable[[], int] = time.time_ns
@@ -114,6 +113,8 @@ class Tier:
         self._entries: Entries | None = None
         self._next_tick_s = self._retry_s = 0.0
         self._control_mtime = -1
+        #: What was told last about changes that cannot be taken over.
+        self._refusal = ""
         self._left_to_parent: list[object] = []
         #: Logs of bodies, by class and size; see ``bodies``.
         self.logs: dict[tuple[str, int], Log] = {}
@@ -145,7 +146,7 @@ class Tier:
 
     def _open_here(self) -> None:
         if self._member is not None:
-            # What the parent opened stays its own; closing it here would close it there.
+            # What a parent opened stays its own; closing it here would close it there.
             self._left_to_parent += [self._member, self._entries, self._mounts]
             self._member.forget()
         self._member = self._entries = None
@@ -158,7 +159,9 @@ class Tier:
     def _open_index(self) -> None:
         member = self.member()
         try:
-            index = self.seams.open_index(self.settings.path, self.seams.disk.boot().id)
+            index = self.seams.open_index(
+                self.settings.path, self.seams.disk.boot().id, self.settings.state_path
+            )
         except (IndexFailed, OSError) as error:
             self.failed(str(error))
             return
@@ -206,12 +209,15 @@ class Tier:
         entries, self._entries = self._entries, None
         self._pid = 0
         self._close_logs()
-        is_last = member.close()
-        if entries is not None:
+
+        def leave(is_last: bool) -> None:
             try:
-                entries.index.close(is_last=is_last)
+                if entries is not None:
+                    entries.index.close(is_last=is_last)
             except IndexFailed as error:
                 self.seams.notice(f"the cache tier was not closed: {error}")
+
+        member.close(leave)
         if self._mounts is not None:
             self._mounts.close()
 
@@ -223,12 +229,22 @@ class Tier:
         try:
             member.report(figures.packed(self.figures, {"pid": self._pid, "failure": self.failure}))
             self.told(self.figures, self.failure)
-            entries = self._entries
-            if entries is not None and not (entries.is_current and entries.index.is_in_place()):
-                self.failed("the index was replaced")
-                self._retry_s = 0.0
-        except OSError as error:
+            self._check_index()
+        except SessionLost as error:
             self.failed(str(error))
+            self._open_here()
+        except IndexReplaced as error:
+            self.failed(str(error))
+            self._retry_s = 0.0
+        except (IndexFailed, OSError) as error:
+            self.failed(str(error))
+
+    def _check_index(self) -> None:
+        """Raise ``IndexFailed`` or OSError when it may not be used on."""
+        if self._entries is not None:
+            if not self._entries.is_current:
+                raise IndexReplaced("the index was replaced by others")
+            self._entries.index.check()
 
     def _read_control(self) -> None:
         """Take over what ``swift-cache`` changed."""
@@ -244,9 +260,13 @@ class Tier:
             if self._control_mtime < 0:
                 return
             self._control_mtime, self.settings = -1, self.configured
-        except (OSError, ValueError, TypeError, Refused) as error:
-            self.seams.notice(f"{path} is not used: {error}")
+        except (OSError, ValueError, RecursionError) as error:
+            refusal = f"{path} is not used: {error}"
+            if refusal != self._refusal:
+                self.seams.notice(refusal)
+            self._refusal = refusal
             return
+        self._refusal = ""
         self._apply()
 
     def _apply(self) -> None:

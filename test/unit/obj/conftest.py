@@ -17,6 +17,7 @@ from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
 from swift.policy.policy import ErasureCode, Policy
 from swift.runtime.backendapp import BackendContext
+from swift.runtime.partitions import Partitions
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 
@@ -43,11 +44,11 @@ class Containers:
 class Bench:
     """The server and short ways to talk to it."""
 
-    def __init__(self, root, **options):
-        (root / "sda").mkdir()
+    def __init__(self, root, *, swift_dir="", clock=None, **options):
+        (root / "sda").mkdir(exist_ok=True)
         self.root = root
         self.containers = Containers()
-        self.clock = ManualClock(NOW_S)
+        self.clock = clock or ManualClock(NOW_S)
         policies = Policies(
             [
                 Policy(0, "gold", is_default=True),
@@ -61,6 +62,7 @@ class Bench:
             telemetry=Telemetry(silent_log()),
             clock=self.clock,
             transport=self.containers,
+            partitions=Partitions(str(swift_dir), clock=self.clock),
         )
         self.settings = ObjectSettings(**options)
         self.app = ObjectServer(self.context, self.settings, make_stores(self.context, self.settings))

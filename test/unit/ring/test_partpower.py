@@ -7,17 +7,16 @@ import pytest
 from swift.ring.builder import RingBuilder
 from swift.ring.errors import PartPowerError
 from swift.ring.partpower import (
-    Phase,
     cancel_increase,
     finish_increase,
     increase,
     partition_at,
-    phase,
     predecessor,
     prepare_increase,
     successors,
 )
 from swift.ring.ring import Ring
+from swift.ring.split import Phase, phase
 
 
 def test_every_entry_is_doubled_and_devices_hold_twice_as_many(make_builder):
@@ -80,16 +79,6 @@ def test_an_increase_begun_by_upstream_is_finished(golden):
     builder.pretend_min_part_hours_passed()
     builder.rebalance(seed=1)
     builder.validate()
-
-
-def test_the_phases_tell_nodes_what_to_do(golden):
-    phases = {}
-    for name in ("e0-base", "e1-prepared", "e2-increased", "e3-finished"):
-        ring = Ring(str(golden / f"{name}.ring.gz"))
-        phases[name] = phase(ring.part_power, ring.next_part_power)
-    assert list(phases.values()) == [Phase.STEADY, Phase.RELINK, Phase.CLEANUP, Phase.STEADY]
-    with pytest.raises(PartPowerError):
-        phase(6, 9)
 
 
 def test_a_split_partition_keeps_its_devices(golden):

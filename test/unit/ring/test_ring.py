@@ -45,6 +45,36 @@ def test_a_changed_file_is_noticed_after_the_interval_and_not_before(ring_path, 
     assert ring.next_part_power == 7
 
 
+def test_while_partitions_are_being_split_a_change_is_noticed_at_once(ring_path, golden):
+    clock = ManualClock()
+    ring = Ring(ring_path, clock=clock).load()
+    replace_with(ring_path, golden / "e1-prepared.ring.gz")
+    assert ring.next_part_power is None
+    clock.advance(15)
+    assert (ring.part_power, ring.next_part_power) == (6, 7)
+    replace_with(ring_path, golden / "e2-increased.ring.gz", mtime=3)
+    assert ring.nodes(bytes.fromhex("a33b9e4aeee15dec700701c21fd19054"))[0] == 81
+    replace_with(ring_path, golden / "e3-finished.ring.gz", mtime=4)
+    assert ring.next_part_power is None
+    replace_with(ring_path, golden / "e1-prepared.ring.gz", mtime=5)
+    clock.advance(14)
+    assert ring.next_part_power is None
+
+
+def test_a_file_that_is_being_replaced_is_no_error_before_the_interval_is_over(ring_path, golden):
+    clock = ManualClock()
+    replace_with(ring_path, golden / "e1-prepared.ring.gz")
+    ring = Ring(ring_path, clock=clock).load()
+    with open(ring_path, "wb") as file:
+        file.write(b"half")
+    assert ring.part_power == 6
+    os.unlink(ring_path)
+    assert ring.part_power == 6
+    clock.advance(15)
+    with pytest.raises(FileNotFoundError):
+        ring.view()
+
+
 def test_an_unchanged_file_is_not_read_again(ring_path):
     clock = ManualClock()
     ring = Ring(ring_path, clock=clock)

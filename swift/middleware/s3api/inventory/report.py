@@ -23,7 +23,7 @@ from swift.middleware.s3api.call import iso_of_row
 from swift.middleware.s3api.inventory.document import Inventory
 from swift.middleware.s3api.lifecycle.registry import Entry
 from swift.middleware.s3api.lifecycle.walk import MARKER_TYPE, page_of
-from swift.middleware.s3api.metadata import row_etag
+from swift.middleware.s3api.metadata import row_class, row_etag
 from swift.middleware.s3api.policy.document import ARN
 
 DAY_S = 86400
@@ -150,6 +150,6 @@ def facts_of(bucket: str, row: JsonObject, kind: str) -> dict[str, str]:
         "Size": "" if is_marker else str(row["bytes"]),
         "LastModifiedDate": iso_of_row(str(row["last_modified"])),
         "ETag": etag,
-        "StorageClass": "" if is_marker else kind,
+        "StorageClass": "" if is_marker else row_class(row) or kind,
         "IsMultipartUploaded": "" if is_marker else "true" if "-" in etag else "false",
     }

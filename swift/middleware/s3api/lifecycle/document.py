@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from swift.base.digits import is_digits
 from swift.middleware.s3api.errors import S3Error
-from swift.middleware.s3api.lifecycle.rules import DAY_S, Rule
+from swift.middleware.s3api.lifecycle.rules import DAY_S, Rule, Transition
 from swift.middleware.s3api.tags import OBJECT_TAGS_MAX, Tags, add_tag
 from swift.middleware.s3api.xml import Group, Many, Parsed, Text, Tree, Value, text_of, tree_of, trees_of
 
@@ -74,8 +74,6 @@ def _argument(text: str) -> S3Error:
 
 
 def _rule(item: Tree) -> Rule:
-    if "Transition" in item or "NoncurrentVersionTransition" in item:
-        raise S3Error("NotImplemented", "Transitions between storage classes are not implemented.")
     name = _text(item.get("ID")) or str(uuid4())
     if len(name) > ID_MAX:
         raise _argument(f"ID length should not exceed allowed limit of {ID_MAX}")
@@ -86,7 +84,9 @@ def _rule(item: Tree) -> Rule:
     days, date, markers = _expiration(item)
     noncurrent, newer = _noncurrent(item)
     abort = _abort(item)
-    if not markers and all(action is None for action in (days, date, noncurrent, abort)):
+    moves, noncurrent_moves = _transitions(item), _noncurrent_transitions(item)
+    actions = (days, date, noncurrent, abort)
+    if not (markers or moves or noncurrent_moves) and all(action is None for action in actions):
         raise S3Error("InvalidRequest", "At least one action needs to be specified in a rule")
     if markers and tags:
         raise S3Error("InvalidRequest", "ExpiredObjectDeleteMarker cannot be specified with Tags.")
@@ -94,7 +94,7 @@ def _rule(item: Tree) -> Rule:
         raise S3Error(
             "InvalidRequest", "AbortIncompleteMultipartUpload cannot be specified with Tags or object sizes."
         )
-    if newer and form == "prefix":
+    if (newer or any(move.newer for move in noncurrent_moves)) and form == "prefix":
         raise S3Error("InvalidRequest", "NewerNoncurrentVersions needs a rule with a Filter.")
     return Rule(
         name,
@@ -110,6 +110,8 @@ def _rule(item: Tree) -> Rule:
         noncurrent,
         newer,
         abort,
+        moves,
+        noncurrent_moves,
     )
 
 
@@ -223,6 +225,50 @@ def _noncurrent(item: Tree) -> tuple[int | None, int]:
     return days, newer or 0
 
 
+def _transitions(item: Tree) -> tuple[Transition, ...]:
+    found = []
+    for tree in trees_of(item.get("Transition")):
+        if ("Days" in tree) == ("Date" in tree):
+            raise S3Error("MalformedXML")
+        error = _argument("'Days' for Transition action must be nonnegative")
+        date = _midnight(text_of(tree["Date"])) if "Date" in tree else None
+        found.append(Transition(_class(tree), _number(tree, "Days", error, least=0), date))
+    if len({move.date is None for move in found}) > 1:
+        raise S3Error("InvalidRequest", "Found mixed 'Date' and 'Days' based Transition actions in a rule.")
+    return _ordered(found)
+
+
+def _noncurrent_transitions(item: Tree) -> tuple[Transition, ...]:
+    found = []
+    for tree in trees_of(item.get("NoncurrentVersionTransition")):
+        error = _argument("'NoncurrentDays' for NoncurrentVersionTransition action must be nonnegative")
+        days = _number(tree, "NoncurrentDays", error, least=0)
+        newer = _number(
+            tree,
+            "NewerNoncurrentVersions",
+            _argument(f"'NewerNoncurrentVersions' must be a whole number from 1 to {NEWER_MAX}"),
+            most=NEWER_MAX,
+        )
+        if days is None:
+            raise S3Error("MalformedXML")
+        found.append(Transition(_class(tree), days, newer=newer or 0))
+    return _ordered(found)
+
+
+def _class(tree: Tree) -> str:
+    kind = text_of(tree.get("StorageClass"))
+    if not kind:
+        raise S3Error("MalformedXML")
+    return kind
+
+
+def _ordered(moves: Sequence[Transition]) -> tuple[Transition, ...]:
+    """Transitions of one rule, each into a class of its own; raises ``S3Error``."""
+    if len({move.kind for move in moves}) < len(moves) or len({move[1:3] for move in moves}) < len(moves):
+        raise S3Error("InvalidRequest", "'StorageClass' and time must differ between transitions of a rule.")
+    return tuple(sorted(moves, key=lambda move: move.due(0)))
+
+
 def _abort(item: Tree) -> int | None:
     if "AbortIncompleteMultipartUpload" not in item:
         return None
@@ -250,10 +296,14 @@ def _shown(rule: Rule) -> Value:
     if rule.days is not None:
         value["Expiration"] = {"Days": rule.days}
     elif rule.date is not None:
-        day = datetime.fromtimestamp(rule.date, UTC)
-        value["Expiration"] = {"Date": day.strftime("%Y-%m-%dT00:00:00.000Z")}
+        value["Expiration"] = {"Date": _shown_date(rule.date)}
     elif rule.ends_markers:
         value["Expiration"] = {"ExpiredObjectDeleteMarker": "true"}
+    if rule.transitions:
+        value["Transition"] = [_shown_transition(move, "Days") for move in rule.transitions]
+    if rule.noncurrent_transitions:
+        moves = [_shown_transition(move, "NoncurrentDays") for move in rule.noncurrent_transitions]
+        value["NoncurrentVersionTransition"] = moves
     if rule.noncurrent_days is not None:
         ending: dict[str, Value] = {"NoncurrentDays": rule.noncurrent_days}
         if rule.newer_versions:
@@ -261,6 +311,21 @@ def _shown(rule: Rule) -> Value:
         value["NoncurrentVersionExpiration"] = ending
     if rule.abort_days is not None:
         value["AbortIncompleteMultipartUpload"] = {"DaysAfterInitiation": rule.abort_days}
+    return value
+
+
+def _shown_date(midnight_s: int) -> str:
+    return datetime.fromtimestamp(midnight_s, UTC).strftime("%Y-%m-%dT00:00:00.000Z")
+
+
+def _shown_transition(move: Transition, unit: str) -> Value:
+    value: dict[str, Value] = {"StorageClass": move.kind}
+    if move.date is not None:
+        value["Date"] = _shown_date(move.date)
+    else:
+        value[unit] = move.days or 0
+    if move.newer:
+        value["NewerNoncurrentVersions"] = move.newer
     return value
 
 

@@ -18,9 +18,10 @@ from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.middleware.s3api.lifecycle.rules import expiry_of
 from swift.middleware.s3api.lifecycle.walk import Current, Former, Uploads
-from swift.middleware.s3api.metadata import WRITE_ETAG_PLACES
-from swift.middleware.s3api.names import SEGMENTS
+from swift.middleware.s3api.metadata import WRITE_ETAG_PLACES, is_large
+from swift.middleware.s3api.names import own_parts, segments_of
 from swift.middleware.s3api.tags import parsed_tags
+from swift.middleware.s3api.uploads import marker_of
 
 ENDED, KEPT, CHANGED, LOCKED = "ended", "kept", "changed", "locked"
 ID = "x-object-version-id"
@@ -63,7 +64,7 @@ class Ending:
         parts = [] if self._stays_a_version(unit.entry.path, found) else self._parts(path, found)
         outcome = self._delete(path, found)
         if outcome == ENDED:
-            self._remove_parts(unit.entry.path, parts)
+            self._remove_parts(parts)
         return outcome
 
     def _head(self, path: EntityPath, query: str = "") -> HeaderMap | None:
@@ -76,7 +77,7 @@ class Ending:
         """Whether an object, when it is deleted, stays as a version, which needs its parts."""
         if found.get(ID, "null") != "null":
             return True
-        return _is_large(found) and is_true((self._client.head(bucket) or {}).get("x-versions-enabled"))
+        return is_large(found) and is_true((self._client.head(bucket) or {}).get("x-versions-enabled"))
 
     def _delete(self, path: EntityPath, found: HeaderMap) -> str:
         etag = found.get(fields.SYSMETA_S3_ETAG) or found.get("etag", "").strip('"')
@@ -96,12 +97,12 @@ class Ending:
 
     def former(self, unit: Former) -> str:
         """End a version that is not current, or a delete marker."""
-        path, query = unit.entry.path._replace(obj=unit.key), _query(unit.version)
+        path, query = unit.entry.path._replace(obj=unit.key), version_query(unit.version)
         current = self._head(path)
         if current is not None and (unit.is_marker and not unit.rules or current.get(ID) == unit.version):
             # Somebody stored the object again, or made this version the current one.
             return CHANGED
-        parts: list[str] = []
+        parts: list[EntityPath] = []
         if not unit.is_marker:
             found = self._head(path, query)
             if found is None:
@@ -116,26 +117,23 @@ class Ending:
             return LOCKED
         if status // 100 != 2:
             return CHANGED
-        self._remove_parts(unit.entry.path, parts)
+        self._remove_parts(parts)
         return ENDED
 
     # --- parts ----------------------------------------------------------------------------------------
 
-    def _parts(self, path: EntityPath, found: HeaderMap, query: str = "") -> list[str]:
-        """The names of a multipart object's parts in the bucket's container of them."""
-        if not _is_large(found):
+    def _parts(self, path: EntityPath, found: HeaderMap, query: str = "") -> list[EntityPath]:
+        """The parts of a multipart object in the bucket's containers of them."""
+        if not is_large(found):
             return []
         query += f"{'&' if query else ''}multipart-manifest=get"
         with self._client.ask("GET", path, query=query, accept=(2, 404)) as response:
             rows = json.loads(response.read_body()) if response.status == 200 else []
-        home = f"/{path.container}{SEGMENTS}/"
-        names = (str(row.get("name", "")) for row in rows)
-        return [name[len(home) :] for name in names if name.startswith(home)]
+        return [EntityPath(path.account, *place) for place in own_parts(str(path.container), rows)]
 
-    def _remove_parts(self, bucket: EntityPath, parts: Iterable[str]) -> None:
-        home = EntityPath(bucket.account, f"{bucket.container}{SEGMENTS}")
-        for name in parts:
-            self._client.delete(home._replace(obj=name), accept=(2, 404, 409))
+    def _remove_parts(self, parts: Iterable[EntityPath]) -> None:
+        for part in parts:
+            self._client.delete(part, accept=(2, 404, 409))
 
     # --- uploads --------------------------------------------------------------------------------------
 
@@ -145,16 +143,20 @@ class Ending:
         Who was just completing one has until the end of the grace to store the object.
         """
         bucket = unit.entry.path
-        home = EntityPath(bucket.account, f"{bucket.container}{SEGMENTS}")
+        marks = EntityPath(bucket.account, segments_of(str(bucket.container)))
+        homes: dict[str, EntityPath] = {}
         for key, upload_id in unit.uploads:
-            self._client.delete(home._replace(obj=f"{key}/{upload_id}"))
+            mark = marks._replace(obj=marker_of(key, upload_id))
+            kind = (self._client.head(mark) or {}).get(fields.SYSMETA_S3_CLASS, "")
+            homes[upload_id] = marks._replace(container=segments_of(str(bucket.container), kind))
+            self._client.delete(mark)
         # Cut short when the process is to end; nobody would meet the parts later.
         self._wait(self._grace_s)
         for key, upload_id in unit.uploads:
             if not self._was_completed(bucket._replace(obj=key), upload_id):
-                prefix = f"{key}/{upload_id}/"
-                names = [str(row["name"]) for row in self._client.listing(home, prefix=prefix)]
-                self._remove_parts(bucket, names)
+                home, prefix = homes[upload_id], f"{marker_of(key, upload_id)}/"
+                rows = list(self._client.listing(home, prefix=prefix))
+                self._remove_parts(home._replace(obj=str(row["name"])) for row in rows)
         return ENDED
 
     def _was_completed(self, path: EntityPath, upload_id: str) -> bool:
@@ -170,15 +172,12 @@ class Ending:
         for row in rows:
             if row.get("name") != path.obj or "version_id" not in row:
                 continue
-            version = self._head(path, _query(str(row["version_id"])))
+            version = self._head(path, version_query(str(row["version_id"])))
             if version is not None and version.get(fields.SYSMETA_S3_UPLOAD_ID) == upload_id:
                 return True
         return False
 
 
-def _is_large(found: HeaderMap) -> bool:
-    return is_true(found.get("x-static-large-object"))
-
-
-def _query(version: str) -> str:
+def version_query(version: str) -> str:
+    """The query that asks for a version."""
     return f"version-id={quote(version, safe='')}"

@@ -11,11 +11,27 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 DAY_S = 86400
+#: Smaller objects stay where they are, if a rule says nothing else of sizes: a manifest costs as much.
+TRANSITION_BYTES_MIN = 128 << 10
+
+
+class Transition(NamedTuple):
+    """Which storage class something gets, so many days after a moment or at a midnight (Unix time)."""
+
+    kind: str
+    days: int | None = None
+    date: int | None = None
+    #: Of versions that are not current: so many stay as they are.
+    newer: int = 0
+
+    def due(self, moment_s: float) -> int:
+        """When it is due for what began at a moment."""
+        return self.date if self.date is not None else days_after(moment_s, self.days or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule; what is None is not asked for."""
+    """One rule; what is None, or an empty tuple, is not asked for."""
 
     id: str
     is_enabled: bool = True
@@ -36,6 +52,9 @@ class Rule:
     newer_versions: int = 0
     #: A multipart upload is aborted after so many days.
     abort_days: int | None = None
+    #: An object, and a version that is not current any more, gets another storage class.
+    transitions: tuple[Transition, ...] = ()
+    noncurrent_transitions: tuple[Transition, ...] = ()
 
     def is_about(self, key: str, size: int) -> bool:
         """Whether an object of this name and size is meant; its tags may say otherwise."""
@@ -45,6 +64,10 @@ class Rule:
             and (self.greater is None or size > self.greater)
             and (self.less is None or size < self.less)
         )
+
+    def may_move(self, size: int) -> bool:
+        """Whether an object of this size is worth it; the rule may say that itself."""
+        return size >= TRANSITION_BYTES_MIN or self.greater is not None or self.less is not None
 
     def has_tags(self, tags: Mapping[str, str]) -> bool:
         """Whether an object with these tags has all that the rule asks for."""
@@ -60,7 +83,8 @@ class Rule:
     def is_about_objects(self) -> bool:
         """Whether it is about objects, versions or delete markers, not only about uploads."""
         actions = (self.days, self.date, self.noncurrent_days)
-        return self.ends_markers or any(action is not None for action in actions)
+        moves = self.transitions or self.noncurrent_transitions
+        return self.ends_markers or bool(moves) or any(action is not None for action in actions)
 
 
 class Expiry(NamedTuple):
@@ -124,6 +148,58 @@ def noncurrent_rules(
         and newer >= rule.newer_versions
         and days_after(since_s, rule.noncurrent_days) <= now_s
     ]
+
+
+def class_by(
+    rules: Iterable[Rule],
+    key: str,
+    size: int,
+    modified_s: float,
+    now_s: float,
+    kind: str,
+    tags: Mapping[str, str] | None = None,
+) -> str:
+    """The storage class that an object is to have by now; empty when it stays in its own, which is ``kind``.
+
+    That of the last transition that was due counts. What somebody put into a class that no transition led to
+    stays there; ``kind`` is empty for the bucket's. Without ``tags`` they remain to be looked at.
+    """
+    moves = [
+        (move.due(modified_s), move.kind)
+        for rule in rules
+        if rule.is_about(key, size) and rule.may_move(size) and (tags is None or rule.has_tags(tags))
+        for move in rule.transitions
+    ]
+    return _last(moves, now_s, kind)
+
+
+def noncurrent_class_by(
+    rules: Iterable[Rule],
+    key: str,
+    size: int,
+    since_s: float,
+    now_s: float,
+    kind: str,
+    *,
+    newer: int,
+    tags: Mapping[str, str] | None = None,
+) -> str:
+    """The same for a version that is not current since a moment; so many versions like it are newer."""
+    moves = [
+        (move.due(since_s), move.kind)
+        for rule in rules
+        if rule.is_about(key, size) and rule.may_move(size) and (tags is None or rule.has_tags(tags))
+        for move in rule.noncurrent_transitions
+        if newer >= move.newer
+    ]
+    return _last(moves, now_s, kind)
+
+
+def _last(moves: Iterable[tuple[int, str]], now_s: float, kind: str) -> str:
+    due = sorted((at_s, wanted) for at_s, wanted in moves if at_s <= now_s)
+    if not due or due[-1][1] == kind or (kind and kind not in (wanted for _, wanted in due)):
+        return ""
+    return due[-1][1]
 
 
 def is_upload_due(rules: Sequence[Rule], key: str, begun_s: float, now_s: float) -> bool:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from swift.base.documents import JsonObject
 from swift.http.headers import HeaderMap
-from swift.middleware.s3api.lifecycle.rules import Rule
+from swift.middleware.s3api.lifecycle.rules import Rule, Transition
 from swift.middleware.s3api.pieces import Pieces, document_of
 
 PLACE = Pieces("lifecycle")
@@ -28,6 +28,8 @@ _NAMES = {
     "noncurrent_days": "n",
     "newer_versions": "v",
     "abort_days": "u",
+    "transitions": "r",
+    "noncurrent_transitions": "w",
 }
 _USUAL = Rule("")
 
@@ -68,5 +70,7 @@ def _parsed(text: str) -> tuple[Rule, ...]:
 def _long(item: JsonObject) -> Rule:
     known = {name: item[short] for name, short in _NAMES.items() if short in item}
     known["tags"] = tuple((str(key), str(value)) for key, value in known.get("tags", ()))
+    for name in ("transitions", "noncurrent_transitions"):
+        known[name] = tuple(Transition(*move) for move in known.get(name, ()))
     known.setdefault("id", "")
     return Rule(**known)

@@ -22,22 +22,34 @@ from swift.middleware.s3api.inventory.report import (
     is_due,
 )
 from swift.middleware.s3api.lifecycle.ending import CHANGED, ENDED, KEPT, LOCKED, Ending
+from swift.middleware.s3api.lifecycle.leftovers import Leftover, Leftovers
+from swift.middleware.s3api.lifecycle.moving import MOVED, Moving
 from swift.middleware.s3api.lifecycle.registry import Entry, entries, forget
 from swift.middleware.s3api.lifecycle.rules import DAY_S
 from swift.middleware.s3api.lifecycle.settings import LifecycleSettings
 from swift.middleware.s3api.lifecycle.stored import rules_of_headers
-from swift.middleware.s3api.lifecycle.walk import Current, Former, Unit, Walk
+from swift.middleware.s3api.lifecycle.walk import Aged, Current, Former, Unit, Walk
 from swift.runtime.daemon import PassContext, PassReport
 from swift.telemetry.log import Log
 
 NAME = "s3-lifecycle"
 #: The only share there is.
 SHARE = "buckets"
-_KINDS = {"Current": "objects", "Former": "versions", "Uploads": "uploads"}
+_KINDS = {
+    "Current": "objects",
+    "Former": "versions",
+    "Aged": "versions",
+    "Uploads": "uploads",
+    "Leftover": "leftovers",
+}
 #: What is counted of a pass.
 COUNTS = (
     *("buckets", "forgotten", "errors"),
-    *(f"{kind}.{outcome}" for kind in _KINDS.values() for outcome in (ENDED, KEPT, CHANGED, LOCKED)),
+    *(
+        f"{kind}.{outcome}"
+        for kind in dict.fromkeys(_KINDS.values())
+        for outcome in (ENDED, MOVED, KEPT, CHANGED, LOCKED)
+    ),
     *(f"inventories.{outcome}" for outcome in (TAKEN, THERE, REFUSED, BROKEN_OFF)),
 )
 
@@ -103,9 +115,12 @@ class LifecyclePass:
             task.client, pass_context.clock.time, pass_context.stop.wait, task.settings.abort_grace
         )
 
+        self._moving = Moving(task.client, pass_context.clock.time)
+        self._leftovers = Leftovers(task.client, pass_context.clock.time, task.settings.page_size)
+
     # --- planning -------------------------------------------------------------------------------------
 
-    def plan(self) -> Iterator[Unit | Due]:
+    def plan(self) -> Iterator[Unit | Leftover | Due]:
         """What may have ended, and what is to be listed, bucket by bucket."""
         dues: list[Due] = []
         position = self._context.cursor.position
@@ -128,12 +143,13 @@ class LifecyclePass:
         # These take long: nobody's lifecycle waits for the inventories of others.
         yield from dues
 
-    def _bucket(self, entry: Entry, stage: str, after: str, dues: list[Due]) -> Iterator[Unit]:
+    def _bucket(self, entry: Entry, stage: str, after: str, dues: list[Due]) -> Iterator[Unit | Leftover]:
         client, now_s = self._task.client, self._context.clock.time()
         headers = client.head(entry.path)
         rules = [rule for rule in rules_of_headers(headers or {}) if rule.is_enabled]
         inventories = inventories_of(headers or {})
-        if headers is None or not (rules_of_headers(headers) or inventories):
+        homes = self._leftovers.homes(entry)
+        if headers is None or not (rules_of_headers(headers) or inventories or homes):
             forget(client, entry)
             self._tally.add("forgotten")
             return
@@ -146,6 +162,8 @@ class LifecyclePass:
         if any(rule.abort_days is not None for rule in rules):
             yield from walk.uploads(after, lambda name: self._note(entry, "uploads", name))
         versioned = "x-versions-enabled" in headers
+        if self._leftovers.is_day(entry):
+            yield from self._leftovers.find(entry, homes)
         dues += [Due(entry, item, versioned) for item in inventories.values() if is_due(item, now_s)]
 
     def _note(self, entry: Entry, stage: str, name: str) -> None:
@@ -153,14 +171,20 @@ class LifecyclePass:
 
     # --- doing ----------------------------------------------------------------------------------------
 
-    def do(self, unit: Unit | Due) -> None:
-        """End one thing, or some uploads, or take an inventory."""
+    def do(self, unit: Unit | Leftover | Due) -> None:
+        """End or move one thing, or end some uploads, or take an inventory."""
         if isinstance(unit, Due):
             self._take(unit)
             return
         try:
             if isinstance(unit, Current):
                 outcome = self._ending.current(unit)
+                if outcome == KEPT:
+                    outcome = self._moving.current(unit)
+            elif isinstance(unit, Aged):
+                outcome = self._moving.aged(unit)
+            elif isinstance(unit, Leftover):
+                outcome = self._leftovers.end(unit)
             elif isinstance(unit, Former):
                 outcome = self._ending.former(unit)
             else:

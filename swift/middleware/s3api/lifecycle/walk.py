@@ -18,12 +18,15 @@ from swift.gateway.internal_client import InternalClient
 from swift.middleware.s3api.lifecycle.registry import Entry, time_of
 from swift.middleware.s3api.lifecycle.rules import (
     Rule,
+    class_by,
     is_marker_due,
     is_upload_due,
     may_be_due,
+    noncurrent_class_by,
     noncurrent_rules,
 )
-from swift.middleware.s3api.names import SEGMENTS
+from swift.middleware.s3api.metadata import row_class
+from swift.middleware.s3api.names import segments_of
 
 MARKER_TYPE = "application/x-deleted;swift_versions_deleted=1"
 #: Uploads that are aborted together.
@@ -51,6 +54,18 @@ class Former(NamedTuple):
     is_marker: bool
 
 
+class Aged(NamedTuple):
+    """A version that is not current, whose storage class may be another by now."""
+
+    entry: Entry
+    rules: Sequence[Rule]
+    key: str
+    version: str
+    #: Since when it is not current, and how many versions like it are newer.
+    since_s: float
+    newer: int
+
+
 class Uploads(NamedTuple):
     """Multipart uploads that were begun long ago: keys and ids."""
 
@@ -59,7 +74,7 @@ class Uploads(NamedTuple):
 
 
 #: What a pass does at a time.
-Unit = Current | Former | Uploads
+Unit = Current | Former | Aged | Uploads
 
 
 class Walk:
@@ -82,10 +97,17 @@ class Walk:
         while rows := self._page(self._entry.path, marker=marker):
             for row in rows:
                 modified_s = time_of(str(row["last_modified"])).seconds
-                if may_be_due(self._rules, row["name"], int(row["bytes"]), modified_s, self._now_s):
+                if self._is_due(row, modified_s):
                     yield Current(self._entry, self._rules, row["name"])
             marker = str(rows[-1]["name"])
             note(marker)
+
+    def _is_due(self, row: JsonObject, modified_s: float) -> bool:
+        """Whether an object may have ended, or may have another storage class by now."""
+        key, size, now_s = str(row["name"]), int(row["bytes"]), self._now_s
+        return may_be_due(self._rules, key, size, modified_s, now_s) or bool(
+            class_by(self._rules, key, size, modified_s, now_s, row_class(row))
+        )
 
     def versions(self, after: str, note: Note) -> Iterator[Unit]:
         """Objects, their versions and the marks of deletions; newest first within a name."""
@@ -113,8 +135,7 @@ class Walk:
     def _latest(self, row: JsonObject, modified_s: float, *, is_alone: bool) -> Unit | None:
         key = str(row["name"])
         if row.get("content_type") != MARKER_TYPE:
-            due = may_be_due(self._rules, key, int(row["bytes"]), modified_s, self._now_s)
-            return Current(self._entry, self._rules, key) if due else None
+            return Current(self._entry, self._rules, key) if self._is_due(row, modified_s) else None
         if not is_alone or not is_marker_due(self._rules, key, modified_s, self._now_s):
             return None
         return Former(self._entry, (), key, str(row["version_id"]), is_marker=True)
@@ -128,8 +149,14 @@ class Walk:
             # It has no tags.
             found = [rule for rule in found if not rule.tags]
         if not found:
-            return None
+            return None if is_marker else self._aged(row, since_s, newer)
         return Former(self._entry, found, key, str(row["version_id"]), is_marker)
+
+    def _aged(self, row: JsonObject, since_s: float, newer: int) -> Unit | None:
+        key, size, kind = str(row["name"]), int(row["bytes"]), row_class(row)
+        if not noncurrent_class_by(self._rules, key, size, since_s, self._now_s, kind, newer=newer):
+            return None
+        return Aged(self._entry, self._rules, key, str(row["version_id"]), since_s, newer)
 
     def _version_rows(self, after: str, note: Note) -> Iterator[JsonObject]:
         marker, version, done = after, "", after
@@ -147,7 +174,7 @@ class Walk:
 
     def uploads(self, after: str, note: Note) -> Iterator[Unit]:
         """Multipart uploads, some at a time."""
-        home = EntityPath(self._entry.account, self._entry.bucket + SEGMENTS)
+        home = EntityPath(self._entry.account, segments_of(self._entry.bucket))
         found: list[tuple[str, str]] = []
         marker = after
         while rows := self._page(home, marker=marker):

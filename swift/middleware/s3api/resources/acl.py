@@ -23,7 +23,8 @@ from swift.middleware.s3api.acls import (
 from swift.middleware.s3api.call import Call, Handler, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.guard import check_acl, rules_of_bucket
-from swift.middleware.s3api.uploads import segments_of
+from swift.middleware.s3api.metadata import is_large, object_class, row_override
+from swift.middleware.s3api.names import segments_of
 from swift.middleware.s3api.versions import missing_key, version_query
 from swift.middleware.s3api.xml import parse
 
@@ -41,7 +42,7 @@ def get_bucket_acl(call: Call) -> Response:
 
 
 def put_bucket_acl(call: Call) -> Response:
-    """PutBucketAcl; the container of the parts gets the same."""
+    """PutBucketAcl; the containers of the parts get the same."""
     acl = _wanted(call)
     if call.settings.s3_acl:
         headers = {fields.SYSMETA_S3_BUCKET_ACL: wire_value(acl.stored())}
@@ -50,9 +51,10 @@ def put_bucket_acl(call: Call) -> Response:
     else:
         headers = swift_acl_of_document(acl)
     call.account.done("POST", call.bucket, headers=headers)
-    with call.account.ask("POST", segments_of(call.bucket), headers=headers) as response:
-        if not response.is_success and response.status != 404:
-            raise refusal(response.status)
+    for kind in ("", *call.features.classes):
+        with call.account.ask("POST", segments_of(call.bucket, kind), headers=headers) as response:
+            if not response.is_success and response.status != 404:
+                raise refusal(response.status)
     return Response(200)
 
 
@@ -113,9 +115,11 @@ def _rewrite(call: Call, changed: HeaderMap) -> None:
         raise missing_key(call, call.key) if found.status == 404 else refusal(found.status)
     headers = {name: value for name, value in found.headers.items() if _is_kept(name)}
     headers.update(changed)
-    large = found.headers.get("x-static-large-object", "").lower() == "true"
+    large = is_large(found.headers)
     if large and fields.SYSMETA_S3_ETAG in headers:
-        headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = f"; s3_etag={headers[fields.SYSMETA_S3_ETAG]}"
+        headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = row_override(
+            headers[fields.SYSMETA_S3_ETAG], object_class(found.headers)
+        )
     with as_request_body(found) as body:
         headers["content-length"] = str(body.length)
         query = "multipart-manifest=put" if large else ""

@@ -9,8 +9,9 @@ from swift.http.response import Response
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, xml_response
 from swift.middleware.s3api.checksums import ALGORITHMS
 from swift.middleware.s3api.errors import S3Error, refusal
-from swift.middleware.s3api.metadata import object_etag, shown_headers
+from swift.middleware.s3api.metadata import is_multipart, object_class, object_etag, shown_headers
 from swift.middleware.s3api.partsums import checksum_elements, sums_of_parts
+from swift.middleware.s3api.sse import check_key
 from swift.middleware.s3api.versions import missing_key, refused_version, version_query
 from swift.middleware.s3api.xml import Group, Many, Text, Value
 
@@ -53,15 +54,16 @@ def get_attributes(call: Call) -> Response:
     if not head.is_success:
         raise _refused(call, head)
     headers = head.headers
+    check_key(call, headers)
     value: dict[str, Value] = {}
     if "ETag" in wanted:
         value["ETag"] = object_etag(headers).strip('"')
     if "Checksum" in wanted and (sums := checksum_elements(headers)):
         value["Checksum"] = sums
-    if "ObjectParts" in wanted and headers.get("x-static-large-object", "").lower() == "true":
+    if "ObjectParts" in wanted and is_multipart(headers):
         value["ObjectParts"] = _parts(call, query, has_sums=bool(checksum_elements(headers)))
     if "StorageClass" in wanted:
-        value["StorageClass"] = call.storage_class
+        value["StorageClass"] = object_class(headers) or call.storage_class
     if "ObjectSize" in wanted:
         value["ObjectSize"] = headers.get("content-length", "0")
     shown = shown_headers(headers)

@@ -11,7 +11,7 @@ from swift.http.response import Response
 from swift.middleware.s3api.access import new_bucket_acl
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, no_content, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
-from swift.middleware.s3api.names import SEGMENTS
+from swift.middleware.s3api.placing import homes_of
 from swift.middleware.s3api.policy.document import ARN
 from swift.middleware.s3api.resources.locks import enable_lock
 from swift.middleware.s3api.rules import ENFORCED, OWNERSHIPS
@@ -111,7 +111,8 @@ def delete_bucket(call: Call) -> Response:
         raise _not_empty(call, is_versioned=is_versioned)
     if call.features.multipart and (status == 404 or 200 <= status <= 299):
         # Also for a bucket that is gone: its deletion may have broken off here.
-        _delete_segments(call)
+        for name in homes_of(call):
+            _delete_segments(call, name)
     if not 200 <= status <= 299:
         raise _missing(call, status)
     return no_content()
@@ -124,10 +125,9 @@ def _not_empty(call: Call, *, is_versioned: bool) -> S3Error:
     return S3Error("BucketNotEmpty", text, details={"BucketName": call.bucket})
 
 
-def _delete_segments(call: Call) -> None:
+def _delete_segments(call: Call, name: str) -> None:
     """Remove parts that no object needs and their container; a bucket without parts has none."""
-    account, name = call.account, call.bucket + SEGMENTS
-    marker = ""
+    account, marker = call.account, ""
     while True:
         query = f"format=json&marker={quote(marker, safe='')}"
         with account.ask("GET", name, query=query) as response:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from swift import green
 from swift.base.digits import is_digits
@@ -21,28 +22,34 @@ from swift.middleware.s3api.call import Call, Handler, invalid_argument, xml_res
 from swift.middleware.s3api.checksums import (
     ALGORITHMS,
     COMPOSITE,
+    FULL,
     PREFIX,
+    Algorithm,
     check_kind,
     decoded,
+    encoded,
     several_checksums,
+    usual_algorithm,
 )
 from swift.middleware.s3api.conditions import unmet, writing_conditions
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.keepalive import patiently
 from swift.middleware.s3api.locks import completed_lock, lock_parts
-from swift.middleware.s3api.metadata import USUAL_TYPE
+from swift.middleware.s3api.metadata import USUAL_TYPE, apart_headers
+from swift.middleware.s3api.names import segments_of
 from swift.middleware.s3api.notifications.events import announce
+from swift.middleware.s3api.placing import manifest_request
 from swift.middleware.s3api.reports import explain
 from swift.middleware.s3api.resources.multipart import check_offered
-from swift.middleware.s3api.sse import AES
+from swift.middleware.s3api.sse import AES, STORED, completed_headers
 from swift.middleware.s3api.sse import HEADER as ENCRYPTION
 from swift.middleware.s3api.uploads import (
     Wish,
+    home_of,
     kept_metadata,
     marker_of,
     no_such_upload,
     part_of,
-    segments_of,
     upload_id_of,
     whole_etag,
     wish_of,
@@ -218,29 +225,33 @@ def _complete(
     size: int | None,
 ) -> Response:
     etag = whole_etag([part.etag for part in parts])
-    checksum = "" if wish is None else _checksum(call, upload_id, parts, wish)
+    home = home_of(call, marker)
+    places = [(home, part_of(call.key, upload_id, part.number)) for part in parts]
+    sums = _sums(call, parts, places, wish)
+    if wish is None:
+        wish = _implied(sums)
+    checksum = "" if wish is None else _checksum(call, sums, wish)
     headers = {
         "content-type": USUAL_TYPE,
         **kept_metadata(marker),
         **conditions,
         "accept": "application/json",
     }
-    headers[fields.SYSMETA_S3_UPLOAD_ID] = upload_id
-    headers[fields.SYSMETA_S3_ETAG] = etag
-    headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = f"; s3_etag={etag}"
+    headers.update(completed_headers(marker))
+    headers.update(apart_headers(marker.get(fields.SYSMETA_S3_CLASS, ""), upload_id, etag))
     if wish is not None:
         headers[fields.SYSMETA_S3_CHECKSUM] = f"{wish.algorithm.name} {wish.kind} {checksum}"
     lock = completed_lock(call, marker)
     headers.update(lock)
-    version = _store(call, upload_id, parts, headers, conditions, size)
+    version = _store(call, parts, places, headers, conditions, size)
     if lock:
-        lock_parts(call, [part_of(call.key, upload_id, part.number) for part in parts], lock)
+        lock_parts(call, places, lock)
     with call.account.ask("DELETE", segments_of(call.bucket), marker_of(call.key, upload_id)) as response:
         if not response.is_success and response.status != 404:
             call.log.warning(f"the marker of the upload {upload_id} stays: {response.status}")
     announce(call, "s3:ObjectCreated:CompleteMultipartUpload", call.key, etag=etag, version=version)
     value = _result(call, etag)
-    told: HeaderMap = {ENCRYPTION: AES} if call.features.encryption else {}
+    told: HeaderMap = {ENCRYPTION: AES} if call.features.encryption and STORED not in headers else {}
     if wish is not None:
         value[wish.algorithm.element], value["ChecksumType"] = checksum, wish.kind
     if version:
@@ -250,17 +261,13 @@ def _complete(
 
 def _store(
     call: Call,
-    upload_id: str,
     parts: Sequence[Stated],
+    places: Sequence[tuple[str, str]],
     headers: HeaderMap,
     conditions: HeaderMap,
     size: int | None,
 ) -> str:
     """Have slo store the manifest; the version that it became; raises ``S3Error``."""
-    home = segments_of(call.bucket)
-    manifest = [
-        {"path": f"/{home}/{part_of(call.key, upload_id, part.number)}", "etag": part.etag} for part in parts
-    ]
     least = call.settings.min_segment_size
 
     found = 0
@@ -277,10 +284,8 @@ def _store(
             if each < least
         ]
 
-    body = json.dumps(manifest).encode()
-    sub = call.account.subrequest(
-        "PUT", call.bucket, call.key, headers=headers, body=body, query="multipart-manifest=put"
-    )
+    named = [(*place, part.etag) for place, part in zip(places, parts, strict=True)]
+    sub = manifest_request(call, named, headers)
     sub.env[fields.SLO_MANIFEST_HOOK] = misfit
     with asked(call.account.open, sub) as response:
         if response.is_success:
@@ -297,7 +302,7 @@ def _store(
         )
         raise S3Error("InvalidRequest", text)
     if status == 400:
-        raise _bad_parts(call, parts, upload_id, told)
+        raise _bad_parts(call, parts, headers[fields.SYSMETA_S3_UPLOAD_ID], told)
     raise refusal(status, missing="NoSuchBucket", conflict="OperationAborted")
 
 
@@ -318,35 +323,65 @@ def _bad_parts(call: Call, parts: Sequence[Stated], upload_id: str, told: bytes)
 # --- checksums ----------------------------------------------------------------------------------------
 
 
-def _checksum(call: Call, upload_id: str, parts: Sequence[Stated], wish: Wish) -> str:
-    """The checksum of the object, from those that are stored with its parts; raises ``S3Error``."""
-    found: dict[int, tuple[bytes, int]] = {}
-    left = iter(parts)
+class _Sum(NamedTuple):
+    """The checksum that is stored with a part, and the part's size."""
+
+    algorithm: Algorithm
+    digest: bytes
+    size: int
+
+
+def _sums(
+    call: Call, parts: Sequence[Stated], places: Sequence[tuple[str, str]], wish: Wish | None
+) -> list[_Sum | None]:
+    """The checksum of each part, None of one that has none; raises ``S3Error`` where it is not as wished."""
+    usual = usual_algorithm()
+    if wish is None and usual is None:
+        return []
+    found: dict[int, _Sum | None] = {}
+    left = iter(zip(parts, places, strict=True))
 
     def look() -> None:
-        for part in left:
-            found[part.number] = _sum_of(call, upload_id, part, wish)
+        for part, place in left:
+            head = call.account.head(*place)
+            found[part.number] = seen = _sum_of(head)
+            is_wished = seen is not None and wish is not None and seen.algorithm is wish.algorithm
+            text = encoded(seen.digest) if seen is not None else ""
+            if wish is not None and (not is_wished or (part.checksum and part.checksum != text)):
+                raise _invalid_part(call, part.number, part.etag)
 
     green.gather([look] * min(_LOOKERS, len(parts)))
-    checksum = wish.algorithm.joined([found[part.number] for part in parts], wish.kind)
+    return [found[part.number] for part in parts]
+
+
+def _sum_of(head: Response) -> _Sum | None:
+    name, _, rest = head.headers.get(fields.SYSMETA_S3_CHECKSUM, "").partition(" ")
+    algorithm, text = ALGORITHMS.get(name), rest.partition(" ")[2]
+    digest = decoded(algorithm, text) if algorithm is not None and text else None
+    if not head.is_success or algorithm is None or digest is None:
+        return None
+    return _Sum(algorithm, digest, int(head.headers.get("content-length") or 0))
+
+
+def _implied(sums: Sequence[_Sum | None]) -> Wish | None:
+    """The checksum that an object gets for which nobody wished, if all its parts have that."""
+    usual = usual_algorithm()
+    if usual is None or not all(seen is not None and seen.algorithm is usual for seen in sums):
+        return None
+    return Wish(usual, FULL)
+
+
+def _checksum(call: Call, sums: Sequence[_Sum | None], wish: Wish) -> str:
+    """The checksum of the object, from those of its parts; raises ``S3Error``."""
+    checksum = wish.algorithm.joined(
+        [(seen.digest, seen.size) for seen in sums if seen is not None], wish.kind
+    )
     stated = call.headers.get(wish.algorithm.header)
     if stated is not None and stated.partition("-")[0] != checksum.partition("-")[0]:
         raise S3Error(
             "BadDigest", f"The {wish.algorithm.name} you specified did not match the calculated checksum."
         )
     return checksum
-
-
-def _sum_of(call: Call, upload_id: str, part: Stated, wish: Wish) -> tuple[bytes, int]:
-    """Checksum and size of a part."""
-    name = part_of(call.key, upload_id, part.number)
-    head = call.account.head(segments_of(call.bucket), name)
-    kind, _, rest = head.headers.get(fields.SYSMETA_S3_CHECKSUM, "").partition(" ")
-    text = rest.partition(" ")[2] if kind == wish.algorithm.name else ""
-    digest = decoded(wish.algorithm, text) if text else None
-    if not head.is_success or digest is None or (part.checksum and part.checksum != text):
-        raise _invalid_part(call, part.number, part.etag)
-    return digest, int(head.headers.get("content-length") or 0)
 
 
 HANDLERS: dict[str, Handler] = {"CompleteMultipartUpload": complete_upload}

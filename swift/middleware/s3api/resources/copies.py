@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 from swift.base.timestamp import Timestamp
-from swift.gateway.subrequest import asked
 from swift.http import fields
 from swift.http.conditional import parse_http_date
 from swift.http.headers import HeaderMap
@@ -13,7 +12,7 @@ from swift.http.response import Response
 from swift.http.transform import as_request_body
 from swift.middleware.s3api.access import new_object_acl
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, iso_time, xml_response
-from swift.middleware.s3api.checksums import ALGORITHMS, FULL, Promise, algorithm_named
+from swift.middleware.s3api.checksums import ALGORITHMS, FULL, Promise, algorithm_named, usual_algorithm
 from swift.middleware.s3api.conditions import unmet, writing_conditions
 from swift.middleware.s3api.copying import COPY_BYTES_MAX, Source, open_source, source_of
 from swift.middleware.s3api.errors import S3Error
@@ -23,11 +22,11 @@ from swift.middleware.s3api.locks import locking_headers
 from swift.middleware.s3api.metadata import REDIRECT, stored_headers
 from swift.middleware.s3api.notifications.events import announce, facts_of
 from swift.middleware.s3api.payload import CheckedBody, Upload
+from swift.middleware.s3api.placing import place
 from swift.middleware.s3api.reports import explain
 from swift.middleware.s3api.sse import encrypt, write_headers
 from swift.middleware.s3api.storing import (
     check_wishes,
-    keep_checksum,
     redirect_headers,
     refused_write,
     tagging_headers,
@@ -55,7 +54,7 @@ _KEPT = (
 def copy_object(call: Call) -> Response:
     """CopyObject; the answer begins with spaces when it takes long."""
     headers = call.headers
-    check_wishes(call)
+    kind = check_wishes(call)
     call.take_no_body()
     if "range" in headers:
         raise S3Error("InvalidRequest", "RANGE is not supported in Copy!")
@@ -67,6 +66,7 @@ def copy_object(call: Call) -> Response:
     source = source_of(call)
     replaces = _directive(headers, "metadata")
     changes = replaces or _directive(headers, "tagging") or REDIRECT in headers
+    changes = changes or "x-amz-storage-class" in headers
     if source[:2] == (call.bucket, call.key) and not source.version and not changes:
         raise S3Error(
             "InvalidRequest",
@@ -75,7 +75,7 @@ def copy_object(call: Call) -> Response:
             "object's metadata, storage class, website redirect location or encryption attributes.",
         )
     return patiently(
-        lambda: _copy(call, source, told, replaces=replaces),
+        lambda: _copy(call, source, kind, told, replaces=replaces),
         lambda error: explain(call, error),
         interval_s=call.settings.keep_alive_seconds,
     )
@@ -89,7 +89,7 @@ def _directive(headers: HeaderMap, kind: str) -> bool:
     return value == "REPLACE"
 
 
-def _copy(call: Call, source: Source, told: HeaderMap, *, replaces: bool) -> Response:
+def _copy(call: Call, source: Source, kind: str, told: HeaderMap, *, replaces: bool) -> Response:
     headers = call.headers
     conditions = writing_conditions(headers)
     found = open_source(call, source)
@@ -115,10 +115,8 @@ def _copy(call: Call, source: Source, told: HeaderMap, *, replaces: bool) -> Res
             stored["transfer-encoding"] = "chunked"
         else:
             stored["content-length"] = str(body.length)
-        sub = call.account.subrequest("PUT", call.bucket, call.key, headers=stored, body=upload.body)
-        keep_checksum(sub, upload)
-        with asked(call.account.open, sub) as response:
-            status = response.status
+        response = place(call, kind, upload, stored)
+        status = response.status
     if status == 412:
         raise unmet(call.account, call.bucket, call.key, conditions)
     if status == 409 and conditions:
@@ -153,12 +151,13 @@ def modified_of(response: Response) -> str:
 
 
 def _wanted_checksum(headers: HeaderMap, source: HeaderMap) -> Promise | None:
-    """The checksum that a copy gets: the one that is asked for, or of the kind that its source has."""
+    """The checksum that a copy gets: the one asked for, or of the kind that its source has, or the usual."""
     name = (
         headers.get("x-amz-checksum-algorithm")
         or source.get(fields.SYSMETA_S3_CHECKSUM, "").partition(" ")[0]
     )
-    return Promise(algorithm_named(name), "") if name else None
+    algorithm = algorithm_named(name) if name else usual_algorithm()
+    return None if algorithm is None else Promise(algorithm, "")
 
 
 def _kept(source: HeaderMap) -> HeaderMap:

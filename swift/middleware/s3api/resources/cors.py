@@ -6,6 +6,7 @@ from swift.http import fields
 from swift.http.response import Response
 from swift.middleware.s3api.call import Call, Handler, no_content, xml_response
 from swift.middleware.s3api.cors import CORS, document_of_rules, parsed_rules, rules_of_document, stored_rules
+from swift.middleware.s3api.corsregistry import register, unregister
 from swift.middleware.s3api.resources.documents import keep_document, owners_document
 
 
@@ -19,12 +20,14 @@ def put_cors(call: Call) -> Response:
     """PutBucketCors."""
     rules = rules_of_document(call.document(CORS))
     keep_document(call, fields.SYSMETA_S3_BUCKET_CORS, stored_rules(rules))
+    register(call.account, call.request, call.bucket)
     return Response(200)
 
 
 def delete_cors(call: Call) -> Response:
     """DeleteBucketCors."""
     keep_document(call, fields.SYSMETA_S3_BUCKET_CORS, b"")
+    unregister(call.account, call.request, call.bucket)
     return no_content()
 
 

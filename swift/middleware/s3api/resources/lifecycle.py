@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from swift.http.response import Response
-from swift.middleware.s3api.call import Call, Handler, no_content, xml_response
+from swift.middleware.s3api.call import Call, Handler, invalid_argument, no_content, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.lifecycle.document import (
     DOCUMENT_BYTES_MAX,
@@ -12,7 +14,12 @@ from swift.middleware.s3api.lifecycle.document import (
     rules_of_document,
 )
 from swift.middleware.s3api.lifecycle.registry import HOME, place_of
+from swift.middleware.s3api.lifecycle.rules import Rule
 from swift.middleware.s3api.lifecycle.stored import rules_of_headers, stored_rules
+from swift.middleware.s3api.placing import make_home
+
+#: From which size on objects get another class, and the only answer to that.
+_LEAST, _LEAST_SIZE = "x-amz-transition-default-minimum-object-size", "all_storage_classes_128K"
 
 
 def get_lifecycle(call: Call) -> Response:
@@ -23,16 +30,34 @@ def get_lifecycle(call: Call) -> Response:
     rules = rules_of_headers(head.headers)
     if not rules:
         raise S3Error("NoSuchLifecycleConfiguration", details={"BucketName": call.bucket})
-    return xml_response(LIFECYCLE, document_of(rules))
+    return xml_response(LIFECYCLE, document_of(rules), headers={_LEAST: _LEAST_SIZE})
 
 
 def put_lifecycle(call: Call) -> Response:
     """PutBucketLifecycle and PutBucketLifecycleConfiguration."""
     rules = rules_of_document(call.document(LIFECYCLE, limit=DOCUMENT_BYTES_MAX))
+    wanted = call.headers.get(_LEAST, _LEAST_SIZE)
+    if wanted != _LEAST_SIZE:
+        raise invalid_argument(_LEAST, wanted, f"Transitions are of {_LEAST_SIZE} here.")
+    _make_homes(call, rules)
     call.account.done("POST", call.bucket, headers=stored_rules(rules))
     call.account.hidden.note("PUT", HOME)
     call.account.hidden.note("PUT", place_of(call.account.name, call.bucket))
     return Response(200)
+
+
+def _make_homes(call: Call, rules: Sequence[Rule]) -> None:
+    """The containers into which transitions will lead; raises ``S3Error`` for classes that cannot be had."""
+    kinds = {move.kind for rule in rules for move in (*rule.transitions, *rule.noncurrent_transitions)}
+    if not kinds:
+        return
+    own, classes = call.storage_class, call.features.classes
+    for kind in kinds:
+        if kind == own or not call.features.multipart or classes.policy_of(kind) is None:
+            text = f"'StorageClass' must be one that the bucket has not and the cluster has, not {kind}."
+            raise S3Error("InvalidStorageClass", text)
+    for kind in sorted(kinds):
+        make_home(call, kind)
 
 
 def delete_lifecycle(call: Call) -> Response:

@@ -13,7 +13,7 @@ from swift.http.response import Response
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, iso_of_row, xml_response
 from swift.middleware.s3api.documents import Encoding, person
 from swift.middleware.s3api.errors import S3Error, refusal
-from swift.middleware.s3api.metadata import row_etag
+from swift.middleware.s3api.metadata import row_class, row_etag
 from swift.middleware.s3api.xml import Fragment, Group, Many, Text, Value, escape
 
 _PREFIXES = Many("CommonPrefixes", Text("Prefix"))
@@ -112,7 +112,7 @@ def _contents(call: Call, page: Page, encode: Encoding, *, owner: bool) -> list[
             f"<Contents><Key>{escape(encode(row['name']))}</Key>"
             f"<LastModified>{iso_of_row(row['last_modified'])}</LastModified>"
             f'<ETag>"{row_etag(row)}"</ETag><Size>{row["bytes"]}</Size>'
-            f"<StorageClass>{kind}</StorageClass>{who}</Contents>"
+            f"<StorageClass>{row_class(row) or kind}</StorageClass>{who}</Contents>"
         )
         for row in page.rows
         if "subdir" not in row
@@ -217,7 +217,10 @@ def _version(call: Call, row: JsonObject, encode: Encoding, kind: str) -> str:
     name = escape(call.account.owner)
     data = ""
     if not is_marker:
-        data = f'<ETag>"{row_etag(row)}"</ETag><Size>{row["bytes"]}</Size><StorageClass>{kind}</StorageClass>'
+        data = (
+            f'<ETag>"{row_etag(row)}"</ETag><Size>{row["bytes"]}</Size>'
+            f"<StorageClass>{row_class(row) or kind}</StorageClass>"
+        )
     return (
         f"<{tag}><Key>{escape(encode(row['name']))}</Key>"
         f"<VersionId>{escape(str(row.get('version_id', 'null')))}</VersionId>"

@@ -35,9 +35,8 @@ from swift.middleware.s3api.locks import (
     until_of,
 )
 from swift.middleware.s3api.metadata import said_again
+from swift.middleware.s3api.placing import allow_locks
 from swift.middleware.s3api.removal import parts_of
-from swift.middleware.s3api.resources.multipart import make_segments
-from swift.middleware.s3api.uploads import segments_of
 from swift.middleware.s3api.versions import missing_key, refused_version, version_query
 from swift.middleware.s3api.xml import Group, Text, Value, text_of, tree_of
 from swift.middleware.versioned_writes.names import Version, name_of_stored
@@ -107,8 +106,7 @@ def enable_lock(call: Call, rule: str) -> None:
     flag = {fields.SYSMETA_S3_OBJECT_LOCK: "true"}
     call.account.hidden.note("POST", EntityPath(call.account.name, name_of_stored(hidden)), flag)
     if call.features.multipart:
-        make_segments(call)
-        call.account.hidden.note("POST", EntityPath(call.account.name, segments_of(call.bucket)), flag)
+        allow_locks(call)
     call.account.done("POST", call.bucket, headers={fields.SYSMETA_S3_LOCK_RULE: rule})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swift.base.documents import JsonObject
 from swift.gateway.subrequest import asked
 from swift.http import fields
 from swift.http.headers import HeaderMap
@@ -16,19 +17,21 @@ from swift.middleware.s3api.call import (
     no_content,
     xml_response,
 )
-from swift.middleware.s3api.checksums import ALGORITHMS, Promise, algorithm_named, check_kind
+from swift.middleware.s3api.checksums import ALGORITHMS, Promise, algorithm_named, check_kind, usual_algorithm
 from swift.middleware.s3api.conditions import writing_conditions
 from swift.middleware.s3api.copying import COPY_BYTES_MAX, Source, open_source, source_of
 from swift.middleware.s3api.documents import Encoding, person, person_of
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.keepalive import patiently
 from swift.middleware.s3api.locks import WISHED, WISHED_CONFIGURATION, check_bucket, wished_lock
-from swift.middleware.s3api.metadata import row_etag, stored_headers
+from swift.middleware.s3api.metadata import EMPTY_MD5, row_class, row_etag, row_override, stored_headers
+from swift.middleware.s3api.names import segments_of
 from swift.middleware.s3api.partsums import sums_of_parts
 from swift.middleware.s3api.payload import CheckedBody, Upload
+from swift.middleware.s3api.placing import make_home
 from swift.middleware.s3api.reports import explain
 from swift.middleware.s3api.resources.copies import modified_of
-from swift.middleware.s3api.sse import managed_headers, refuse_customer_keys
+from swift.middleware.s3api.sse import check_part_key, encrypt, upload_headers, write_headers
 from swift.middleware.s3api.storing import (
     check_wishes,
     checksum_headers,
@@ -43,13 +46,13 @@ from swift.middleware.s3api.uploads import (
     WISH,
     Wish,
     find_upload,
+    home_of,
     is_upload_id,
     marker_of,
     new_upload_id,
     part_number_of,
     part_of,
     rows_of,
-    segments_of,
     upload_id_of,
     wish_of,
 )
@@ -97,13 +100,12 @@ def create_upload(call: Call) -> Response:
     """CreateMultipartUpload."""
     check_offered(call)
     headers = call.headers
-    check_wishes(call)
+    kind = check_wishes(call)
     call.take_no_body()
-    refuse_customer_keys(headers)
-    told = managed_headers(call)
+    told, sealed = write_headers(call), upload_headers(call)
     wish = _wish(headers)
     stored = stored_headers(headers)
-    stored.update(redirect_headers(headers))
+    stored.update(redirect_headers(headers), **sealed)
     stored.update(tagging_headers(headers), **new_object_acl(call, name=fields.SYSMETA_S3_UPLOAD_ACL))
     wished = wished_lock(headers)
     if wished is not None:
@@ -117,7 +119,12 @@ def create_upload(call: Call) -> Response:
     if wish is not None:
         stored[WISH] = f"{wish.algorithm.name} {wish.kind}"
         told |= {"x-amz-checksum-algorithm": wish.algorithm.name, "x-amz-checksum-type": wish.kind}
-    make_segments(call)
+    make_home(call)
+    if kind:
+        make_home(call, kind)
+        stored[fields.SYSMETA_S3_CLASS] = kind
+        # Listings of uploads say it too.
+        stored[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = f"{EMPTY_MD5}{row_override(kind=kind)}"
     upload_id = new_upload_id()
     with call.account.ask(
         "PUT", segments_of(call.bucket), marker_of(call.key, upload_id), headers=stored
@@ -143,45 +150,27 @@ def _wish(headers: HeaderMap) -> Wish | None:
     return wish
 
 
-def make_segments(call: Call) -> None:
-    """The container of parts, with the bucket's policy and ACLs."""
-    bucket = call.account.head(call.bucket)
-    if not bucket.is_success:
-        error = refusal(bucket.status, missing="NoSuchBucket")
-        error.details.setdefault("BucketName", call.bucket)
-        raise error
-    name = segments_of(call.bucket)
-    if call.account.head(name).is_success:
-        return
-    copied = ("x-container-read", "x-container-write", "x-storage-policy")
-    headers = {key: bucket.headers[key] for key in copied if key in bucket.headers}
-    if bucket.headers.get(fields.SYSMETA_S3_LOCK_RULE):
-        # Parts are locked with what they are parts of.
-        headers[fields.SYSMETA_S3_OBJECT_LOCK] = "true"
-    call.account.done("PUT", name, headers=headers)
-
-
 def abort_upload(call: Call) -> Response:
     """AbortMultipartUpload: the marker goes first, so that no part can come after."""
     check_offered(call)
     writing_conditions(call.headers)
     upload_id = upload_id_of(call)
-    find_upload(call, upload_id)
-    _remove(call, marker_of(call.key, upload_id))
+    home = home_of(call, find_upload(call, upload_id).headers)
+    _remove(call, segments_of(call.bucket), marker_of(call.key, upload_id))
     prefix = marker_of(call.key, upload_id) + "/"
-    while rows := rows_of(call, segments_of(call.bucket), prefix=prefix, limit=1000):
+    while rows := rows_of(call, home, prefix=prefix, limit=1000):
         gone = 0
         for row in rows:
-            gone += _remove(call, str(row["name"]))
+            gone += _remove(call, home, str(row["name"]))
         if not gone:
             # The listing is behind; what it still shows is gone.
             break
     return no_content()
 
 
-def _remove(call: Call, name: str) -> bool:
+def _remove(call: Call, container: str, name: str) -> bool:
     """Whether something was there to be removed."""
-    with call.account.ask("DELETE", segments_of(call.bucket), name) as response:
+    with call.account.ask("DELETE", container, name) as response:
         if not response.is_success and response.status != 404:
             raise refusal(response.status)
         return response.is_success
@@ -194,18 +183,18 @@ def upload_part(call: Call) -> Response:
     """UploadPart."""
     check_offered(call)
     number, upload_id = part_number_of(call), upload_id_of(call)
-    refuse_customer_keys(call.headers)
-    wish = wish_of(find_upload(call, upload_id).headers)
+    marker = find_upload(call, upload_id).headers
+    check_part_key(call, marker)
+    wish = wish_of(marker)
     upload = call.upload(None if wish is None else wish.algorithm)
     name = part_of(call.key, upload_id, number)
-    sub = call.account.subrequest(
-        "PUT", segments_of(call.bucket), name, headers=_part_headers(upload), body=upload.body
-    )
+    headers = {**encrypt(call, upload), **_part_headers(upload)}
+    sub = call.account.subrequest("PUT", home_of(call, marker), name, headers=headers, body=upload.body)
     keep_checksum(sub, upload)
     with asked(call.account.open, sub) as response:
         if response.is_success:
             told = {name: value for name, value in checksum_headers(upload).items() if "-type" not in name}
-            told |= managed_headers(call)
+            told |= write_headers(call)
             return Response(200, {"etag": written_headers(response)["etag"], **told})
     upload.raise_problem()
     raise refused_write(call.account, call.bucket, response.status, call.headers)
@@ -219,36 +208,37 @@ def copy_part(call: Call) -> Response:
     """UploadPartCopy; the answer begins with spaces when it takes long."""
     check_offered(call)
     call.take_no_body()
-    refuse_customer_keys(call.headers)
     number, source = part_number_of(call), source_of(call)
     upload_id = upload_id_of(call)
     byte_range = call.headers.get("x-amz-copy-source-range")
-    wish = wish_of(find_upload(call, upload_id).headers)
-    name = part_of(call.key, upload_id, number)
+    marker = find_upload(call, upload_id).headers
+    check_part_key(call, marker)
+    wish, place = wish_of(marker), (home_of(call, marker), part_of(call.key, upload_id, number))
     return patiently(
-        lambda: _copy_part(call, source, byte_range, name, wish),
+        lambda: _copy_part(call, source, byte_range, place, wish),
         lambda error: explain(call, error),
         interval_s=call.settings.keep_alive_seconds,
     )
 
 
-def _copy_part(call: Call, source: Source, byte_range: str | None, name: str, wish: Wish | None) -> Response:
+def _copy_part(
+    call: Call, source: Source, byte_range: str | None, place: tuple[str, str], wish: Wish | None
+) -> Response:
     _check_range(call, source, byte_range)
     found = open_source(call, source, byte_range)
     with as_request_body(found) as body:
         if (body.length or 0) > COPY_BYTES_MAX:
             raise S3Error("InvalidRequest", f"A part is no larger than {COPY_BYTES_MAX} bytes.")
-        computed = None if wish is None else Promise(wish.algorithm, "")
-        stated = None if wish is None else Promise(wish.algorithm, None)
+        algorithm = usual_algorithm() if wish is None else wish.algorithm
+        computed = None if algorithm is None else Promise(algorithm, "")
+        stated = None if algorithm is None else Promise(algorithm, None)
         upload = Upload(body, CheckedBody(body, None, computed), {}, stated)
-        headers = _part_headers(upload)
+        headers = {**encrypt(call, upload), **_part_headers(upload)}
         if body.length is None:
             headers["transfer-encoding"] = "chunked"
         else:
             headers["content-length"] = str(body.length)
-        sub = call.account.subrequest(
-            "PUT", segments_of(call.bucket), name, headers=headers, body=upload.body
-        )
+        sub = call.account.subrequest("PUT", *place, headers=headers, body=upload.body)
         keep_checksum(sub, upload)
         with asked(call.account.open, sub) as response:
             status = response.status
@@ -258,9 +248,9 @@ def _copy_part(call: Call, source: Source, byte_range: str | None, name: str, wi
         "LastModified": modified_of(response),
         "ETag": written_headers(response)["etag"],
     }
-    if wish is not None:
-        value[wish.algorithm.element] = upload.checksum
-    told = {}
+    if algorithm is not None:
+        value[algorithm.element] = upload.checksum
+    told = write_headers(call)
     if "x-object-version-id" in found.headers:
         told["x-amz-copy-source-version-id"] = found.headers["x-object-version-id"]
     return xml_response(COPIED, value, headers=told)
@@ -302,10 +292,11 @@ def list_parts(call: Call) -> Response:
     limit = call.count_param("max-parts", call.settings.max_parts_listing)
     after = call.count_param("part-number-marker", 2**31 - 1) if call.params.get("part-number-marker") else 0
     marker = find_upload(call, upload_id)
-    parts = sorted((number, row) for number, row in _parts_of(call, upload_id).items() if number > after)
+    home = home_of(call, marker.headers)
+    rows = _parts_of(call, home, upload_id).items()
+    parts = sorted((number, row) for number, row in rows if number > after)
     shown = parts[:limit]
     wish = wish_of(marker.headers)
-    home = segments_of(call.bucket)
     sums = sums_of_parts(call, [(home, str(row["name"])) for _, row in shown] if wish is not None else [])
     sums = sums or [{} for _ in shown]
     owner = person_of(call.account.owner)
@@ -315,7 +306,7 @@ def list_parts(call: Call) -> Response:
         "UploadId": upload_id,
         "Initiator": owner,
         "Owner": owner,
-        "StorageClass": call.storage_class,
+        "StorageClass": marker.headers.get(fields.SYSMETA_S3_CLASS) or call.storage_class,
         "PartNumberMarker": after,
         "MaxParts": limit,
         "IsTruncated": "true" if len(parts) > len(shown) and limit else "false",
@@ -338,12 +329,12 @@ def list_parts(call: Call) -> Response:
     return xml_response(PARTS, value)
 
 
-def _parts_of(call: Call, upload_id: str) -> dict[int, dict[str, object]]:
+def _parts_of(call: Call, home: str, upload_id: str) -> dict[int, dict[str, object]]:
     """The rows of the parts of an upload by number."""
     prefix = marker_of(call.key, upload_id) + "/"
     found: dict[int, dict[str, object]] = {}
     marker = ""
-    while rows := rows_of(call, segments_of(call.bucket), prefix=prefix, marker=marker):
+    while rows := rows_of(call, home, prefix=prefix, marker=marker):
         for row in rows:
             number = str(row["name"])[len(prefix) :]
             if number.isascii() and number.isdigit():
@@ -378,10 +369,10 @@ def list_uploads(call: Call) -> Response:
                 "UploadId": upload_id,
                 "Initiator": owner,
                 "Owner": owner,
-                "StorageClass": kind,
-                "Initiated": iso_of_row(modified),
+                "StorageClass": row_class(row) or kind,
+                "Initiated": iso_of_row(str(row["last_modified"])),
             }
-            for key, upload_id, modified in uploads
+            for key, upload_id, row in uploads
         ],
         "CommonPrefixes": [{"Prefix": encode(p)} for p in prefixes],
     }
@@ -411,12 +402,12 @@ def _start(key_marker: str, id_marker: str, delimiter: str) -> str:
 
 def _collect(
     call: Call, prefix: str, delimiter: str, marker: str, limit: int
-) -> tuple[list[tuple[str, str, str]], list[str], bool]:
-    """(key, upload id, when) of uploads and common prefixes, up to a number; whether there are more.
+) -> tuple[list[tuple[str, str, JsonObject]], list[str], bool]:
+    """(key, upload id, row) of uploads and common prefixes, up to a number; whether there are more.
 
     The container lists parts among the markers: an upload id is what is behind the last slash of a marker.
     """
-    uploads: list[tuple[str, str, str]] = []
+    uploads: list[tuple[str, str, JsonObject]] = []
     prefixes: list[str] = []
     while rows := rows_of(call, segments_of(call.bucket), prefix=prefix, marker=marker):
         for row in rows:
@@ -433,7 +424,7 @@ def _collect(
             if common:
                 prefixes.append(common)
             else:
-                uploads.append((key, upload_id, str(row["last_modified"])))
+                uploads.append((key, upload_id, row))
     return uploads, prefixes, False
 
 

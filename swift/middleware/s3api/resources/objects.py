@@ -6,7 +6,7 @@ import time
 
 from swift.base.digits import is_digits
 from swift.base.ranges import ByteRanges
-from swift.gateway.subrequest import asked, drained
+from swift.gateway.subrequest import drained
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.middleware.s3api.access import new_object_acl
@@ -27,13 +27,13 @@ from swift.middleware.s3api.metadata import (
 from swift.middleware.s3api.notifications.events import announce, facts_of
 from swift.middleware.s3api.notifications.removals import announce_removal
 from swift.middleware.s3api.partsums import part_checksum
+from swift.middleware.s3api.placing import place
 from swift.middleware.s3api.removal import remove_object
 from swift.middleware.s3api.sse import decrypt, encrypt, write_headers
 from swift.middleware.s3api.storing import (
     check_wishes,
     checksum_headers,
     class_headers,
-    keep_checksum,
     redirect_headers,
     refused_write,
     stored_checksum,
@@ -48,7 +48,7 @@ _FOUND = (200, 206, 304)
 def put_object(call: Call) -> Response:
     """PutObject."""
     headers = call.headers
-    check_wishes(call)
+    kind = check_wishes(call)
     conditions = writing_conditions(headers)
     told = write_headers(call)
     upload = call.upload()
@@ -57,16 +57,14 @@ def put_object(call: Call) -> Response:
     stored = {**stored_headers(headers), **upload.headers, **conditions, **tagging_headers(headers)}
     stored.update(redirect_headers(headers))
     stored.update(new_object_acl(call), **locking_headers(call), **sealed)
-    sub = call.account.subrequest("PUT", call.bucket, call.key, headers=stored, body=upload.body)
-    keep_checksum(sub, upload)
-    with asked(call.account.open, sub) as response:
-        status = response.status
-        if response.is_success:
-            told.update(written_headers(response), **checksum_headers(upload))
-            size = upload.body.received if size is None else size
-            told.update(expiration_headers(call, size, stored, modified_s=time.time()))
-            announce(call, "s3:ObjectCreated:Put", call.key, size=size, **facts_of(told))
-            return Response(200, told)
+    response = place(call, kind, upload, stored)
+    status = response.status
+    if response.is_success:
+        told.update(written_headers(response), **checksum_headers(upload))
+        size = upload.body.received if size is None else size
+        told.update(expiration_headers(call, size, stored, modified_s=time.time()))
+        announce(call, "s3:ObjectCreated:Put", call.key, size=size, **facts_of(told))
+        return Response(200, told)
     upload.raise_problem()
     if status == 412:
         raise unmet(call.account, call.bucket, call.key, conditions)
@@ -91,7 +89,7 @@ def read_object(call: Call) -> Response:
         raise _refused_read(call, response)
     below = response.headers
     headers = shown_headers(below)
-    headers.update(lock_headers(below), **decrypt(call, response), **class_headers(call))
+    headers.update(lock_headers(below), **decrypt(call, response), **class_headers(call, below))
     if call.headers.get("x-amz-checksum-mode", "").upper() == "ENABLED":
         headers.update(_checksum(call, response))
     for name, value in expiration_headers(call, _whole_size(below), below).items():

@@ -15,6 +15,13 @@ def test_a_class_is_found_both_ways():
     assert [classes.of_policy(n) for n in range(3)] == ["STANDARD", "STANDARD_IA", "STANDARD"]
     assert classes.policy_of("STANDARD_IA") == "slow" and classes.policy_of("GLACIER") is None
     assert classes.has("STANDARD_IA") and not classes.has("GLACIER") and not classes.is_alone
+    assert list(classes) == ["STANDARD", "STANDARD_IA"]
+
+
+def test_the_usual_class_is_the_default_policy_unless_that_has_another_name():
+    assert classes_of(["COLD:slow"], POLICIES).policy_of("STANDARD") == "gold"
+    assert classes_of(["FAST:gold"], POLICIES).policy_of("STANDARD") is None
+    assert classes_of(["STANDARD:slow"], POLICIES).policy_of("STANDARD") == "slow"
 
 
 def test_without_an_option_there_is_one_class():

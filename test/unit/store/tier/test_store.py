@@ -294,6 +294,76 @@ def test_modes_and_classes_change_while_it_runs(node):
     assert "refused" in node.notices[-1]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "[1]",
+        "7",
+        "null",
+        '{"size_mb": "x"}',
+        '{"size_mb": -5}',
+        '{"size_mb": [1, 2]}',
+        '{"size_mb": 1e300}',
+        '{"size_mb": ' + "9" * 5000 + "}",
+        '{"metadata_share": 400}',
+        '{"metadata_share": "4x"}',
+        '{"classes": 7}',
+        '{"classes": "metadata, everything"}',
+        '{"classes": {"metadata": 1, "x": 2}}',
+        '{"path": "/"}',
+        '{"enabled": false}',
+        '{"metadata_mode": null}',
+        '{"retry_interval": "soon"}',
+        "[" * 100_000,
+        "\ud800",
+    ],
+)
+def test_what_cannot_be_taken_over_is_told_once_and_changes_nothing(node, text):
+    store = node.process()
+    put(store, key_of(), ts(10), b"body")
+    before = store.tier.settings
+    (node.root / "ssd/cache" / CONTROL_FILE).write_text(text, errors="surrogatepass")
+    for _ in range(3):
+        store.tier._next_tick_s = 0.0
+        assert read(store, key_of()) == b"body"
+    assert store.tier.settings == before
+    assert len(node.notices) == 1
+    assert CONTROL_FILE in node.notices[0]
+
+
+def test_whoever_loses_what_the_processes_share_begins_again(node):
+    store = node.process()
+    put(store, key_of(), ts(10), b"old")
+    shutil.rmtree(node.root / "ssd/state")
+    other = node.process()
+    put(other, key_of(), ts(11), b"new")
+    store.tier._next_tick_s = 0.0
+    for process in (store, other, store):
+        process.tier._next_tick_s = 0.0
+        assert read(process, key_of()) == b"new"
+    put(store, key_of(), ts(12), b"newer")
+    assert read(other, key_of()) == read(store, key_of()) == b"newer"
+    assert store.tier.member().words.index == other.tier.member().words.index
+    assert "was removed" in node.notices[0]
+
+
+def test_an_index_that_cannot_be_read_any_more_fails_no_request(node):
+    store = node.process(retry_interval=0.0)
+    bodies = {key_of(f"o{number}"): b"%d" % number for number in range(200)}
+    for second, (key, body) in enumerate(bodies.items()):
+        put(store, key, ts(second), body)
+    os.truncate(next((node.root / "ssd/cache").glob("*.mdb")), 12288)
+    for key, body in bodies.items():
+        assert read(store, key) == body
+        put(store, key, ts(900), body * 2)
+        assert read(store, key) == body * 2
+    assert "cannot be read" in node.notices[0]
+    assert "is back" in node.notices[-1]
+
+
 def test_an_index_that_cannot_be_used_is_done_without_and_comes_back(node):
     store = node.process(retry_interval=0.0)
     other = node.process()

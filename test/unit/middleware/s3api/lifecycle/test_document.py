@@ -4,7 +4,7 @@ import pytest
 
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.lifecycle.document import LIFECYCLE, document_of, rules_of_document
-from swift.middleware.s3api.lifecycle.rules import DAY_S, Rule
+from swift.middleware.s3api.lifecycle.rules import DAY_S, Rule, Transition
 from swift.middleware.s3api.xml import parse, render
 
 
@@ -60,6 +60,25 @@ TAG = "<Tag><Key>a</Key><Value>1</Value></Tag>"
                 "<DaysAfterInitiation>7</DaysAfterInitiation></AbortIncompleteMultipartUpload>"
             ),
             Rule("r", prefix="p", form="filter", noncurrent_days=4, newer_versions=2, abort_days=7),
+        ),
+        (
+            rule(
+                "<Transition><Days>60</Days><StorageClass>B</StorageClass></Transition><Transition><Days>0"
+                "</Days><StorageClass>A</StorageClass></Transition><NoncurrentVersionTransition>"
+                "<NoncurrentDays>0</NoncurrentDays><NewerNoncurrentVersions>3</NewerNoncurrentVersions>"
+                "<StorageClass>A</StorageClass></NoncurrentVersionTransition>"
+            ),
+            Rule(
+                "r",
+                prefix="p",
+                form="filter",
+                transitions=(Transition("A", 0), Transition("B", 60)),
+                noncurrent_transitions=(Transition("A", 0, newer=3),),
+            ),
+        ),
+        (
+            rule("<Transition><Date>2026-11-22T00:00:00Z</Date><StorageClass>A</StorageClass></Transition>"),
+            Rule("r", prefix="p", form="filter", transitions=(Transition("A", date=20779 * DAY_S),)),
         ),
     ],
 )
@@ -138,9 +157,50 @@ def test_a_rule_without_a_name_gets_one():
             ),
             "InvalidRequest",
         ),
+        (rule("<Transition><Days>1</Days></Transition>"), "MalformedXML"),
+        (rule("<Transition><StorageClass>A</StorageClass></Transition>"), "MalformedXML"),
         (
-            rule("<Transition><Days>1</Days><StorageClass>GLACIER</StorageClass></Transition>"),
-            "NotImplemented",
+            rule("<Transition><Days>-1</Days><StorageClass>A</StorageClass></Transition>"),
+            "InvalidArgument",
+        ),
+        (
+            rule(
+                "<Transition><Days>1</Days><Date>2026-11-22T00:00:00Z</Date><StorageClass>A</StorageClass>"
+                "</Transition>"
+            ),
+            "MalformedXML",
+        ),
+        (
+            rule(
+                "<Transition><Days>1</Days><StorageClass>A</StorageClass></Transition>"
+                "<Transition><Days>2</Days><StorageClass>A</StorageClass></Transition>"
+            ),
+            "InvalidRequest",
+        ),
+        (
+            rule(
+                "<Transition><Days>1</Days><StorageClass>A</StorageClass></Transition>"
+                "<Transition><Days>1</Days><StorageClass>B</StorageClass></Transition>"
+            ),
+            "InvalidRequest",
+        ),
+        (
+            rule(
+                "<Transition><Days>1</Days><StorageClass>A</StorageClass></Transition><Transition>"
+                "<Date>2026-11-22T00:00:00Z</Date><StorageClass>B</StorageClass></Transition>"
+            ),
+            "InvalidRequest",
+        ),
+        (
+            rule("<NoncurrentVersionTransition><StorageClass>A</StorageClass></NoncurrentVersionTransition>"),
+            "MalformedXML",
+        ),
+        (
+            rule(
+                "<NoncurrentVersionTransition><NoncurrentDays>1</NoncurrentDays><NewerNoncurrentVersions>0"
+                "</NewerNoncurrentVersions><StorageClass>A</StorageClass></NoncurrentVersionTransition>"
+            ),
+            "InvalidArgument",
         ),
         (rule(DAYS + DAYS), "MalformedXML"),
         (rule(DAYS + "<Surprise/>"), "MalformedXML"),

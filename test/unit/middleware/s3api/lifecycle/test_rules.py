@@ -4,12 +4,16 @@ import pytest
 
 from swift.middleware.s3api.lifecycle.rules import (
     DAY_S,
+    TRANSITION_BYTES_MIN,
     Rule,
+    Transition,
+    class_by,
     days_after,
     expiry_of,
     is_marker_due,
     is_upload_due,
     may_be_due,
+    noncurrent_class_by,
     noncurrent_rules,
 )
 
@@ -76,3 +80,50 @@ def test_uploads_are_aborted_by_the_name_of_their_object():
     assert is_upload_due(rules, "big/a", NOON, 108 * DAY_S)
     assert not is_upload_due(rules, "big/a", NOON, 108 * DAY_S - 1)
     assert not is_upload_due(rules, "small", NOON, 1000 * DAY_S)
+
+
+AGING = Rule("r", greater=0, transitions=(Transition("IA", 30), Transition("COLD", 90)))
+
+
+@pytest.mark.parametrize(
+    ("day", "kind", "expected"),
+    [
+        (130, "", ""),
+        (131, "", "IA"),
+        (131, "IA", ""),
+        (131, "COLD", ""),
+        (191, "", "COLD"),
+        (191, "IA", "COLD"),
+        (191, "COLD", ""),
+        (191, "OTHER", ""),
+    ],
+)
+def test_the_last_transition_that_was_due_counts_and_nothing_goes_back(day, kind, expected):
+    assert class_by([AGING], "k", 1, NOON, day * DAY_S, kind) == expected
+
+
+def test_transitions_of_several_rules_are_one_way():
+    rules = [Rule("a", greater=0, transitions=(Transition("COLD", 90),)), AGING]
+    assert class_by(rules, "k", 1, NOON, 131 * DAY_S, "") == "IA"
+    assert class_by([Rule("off", is_enabled=False, transitions=AGING.transitions)], "k", 1, 0, NOON, "") == ""
+
+
+def test_small_objects_move_only_if_a_rule_speaks_of_sizes():
+    rule = Rule("r", transitions=(Transition("COLD", 1),))
+    assert class_by([rule], "k", TRANSITION_BYTES_MIN - 1, 0, NOON, "") == ""
+    assert class_by([rule], "k", TRANSITION_BYTES_MIN, 0, NOON, "") == "COLD"
+    assert class_by([Rule("r", less=9, transitions=rule.transitions)], "k", 1, 0, NOON, "") == "COLD"
+
+
+def test_the_tags_of_what_moves_are_looked_at_when_they_are_known():
+    rule = Rule("r", greater=0, tags=(("a", "1"),), transitions=(Transition("COLD", 1),))
+    assert class_by([rule], "k", 1, 0, NOON, "") == "COLD"
+    assert class_by([rule], "k", 1, 0, NOON, "", {"a": "2"}) == ""
+    assert class_by([rule], "k", 1, 0, NOON, "", {"a": "1"}) == "COLD"
+
+
+def test_of_former_versions_the_newest_stay_in_their_class():
+    rule = Rule("r", greater=0, noncurrent_transitions=(Transition("COLD", 1, newer=2),))
+    assert noncurrent_class_by([rule], "k", 1, 0, NOON, "", newer=1) == ""
+    assert noncurrent_class_by([rule], "k", 1, 0, NOON, "", newer=2) == "COLD"
+    assert noncurrent_class_by([rule], "k", 1, NOON, NOON, "", newer=2) == ""

@@ -6,12 +6,14 @@ import string
 import pytest
 
 from swift.middleware.s3api.errors import S3Error
-from swift.middleware.s3api.lifecycle.rules import Rule
+from swift.middleware.s3api.lifecycle.rules import Rule, Transition
 from swift.middleware.s3api.lifecycle.stored import PLACE, rules_of, rules_of_headers, stored_rules
 
 SOME = (
     Rule("a", days=1),
     Rule("ü/&", is_enabled=False, prefix="p", tags=(("k", "v"),), greater=1, less=5, form="and", date=86400),
+    Rule("moves", transitions=(Transition("A", 0), Transition("B", date=86400))),
+    Rule("former", noncurrent_transitions=(Transition("A", 3, newer=2),)),
     Rule("c", ends_markers=True, noncurrent_days=3, newer_versions=4, abort_days=5, form="none"),
 )
 

@@ -1,0 +1,174 @@
+"""swift/store/tier/index.py on a real LMDB."""
+
+import json
+import os
+import threading
+
+import pytest
+
+from swift.store.tier.index import IndexFailed, IndexReplaced, LmdbIndex
+
+VALUE = b"v" * 1200
+KEYS = [b"k%05d" % number for number in range(400)]
+
+
+class Place:
+    """An SSD and a memory."""
+
+    def __init__(self, root):
+        self.ssd, self.memory = root / "ssd", root / "memory"
+
+    def open(self, boot="this boot"):
+        return LmdbIndex(str(self.ssd), boot, str(self.memory))
+
+    @property
+    def file(self):
+        return next(self.ssd.glob("*.mdb"))
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+def fill(index):
+    with index.writing() as txn:
+        for key in KEYS:
+            txn.put(key, VALUE)
+
+
+def test_what_is_put_is_found_and_told_in_order(place):
+    index = place.open()
+    fill(index)
+    assert index.get(KEYS[7]) == VALUE
+    assert index.get(b"none") is None
+    assert index.keys(b"k000", KEYS[9], 3) == KEYS[10:13]
+    with index.writing() as txn:
+        assert txn.delete(KEYS[0])
+        assert not txn.delete(KEYS[0])
+        assert next(txn.scan(b"k")) == KEYS[1]
+
+
+def test_an_exception_within_a_change_changes_nothing(place):
+    index = place.open()
+    with pytest.raises(ZeroDivisionError), index.writing() as txn:
+        txn.put(b"a", b"b")
+        raise ZeroDivisionError
+    assert index.get(b"a") is None
+
+
+def test_locks_are_in_memory_and_not_on_the_ssd(place):
+    place.open()
+    assert [path.suffix for path in place.ssd.iterdir() if path.name != "index.json"] == [".mdb"]
+    assert next(place.memory.glob("*.mdb-lock")).stat().st_blocks
+
+
+@pytest.mark.parametrize("left_bytes", [0, 4096, 8192, 40_960])
+def test_pages_that_cannot_be_read_are_an_error_and_the_next_index_is_another_one(place, left_bytes):
+    index = place.open()
+    fill(index)
+    os.truncate(place.file, left_bytes)
+    with pytest.raises(IndexFailed):
+        for key in KEYS:
+            index.get(key)
+    with pytest.raises(IndexFailed, match="cannot be read"):
+        index.keys(b"k", b"", 1000)
+    with pytest.raises(IndexFailed, match="cannot be read"), index.writing() as txn:
+        txn.put(b"a", VALUE)
+    with pytest.raises(IndexFailed, match="cannot be read"):
+        index.check()
+    # Another user of this process may still have the old one open.
+    other = place.open()
+    assert other.identity != index.identity
+    assert other.get(KEYS[0]) is None
+    fill(other)
+    index.close(is_last=False)
+    other.check()
+    assert other.get(KEYS[-1]) == VALUE
+
+
+@pytest.mark.parametrize("kind", ["scan", "put", "delete"])
+def test_a_change_that_meets_such_a_page_does_not_happen(place, kind):
+    index = place.open()
+    fill(index)
+    old = place.file
+    content = old.read_bytes()
+    os.truncate(old, 20_480)
+    with pytest.raises(IndexFailed), index.writing() as txn:
+        for key in KEYS:
+            if kind == "scan":
+                list(txn.scan(key))
+            elif kind == "put":
+                txn.put(key, VALUE * 2)
+            else:
+                txn.delete(key)
+    assert not old.exists() or old.read_bytes() == content[:20_480]
+
+
+def test_threads_may_use_it_while_another_one_closes_it(place):
+    index = place.open()
+    fill(index)
+    found, begun = [], threading.Event()
+
+    def work():
+        try:
+            while True:
+                assert index.get(KEYS[50]) == VALUE
+                begun.set()
+        except IndexFailed as error:
+            found.append(str(error))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    begun.wait(30)
+    index.close(is_last=False)
+    for thread in threads:
+        thread.join(30)
+    assert found == ["it was closed"] * 4
+
+
+def test_it_survives_a_boot_only_when_its_last_user_closed_it(place):
+    first = place.open()
+    fill(first)
+    first.close(is_last=True)
+    second = place.open("another boot")
+    assert second.get(KEYS[0]) == VALUE
+    second.close(is_last=False)
+    third = place.open("a third boot")
+    assert third.get(KEYS[0]) is None
+    assert len(list(place.ssd.glob("*.mdb"))) == 1
+
+
+def test_without_its_locks_it_is_thrown_away(place):
+    """Whoever removed them may have left somebody who still uses them."""
+    first = place.open()
+    fill(first)
+    for path in place.memory.iterdir():
+        path.unlink()
+    second = place.open()
+    assert second.identity != first.identity
+    with pytest.raises(IndexReplaced):
+        first.check()
+
+
+NO_STATES = ("", "[]", "{", '{"name": "../../x", "closed": true}', '{"name": 7, "closed": 1}')
+
+
+@pytest.mark.parametrize("state", NO_STATES)
+def test_a_state_that_is_none_means_a_new_index(place, state):
+    first = place.open()
+    fill(first)
+    first.close(is_last=True)
+    (place.ssd / "index.json").write_text(state)
+    second = place.open()
+    assert second.get(KEYS[0]) is None
+    assert json.loads((place.ssd / "index.json").read_text())["name"]
+
+
+def test_an_index_that_is_gone_is_noticed(place):
+    index = place.open()
+    index.check()
+    place.file.unlink()
+    with pytest.raises(IndexReplaced):
+        index.check()
