@@ -86,7 +86,7 @@ def _states(text: str) -> frozenset[State]:
 
 
 def is_retired(broker: ContainerBroker) -> bool:
-    """Whether a shard knows that all that it had is in other ones now, though its own rows may be here still."""
+    """Whether a shard knows that other ones have all its names now, though its rows may be here still."""
     own = broker.read(lambda connection: shardtable.own_range(connection, broker.own_name), merged=False)
     return own is not None and own.deleted
 

@@ -447,8 +447,8 @@ class Visit:
             return
         ranges = self._broker.shard_ranges(_EVERY_RANGE)
         if own.state in (State.SHRINKING, State.SHRUNK):
-            # A replica of the root that missed it is to learn, together with the end of this shard, who has its
-            # names now: else it would list neither. What the acceptor has is the acceptor's to say.
+            # A replica of the root that missed it is to learn, together with the end of this shard, who has
+            # its names now: else it would list neither.
             ranges = [item for item in ranges if item.name == own.name or not item.deleted]
         if self._roots.tell_root(self._root, ranges, broker.own_name):
             self._merge(replace(self._own(), reported=True))
