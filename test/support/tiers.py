@@ -72,6 +72,9 @@ class UpkeepPerPolicy(ForwardingUpkeep):
     def mark(self, device, partition, policy):
         return self._stores.of(policy).upkeep.mark(device, partition, policy)
 
+    def idle_s(self, device, partition, policy):
+        return self._stores.of(policy).upkeep.idle_s(device, partition, policy)
+
 
 def tier_section(cache, state, **options):
     """``[cache-tier]`` of a configuration file, with every class on and small."""
