@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 from swift.store.layered import ForwardingStore, ForwardingUpkeep
@@ -9,6 +10,9 @@ from swift.store.tier.policy import CLASSES
 from swift.store.tier.settings import TierSettings, option_of
 from swift.store.tier.store import TierStore
 from swift.store.tier.tier import Seams, Tier
+
+#: Whether the nodes of all tests have a tier, to see what else the tests then find.
+EVERYWHERE = bool(os.environ.get("SWIFT_TIER"))
 
 
 def tier_settings(root, mode="write-through", **more):
