@@ -42,9 +42,8 @@ def test_writes_that_the_device_refused_are_noticed_though_memory_still_has_them
             for key in range(500):
                 txn.put(b"%d-%d" % (number, key), os.urandom(1200))
     assert index.get(b"0-0") is not None
-    with contextlib.suppress(OSError):
-        # As the kernel does by itself after half a minute.
-        with open(next((refusing / "cache").glob("*.mdb")), "rb") as file:
-            os.fsync(file.fileno())
+    # As the kernel does by itself after half a minute.
+    with contextlib.suppress(OSError), open(next((refusing / "cache").glob("*.mdb")), "rb") as file:
+        os.fsync(file.fileno())
     with pytest.raises(IndexFailed, match="refused writes"):
         index.check()
