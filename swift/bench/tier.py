@@ -54,6 +54,8 @@ from swift.runtime.workers import die_with_parent
 KIB, MIB = 1 << 10, 1 << 20
 #: A cold GET is one request after the caches were dropped; of so many the reads are counted.
 COLD_REQUESTS = 20
+#: Requests before each of them, for what all objects share: the heads of XFS's allocation groups, for one.
+OTHERS = 24
 #: Fractions of what the untiered store takes, and factors of what it does.
 GOALS = {"GET 64 KiB": 0.14, "GET 1024 KiB": 0.47, "HEAD": 0.05, "replication pass": 1 / 6}
 
@@ -182,7 +184,7 @@ def measure_cold(bench: Bench, contestant: str, work: str, method: str, paths: S
     times = []
     for path in random.Random(7).sample(list(paths), min(COLD_REQUESTS, len(paths))):
         drop_caches()
-        for other in random.Random(path).sample(list(paths), 4):
+        for other in random.Random(path).sample(list(paths), min(OTHERS, len(paths))):
             if other != path:
                 _ask(bench, "GET", other)
         before, began = reads_of(bench.limits.device), time.monotonic()

@@ -25,7 +25,7 @@ from pathlib import Path
 from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
 from swift.bench.contestants import family_of
-from swift.bench.tiersite import PART_POWER, SUFFIX, TIERS, Site, serving, write_etc
+from swift.bench.tiersite import AROUND, PART_POWER, SUFFIX, TIERS, Site, serving, write_etc
 
 KIB = 1 << 10
 SIZES = (4 * KIB, 64 * KIB)
@@ -92,7 +92,7 @@ def measure_cost(root: Path, port: int, rounds: int) -> Iterator[str]:
     """Do it; the figures as Markdown. Raises ``ConfigError``."""
     root.mkdir(parents=True, exist_ok=True)
     site = Site(root, port, None, lambda: None)
-    nodes = {name: node for node, name in enumerate(TIERS)}
+    nodes = {name: node for node, name in enumerate((*TIERS, f"metadata+hashes{AROUND}"))}
     made = [root / f"n{node}" for node in nodes.values()] + [root / "ssd"]
     try:
         for node in nodes.values():

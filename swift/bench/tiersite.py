@@ -35,6 +35,8 @@ TIERS: dict[str, tuple[str, ...]] = {
     "metadata+hashes+small-data": ("metadata", "hashes", "small-data"),
 }
 PEER = "peer"
+#: At the end of a contestant's name: writes leave no new entries.
+AROUND = ", write-around"
 
 
 @dataclass
@@ -88,7 +90,9 @@ def write_etc(site: Site, nodes: Mapping[str, int]) -> None:
     rows = tuple(array("H", [node for _ in parts]) for node in numbers)
     save_table(RingTable(records=records, rows=rows, part_shift=32 - PART_POWER), str(etc / "object.ring.gz"))
     for name, node in nodes.items():
-        site.conf(name).write_text(conf_text(site, node, TIERS.get(name, ())))
+        classes = name.removesuffix(AROUND)
+        more = "metadata_mode = write-around\n" if AROUND in name else ""
+        site.conf(name).write_text(conf_text(site, node, TIERS.get(classes, ())) + more)
 
 
 def conf_text(site: Site, node: int, classes: Sequence[str]) -> str:

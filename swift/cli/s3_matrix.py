@@ -51,7 +51,7 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   its database, for containers that are not sharded; ListObjectVersions and the parts of uploads need
   `all`. Proxies go by a container's metadata for as long as they cache it (a minute).
 - **Tags** of an object are metadata: of two changes of one object's metadata at the same time one wins.
-  Only the current version's are changed.
+  Those of a former version only the bucket's owner changes, or who has a policy's leave.
 - **Policies** of buckets are asked before their ACLs; an explicit Deny wins. They bind the S3 API alone.
 - **Lifecycles** are carried out by `swift-s3-lifecycle`, once a day and after each change: expiration by
   days, date, name, tags and size, former versions, delete markers, uploads that nobody completes. The age

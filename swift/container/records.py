@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from swift.base.errors import InvalidValue
 from swift.base.shardrange import ShardRange, State, parse_states
 from swift.base.truth import is_true
+from swift.container import shardtable
 from swift.container.broker import SHARDED, ContainerBroker, ContainerInfo
 from swift.container.shardtable import ShardQuery
 from swift.http.headers import HeaderMap
@@ -82,6 +83,12 @@ def _states(text: str) -> frozenset[State]:
         return parse_states(text)
     except InvalidValue:
         raise HTTPError(400, "Bad state")
+
+
+def is_retired(broker: ContainerBroker) -> bool:
+    """Whether a shard knows that other ones have all its names now, though its rows may be here still."""
+    own = broker.read(lambda connection: shardtable.own_range(connection, broker.own_name), merged=False)
+    return own is not None and own.deleted
 
 
 def render(shape: ListingFormat, rows: Sequence[dict[str, object]], container: str) -> bytes:

@@ -251,8 +251,12 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         if told is not None:
             return is_true(told)
         prefix = self.context.limits.auto_create_account_prefix
-        account = target.path.account
-        return account.startswith(prefix) and not account.startswith(prefix + _SHARDS_PREFIX)
+        return target.path.account.startswith(prefix) and not self._is_shard(target)
+
+    def _is_shard(self, target: Target) -> bool:
+        """Whether the account is one for shards."""
+        prefix = self.context.limits.auto_create_account_prefix
+        return target.path.account.startswith(prefix + _SHARDS_PREFIX)
 
     def _redirect(self, request: Request, name: str, broker: ContainerBroker) -> Response | None:
         shard = broker.shard_for(name, UPDATING_STATES)
@@ -360,6 +364,8 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         if info is None or (info.is_deleted and not overridden):
             return error_response(404, headers=headers)
         headers.update(_facts(info))
+        if self._is_shard(target) and records.is_retired(broker):
+            headers[fields.BACKEND_SHARD_RETIRED] = "true"
         wanted = request.headers.get(fields.BACKEND_RECORD_TYPE, "").lower()
         if wanted == records.SHARD or (wanted == records.AUTO and broker.lists_shards(info)):
             rows, extra = records.shard_rows(request, broker, info)

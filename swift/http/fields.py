@@ -489,6 +489,12 @@ BACKEND_CONTENT_TYPE = _header(
 BACKEND_SHARDING_STATE = _header(
     "x-backend-sharding-state", _TEXT, _FROM_NODE, "How far a container's sharding is."
 )
+BACKEND_SHARD_RETIRED = _header(
+    "x-backend-shard-retired",
+    _FLAG,
+    _FROM_NODE,
+    "Other containers have the names of this shard now, whatever rows it still has (ours).",
+)
 BACKEND_RECORD_TYPE = _header(
     "x-backend-record-type", _TEXT, _BOTH_WAYS, "Which rows a listing has: object, shard or auto."
 )

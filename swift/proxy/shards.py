@@ -17,7 +17,7 @@ from swift.base.entity import EntityPath, quote_path
 from swift.base.errors import InvalidValue
 from swift.base.namespace import Namespace, check_bounds
 from swift.base.truth import is_true
-from swift.gateway.info import forget, known_container
+from swift.gateway.info import container_key, forget, known_container
 from swift.gateway.subrequest import Forward, asked, make_subrequest, preauthorise
 from swift.http import fields
 from swift.http.body import BodyError
@@ -182,11 +182,28 @@ def is_split(request: Request, response: Response) -> bool:
     )
 
 
-class ShardedListing:
-    """One listing of a split container."""
+class Outdated(Exception):
+    """Other shards have the names of one that a listing was to be put together from."""
 
-    def __init__(self, request: Request, forward: Forward, path: EntityPath, limit_max: int):
+
+class ShardedListing:
+    """One listing of a split container.
+
+    With ``is_remembered`` the shards are those that a cache knows: they may have been split or put together
+    since, or have gone into their root.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        forward: Forward,
+        path: EntityPath,
+        limit_max: int,
+        *,
+        is_remembered: bool = False,
+    ):
         self._request = request
+        self._is_remembered = is_remembered
         self._forward = forward
         self._own = (path.account, str(path.container))
         self._params = {name: request.param_utf8(name) for name in _PARAMETERS}
@@ -198,7 +215,7 @@ class ShardedListing:
         self._rows: list[JsonObject] = []
 
     def answer(self, root: Response, namespaces: Sequence[Namespace]) -> Response:
-        """The root's answer with the rows of its shards; raises ``HTTPError`` 503."""
+        """The root's answer with the rows of its shards; raises ``HTTPError`` 503 and ``Outdated``."""
         policy = root.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0")
         ordered = in_order(namespaces)
         if is_complete(ordered):
@@ -265,6 +282,8 @@ class ShardedListing:
             # The shard's account is internal; names inside it are the client's.
             sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "false"
         with asked(self._forward, preauthorise(sub)) as response:
+            if self._is_remembered and _has_moved(response.headers):
+                raise Outdated()
             shown = response.headers.get(fields.BACKEND_RECORD_STORAGE_POLICY_INDEX, policy)
             if not response.is_success or shown != policy:
                 raise HTTPError(503)
@@ -306,6 +325,12 @@ class ShardedListing:
         if not end:
             return False
         return end >= space.lower if self._reverse else (not space.upper or end <= space.upper)
+
+
+def _has_moved(headers: HeaderMap) -> bool:
+    """Whether what a shard had is elsewhere, as its answer says."""
+    is_retired = is_true(headers.get(fields.BACKEND_SHARD_RETIRED))
+    return is_retired or headers.get(fields.BACKEND_SHARDING_STATE) == "sharded"
 
 
 def _is_behind(lower: str, prefix: str) -> bool:
@@ -350,9 +375,14 @@ def remembered_answer(
     root: Response,
     namespaces: Sequence[Namespace],
 ) -> Response | None:
-    """The listing from shards that a cache knows; None, and nothing is remembered, when one has gone."""
+    """The listing from shards that a cache knows; None when one has gone or its names are elsewhere.
+
+    Nothing is remembered of the container then, so that all is asked anew, by those who write to it too.
+    """
     try:
-        return ShardedListing(request, forward, path, limit_max).answer(root, namespaces)
-    except HTTPError:
+        return ShardedListing(request, forward, path, limit_max, is_remembered=True).answer(root, namespaces)
+    except (HTTPError, Outdated):
         forget(request, listing_key(path))
+        forget(request, updating_key(path))
+        forget(request, container_key(path.account, str(path.container)))
         return None

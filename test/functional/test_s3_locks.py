@@ -283,3 +283,20 @@ def test_uploads_by_swift_get_the_default_too(cluster, s3, bucket):
     assert cluster.request("DELETE", f"{bucket}/k?version-id={version}").status == 403
     copied = cluster.request("COPY", f"{bucket}/k", {"Destination": f"{bucket}/copy"})
     assert copied.status == 201
+
+
+def test_the_tags_of_a_former_version_change_and_its_lock_stays(cluster, s3, bucket):
+    tags = [{"Key": "t", "Value": "1"}]
+    old = put_locked(s3, bucket, "tagged", Metadata={"m": "1"})
+    new = s3.put_object(Bucket=bucket, Key="tagged", Body=b"2")["VersionId"]
+    where = {"Bucket": bucket, "Key": "tagged", "VersionId": old}
+    assert s3.put_object_tagging(**where, Tagging={"TagSet": tags})["VersionId"] == old
+    assert s3.get_object_tagging(**where)["TagSet"] == tags
+    assert s3.get_object_tagging(Bucket=bucket, Key="tagged", VersionId=new)["TagSet"] == []
+    head = s3.head_object(**where)
+    assert (head["Metadata"], head["ObjectLockMode"]) == ({"m": "1"}, "COMPLIANCE")
+    s3.delete_object_tagging(**where)
+    assert s3.get_object_tagging(**where)["TagSet"] == []
+    with refused("AccessDenied", 403):
+        other = client_of(cluster, "test:tester3")
+        other.put_object_tagging(**where, Tagging={"TagSet": tags})

@@ -83,7 +83,8 @@ def no_strangers(cluster):
     for number in cluster.plan.node_numbers():
         device = cluster.plan.device(number)
         for path in cluster.device_path(number).glob("objects/[0-9]*"):
-            if device not in {node.device for node in ring.primaries(int(path.name))}:
+            # Beside partitions there may be files that are just being written.
+            if path.name.isdigit() and device not in {node.device for node in ring.primaries(int(path.name))}:
                 return False
     return True
 

@@ -16,6 +16,7 @@ from swift.cli.aio.plan import PORTS_PER_NODE, new_plan
 from swift.cli.aio.supervisor import Supervisor, answers, cache_process
 from test.support.pipelines import with_filters
 from test.support.ports import free_ports, free_range
+from test.support.tiers import EVERYWHERE, tier_section
 
 
 class Answer:
@@ -61,7 +62,7 @@ class LiveCluster:
     Its limits are the defaults, as the peer's, unless it is to have those that fit into its filesystem.
     ``places`` and ``options`` are those of ``test.support.pipelines.with_filters``. Daemons rest for
     ``rest_s`` seconds between passes: tests wait for what they do, people seldom. Where no test does,
-    ``AT_REST_S`` leaves the machine to the tests.
+    ``AT_REST_S`` leaves the machine to the tests. With ``tier`` every node has a cache tier.
     """
 
     AT_REST_S = 60
@@ -77,8 +78,10 @@ class LiveCluster:
         places=None,
         options="",
         rest_s=5,
+        tier=EVERYWHERE,
         **choices,
     ):
+        self._tier = tier
         self._rest_s = rest_s
         self._fitting_limits = fitting_limits
         self._filters = places or {}, options
@@ -104,6 +107,9 @@ class LiveCluster:
             conf.write_text(conf.read_text().partition("[swift-constraints]")[0])
         for conf in self.plan.etc.glob("*-server/*.conf"):
             conf.write_text(re.sub(r"(?m)^interval = \d+$", f"interval = {self._rest_s}", conf.read_text()))
+        for node in self.plan.node_numbers() if self._tier else ():
+            root, conf = self.plan.cache / f"tier{node}", self.plan.etc / "object-server" / f"{node}.conf"
+            conf.write_text(f"{conf.read_text()}\n{tier_section(root / 'ssd', root / 'state')}")
         if any(self._filters):
             conf = self.plan.etc / "proxy-server.conf"
             conf.write_text(with_filters(conf.read_text(), *self._filters))

@@ -30,6 +30,7 @@ from swift.telemetry.log import silent_log
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
 from test.support.ports import free_ports
+from test.support.tiers import EVERYWHERE, tier_settings
 
 GOLD = Policy(0, "gold", is_default=True)
 EC = Policy(1, "ec21", ec=ErasureCode("liberasurecode_rs_vand", 2, 1, 1000))
@@ -73,7 +74,7 @@ class Ways:
 class ObjectNode:
     """One object server with one device ``d<number>``, and short ways to ask it."""
 
-    def __init__(self, root, number, clock, server=ObjectServer, *, ec=EC, **options):
+    def __init__(self, root, number, clock, server=ObjectServer, *, ec=EC, tier=EVERYWHERE, **options):
         self.number = number
         self.device = f"d{number}"
         self.root = root / f"node{number}"
@@ -97,7 +98,8 @@ class ObjectNode:
             ring_port=self.port,
         )
         self.settings = ObjectSettings(replication_lock_timeout=5, **options)
-        self.stores = make_stores(self.context, self.settings)
+        self.tier = tier_settings(self.root / "tier") if tier else None
+        self.stores = make_stores(self.context, self.settings, tier=self.tier)
         self.app = server(self.context, self.settings, self.stores)
         #: (method, path) of every request that came over the network.
         self.heard = []

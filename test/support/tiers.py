@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 from swift.store.layered import ForwardingStore, ForwardingUpkeep
@@ -9,6 +10,9 @@ from swift.store.tier.policy import CLASSES
 from swift.store.tier.settings import TierSettings, option_of
 from swift.store.tier.store import TierStore
 from swift.store.tier.tier import Seams, Tier
+
+#: Whether the nodes of all tests have a tier, to see what else the tests then find.
+EVERYWHERE = bool(os.environ.get("SWIFT_TIER"))
 
 
 def tier_settings(root, mode="write-through", **more):
@@ -71,6 +75,9 @@ class UpkeepPerPolicy(ForwardingUpkeep):
 
     def mark(self, device, partition, policy):
         return self._stores.of(policy).upkeep.mark(device, partition, policy)
+
+    def idle_s(self, device, partition, policy):
+        return self._stores.of(policy).upkeep.idle_s(device, partition, policy)
 
 
 def tier_section(cache, state, **options):

@@ -447,8 +447,9 @@ class Visit:
             return
         ranges = self._broker.shard_ranges(_EVERY_RANGE)
         if own.state in (State.SHRINKING, State.SHRUNK):
-            # What the acceptor has is the acceptor's to say.
-            ranges = [item for item in ranges if item.name == own.name]
+            # A replica of the root that missed it is to learn, together with the end of this shard, who has
+            # its names now: else it would list neither.
+            ranges = [item for item in ranges if item.name == own.name or not item.deleted]
         if self._roots.tell_root(self._root, ranges, broker.own_name):
             self._merge(replace(self._own(), reported=True))
             self._note("reported")

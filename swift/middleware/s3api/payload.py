@@ -170,7 +170,7 @@ def upload_of(
     elif promise is not None and promise.text is None:
         raise S3Error("InvalidRequest", "A trailer needs a body in aws-chunked framing.")
     stored = promise
-    if promise is None and wanted is None:
+    if promise is None and wanted is None and source.length is not None and source.length <= _AT_ONCE_BYTES:
         wanted = usual
     if wanted is not None and promise is None:
         promise, stored = Promise(wanted, ""), Promise(wanted, None)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from swift.base.entity import EntityPath
 from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.http import fields
 from swift.http.response import Response
 from swift.middleware.s3api.call import Call, invalid_argument
 from swift.middleware.s3api.errors import S3Error
+from swift.middleware.versioned_writes.names import Version, name_of_stored
 
 
 def version_query(call: Call) -> str:
@@ -29,6 +32,13 @@ def check_version_id(version: str) -> None:
         Timestamp("0" if version == "null" else version)
     except InvalidTimestamp:
         raise invalid_argument("versionId", version, "Invalid version id specified")
+
+
+def version_place(call: Call, stamp: Timestamp) -> EntityPath:
+    """Where a version of the call's object lies, by its time; raises ``S3Error``."""
+    head = call.account.head(call.bucket).headers
+    home = name_of_stored(head.get(fields.SYSMETA_VERSIONS_CONTAINER, ""))
+    return EntityPath(call.account.name, home, Version(call.key, stamp).name)
 
 
 def missing_key(call: Call, key: str, bucket: str = "") -> S3Error:

@@ -13,6 +13,7 @@ from swift import green
 from swift.base.clock import Clock
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
+from swift.base.timestamp import ZERO
 from swift.cluster.direct import DirectClient
 from swift.cluster.redirect import Redirect, redirect_of
 from swift.cluster.transport import Reply, Transport
@@ -85,6 +86,12 @@ class Deliverer:
         done = tuple(n.id for n, r in zip(asked, replies, strict=True) if r is not None and r.is_success)
         redirects = [found for reply in replies if (found := redirect_of(reply)) is not None]
         newest = max(redirects, key=lambda redirect: redirect.timestamp, default=None)
+        path = pending.update.path
+        own = f"{path.account}/{path.container}"
+        is_gone = bool(replies) and all(reply is not None and reply.status == 404 for reply in replies)
+        if is_gone and container_of(pending) != own:
+            # A shard that has gone: the container knows who has its names now.
+            newest = Redirect(ZERO, own)
         if done:
             pending = replace(pending, successes=pending.successes + done)
         return pending, len(done) == len(asked), newest

@@ -18,6 +18,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from swift.store.tier.entry import (
@@ -89,6 +90,28 @@ class Totals(NamedTuple):
     written: int = 0
 
 
+class Changing:
+    """A change of the index, with what it says of itself, which is read and written once."""
+
+    __slots__ = ("get", "put", "delete", "scan", "totals", "_before")
+
+    def __init__(self, txn: Writing):
+        self.get, self.put, self.delete, self.scan = txn.get, txn.put, txn.delete, txn.scan
+        self._before = self.totals = _totals_in(txn.get(TOTALS))
+
+    def save(self) -> None:
+        """Write down what the index says of itself."""
+        if self.totals is not self._before:
+            self.put(TOTALS, _TOTALS.pack(*self.totals))
+
+
+def _totals_in(value: bytes | None) -> Totals:
+    if value is None or len(value) != _TOTALS.size:
+        return Totals()
+    found = Totals(*_TOTALS.unpack(value))
+    return found if max(found) < _TOO_MUCH else Totals()
+
+
 def partition_of(path: bytes) -> bytes:
     """The partition that a path is in."""
     return b"/".join(path.split(b"/", PARTITION)[:PARTITION])
@@ -149,7 +172,7 @@ class Entries:
         self._count += 1
         token = self._token + self._count.to_bytes(8, "big")
         try:
-            with self.index.writing() as txn:
+            with self._changing() as txn:
                 known = txn.get(ENTRY + path)
                 self._drop(txn, path)
                 txn.put(BUSY + path, (txn.get(BUSY + path) or b"") + token)
@@ -172,7 +195,7 @@ class Entries:
             snapshot, start = None, self.start(note.path)
             if fresh is not None:
                 snapshot = fresh()
-            with self.index.writing() as txn:
+            with self._changing() as txn:
                 self._take_note_away(txn, note)
                 if snapshot is not None and self._may_keep(txn, note.path, start):
                     self._put(txn, METADATA, note.path, snapshot.made_ns, snapshot=snapshot)
@@ -186,7 +209,7 @@ class Entries:
             self._give_up(note.path)
             return False
 
-    def _take_note_away(self, txn: Writing, note: Note) -> None:
+    def _take_note_away(self, txn: Changing, note: Note) -> None:
         key = BUSY + note.path
         left = [each for each in _notes(txn.get(key)) if each != note.token]
         if left:
@@ -204,17 +227,17 @@ class Entries:
         """Drop what is known of a directory and all below it; never raises."""
         self.end(self.begin(path))
 
-    def _drop(self, txn: Writing, path: bytes) -> None:
+    def _drop(self, txn: Changing, path: bytes) -> None:
         parts = path.count(b"/") + 1
         self._delete(txn, HASHES, partition_of(path))
         if parts == OBJECT:
             self._delete(txn, METADATA, path)
         else:
             self._drop_below(txn, METADATA, path)
-        if self.totals(txn).data_head:
+        if txn.totals.data_head:
             self._drop_below(txn, DATA, path)
 
-    def _drop_below(self, txn: Writing, of: str, path: bytes) -> None:
+    def _drop_below(self, txn: Changing, of: str, path: bytes) -> None:
         for key in list(txn.scan(_KIND_OF[of] + path + b"/")):
             self._delete(txn, of, key[1:])
 
@@ -238,12 +261,12 @@ class Entries:
         snapshot: Snapshot | None = None,
         value: bytes = b"",
     ) -> bool:
-        with self.index.writing() as txn:
+        with self._changing() as txn:
             if not self._may_keep(txn, path, start, below=of == HASHES):
                 return False
             return self._put(txn, of, path, made_ns, snapshot=snapshot, value=value)
 
-    def _may_keep(self, txn: Writing, path: bytes, start: Start, *, below: bool = False) -> bool:
+    def _may_keep(self, txn: Changing, path: bytes, start: Start, *, below: bool = False) -> bool:
         words, partition = self.words, partition_of(path)
         if words.is_paused(time.monotonic_ns()) or not self.is_current:
             return False
@@ -257,7 +280,7 @@ class Entries:
         busy = [key for key in keys if self._is_busy(txn, key)]
         return not busy
 
-    def _is_busy(self, txn: Writing, key: bytes) -> bool:
+    def _is_busy(self, txn: Changing, key: bytes) -> bool:
         notes = _notes(txn.get(key))
         if not notes:
             return False
@@ -273,7 +296,7 @@ class Entries:
 
     def _put(
         self,
-        txn: Writing,
+        txn: Changing,
         of: str,
         path: bytes,
         made_ns: int,
@@ -289,7 +312,7 @@ class Entries:
         if snapshot is not None:
             value = encode(snapshot._replace(made_ns=made_ns))
         weight = COMMIT_BYTES + len(value)
-        if not self.wear.allows(self._written(self.totals(txn)), weight):
+        if not self.wear.allows(self._written(txn.totals), weight):
             return False
         key = _KIND_OF[of] + path
         txn.put(key, value)
@@ -299,9 +322,9 @@ class Entries:
         self._make_room(txn)
         return True
 
-    def _make_room(self, txn: Writing) -> None:
+    def _make_room(self, txn: Changing) -> None:
         for _ in range(_EVICTIONS_MAX):
-            totals = self.totals(txn)
+            totals = txn.totals
             victim = next_victim({METADATA: totals.metadata, HASHES: totals.hashes}, self.rules)
             if victim is None:
                 return
@@ -319,22 +342,21 @@ class Entries:
         rules = self.rules.get(of)
         if rules is None or room_for(length) > rules.bytes_max:
             return None
-        with self.index.writing() as txn:
-            totals = self.totals(txn)
+        with self._changing() as txn:
+            totals = txn.totals
             if not self.wear.allows(self._written(totals), length + COMMIT_BYTES):
                 return None
             is_small = of == SMALL_DATA
             head = totals.small_head if is_small else totals.data_head
             position = place_after(head, length, rules.bytes_max)
             end = position + room_for(length)
-            moved = totals._replace(small_head=end) if is_small else totals._replace(data_head=end)
-            txn.put(TOTALS, _TOTALS.pack(*moved))
+            txn.totals = totals._replace(small_head=end) if is_small else totals._replace(data_head=end)
             self._count_written(txn, length + COMMIT_BYTES)
             if not is_small:
                 self._drop_overwritten(txn, end - rules.bytes_max)
         return position
 
-    def _drop_overwritten(self, txn: Writing, before: int) -> None:
+    def _drop_overwritten(self, txn: Changing, before: int) -> None:
         """Forget the pieces that the log has written over."""
         gone = []
         for key in txn.scan(AGE + _CLASS_BYTE[DATA]):
@@ -352,7 +374,7 @@ class Entries:
 
     def keep_piece(self, path: bytes, piece: bytes, start: Start, extent: Extent) -> bool:
         """Keep where a piece is, of a body that was so since ``start``; whether it was kept."""
-        with self.index.writing() as txn:
+        with self._changing() as txn:
             if not self._may_keep(txn, path, start) or DATA not in self.rules:
                 return False
             key = CHUNK + path + b"/" + piece
@@ -360,7 +382,7 @@ class Entries:
             txn.put(_age_key(DATA, extent.position), key)
         return True
 
-    def _delete(self, txn: Writing, of: str, path: bytes) -> bool:
+    def _delete(self, txn: Changing, of: str, path: bytes) -> bool:
         key = _KIND_OF[of] + path
         value = txn.get(key)
         if value is None:
@@ -386,25 +408,29 @@ class Entries:
         for of, kind in _KIND_OF.items():
             begin = kind + device.encode() + b"/"
             while keys := self.index.keys(begin, b"", _KEYS_AT_ONCE):
-                with self.index.writing() as txn:
+                with self._changing() as txn:
                     dropped += sum(self._delete(txn, of, key[1:]) for key in keys)
         return dropped
 
     # --- figures -------------------------------------------------------------------------------------
 
-    def totals(self, txn: Writing | None = None) -> Totals:
+    def totals(self) -> Totals:
         """The figures of the index."""
-        value = self.index.get(TOTALS) if txn is None else txn.get(TOTALS)
-        if value is None or len(value) != _TOTALS.size:
-            return Totals()
-        found = Totals(*_TOTALS.unpack(value))
-        return found if max(found) < _TOO_MUCH else Totals()
+        return _totals_in(self.index.get(TOTALS))
 
-    def _account(self, txn: Writing, of: str, change: int) -> None:
-        totals = self.totals(txn)
-        name = "hashes" if of == HASHES else "metadata"
-        left = max(0, getattr(totals, name) + change)
-        txn.put(TOTALS, _TOTALS.pack(*totals._replace(**{name: left})))
+    @contextmanager
+    def _changing(self) -> Iterator[Changing]:
+        with self.index.writing() as writing:
+            txn = Changing(writing)
+            yield txn
+            txn.save()
+
+    def _account(self, txn: Changing, of: str, change: int) -> None:
+        totals = txn.totals
+        if of == HASHES:
+            txn.totals = totals._replace(hashes=max(0, totals.hashes + change))
+        else:
+            txn.totals = totals._replace(metadata=max(0, totals.metadata + change))
 
     def _written(self, totals: Totals) -> int:
         return totals.written if totals.day == self._today() else 0
@@ -416,10 +442,9 @@ class Entries:
     def _today(self) -> int:
         return self._now_ns() // 1_000_000_000 // _DAY_S
 
-    def _count_written(self, txn: Writing, more: int) -> None:
-        totals = self.totals(txn)
-        written = self._written(totals) + more
-        txn.put(TOTALS, _TOTALS.pack(*totals._replace(day=self._today(), written=written)))
+    def _count_written(self, txn: Changing, more: int) -> None:
+        totals = txn.totals
+        txn.totals = totals._replace(day=self._today(), written=self._written(totals) + more)
 
 
 def _room(key: bytes, value: bytes) -> int:

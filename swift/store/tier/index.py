@@ -15,7 +15,7 @@ import json
 import os
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
@@ -53,7 +53,7 @@ class Writing(Protocol):
     def get(self, key: bytes) -> bytes | None:
         """The value of a key."""
 
-    def put(self, key: bytes, value: bytes) -> None:
+    def put(self, key: bytes, value: bytes) -> object:
         """Set it."""
 
     def delete(self, key: bytes) -> bool:
@@ -295,15 +295,10 @@ def _bytes(value: bytes | memoryview | None) -> bytes | None:
 class _LmdbWriting:
     def __init__(self, txn: lmdb.Transaction):
         self._txn = txn
-
-    def get(self, key: bytes) -> bytes | None:
-        return _bytes(self._txn.get(key))
-
-    def put(self, key: bytes, value: bytes) -> None:
-        self._txn.put(key, value)
-
-    def delete(self, key: bytes) -> bool:
-        return bool(self._txn.delete(key))
+        # LMDB's own, because each change calls them a dozen times.
+        self.get: Callable[[bytes], bytes | None] = txn.get  # type: ignore[assignment]
+        self.put: Callable[[bytes, bytes], bool] = txn.put
+        self.delete: Callable[[bytes], bool] = txn.delete
 
     def scan(self, prefix: bytes, begin: bytes = b"") -> Iterator[bytes]:
         with self._txn.cursor() as cursor:

@@ -22,7 +22,7 @@ from swift.store.reader import ANY_NAME
 from swift.store.tier.bodies import Bodies, KeepingObject, PiecedObject, SmallObject
 from swift.store.tier.directory import Where, path_of, state_in
 from swift.store.tier.entries import Entries, Note, Start
-from swift.store.tier.entry import FileFacts, Snapshot
+from swift.store.tier.entry import FileFacts, Hashes, Snapshot
 from swift.store.tier.partitions import DEFERRED_MAX, PartitionHashes
 from swift.store.tier.policy import DATA, DROP, REFRESH, SMALL_DATA
 from swift.store.tier.tier import Tier
@@ -236,10 +236,19 @@ class TierStore(ForwardingStore):
 
     def known_mark(self, device: str, partition: str, policy: Policy) -> str:
         """What is another text whenever the hashes are others; empty when the tier does not know them."""
+        found = self._known_hashes(device, partition, policy)
+        return "" if found is None else f"tier-{found.epoch:x}-{found.made_ns:x}"
+
+    def known_idle_s(self, device: str, partition: str, policy: Policy) -> float | None:
+        """For how long nothing has changed for sure; None when the tier does not know the hashes."""
+        found, now_ns = self._known_hashes(device, partition, policy), self.tier.seams.now_ns()
+        # A clock that was set back says nothing.
+        return None if found is None or found.made_ns > now_ns else (now_ns - found.made_ns) / 1e9
+
+    def _known_hashes(self, device: str, partition: str, policy: Policy) -> Hashes | None:
         device_path = self.core.devices.path(device)
         path = path_of(device_path, partition_dir(device_path, policy, partition))
-        found = self._hashes.find(device_path, path)
-        return "" if found is None else f"tier-{found.epoch:x}-{found.made_ns:x}"
+        return self._hashes.find(device_path, path)
 
     # --- what others changed ------------------------------------------------------------------------
 
@@ -275,6 +284,11 @@ class TierUpkeep(ForwardingUpkeep):
     def mark(self, device: str, partition: str, policy: Policy) -> str:
         """See ``Upkeep``."""
         return self._store.known_mark(device, partition, policy) or super().mark(device, partition, policy)
+
+    def idle_s(self, device: str, partition: str, policy: Policy) -> float:
+        """See ``Upkeep``."""
+        known_s = self._store.known_idle_s(device, partition, policy)
+        return super().idle_s(device, partition, policy) if known_s is None else known_s
 
 
 def attach(core: EngineCore, tier: Tier) -> None:

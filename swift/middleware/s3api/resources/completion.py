@@ -99,9 +99,9 @@ def complete_upload(call: Call) -> Response:
     if not marker.is_success:
         raise refusal(marker.status)
     wish = wish_of(marker.headers)
-    parts = _stated(call, tree, wish)
     if wish is not None:
         _check_final(call, wish)
+    parts = _stated(call, tree, wish)
     return patiently(
         lambda: _complete(call, upload_id, marker.headers, parts, wish, conditions, size),
         lambda error: explain(call, error),

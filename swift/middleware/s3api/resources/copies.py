@@ -12,7 +12,7 @@ from swift.http.response import Response
 from swift.http.transform import as_request_body
 from swift.middleware.s3api.access import new_object_acl
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, iso_time, xml_response
-from swift.middleware.s3api.checksums import ALGORITHMS, FULL, Promise, algorithm_named, usual_algorithm
+from swift.middleware.s3api.checksums import ALGORITHMS, FULL, Promise, algorithm_named
 from swift.middleware.s3api.conditions import unmet, writing_conditions
 from swift.middleware.s3api.copying import COPY_BYTES_MAX, Source, open_source, source_of
 from swift.middleware.s3api.errors import S3Error
@@ -151,13 +151,12 @@ def modified_of(response: Response) -> str:
 
 
 def _wanted_checksum(headers: HeaderMap, source: HeaderMap) -> Promise | None:
-    """The checksum that a copy gets: the one asked for, or of the kind that its source has, or the usual."""
+    """The checksum that a copy gets: the one asked for, or of the kind that its source has."""
     name = (
         headers.get("x-amz-checksum-algorithm")
         or source.get(fields.SYSMETA_S3_CHECKSUM, "").partition(" ")[0]
     )
-    algorithm = algorithm_named(name) if name else usual_algorithm()
-    return None if algorithm is None else Promise(algorithm, "")
+    return Promise(algorithm_named(name), "") if name else None
 
 
 def _kept(source: HeaderMap) -> HeaderMap:

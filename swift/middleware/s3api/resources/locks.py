@@ -37,9 +37,9 @@ from swift.middleware.s3api.locks import (
 from swift.middleware.s3api.metadata import said_again
 from swift.middleware.s3api.placing import allow_locks
 from swift.middleware.s3api.removal import parts_of
-from swift.middleware.s3api.versions import missing_key, refused_version, version_query
+from swift.middleware.s3api.versions import missing_key, refused_version, version_place, version_query
 from swift.middleware.s3api.xml import Group, Text, Value, text_of, tree_of
-from swift.middleware.versioned_writes.names import Version, name_of_stored
+from swift.middleware.versioned_writes.names import name_of_stored
 
 CONFIGURATION = Group(
     "ObjectLockConfiguration",
@@ -184,10 +184,7 @@ def _change(call: Call, change: Callable[[ObjectLock], ObjectLock], authority: s
     again = said_again(found)
     if new.is_on(time.time()):
         again.pop("x-delete-at", None)
-    head = call.account.head(call.bucket).headers
-    home = name_of_stored(head.get(fields.SYSMETA_VERSIONS_CONTAINER, ""))
-    path = EntityPath(call.account.name, home, Version(call.key, stamp).name)
-    call.account.hidden.note("POST", path, {**again, **headers})
+    call.account.hidden.note("POST", version_place(call, stamp), {**again, **headers})
     return Response(200)
 
 

@@ -17,7 +17,14 @@ from swift.middleware.s3api.call import (
     no_content,
     xml_response,
 )
-from swift.middleware.s3api.checksums import ALGORITHMS, Promise, algorithm_named, check_kind, usual_algorithm
+from swift.middleware.s3api.checksums import (
+    ALGORITHMS,
+    COMPOSITE,
+    Promise,
+    algorithm_named,
+    check_kind,
+    promised,
+)
 from swift.middleware.s3api.conditions import writing_conditions
 from swift.middleware.s3api.copying import COPY_BYTES_MAX, Source, open_source, source_of
 from swift.middleware.s3api.documents import Encoding, person, person_of
@@ -187,6 +194,12 @@ def upload_part(call: Call) -> Response:
     check_part_key(call, marker)
     wish = wish_of(marker)
     upload = call.upload(None if wish is None else wish.algorithm)
+    if wish is not None and wish.kind == COMPOSITE and promised(call.headers) is None:
+        text = (
+            f"Checksum Type mismatch occurred, expected checksum Type: {wish.algorithm.name.lower()}, actual "
+            "checksum Type: null"
+        )
+        raise S3Error("InvalidRequest", text)
     name = part_of(call.key, upload_id, number)
     headers = {**encrypt(call, upload), **_part_headers(upload)}
     sub = call.account.subrequest("PUT", home_of(call, marker), name, headers=headers, body=upload.body)
@@ -229,9 +242,8 @@ def _copy_part(
     with as_request_body(found) as body:
         if (body.length or 0) > COPY_BYTES_MAX:
             raise S3Error("InvalidRequest", f"A part is no larger than {COPY_BYTES_MAX} bytes.")
-        algorithm = usual_algorithm() if wish is None else wish.algorithm
-        computed = None if algorithm is None else Promise(algorithm, "")
-        stated = None if algorithm is None else Promise(algorithm, None)
+        computed = None if wish is None else Promise(wish.algorithm, "")
+        stated = None if wish is None else Promise(wish.algorithm, None)
         upload = Upload(body, CheckedBody(body, None, computed), {}, stated)
         headers = {**encrypt(call, upload), **_part_headers(upload)}
         if body.length is None:
@@ -248,8 +260,8 @@ def _copy_part(
         "LastModified": modified_of(response),
         "ETag": written_headers(response)["etag"],
     }
-    if algorithm is not None:
-        value[algorithm.element] = upload.checksum
+    if wish is not None:
+        value[wish.algorithm.element] = upload.checksum
     told = write_headers(call)
     if "x-object-version-id" in found.headers:
         told["x-amz-copy-source-version-id"] = found.headers["x-object-version-id"]

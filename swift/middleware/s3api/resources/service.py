@@ -29,7 +29,7 @@ def list_buckets(call: Call) -> Response:
     prefix, marker = call.text_param("prefix"), call.text_param("continuation-token")
     most = call.count_param("max-buckets", BUCKETS_MAX)
     if most < 1:
-        raise S3Error("InvalidArgument", "max-buckets must be between 1 and 10000")
+        raise S3Error("InvalidArgument", "Argument max-buckets must be an integer between 1 and 10000.")
     found: list[str] = []
     wanted = most + 1
     while len(found) < wanted:

@@ -6,9 +6,11 @@ first and says it again; of two changes at the same time one wins.
 
 from __future__ import annotations
 
+from swift.base.timestamp import Timestamp
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
+from swift.middleware.s3api.account import owners_settings
 from swift.middleware.s3api.call import Call, Handler, no_content, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.metadata import said_again
@@ -22,7 +24,7 @@ from swift.middleware.s3api.tags import (
     tags_document,
     tags_of_document,
 )
-from swift.middleware.s3api.versions import missing_key, refused_version, version_query
+from swift.middleware.s3api.versions import missing_key, refused_version, version_place, version_query
 
 
 def get_object_tagging(call: Call) -> Response:
@@ -65,15 +67,18 @@ def _version(headers: HeaderMap) -> HeaderMap:
 def _store(call: Call, text: str) -> HeaderMap:
     """Replace the tags; what the answer says of the version."""
     found = _head(call).headers
-    wanted = call.params.get("versionId")
-    if wanted is not None and wanted != "null":
-        current = call.account.head(call.bucket, call.key).headers.get("x-object-version-id")
-        if current != wanted:
-            raise S3Error("NotImplemented", "Only the tags of the current version are changed.")
     headers = said_again(found)
     headers.pop(fields.TRANSIENT_S3_TAGGING, None)
     if text:
         headers[fields.TRANSIENT_S3_TAGGING] = text
+    wanted = call.params.get("versionId", "null")
+    if wanted != "null":
+        current = call.account.head(call.bucket, call.key).headers.get("x-object-version-id")
+        if current != wanted:
+            # No other request than ours reaches it: who may do this is asked here.
+            owners_settings(call.account, call.bucket)
+            call.account.hidden.note("POST", version_place(call, Timestamp(wanted)), headers)
+            return _version(found)
     with call.account.ask("POST", call.bucket, call.key, headers=headers) as response:
         if not response.is_success:
             raise missing_key(call, call.key) if response.status == 404 else refusal(response.status)

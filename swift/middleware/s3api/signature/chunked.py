@@ -86,7 +86,7 @@ class ChunkedPayload(WrappedRequest):
     def _next_chunk(self) -> None:
         match = _head(self._line(_LINE_MAX))
         if match is None or (match[2] is None) == self._signed:
-            raise _broken("The chunk framing is malformed.")
+            raise _broken(_ENDED)
         self._size = self._left = int(match[1], 16)
         self._stated = match[2].decode("ascii").lower() if match[2] else ""
         self._sum = sha256()
@@ -94,13 +94,13 @@ class ChunkedPayload(WrappedRequest):
             raise RefusedBody(S3Error("InvalidChunkSizeError"))
         self._short = self._size < CHUNK_BYTES_MIN
         if self._got + self._size > self._announced:
-            raise _broken("The chunks have more bytes than x-amz-decoded-content-length says.")
+            raise _broken(None)
         if not self._size:
             self._finish()
 
     def _end_chunk(self) -> None:
         if self._line(2):
-            raise _broken("A chunk does not end where its size says.")
+            raise _broken(_ENDED)
         self._check_chunk()
 
     def _check_chunk(self) -> None:
@@ -118,7 +118,7 @@ class ChunkedPayload(WrappedRequest):
         """The chunk of no bytes came: what is behind it."""
         self._check_chunk()
         if self._got != self._announced:
-            raise _broken("The chunks have fewer bytes than x-amz-decoded-content-length says.")
+            raise _broken(None)
         lines: list[tuple[str, str]] = []
         left = _TRAILERS_MAX
         while line := self._line(left, may_end=True):
@@ -159,7 +159,7 @@ class ChunkedPayload(WrappedRequest):
         """The next line without its end; empty at the end of the body if that is allowed."""
         while (end := self._buffer.find(b"\r\n")) < 0:
             if len(self._buffer) > limit:
-                raise _broken("The chunk framing is malformed.")
+                raise _broken(_ENDED)
             more = self._source.read(_READ_BYTES)
             if not more:
                 if may_end and not self._buffer:
@@ -168,6 +168,10 @@ class ChunkedPayload(WrappedRequest):
             self._buffer += more
         line, self._buffer = self._buffer[:end], self._buffer[end + 2 :]
         return line
+
+
+#: What AWS says of framing that is none.
+_ENDED = "The request body terminated unexpectedly"
 
 
 def _broken(text: str | None) -> RefusedBody:

@@ -136,6 +136,24 @@ def test_what_a_partner_has_newer_is_not_touched(nodes):
         assert nodes[number].ask("GET", "/0/a/c/o").content == b"new"
 
 
+def test_what_arrives_is_seen_through_a_cache_tier_that_knew_better(make):
+    nodes = make(tier=True)
+    put(nodes, 0, "old", [0, 1, 2])
+    for name in ("old", "new"):
+        assert nodes[2].ask("GET", f"/0/a/c/{name}").status == (200 if name == "old" else 404)
+    before = nodes[2].hashes(0)
+    put(nodes, 0, "new", [0, 1], NOW + 1)
+    put(nodes, 0, "old", [0, 1], NOW + 1, b"newer body")
+    for number in (0, 1):
+        nodes.replicate(number)
+    assert nodes[2].ask("GET", "/0/a/c/new").content == b"body"
+    assert nodes[2].ask("GET", "/0/a/c/old").content == b"newer body"
+    assert nodes[2].hashes(0) == nodes[0].hashes(0) != before
+    nodes[0].ask("DELETE", "/0/a/c/old", NOW + 2)
+    nodes.replicate(0)
+    assert nodes[2].ask("HEAD", "/0/a/c/old").status == 404
+
+
 def test_what_was_deleted_stays_deleted(nodes):
     put(nodes, 0, "o", [0, 1, 2])
     nodes[0].ask("DELETE", "/0/a/c/o", NOW + 5)

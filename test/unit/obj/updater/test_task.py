@@ -251,6 +251,20 @@ def test_a_circle_of_redirects_ends_at_the_own_container(bench):
     assert "redirect_history" not in record
 
 
+def test_an_update_for_a_shard_that_has_gone_goes_to_its_container(bench):
+    bench.save(container_path=".shards_a/s1")
+    bench.nodes.answers = dict.fromkeys(range(3), lambda _m, path: 404 if "s1" in path else 201)
+    assert bench.once() == {"redirects": 1, "successes": 1, "unlinks": 1}
+    assert bench.pendings() == []
+
+
+def test_a_shard_that_some_server_does_not_answer_for_may_be_there(bench):
+    bench.save(container_path=".shards_a/s1")
+    bench.nodes.answers = {0: 404, 1: 404, 2: 503}
+    assert bench.once() == {"failures": 1}
+    assert bench.record()["container_path"] == ".shards_a/s1"
+
+
 @pytest.mark.parametrize(
     "headers",
     [

@@ -178,6 +178,7 @@ def test_hashes_and_marks_are_known_until_something_changes(node):
     disk.taken()
     assert store.hashes("sda", "7", GOLD) == first
     assert store.upkeep.mark("sda", "7", GOLD) == mark
+    assert 0 <= store.upkeep.idle_s("sda", "7", GOLD) < 60
     assert disk.taken() == []
     assert store.hashes("sda", "7", GOLD, list_suffixes=True) == first
     assert store.upkeep.mark("sda", "7", GOLD) == mark
