@@ -437,6 +437,17 @@ class MemoryCache:
         self.values.pop(key, None)
 
 
+@contextlib.contextmanager
+def _while_among(ports, kind, numbers):
+    """Nodes have their ports in a set of faults for a while."""
+    added = {node_port(kind, n) for n in numbers}
+    ports |= added
+    try:
+        yield
+    finally:
+        ports -= added
+
+
 class SimCluster:
     """The proxy app over real account, container and object servers."""
 
@@ -541,25 +552,13 @@ class SimCluster:
         """The most that an exchange of this method with an object server took in the last request."""
         return max(x.turns for kind, m, x in self.transport.exchanges if (kind, m) == ("object", method))
 
-    @contextlib.contextmanager
     def refusing(self, kind, *numbers):
         """These nodes refuse connections for a while."""
-        ports = {node_port(kind, n) for n in numbers}
-        self.faults.refuses |= ports
-        try:
-            yield
-        finally:
-            self.faults.refuses -= ports
+        return _while_among(self.faults.refuses, kind, numbers)
 
-    @contextlib.contextmanager
     def without_footers(self, *numbers):
         """These object servers know no multi-stage PUT for a while."""
-        ports = {node_port("object", n) for n in numbers}
-        self.faults.takes_no_footers |= ports
-        try:
-            yield
-        finally:
-            self.faults.takes_no_footers -= ports
+        return _while_among(self.faults.takes_no_footers, "object", numbers)
 
     def believers(self):
         """Object servers that took the sender's MD5 of some PUT."""
@@ -569,15 +568,9 @@ class SimCluster:
             if (kind, method) == ("object", "PUT") and etagtrailer.is_offered(exchange.continue_headers)
         }
 
-    @contextlib.contextmanager
     def without_trust(self, *numbers):
         """These object servers compute every MD5 themselves for a while."""
-        ports = {node_port("object", n) for n in numbers}
-        self.faults.believes_no_md5 |= ports
-        try:
-            yield
-        finally:
-            self.faults.believes_no_md5 -= ports
+        return _while_among(self.faults.believes_no_md5, "object", numbers)
 
     @contextlib.contextmanager
     def answering(self, kind, status, *numbers):

@@ -3,33 +3,20 @@
 import pytest
 
 from swift.middleware.admission.announced import RULES_BYTES_MAX, Announcement, Announcements
-
-
-class Cache:
-    """What filters may expect of ``swift.cache``, in memory."""
-
-    def __init__(self):
-        self.values = {}
-
-    def get(self, key, default=None, *, raise_on_error=False):
-        return self.values.get(key, default)
-
-    def set(self, key, value, *, ttl_s=0, raise_on_error=False):
-        self.values[key] = value
-
+from test.support.sim import MemoryCache
 
 OLD, NEW = Announcement(1, "old"), Announcement(2, "new")
 
 
 def test_what_one_process_announces_another_hears():
-    cache, one, other = Cache(), Announcements(), Announcements()
+    cache, one, other = MemoryCache(), Announcements(), Announcements()
     one.announce(cache, OLD)
     other.hear(cache)
     assert other.newest == OLD
 
 
 def test_the_newest_wins_whoever_tells_it_last():
-    cache, one, other = Cache(), Announcements(), Announcements()
+    cache, one, other = MemoryCache(), Announcements(), Announcements()
     one.announce(cache, NEW)
     other.announce(cache, OLD)
     one.hear(cache)
@@ -39,7 +26,7 @@ def test_the_newest_wins_whoever_tells_it_last():
 
 
 def test_what_was_lost_is_brought_back():
-    cache, one = Cache(), Announcements()
+    cache, one = MemoryCache(), Announcements()
     one.announce(cache, NEW)
     cache.values.clear()
     one.hear(cache)
@@ -64,7 +51,7 @@ def test_what_was_lost_is_brought_back():
 )
 def test_what_is_no_announcement_is_none(value):
     assert Announcement.of(value) is None
-    cache, one = Cache(), Announcements()
+    cache, one = MemoryCache(), Announcements()
     cache.values["admission/rules"] = value
     one.hear(cache)
     assert one.newest is None
