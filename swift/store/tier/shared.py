@@ -11,9 +11,11 @@ of a node after all had gone renews every epoch: nobody was there to see what ha
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import mmap
 import os
+import stat
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -108,6 +110,7 @@ class Session:
             if not os.path.isdir(made):
                 os.makedirs(made, mode=0o755, exist_ok=True)
                 _give(made, owner)
+            _check_owner(made, owner)
         with held(f"{directory}/lock", owner):
             self.is_first = not list(self._living())
             self._path = f"{directory}/sessions/{self.token.hex()}"
@@ -207,6 +210,16 @@ def _give(path: str, owner: tuple[int, int] | None) -> None:
     """What root makes must be of use to the servers, which are not root."""
     if owner is not None and os.geteuid() == 0:
         os.chown(path, *owner)
+
+
+def _check_owner(path: str, owner: tuple[int, int] | None) -> None:
+    """In ``/dev/shm`` anybody may have been first, and what we write would go where they want it."""
+    found = os.lstat(path)
+    trusted = {0, os.geteuid(), *(owner or ())[:1]}
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in trusted or found.st_mode & stat.S_IWOTH:
+        raise PermissionError(
+            errno.EPERM, "it must be a directory of this user that no other may write", path
+        )
 
 
 @contextmanager

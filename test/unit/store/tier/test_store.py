@@ -351,6 +351,32 @@ def test_whoever_loses_what_the_processes_share_begins_again(node):
     assert "was removed" in node.notices[0]
 
 
+@pytest.mark.parametrize("how", ["anybody may write", "a link", "somebody else's", "a file"])
+def test_what_the_processes_share_must_be_theirs(node, how):
+    state = node.root / "ssd/state"
+    state.parent.mkdir()
+    if how == "a link":
+        (node.root / "elsewhere").mkdir()
+        state.symlink_to(node.root / "elsewhere")
+    elif how == "a file":
+        state.write_text("precious")
+    else:
+        state.mkdir()
+        if how == "anybody may write":
+            state.chmod(0o777)
+        elif os.geteuid() == 0:
+            os.chown(state, 12345, 12345)
+        else:
+            pytest.skip("needs root, to give it away")
+    store = node.process()
+    with pytest.raises(OSError, match="must be a directory of this user|File exists"):
+        put(store, key_of(), ts(10), b"body")
+    # Whoever only reads is not kept from the disk.
+    assert store.look(key_of(), NOW).kind == ABSENT
+    assert not list((node.root / "elsewhere").glob("*"))
+    assert how != "a file" or state.read_text() == "precious"
+
+
 def test_an_index_that_cannot_be_read_any_more_fails_no_request(node):
     store = node.process(retry_interval=0.0)
     bodies = {key_of(f"o{number}"): b"%d" % number for number in range(200)}
