@@ -112,6 +112,11 @@ class MimeBody:
             write(b"".join(waiting))
         return not event.last
 
+    def drain(self) -> None:
+        """Read what else is in the body, which means nothing, to its end."""
+        while self.begin() is not None:
+            self.read(FOOTER_BYTES_MAX)
+
     def read(self, size_max: int) -> bytes:
         """A whole small document; 400 when it is larger than ``size_max`` bytes."""
         pieces: list[bytes] = []
@@ -182,9 +187,7 @@ def await_order(body: RequestBody, documents: MimeBody, stages: Stages, said: He
 
     Raises ``HTTPError`` 400 for a document that means nothing here, and body errors.
     """
-    while documents.begin() is not None:
-        # What else is in the body before means nothing, but has to be read to its end.
-        documents.read(FOOTER_BYTES_MAX)
+    documents.drain()
     body.send_continue({**stages.continue_headers, **said})
     body.next_stage()
     headers = documents.begin()

@@ -222,9 +222,7 @@ class ObjectServer(BackendApp):
 
     def _put_large(self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan) -> PutResult:
         body = request.body
-        etag_follows = (
-            body.length is None and request.expects_continue and etagtrailer.is_offered(request.headers)
-        )
+        etag_follows = _etag_follows(request)
         self._admit(key, view, plan)
         writer = self._begin(key, plan, etag_follows=etag_follows)
         try:
@@ -251,14 +249,19 @@ class ObjectServer(BackendApp):
         self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan, stages: Stages
     ) -> PutResult:
         before = self._admit(key, view, plan)
-        writer = self._begin(key, plan)
+        etag_follows = not stages.commit and _etag_follows(request)
+        writer = self._begin(key, plan, etag_follows=etag_follows)
         body, settings = request.body, self.settings
         try:
             known = reservation.judged_by(before.write_timestamp) if stages.reserve else {}
-            body.send_continue({**stages.continue_headers, **known})
+            offer = {etagtrailer.OFFER: etagtrailer.CRC32} if etag_follows else {}
+            body.send_continue({**stages.continue_headers, **known, **offer})
             deadline = time.monotonic() + settings.max_upload_time
             documents = MimeBody(body, stages, chunk_bytes=settings.network_chunk_size, deadline=deadline)
             receive(documents, stages, plan, writer, self.context.limits.max_file_size)
+            if etag_follows:
+                documents.drain()
+                settle(writer.draft, body.trailers)
             # Known only now, from the footers; refused before anything is stored.
             plan.fragment(key)
         except BaseException:
@@ -496,6 +499,13 @@ class ObjectServer(BackendApp):
             now_s=context.clock.time,
             log=context.telemetry.log,
         )
+
+
+def _etag_follows(request: Request) -> bool:
+    """Whether the sender's MD5 is to be believed when it comes behind the body (``wire.etagtrailer``)."""
+    return (
+        request.body.length is None and request.expects_continue and etagtrailer.is_offered(request.headers)
+    )
 
 
 def _translated(handler: Handler, devices: Devices) -> Handler:

@@ -23,7 +23,7 @@ from swift.http.headers import HeaderMap, lower_name, title_case, wire_value
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
-from swift.wire import reservation
+from swift.wire import etagtrailer, reservation
 
 #: Footers are sent in the head up to this size: a small part of what servers of either kind accept.
 FOOTERS_IN_HEAD_BYTES = 4096
@@ -186,6 +186,8 @@ class Documents:
             headers[fields.BACKEND_OBJ_METADATA_FOOTER] = "yes"
         if self.commit:
             headers[fields.BACKEND_OBJ_MULTIPHASE_COMMIT] = "yes"
+        else:
+            headers[etagtrailer.OFFER] = etagtrailer.CRC32
         if self.reserve:
             headers[reservation.OFFER] = "yes"
         if length is not None:

@@ -14,6 +14,7 @@ from swift.green import Task, spawn
 from swift.http.body import BadFraming, BodyTimeout, BytesBody, ClientDisconnected, RequestBody
 from swift.obj.intake import SMALL_BYTES, DraftWriter
 from swift.platform.disk import Disk
+from swift.proxy.obj.documents import Documents
 from swift.wire import etagtrailer
 
 
@@ -389,3 +390,32 @@ def test_an_offer_without_waiting_for_the_answer_is_not_taken(bench):
     body = Trailing(b"body", {})
     assert bench.ask("PUT", headers=OFFER, stream=body).status == 201
     assert body.promised is None
+
+
+def staged(data, footers):
+    """Head and body of an upload with footers, as a proxy of ours sends it."""
+    documents = Documents()
+    return documents.headers(len(data)), documents.whole(data, footers)
+
+
+@pytest.mark.parametrize("size", [0, 5, LARGE, (2 << 20) + 1])
+def test_the_md5_of_a_sender_is_taken_beside_footers(bench, size):
+    data = os.urandom(size)
+    headers, sent = staged(data, {"x-object-sysmeta-a": "b"})
+    body = Trailing(sent, told(data, size))
+    answer = bench.ask("PUT", headers=headers, stream=body, expects_continue=True)
+    assert answer.status == 201 and answer.headers["etag"] == f'"{md5(data).hexdigest()}"'
+    assert body.promised == {etagtrailer.OFFER: "crc32", "x-obj-metadata-footer": "yes"}
+    found = bench.ask("HEAD").headers
+    assert (found["content-length"], found["x-object-sysmeta-a"]) == (str(size), "b")
+
+
+@pytest.mark.parametrize(
+    ("trailers", "footers", "status"),
+    [(told(b"other bytes"), {}, 422), ({}, {}, 499), (told(b"body"), {"etag": "0" * 32}, 422)],
+)
+def test_beside_footers_nothing_is_stored_that_nobody_vouches_for(bench, trailers, footers, status):
+    headers, sent = staged(b"body", footers)
+    body = Trailing(sent, trailers)
+    assert bench.ask("PUT", headers=headers, stream=body, expects_continue=True).status == status
+    assert bench.files() == []
