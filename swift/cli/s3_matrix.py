@@ -31,7 +31,8 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   Bodies in `aws-chunked` framing: signed, unsigned, with trailers.
 - **Checksums**: {algorithms}: verified before the object exists, stored, returned, and put together for
   multipart objects (composite, and of the whole object where the kind allows it). What comes without one
-  gets CRC64NVME, as with AWS, where the library of the erasure codes computes it. Listings of objects do
+  gets CRC64NVME, as with AWS, up to 64 KiB and where the library of the erasure codes computes it; of larger
+  bodies that would cost more than it is worth. Listings of objects do
   not say which kind an object has: the row of a container would show it to clients of Swift's API.
 - **Conditions** of PutObject, CompleteMultipartUpload, CopyObject and DeleteObject (`If-Match`,
   `If-None-Match: *`) are judged by the store in one step with the change: of any number of clients at most

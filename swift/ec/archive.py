@@ -13,6 +13,7 @@ from hashlib import md5
 from swift.base.checksum import ChunkSums
 from swift.ec.codec import Codec
 from swift.ec.geometry import Geometry
+from swift.platform.fastcrc import crc32
 
 
 class Segmenter:
@@ -57,7 +58,7 @@ class ArchiveEncoder:
         self._codec = codec
         self._object = md5(usedforsecurity=False)
         self._archives = [md5(usedforsecurity=False) for _ in range(codec.fragments)]
-        self._sums = [ChunkSums(sums_chunk) for _ in range(codec.fragments)] if sums_chunk else []
+        self._sums = [ChunkSums(sums_chunk, crc32()) for _ in range(codec.fragments)] if sums_chunk else []
         self.size = 0
 
     def encode(self, segment: bytes) -> list[bytes]:

@@ -12,6 +12,7 @@ from hashlib import md5
 from swift.base.checksum import ChunkSums, chunk_size_for
 from swift.platform.disk import Disk
 from swift.platform.durable import UnnamedFile, write_all
+from swift.platform.fastcrc import crc32
 from swift.platform.space import FULL
 from swift.platform.xattrs import AttributesTooLarge, write_attribute
 from swift.store.metadata import Metadata, write_metadata
@@ -63,7 +64,7 @@ class FileDraft:
         self._md5 = None if etag_follows or etag else md5(usedforsecurity=False)
         self._etag = etag
         needs_sums = etag_follows or size is None or size > SMALL_BYTES
-        self._sums = ChunkSums(chunk_size_for(size)) if needs_sums else None
+        self._sums = ChunkSums(chunk_size_for(size), crc32()) if needs_sums else None
         self._sync_every = sync_every_bytes
         self._synced = 0
         #: Up to where the kernel was told to write.

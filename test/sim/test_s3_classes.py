@@ -166,6 +166,14 @@ def test_a_large_object_of_swifts_own_stays_with_its_segments(bench):
     assert read(bench)[1] == BODY and bench.names(HOME) == []
 
 
+def test_an_object_with_too_long_a_name_for_that_stays(bench):
+    bench.set_rules(RULE)
+    long = "\u00fc" * 500
+    bench.put(long, BODY)
+    assert bench.once() == {"buckets": 1, "objects.kept": 1}
+    assert read(bench, BUCKET._replace(obj=long))[1] == BODY and bench.names(HOME) == []
+
+
 def test_a_link_of_swifts_own_stays_a_link(bench):
     bench.set_rules(RULE)
     bench.client.create(EntityPath("a", "other"))

@@ -6,7 +6,6 @@ all the bytes, which CRCs can have without reading them again.
 
 from __future__ import annotations
 
-import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -119,7 +118,7 @@ def xxhash_named(name: str) -> Callable[[], Running]:
 ALGORITHMS: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (
-        Algorithm("CRC32", 4, lambda: _Crc(zlib.crc32, 4), CRC32),
+        Algorithm("CRC32", 4, lambda: _Crc(fastcrc.crc32(), 4), CRC32),
         Algorithm("CRC32C", 4, _crc32c, CRC32C),
         Algorithm("CRC64NVME", 8, _crc64nvme, CRC64NVME),
         Algorithm("SHA1", 20, lambda: sha1(usedforsecurity=False)),

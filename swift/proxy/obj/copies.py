@@ -20,6 +20,7 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError
 from swift.platform.buffers import Buffers
+from swift.platform.fastcrc import crc32
 from swift.platform.threads import ThreadPool
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.coder import Coder, Upload, is_small
@@ -59,7 +60,7 @@ class Digests:
 
     def __init__(self, length: int | None):
         self._md5 = md5(usedforsecurity=False)
-        self._sums = ChunkSums(chunk_size_for(length))
+        self._sums = ChunkSums(chunk_size_for(length), crc32())
 
     def update(self, piece: memoryview) -> None:
         """Take the next bytes; lets other threads run meanwhile."""

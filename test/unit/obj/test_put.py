@@ -14,6 +14,7 @@ from swift.green import Task, spawn
 from swift.http.body import BadFraming, BodyTimeout, BytesBody, ClientDisconnected, RequestBody
 from swift.obj.intake import SMALL_BYTES, DraftWriter
 from swift.platform.disk import Disk
+from swift.proxy.obj.documents import Documents
 from swift.wire import etagtrailer
 
 
@@ -389,3 +390,31 @@ def test_an_offer_without_waiting_for_the_answer_is_not_taken(bench):
     body = Trailing(b"body", {})
     assert bench.ask("PUT", headers=OFFER, stream=body).status == 201
     assert body.promised is None
+
+
+def staged(data, footers, vouched):
+    """Head and body of an upload with footers, as a proxy of ours sends it."""
+    documents = Documents(brings_etag=True)
+    return documents.headers(len(data)), BytesBody(
+        documents.whole(data, {**footers, **vouched}), chunked=True
+    )
+
+
+@pytest.mark.parametrize("size", [0, 5, LARGE, (2 << 20) + 1])
+def test_the_md5_of_a_sender_is_taken_from_the_footers(bench, size):
+    data = os.urandom(size)
+    headers, body = staged(data, {"x-object-sysmeta-a": "b"}, told(data, size))
+    answer = bench.ask("PUT", headers=headers, stream=body, expects_continue=True)
+    assert answer.status == 201 and answer.headers["etag"] == f'"{md5(data).hexdigest()}"'
+    found = bench.ask("HEAD").headers
+    assert (found["content-length"], found["x-object-sysmeta-a"]) == (str(size), "b")
+
+
+@pytest.mark.parametrize(
+    ("vouched", "footers", "status"),
+    [(told(b"other bytes"), {}, 422), ({}, {}, 499), (told(b"body", 4), {"etag": "0" * 32}, 422)],
+)
+def test_nothing_is_stored_that_the_footers_do_not_vouch_for(bench, vouched, footers, status):
+    headers, body = staged(b"body", footers, vouched)
+    assert bench.ask("PUT", headers=headers, stream=body, expects_continue=True).status == status
+    assert bench.files() == []

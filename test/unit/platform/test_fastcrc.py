@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from swift.base.crc import Polynomial
 from swift.platform import fastcrc
 
-KINDS = [("crc32c", 0xE3069283), ("crc64nvme", 0xAE8B14860A799888)]
+KINDS = [("crc32", 0xCBF43926), ("crc32c", 0xE3069283), ("crc64nvme", 0xAE8B14860A799888)]
 
 
 def function(name):

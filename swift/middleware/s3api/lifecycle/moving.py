@@ -27,7 +27,7 @@ from swift.middleware.s3api.lifecycle.ending import CHANGED, ID, KEPT, LOCKED, v
 from swift.middleware.s3api.lifecycle.rules import DAY_S, class_by, noncurrent_class_by
 from swift.middleware.s3api.lifecycle.walk import Aged, Current
 from swift.middleware.s3api.metadata import apart_headers, is_large, object_class, said_again
-from swift.middleware.s3api.names import own_parts, segments_of
+from swift.middleware.s3api.names import KEY_BYTES_MAX, own_parts, segments_of
 from swift.middleware.s3api.tags import parsed_tags
 from swift.middleware.s3api.uploads import marker_of, new_upload_id
 from swift.middleware.versioned_writes.names import Version, name_of_stored
@@ -41,6 +41,8 @@ _MADE_ANEW = (
     fields.SYSMETA_SLO_ETAG,
     fields.SYSMETA_SLO_SIZE,
 )
+#: No object has more parts.
+PARTS_MAX = 10_000
 _QUERY = "multipart-manifest=get&symlink=get"
 
 #: The class that something is to have, judged by its headers; empty when it stays.
@@ -165,13 +167,16 @@ class Moving:
             if parse_lock(found.get(fields.TRANSIENT_S3_LOCK)).is_on(self._now()):
                 return LOCKED
             home = EntityPath(bucket.account, segments_of(str(bucket.container), kind))
-            upload_id = new_upload_id()
+            start = marker_of(key, new_upload_id())
+            if len(f"{start}/{PARTS_MAX}".encode("utf-8", "surrogateescape")) > KEY_BYTES_MAX:
+                # Nothing can lie apart under so long a name.
+                return KEPT
             old = self._own_parts(bucket, source) if is_large(found) else []
             if old is None:
                 return KEPT
-            parts = self._apart(source, old, home, marker_of(key, upload_id))
+            parts = self._apart(source, old, home, start)
         etag = found.get(fields.SYSMETA_S3_ETAG) or unquote_etag(found.get("etag", ""))
-        headers = {**_kept(found), **apart_headers(kind, upload_id, etag)}
+        headers = {**_kept(found), **apart_headers(kind, start.rpartition("/")[2], etag)}
         headers["x-timestamp"] = _later(stamp).internal
         if not self._replace(place, headers, parts):
             # Somebody was quicker.

@@ -335,8 +335,8 @@ def _sums(
     call: Call, parts: Sequence[Stated], places: Sequence[tuple[str, str]], wish: Wish | None
 ) -> list[_Sum | None]:
     """The checksum of each part, None of one that has none; raises ``S3Error`` where it is not as wished."""
-    usual = usual_algorithm()
-    if wish is None and usual is None:
+    if wish is None and len(parts) > 1:
+        # All but the last are too large to have the usual one.
         return []
     found: dict[int, _Sum | None] = {}
     left = iter(zip(parts, places, strict=True))
@@ -366,7 +366,7 @@ def _sum_of(head: Response) -> _Sum | None:
 def _implied(sums: Sequence[_Sum | None]) -> Wish | None:
     """The checksum that an object gets for which nobody wished, if all its parts have that."""
     usual = usual_algorithm()
-    if usual is None or not all(seen is not None and seen.algorithm is usual for seen in sums):
+    if usual is None or not sums or not all(seen is not None and seen.algorithm is usual for seen in sums):
         return None
     return Wish(usual, FULL)
 
