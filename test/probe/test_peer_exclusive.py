@@ -5,10 +5,15 @@ one moment are decided as the peer decides; one after the other they are refused
 upload is lost or half-stored on either kind of node.
 """
 
+import base64
+from hashlib import md5
+from zlib import crc32
+
 import pytest
 
 from test.probe.test_peer_ec import Mixed
 from test.support.peer import can_hide_etc, needs_peer
+from test.support.s3 import chunked, signed_headers
 
 pytestmark = [
     pytest.mark.peer,
@@ -75,4 +80,25 @@ def test_the_first_creator_wins_and_the_second_is_refused_where_the_weaker_rule_
         assert mixed.request("PUT", path, EXCLUSIVE, b"other").status == 412
         answer = mixed.request("GET", path, {"X-Newest": "true"})
         assert (answer.status, answer.body) == (200, BODIES[size])
+    assert "Traceback" not in mixed.log_text()
+
+
+@pytest.mark.parametrize("size", BODIES)
+def test_a_checksum_in_a_trailer_is_stored_by_both_kinds(mixed, size):
+    """It is a footer; nodes of ours believe the proxy's MD5 beside it, the peer's compute it."""
+    body = BODIES[size]
+    digest = base64.b64encode(crc32(body).to_bytes(4, "big")).decode()
+    path = f"/gold/{size}-trailer"
+    headers = {
+        "x-amz-content-sha256": "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
+        "x-amz-decoded-content-length": str(len(body)),
+        "x-amz-trailer": "x-amz-checksum-crc32",
+    }
+    head = signed_headers("PUT", f"http://{mixed.host}{path}", headers)
+    sent = chunked([body] if body else [], head, signed=False, trailer=("x-amz-checksum-crc32", digest))
+    assert mixed.raw("PUT", path, head, sent).status == 200
+    for _ in range(4):
+        answer = mixed.request("GET", path.lstrip("/"))
+        assert (answer.status, answer.body) == (200, body)
+        assert answer.headers["etag"].strip('"') == md5(body).hexdigest()
     assert "Traceback" not in mixed.log_text()
