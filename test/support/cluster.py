@@ -103,7 +103,8 @@ class LiveCluster:
             conf = self.plan.etc / "swift.conf"
             conf.write_text(conf.read_text().partition("[swift-constraints]")[0])
         for conf in self.plan.etc.glob("*-server/*.conf"):
-            conf.write_text(re.sub(r"(?m)^interval = \d+$", f"interval = {self._rest_s}", conf.read_text()))
+            text = re.sub(r"(?m)^interval = \d+$", f"interval = {self._rest_s}", conf.read_text())
+            conf.write_text(re.sub(r"(?m)^((zero_byte_)?files_per_second) = \d+$", r"\1 = 50", text))
         if any(self._filters):
             conf = self.plan.etc / "proxy-server.conf"
             conf.write_text(with_filters(conf.read_text(), *self._filters))
