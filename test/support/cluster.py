@@ -106,7 +106,8 @@ class LiveCluster:
             conf = self.plan.etc / "swift.conf"
             conf.write_text(conf.read_text().partition("[swift-constraints]")[0])
         for conf in self.plan.etc.glob("*-server/*.conf"):
-            conf.write_text(re.sub(r"(?m)^interval = \d+$", f"interval = {self._rest_s}", conf.read_text()))
+            text = re.sub(r"(?m)^interval = \d+$", f"interval = {self._rest_s}", conf.read_text())
+            conf.write_text(re.sub(r"(?m)^((zero_byte_)?files_per_second) = \d+$", r"\1 = 50", text))
         for node in self.plan.node_numbers() if self._tier else ():
             root, conf = self.plan.cache / f"tier{node}", self.plan.etc / "object-server" / f"{node}.conf"
             conf.write_text(f"{conf.read_text()}\n{tier_section(root / 'ssd', root / 'state')}")

@@ -65,6 +65,8 @@ PACES = {
     "account-auditor": "accounts_per_second",
 }
 PACE = 10
+#: Objects that are audited in a second, with their bodies and without; large clusters are, all the time.
+OBJECT_PACE = 2
 #: Servers go first.
 DAEMON_NICENESS = 10
 
@@ -75,6 +77,8 @@ def daemon_options(name: str) -> dict[str, int]:
     options = {"interval": DAEMON_INTERVALS_S.get(name, rest), "nice_priority": DAEMON_NICENESS}
     if name in PACES:
         options[PACES[name]] = PACE
+    if name == "object-auditor":
+        options["files_per_second"] = options["zero_byte_files_per_second"] = OBJECT_PACE
     return options
 
 
