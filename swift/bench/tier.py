@@ -42,6 +42,7 @@ from swift.bench.tiersite import (
     TIERS,
     Site,
     command,
+    end,
     environment,
     run_limited,
     serving,
@@ -242,11 +243,7 @@ def measure_replication(bench: Bench, contestant: str, conf: str) -> None:
         done = reads_of(bench.limits.device) - reads
         bench.results.append(Measured(contestant, "replication pass", seconds=seconds, disk_reads=done))
     finally:
-        child.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(15)
-        child.kill()
-        child.wait()
+        end(child)
 
 
 def _next_pass(bench: Bench, child: subprocess.Popen[bytes], last: float) -> tuple[float, float]:

@@ -160,11 +160,16 @@ def serving(site: Site, contestant: str, port: int, *, is_limited: bool) -> Iter
             time.sleep(0.05)
         yield child.pid
     finally:
-        child.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(15)
-        child.kill()
-        child.wait()
+        end(child)
+
+
+def end(child: subprocess.Popen[bytes]) -> None:
+    """End a process, by force after a while."""
+    child.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(15)
+    child.kill()
+    child.wait()
 
 
 def run_limited(site: Site, contestant: str, program: str, *words: str) -> float:

@@ -214,15 +214,16 @@ def _noncurrent(item: Tree) -> tuple[int | None, int]:
         "NoncurrentDays",
         _argument("'NoncurrentDays' for NoncurrentVersionExpiration action must be a positive integer"),
     )
-    newer = _number(
-        tree,
-        "NewerNoncurrentVersions",
-        _argument(f"'NewerNoncurrentVersions' must be a whole number from 1 to {NEWER_MAX}"),
-        most=NEWER_MAX,
-    )
+    newer = _newer(tree)
     if days is None:
         raise S3Error("MalformedXML")
-    return days, newer or 0
+    return days, newer
+
+
+def _newer(tree: Tree) -> int:
+    """How many versions are kept whatever their age; 0 where nothing is said."""
+    error = _argument(f"'NewerNoncurrentVersions' must be a whole number from 1 to {NEWER_MAX}")
+    return _number(tree, "NewerNoncurrentVersions", error, most=NEWER_MAX) or 0
 
 
 def _transitions(item: Tree) -> tuple[Transition, ...]:
@@ -243,15 +244,10 @@ def _noncurrent_transitions(item: Tree) -> tuple[Transition, ...]:
     for tree in trees_of(item.get("NoncurrentVersionTransition")):
         error = _argument("'NoncurrentDays' for NoncurrentVersionTransition action must be nonnegative")
         days = _number(tree, "NoncurrentDays", error, least=0)
-        newer = _number(
-            tree,
-            "NewerNoncurrentVersions",
-            _argument(f"'NewerNoncurrentVersions' must be a whole number from 1 to {NEWER_MAX}"),
-            most=NEWER_MAX,
-        )
+        newer = _newer(tree)
         if days is None:
             raise S3Error("MalformedXML")
-        found.append(Transition(_class(tree), days, newer=newer or 0))
+        found.append(Transition(_class(tree), days, newer=newer))
     return _ordered(found)
 
 
