@@ -11,7 +11,7 @@ import pytest
 from swift.ring.ring import Ring
 from test.support.cluster import LiveCluster
 
-AWAIT_S = 60
+AWAIT_S = 150
 
 
 @pytest.fixture(scope="module")

@@ -358,4 +358,5 @@ def test_an_ssd_that_cannot_be_read_any_more_ends_no_process(plugged):
     with Load(plugged, first=CLIENTS) as load:
         load.go_on(200)
     assert plugged.workers() == before
-    assert "cannot be read" in (plugged.root / "log").read_text()
+    # One worker meets the page itself, the other may find what the first could not write.
+    assert "is not used: " in (plugged.root / "log").read_text()

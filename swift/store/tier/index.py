@@ -136,6 +136,8 @@ class LmdbIndex:
         except ImportError:
             raise ConfigError("the cache tier needs the package lmdb (pip install swift[tier])")
         self._errors = (lmdb.Error, OSError)
+        #: What another process sees of an index whose pages one could not read while it wrote.
+        self._damages = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError)
         self._directory, self._boot_id, self._memory = directory, boot_id, memory
         self._key = os.getpid(), directory
         try:
@@ -227,6 +229,13 @@ class LmdbIndex:
             self._throw_away(opened)
             raise IndexFailed("the SSD cannot be read")
 
+    def _failure(self, opened: _Opened, error: Exception) -> IndexFailed:
+        """What an error of LMDB means; an index that is damaged is not opened again."""
+        self._check_pages(opened)
+        if isinstance(error, self._damages):
+            self._throw_away(opened)
+        return IndexFailed(str(error))
+
     def _throw_away(self, opened: _Opened) -> None:
         """Whoever opens the index next makes a new one."""
         try:
@@ -242,8 +251,7 @@ class LmdbIndex:
             with opened.env.begin() as txn:
                 found = _bytes(txn.get(key))
         except self._errors as error:
-            self._check_pages(opened)
-            raise IndexFailed(str(error))
+            raise self._failure(opened, error)
         self._check_pages(opened)
         return found
 
@@ -255,8 +263,7 @@ class LmdbIndex:
             with opened.env.begin() as txn:
                 found = list(islice(_LmdbWriting(txn).scan(prefix, begin), count))
         except self._errors as error:
-            self._check_pages(opened)
-            raise IndexFailed(str(error))
+            raise self._failure(opened, error)
         self._check_pages(opened)
         return found
 
@@ -270,8 +277,7 @@ class LmdbIndex:
                 # Nothing that was made from a page that is none may be kept.
                 self._check_pages(opened)
         except self._errors as error:
-            self._check_pages(opened)
-            raise IndexFailed(str(error))
+            raise self._failure(opened, error)
         self._check_pages(opened)
 
     def close(self, *, is_last: bool) -> None:
