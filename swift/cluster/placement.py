@@ -84,8 +84,43 @@ class Timings:
         return seconds if expires >= self._clock.monotonic() else -1.0
 
 
+class Streams:
+    """How many long answers each device is sending to this process."""
+
+    def __init__(self) -> None:
+        #: Key of a node → answers; a node without any is not there.
+        self._open: dict[str, int] = {}
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._open)
+
+    def begin(self, node: Node) -> None:
+        """A node has begun to answer."""
+        self._open[node.key] = self._open.get(node.key, 0) + 1
+
+    def end(self, node: Node) -> None:
+        """The answer was read or given up; for each ``begin`` once."""
+        left = self._open[node.key] - 1
+        if left:
+            self._open[node.key] = left
+        else:
+            del self._open[node.key]
+
+    def of(self, node: Node) -> int:
+        """Answers that come from a node."""
+        return self._open.get(node.key, 0)
+
+    def __repr__(self) -> str:
+        return f"<Streams {self._open}>"
+
+
 class Sorting:
-    """Orders primaries; every method shuffles first so that load spreads."""
+    """Orders primaries; every method shuffles first so that load spreads.
+
+    Among nodes that the method finds equal those lead that have the fewest ``streams`` to send: many readers
+    of few devices, and the segments of one large object, would meet by chance otherwise.
+    """
 
     def __init__(
         self,
@@ -93,8 +128,10 @@ class Sorting:
         *,
         read_affinity: str = "",
         timings: Timings | None = None,
+        streams: Streams | None = None,
         rng: random.Random | None = None,
     ):
+        self._streams = Streams() if streams is None else streams
         self._key: Callable[[Node], float] | None = None
         if method == "timing" and timings is not None:
             self._key = timings.key
@@ -105,6 +142,8 @@ class Sorting:
     def __call__(self, nodes: Sequence[Node]) -> list[Node]:
         ordered = list(nodes)
         self._shuffle(ordered)
+        if self._streams:
+            ordered.sort(key=self._streams.of)
         if self._key is not None:
             ordered.sort(key=self._key)
         return ordered

@@ -15,6 +15,7 @@ from swift.cluster.health import ErrorLimiter
 from swift.cluster.placement import (
     NodeIterator,
     Sorting,
+    Streams,
     Timings,
     local_first,
     parse_node_count,
@@ -60,6 +61,7 @@ class ProxyContext:
         )
         self.timings = Timings(self.clock, settings.timing_expiry)
         self.rates = Rates(self.clock)
+        self.streams = Streams()
         self._planner = Planner(self, settings)
         self._special_planners = {
             index: Planner(self, special) for index, special in self.policy_settings.items()
@@ -109,7 +111,10 @@ class Planner:
         self.settings = settings
         self._context = context
         self._sort = Sorting(
-            settings.sorting_method, read_affinity=settings.read_affinity, timings=context.timings
+            settings.sorting_method,
+            read_affinity=settings.read_affinity,
+            timings=context.timings,
+            streams=context.streams,
         )
         self._node_count = parse_node_count(settings.request_node_count)
         self._is_local = parse_write_affinity(settings.write_affinity)

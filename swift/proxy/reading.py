@@ -20,7 +20,7 @@ from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
 from swift.cluster.collect import EVERYTHING, Arrivals, collect
 from swift.cluster.fanout import Answer
-from swift.cluster.placement import NodeIterator
+from swift.cluster.placement import NodeIterator, Streams
 from swift.cluster.quorum import half
 from swift.cluster.transport import StreamReply, TransportError
 from swift.http import fields
@@ -229,11 +229,15 @@ class ResumableBody(ResponseBody):
         nodes: NodeIterator,
         source: tuple[StreamReply, Node],
         timeout_s: float,
+        streams: Streams,
     ):
         self._backends = backends
         self._plan = plan
         self._nodes = nodes
+        self._streams = streams
         reply, self._node = source
+        streams.begin(self._node)
+        self._is_closed = False
         self._body: ResponseBody = reply.body
         self._etag = unquote_etag(reply.headers.get("etag", ""))
         self._content_range = reply.headers.get("content-range")
@@ -330,6 +334,9 @@ class ResumableBody(ResponseBody):
             if reply is None:
                 continue
             if reply.status == 206 and unquote_etag(reply.headers.get("etag", "")) == self._etag:
+                if not self._is_closed:
+                    self._streams.end(self._node)
+                    self._streams.begin(node)
                 self._body, self._node = reply.body, node
                 return True
             reply.body.close()
@@ -337,6 +344,9 @@ class ResumableBody(ResponseBody):
 
     def close(self) -> None:
         """Let the source go."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._streams.end(self._node)
         self._body.close()
 
 

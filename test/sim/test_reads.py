@@ -82,6 +82,28 @@ def test_an_object_on_handoffs_only_is_found(sim):
     assert sim("GET", "/a/c/o").body == BODY
 
 
+def test_reads_at_the_same_time_come_from_all_replicas(sim):
+    put(sim)
+    for _ in range(3):
+        sim.transport.requests.clear()
+        reading = [sim.open("/a/c/o") for _ in range(6)]
+        assert sorted(sim.asked("object", "GET")) == sorted(2 * primaries(sim))
+        for response in reading[:3]:
+            assert response.read_body() == BODY
+        for response in reading:
+            response.discard()
+        assert not sim.context.streams, "nobody is thought to be sending any more"
+
+
+def test_a_read_that_goes_on_elsewhere_is_counted_where_it_goes_on(sim):
+    put(sim)
+    dies(sim, 70_000, *primaries(sim)[:2])
+    response = sim.open("/a/c/o")
+    assert response.read_body() == BODY
+    response.discard()
+    assert not sim.context.streams
+
+
 @pytest.mark.parametrize("after", [0, 1, 65536, 100_000, len(BODY) - 1])
 def test_a_read_goes_on_at_another_replica_when_one_dies(sim, after):
     put(sim)

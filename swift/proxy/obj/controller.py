@@ -117,7 +117,7 @@ class ObjectController(Controller):
             settings, rates, clock = planner.settings, self.context.rates, self.context.clock
             striped_body = striped(self.backends, plan, nodes, found, settings, rates, clock)
             response.body = striped_body or ResumableBody(
-                self.backends, plan, nodes, found, settings.read_timeout_s
+                self.backends, plan, nodes, found, settings.read_timeout_s, self.context.streams
             )
         return _with_policy(_shown(response), target)
 

@@ -11,6 +11,7 @@ from swift.cluster.health import ErrorLimiter
 from swift.cluster.placement import (
     NodeIterator,
     Sorting,
+    Streams,
     Timings,
     local_first,
     parse_node_count,
@@ -248,6 +249,20 @@ def test_several_takers_never_get_the_same_node(limiter):
 def test_shuffling_spreads_the_first_choice():
     sort = Sorting(rng=random.Random(1))
     assert {sort(nodes(1, 2, 3))[0].id for _ in range(50)} == {1, 2, 3}
+
+
+def test_devices_that_send_least_come_first_among_equals():
+    streams = Streams()
+    shuffled = Sorting(streams=streams, rng=random.Random(1))
+    for busy in (1, 1, 2):
+        streams.begin(node(busy))
+    assert ids(shuffled(nodes(1, 2, 3))) == [3, 2, 1]
+    near = Sorting("affinity", read_affinity="r1=100", streams=streams)
+    assert ids(near([node(1, 1), node(2, 1), node(3, 2)])) == [2, 1, 3]
+    for done in (1, 1, 2):
+        streams.end(node(done))
+    assert not streams
+    assert {shuffled(nodes(1, 2, 3))[0].id for _ in range(50)} == {1, 2, 3}
 
 
 def test_timings_put_the_fast_and_the_unknown_first_and_expire(clock):
