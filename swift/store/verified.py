@@ -154,6 +154,7 @@ class FileObject:
         begin = number * sidecar.chunk
         end = min(begin + sidecar.chunk, self.state.size)
         pieces = range(begin, end, CHECKED_BYTES)
+        self._prefetch(begin, end - begin)
         return sidecar.matches(number, (self._read(at, min(CHECKED_BYTES, end - at)) for at in pieces))
 
     def _is_at_hand(self, file: Identity, chunk: int, position: int) -> bool:
@@ -166,9 +167,16 @@ class FileObject:
         probes = range(end - 1, begin, -PROBE_EVERY_BYTES)
         return all(self._disk.read_cached(self._fd, 1, place) is not None for place in probes)
 
+    def _prefetch(self, offset: int, length: int) -> None:
+        """What is longer than the kernel reads ahead is asked for at once."""
+        assert self._fd is not None
+        if length > CHECKED_BYTES:
+            self._disk.prefetch(self._fd, offset, length)
+
     def _read(self, offset: int, length: int) -> bytes:
         """Exactly ``length`` bytes; fewer or an I/O error mean damage."""
         assert self._fd is not None
+        self._prefetch(offset, length)
         pieces, left, begin = [], length, offset
         while left:
             try:

@@ -425,6 +425,9 @@ class SimulatedDisk(Disk):
     def start_writeback(self, fd: int, offset: int, length: int) -> None:
         """What was written may reach the device at any time anyhow."""
 
+    def prefetch(self, fd: int, offset: int, length: int) -> None:
+        """Everything is in memory."""
+
     def drop_cache(self, fd: int, offset: int, length: int) -> None:
         """Everything is in memory."""
 
