@@ -140,6 +140,66 @@ def throttled(
             group.rmdir()
 
 
+@dataclass(frozen=True)
+class Part:
+    """A part of this machine: cores, and what a device does a second in each direction."""
+
+    cores: float
+    #: ``major:minor``; empty: no device is limited.
+    device: str = ""
+    iops: int = 0
+    bytes_per_s: int = 0
+
+
+@contextlib.contextmanager
+def confined(name: str, part: Part) -> Iterator[Callable[[int], None]]:
+    """A group that has no more than this; what it gives moves a process there, with all its threads.
+
+    Raises ``ConfigError``.
+    """
+    # Longer periods for small parts: the kernel grants no less than a millisecond in each.
+    period_us = 100_000 if part.cores >= 0.02 else 1_000_000
+    quota_us = max(1000, round(part.cores * period_us))
+    if _version_1():
+        groups = [CGROUPS / "cpu" / name, CGROUPS / "blkio" / name]
+        values = {
+            groups[0] / "cpu.cfs_period_us": str(period_us),
+            groups[0] / "cpu.cfs_quota_us": str(quota_us),
+        }
+        if part.device:
+            for verb in ("read", "write"):
+                limit = f"blkio.throttle.{verb}"
+                values[groups[1] / f"{limit}_bps_device"] = f"{part.device} {part.bytes_per_s}"
+                values[groups[1] / f"{limit}_iops_device"] = f"{part.device} {part.iops}"
+    else:
+        _set(CGROUPS / "cgroup.subtree_control", "+io +cpu")
+        groups = [CGROUPS / name]
+        values = {groups[0] / "cpu.max": f"{quota_us} {period_us}"}
+        if part.device:
+            rates = f"rbps={part.bytes_per_s} wbps={part.bytes_per_s} riops={part.iops} wiops={part.iops}"
+            values[groups[0] / "io.max"] = f"{part.device} {rates}"
+    try:
+        for group in groups:
+            group.mkdir(exist_ok=True)
+        for path, value in values.items():
+            _set(path, value)
+
+        def move(pid: int) -> None:
+            for group in groups:
+                _set(group / "cgroup.procs", str(pid))
+
+        yield move
+    finally:
+        for group in groups:
+            with contextlib.suppress(OSError):
+                group.rmdir()
+
+
+def forget_bodies() -> None:
+    """Have the kernel forget what files hold, but not directories and inodes."""
+    Path("/proc/sys/vm/drop_caches").write_text("1\n")
+
+
 def _groups_1(name: str, limits: Limits) -> Sequence[Path]:
     blkio, memory = CGROUPS / "blkio" / name, CGROUPS / "memory" / name
     for group in (blkio, memory):

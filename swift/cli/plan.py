@@ -27,6 +27,7 @@ from swift.cli.ring.select import BadValue, parse_add_value
 
 if TYPE_CHECKING:
     from swift.bench.calibrate import Choices
+    from swift.bench.candidates import Candidate
     from swift.bench.plan.catalogue import Catalogue, Workload
     from swift.bench.plan.costs import Costs
     from swift.bench.plan.search import Searched, Tried
@@ -313,11 +314,23 @@ def _search(args: argparse.Namespace) -> None:
 
     if args.plot:
         checked_path(args.plot)
-    _, workload, _, found = _searched(args)
+    catalogue, workload, _, found = _searched(args)
     front = found.front
+    measured, scale = _measured(args, found, workload, catalogue.objects) if args.measure else ([], 1.0)
     if args.format == "json":
         content = asdict(found)
         content["front"] = [each.choice.name for each in front]
+        if args.measure:
+            content["scale"] = scale
+            content["measured"] = [
+                {
+                    "choice": each.tried.choice.name,
+                    "rate": each.measured,
+                    "failed": each.failed,
+                    "off": each.off,
+                }
+                for each in measured
+            ]
         print(json.dumps(content, indent=1))
     else:
         head = ["choice", "cost", "requests/s", "by cost", "p50", "p99", "busiest"]
@@ -331,10 +344,36 @@ def _search(args: argparse.Namespace) -> None:
             f"{found.bounded} whose bound is reached at no higher cost, "
             f"{found.impossible} with too few drives"
         )
+        if args.measure:
+            from swift.bench.candidates import candidates_text
+
+            print("\n" + candidates_text(measured, scale))
     if args.plot:
         points = [(each.choice.cost, each.found.rate) for each in found.tried]
         named = [(each.choice.cost, each.found.rate, each.choice.name) for each in front]
         plot_choices(points, named, f"Throughput by cost: {workload.name}", args.plot)
+
+
+def _measured(
+    args: argparse.Namespace, found: Searched, workload: Workload, objects: float
+) -> tuple[list[Candidate], float]:
+    """The best of a search on emulated machines, and which part of real ones those are."""
+    from swift.bench.candidates import Bench, check_count, measure
+    from swift.bench.xfs import ending_in_order
+
+    bench = Bench(
+        Path(args.root or tempfile.gettempdir()) / f"swift-plan-{os.getpid()}",
+        _whole(args.port, "--port", 1024, 60_000),
+        _float(args.run_seconds, "--run-seconds", 1.0),
+    )
+    chosen = check_count(args.measure, found.tried)
+    bench.root.mkdir(parents=True)
+    try:
+        with ending_in_order():
+            return measure(chosen, workload, objects, bench, _progress)
+    finally:
+        with contextlib.suppress(OSError):
+            bench.root.rmdir()
 
 
 def _scale(args: argparse.Namespace) -> None:
@@ -431,6 +470,16 @@ def _add_search(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     _add_choosing(parser)
     parser.add_argument("--top", type=int, default=10, help="how many of the best to show")
     parser.add_argument("--plot", metavar="FILE", help="write the Pareto front: FILE.svg or FILE.png")
+    parser.add_argument(
+        "--measure",
+        type=int,
+        default=0,
+        metavar="N",
+        help="run the N best on emulated machines, by swift-load (root, XFS tools, cgroups)",
+    )
+    parser.add_argument("--run-seconds", default="30", help="of each of these, at least (30)")
+    parser.add_argument("--root", metavar="DIRECTORY", help="where clusters are made and removed again")
+    parser.add_argument("--port", default="29000", help="the first of some hundred free ports (29000)")
 
 
 def _add_scale(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -496,6 +545,7 @@ EXAMPLES = """examples:
   swift-plan simulate --striping devices=1..8 rate_mb=20 memory_mib=64 --plot rates.svg
   swift-plan simulate --overload loads=50,100,150,200 reserved=0.3 --plot overload.svg
   swift-plan search --workload small-upload --catalogue ours.toml --plot front.svg
+  swift-plan search --workload small-upload --profile profile.json --measure 3
   swift-plan scale --workload large-download --target 2000
   swift-plan calibrate --json profile.json
   swift-plan calibrate --check profile.json
