@@ -76,12 +76,17 @@ def _action(operation: str) -> str:
     return _NAMED.get(operation, operation)
 
 
+def _of_version(action: str) -> str:
+    """Its name for a version, such as GetObjectVersionAcl."""
+    return action.replace("Object", "ObjectVersion", 1)
+
+
 #: Every action that a policy may name, in lower case.
 ACTIONS = frozenset(
     (_SAME + action).lower()
     for operation in OPERATIONS
     for base in (_action(operation),)
-    for action in ((base, f"{base}Version") if base in _OF_VERSIONS else (base,))
+    for action in ((base, _of_version(base)) if base in _OF_VERSIONS else (base,))
 ) | frozenset(
     ("s3:bypassgovernanceretention", "s3:replicateobject", "s3:replicatedelete", "s3:replicatetags")
 )
@@ -90,7 +95,7 @@ ACTIONS = frozenset(
 def action_of(operation: str, *, versioned: bool = False) -> str:
     """The action of an operation, on a version or not."""
     name = _action(operation)
-    return f"{_SAME}{name}Version" if versioned and name in _OF_VERSIONS else _SAME + name
+    return _SAME + (_of_version(name) if versioned and name in _OF_VERSIONS else name)
 
 
 def actions_of(operation: str, params: Mapping[str, str], headers: Mapping[str, str]) -> tuple[str, ...]:
