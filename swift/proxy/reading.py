@@ -63,20 +63,21 @@ class ReadPlan:
 
 
 def _timestamp(headers: HeaderMap) -> Timestamp:
-    for name in _TIMESTAMP_HEADERS:
-        value = headers.get(name)
-        if value:
-            try:
-                return Timestamp(value)
-            except InvalidTimestamp:
-                continue
-    return ZERO
+    found = (_parsed(headers.get(name)) for name in _TIMESTAMP_HEADERS)
+    return next((stamp for stamp in found if stamp is not None), ZERO)
+
+
+def _parsed(text: str | None) -> Timestamp | None:
+    """None for what is no timestamp, whatever a node means by it."""
+    try:
+        return Timestamp(text) if text else None
+    except InvalidTimestamp:
+        return None
 
 
 def _version(headers: HeaderMap) -> tuple[Timestamp, Timestamp]:
     """What makes an answer newer than another: its data, then metadata posted since."""
-    latest = headers.get(fields.BACKEND_TIMESTAMP)
-    return _timestamp(headers), Timestamp(latest) if latest else ZERO
+    return _timestamp(headers), _parsed(headers.get(fields.BACKEND_TIMESTAMP)) or ZERO
 
 
 class SourceSearch:
@@ -185,7 +186,7 @@ class SourceSearch:
         status = reply.status if reply.status >= 400 else 404
         known = has_timestamp(reply.headers)
         if known and status == 404 and self._plan.is_object:
-            self._forget_older_than(Timestamp(reply.headers[fields.BACKEND_TIMESTAMP]))
+            self._forget_older_than(_parsed(reply.headers.get(fields.BACKEND_TIMESTAMP)) or ZERO)
         try:
             body = reply.body.read_all()
         except TransportError:

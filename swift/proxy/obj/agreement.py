@@ -11,7 +11,7 @@ again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from swift import green
 from swift.base.entity import EntityPath
@@ -19,7 +19,7 @@ from swift.base.timestamp import Timestamp
 from swift.cluster.placement import NodeIterator
 from swift.cluster.transport import TransportError
 from swift.http import fields
-from swift.http.body import chunks_of
+from swift.http.body import ResponseBody, chunks_of
 from swift.http.headers import HeaderMap
 from swift.http.response import HTTPError
 from swift.proxy.backend import Backends
@@ -154,18 +154,37 @@ class Agreement:
             if writing is None:
                 return False
             try:
-                for piece in chunks_of(reply.body):
+                for piece in _read(reply.body):
                     writing.send(piece)
             except BaseException:
                 writing.abort()
                 raise
             written = backends.reply(laggard, writing, sent)
             return written is not None and has_version(written, version)
+        except SourceLost as error:
+            backends.failed(source, error.reason, base)
+            return False
         except TransportError as error:
             backends.failed(laggard, error, base)
             return False
         finally:
             reply.body.close()
+
+
+class SourceLost(Exception):
+    """The node that a version is copied from broke off: the one that it is copied to is not to blame."""
+
+    def __init__(self, reason: TransportError):
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+def _read(body: ResponseBody) -> Iterator[bytes]:
+    """The pieces of a body; raises ``SourceLost``."""
+    try:
+        yield from chunks_of(body)
+    except TransportError as error:
+        raise SourceLost(error)
 
 
 def _asking_for_promise(headers: HeaderMap, documents: Documents) -> HeaderMap:

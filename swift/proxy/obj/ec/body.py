@@ -343,6 +343,10 @@ class SpanBody(ResponseBody):
                 self._tell()
                 if isinstance(found, BodyError):
                     return
+        except BaseException:
+            # The segment was taken: whoever reads on must not go on with the one behind it.
+            self._fetched.append(BodyError("a segment was not fetched to its end"))
+            raise
         finally:
             self._fetching = None
             self._tell()

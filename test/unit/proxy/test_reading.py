@@ -1,0 +1,187 @@
+"""Which of the nodes' answers is the one to give."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from swift.base.entity import EntityPath
+from swift.base.timestamp import Timestamp
+from swift.cluster.transport import BrokenOff, StreamReply
+from swift.http.body import ResponseBody
+from swift.proxy.reading import ReadPlan, SourceSearch, is_newest, rest_headers, span_of
+from swift.proxy.settings import ProxySettings
+
+PATH = EntityPath("a", "c", "o")
+
+
+class Body(ResponseBody):
+    """A body that remembers whether it was closed; it breaks off when there is none."""
+
+    def __init__(self, data=b"x"):
+        self.data = data
+        self.length = None if data is None else len(data)
+        self.is_closed = False
+
+    def read_into(self, buffer):
+        if self.data is None:
+            raise BrokenOff("gone")
+        size = min(len(buffer), len(self.data))
+        buffer[:size] = self.data[:size]
+        self.data = self.data[size:]
+        return size
+
+    def close(self):
+        self.is_closed = True
+
+
+def good(at, posted=None, **headers):
+    stamps = {"x-backend-data-timestamp": Timestamp(at).internal, "x-timestamp": Timestamp(at).normal}
+    if posted is not None:
+        stamps["x-backend-timestamp"] = posted if isinstance(posted, str) else Timestamp(posted).internal
+    return StreamReply(200, {**stamps, **headers}, Body())
+
+
+def missing(at=None, body=b""):
+    stamp = {} if at is None else {"x-backend-timestamp": Timestamp(at).internal}
+    return StreamReply(404, stamp, Body(body), "Not Found")
+
+
+class Nodes:
+    """Nodes in their order; the last ``handoffs`` are no primaries."""
+
+    def __init__(self, count, handoffs):
+        self.primary_count = count - handoffs
+        self.asks_slow = True
+        primaries = [SimpleNamespace(number=n, index=n) for n in range(count - handoffs)]
+        self._left = iter(
+            primaries + [SimpleNamespace(number=n, index=None) for n in range(count - handoffs, count)]
+        )
+
+    def __iter__(self):
+        return self._left
+
+    def __next__(self):
+        return next(self._left)
+
+
+class Answers:
+    """What each node answers; None: nothing."""
+
+    def __init__(self, answers):
+        self.answers = answers
+        self.asked = []
+
+    def open(self, node, *_args, **_options):
+        self.asked.append(node.number)
+        return node
+
+    def reply(self, node, _exchange, _headers):
+        return self.answers[node.number]
+
+
+def search(*answers, newest=False, handoffs=0, **settings):
+    backends = Answers(answers)
+    plan = ReadPlan("GET", PATH, 1, {}, "", newest)
+    looked = SourceSearch(backends, ProxySettings(**settings), plan, Nodes(len(answers), handoffs))
+    found = looked.find()
+    return looked, (None if found is None else found[1].number), backends
+
+
+def test_the_first_good_answer_is_taken():
+    _, number, backends = search(missing(), good(1), good(2))
+    assert number == 1
+    assert backends.asked == [0, 1]
+
+
+def test_who_wants_the_newest_gets_it_and_the_others_are_let_go():
+    answers = [good(1), good(3), good(2)]
+    _, number, _ = search(*answers, newest=True)
+    assert number == 1
+    assert [answer.body.is_closed for answer in answers] == [True, False, True]
+
+
+def test_of_equal_data_the_newest_metadata_counts():
+    _, number, _ = search(good(1, posted=5), good(1, posted=7), good(1, posted=6), newest=True)
+    assert number == 1
+
+
+@pytest.mark.parametrize("nonsense", ["nonsense", "-1", "1e99", "nan", "é"])
+def test_a_node_that_says_nonsense_about_its_time_does_not_fail_the_read(nonsense):
+    _, number, _ = search(good(1, posted=nonsense), good(1, posted=7), good(1, posted=nonsense), newest=True)
+    assert number == 1
+    odd = StreamReply(200, {"x-backend-data-timestamp": nonsense, "x-timestamp": "2"}, Body())
+    _, number, _ = search(good(1), odd, newest=True)
+    assert number == 1, "the next header that says when counts"
+
+
+def test_a_newer_tombstone_ends_what_was_found():
+    found = good(1)
+    looked, number, _ = search(found, missing(2), newest=True)
+    assert number is None
+    assert found.body.is_closed
+    assert looked.failure().status == 404
+
+
+def test_an_older_one_does_not():
+    _, number, _ = search(missing(1), good(2), missing(1), newest=True)
+    assert number == 1
+
+
+def test_what_is_older_than_a_known_tombstone_is_not_given():
+    answer = good(1)
+    looked, number, _ = search(missing(2), answer, missing())
+    assert number is None
+    assert answer.body.is_closed
+    assert looked.failure().status == 404
+
+
+def test_handoffs_that_never_heard_of_it_do_not_say_that_it_is_not_there():
+    looked, _, _ = search(None, None, missing(), missing(), handoffs=2)
+    assert looked.failure().status == 503
+
+
+def test_a_container_that_was_only_ever_deleted_is_no_answer():
+    nothing = StreamReply(204, {"x-put-timestamp": "0"}, Body(b""))
+    assert search(nothing, nothing)[1] is None
+
+
+def test_an_error_whose_text_breaks_off_is_an_error_all_the_same():
+    looked, number, _ = search(missing(3, body=None), missing(3), missing(3))
+    assert number is None
+    assert looked.failure().status == 404
+
+
+def test_slow_nodes_are_asked_again_by_whoever_goes_on_reading():
+    backends = Answers([missing(), missing(), missing()])
+    nodes = Nodes(3, 0)
+    SourceSearch(backends, ProxySettings(), ReadPlan("GET", PATH, 1, {}, "", False), nodes).find()
+    assert nodes.asks_slow
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "span"),
+    [
+        (200, {"content-length": "5"}, (0, 5)),
+        (206, {"content-range": "bytes 2-4/10"}, (2, 5)),
+        (200, {}, None),
+        (200, {"content-length": "-5"}, None),
+        (206, {"content-range": "bytes 2-4/*"}, None),
+        (206, {"content-type": "multipart/byteranges"}, None),
+        (404, {"content-length": "5"}, None),
+    ],
+)
+def test_which_bytes_an_answer_has(status, headers, span):
+    assert span_of(StreamReply(status, headers, Body())) == span
+
+
+def test_the_rest_is_asked_for_without_conditions():
+    asked = rest_headers(
+        {"if-match": "e", "x-a": "b", "range": "bytes=0-", "x-backend-ignore-range-if-metadata-present": "x"},
+        "bytes=5-9",
+    )
+    assert asked == {"x-a": "b", "range": "bytes=5-9"}
+
+
+@pytest.mark.parametrize(("text", "wanted"), [("true", True), ("1", True), ("no", False), ("", False)])
+def test_only_a_yes_wants_the_newest(text, wanted):
+    assert is_newest({"x-newest": text}) is wanted
