@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from urllib.parse import quote
 
@@ -42,7 +42,8 @@ from swift.proxy.shards import (
     remembered_shards,
     sharded_answer,
 )
-from swift.proxy.surelisting import META_KEY, Page, SureListing, is_wanted
+from swift.proxy.surelisting import META_KEY, BeingSplit, Page, SureListing, is_wanted
+from swift.ring.device import Node
 from swift.ring.view import RingView
 
 UNSHARDED = "unsharded"
@@ -140,6 +141,8 @@ class ContainerController(Controller):
         def ask(query: str) -> list[Page]:
             asked = [partial(self.backends.small, n, part, "GET", path, sent, query=query) for n in nodes]
             answers = [a for a in green.gather(asked) if a is not None and a.status in (200, 204)]
+            if any(a.headers.get(fields.BACKEND_SHARDING_STATE, UNSHARDED) != UNSHARDED for a in answers):
+                raise BeingSplit
             if len(answers) < majority(len(nodes)):
                 raise HTTPError(503)
             return [json.loads(answer.body or b"[]") for answer in answers]
@@ -147,8 +150,28 @@ class ContainerController(Controller):
         found.discard()
         found.ended(0, False)
         limit_max = self.context.limits.container_listing_limit
-        rows = SureListing(request, self._forward, path, ask, limit_max).rows()
+        try:
+            rows = SureListing(request, self._forward, path, ask, limit_max).rows()
+        except BeingSplit:
+            root = self._split_root(request, path, nodes, part, found)
+            return self._of_shards(request, path, view, part, root)
         return listing_response(request, found.headers, rows)
+
+    def _split_root(
+        self, request: Request, path: EntityPath, nodes: Sequence[Node], part: int, found: Response
+    ) -> Response:
+        """What a server says that knows of shards, where the one that was asked first did not."""
+        query = prepare_listing(request, listing_query(request, self.kind))
+        sent = backend_headers(self.context, request, transfer=True)
+        for node in nodes:
+            answer = self.backends.small(node, part, "GET", path, sent, query=query)
+            if answer is not None:
+                names = (fields.BACKEND_RECORD_TYPE, fields.BACKEND_SHARDING_STATE)
+                said = {name: answer.headers[name] for name in names if name in answer.headers}
+                root = Response(answer.status, {**found.headers, **said}, answer.body)
+                if is_split(request, root):
+                    return root
+        raise HTTPError(503)
 
     def _remembered(self, request: Request, path: EntityPath) -> Response | None:
         """A listing for which the root need not be asked: caches know it and its shards."""

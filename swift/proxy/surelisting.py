@@ -41,6 +41,10 @@ Page = Sequence[JsonObject]
 Ask = Callable[[str], Sequence[Page]]
 
 
+class BeingSplit(Exception):
+    """A server of the container has begun to split it, so some of its rows are in shards."""
+
+
 class Merged(NamedTuple):
     """What pages of replicas say together."""
 

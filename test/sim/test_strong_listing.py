@@ -17,6 +17,7 @@ from swift.proxy.obj.surerows import tell_majority
 from swift.proxy.obj.target import locate
 from swift.proxy.surelisting import merge
 from test.sim.test_orphans import rows_of
+from test.support.sharders import Sharders
 
 TEXT = {"content-type": "text/plain"}
 BODIES = {"small": b"small", "large": b"large" * 40_000}
@@ -152,6 +153,26 @@ def test_nothing_more_is_asked_where_nobody_wants_it(make_sim):
     assert not any("x-backend-report-told" in headers for *_, headers in sim.transport.requests)
     assert listed(sim) == ["o"]
     assert len(sim.asked("container", "GET")) == 1
+
+
+def test_a_server_that_does_not_know_of_a_split_yet_is_not_believed(sim, containers, tmp_path):
+    assert sim("POST", "/a/c", {"x-container-sysmeta-sharding": "True"}).status == 204
+    sharders = Sharders(sim, tmp_path)
+    before = [f"o{n:03}" for n in range(30)]
+    for name in before:
+        assert sim("PUT", f"/a/c/{name}", TEXT, b"x").status == 201
+    *knowing, late = containers
+    with sim.refusing("container", late):
+        for _ in range(12):
+            sharders.run(*knowing)
+        sim.cache.values.clear()
+        assert sim("PUT", "/a/c/p", TEXT, b"x").status == 201
+    sim.forgive()
+    for _ in range(30):
+        sim.cache.values.clear()
+        assert listed(sim) == [*before, "p"]
+        sim.cache.values.clear()
+        assert listed(sim, "&limit=2&marker=o028") == ["o029", "p"]
 
 
 # --- deciding -----------------------------------------------------------------------------------------
