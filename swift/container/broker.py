@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -78,6 +78,13 @@ class StaysDeleted(InvalidValue):
 
 class StaysAlive(InvalidValue):
     """The container was put after the time of the deletion; that time was recorded."""
+
+
+class HeldPage(NamedTuple):
+    """Rows of one file of a container."""
+
+    rows: list[PageRow]
+    are_tombstones: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +340,17 @@ class ContainerBroker(Broker):
         source = Source("object", columns, condition, {"policy_index": policy_index})
         return self.read(lambda connection: page(connection, source, query), database=self.oldest)
 
+    def held(self, query: ListingQuery, policy_index: int) -> list[HeldPage]:
+        """A page of what each file has of names, once of objects and once of tombstones."""
+        condition, values = "AND t.storage_policy_index = :policy_index", {"policy_index": policy_index}
+        found = []
+        for database in self.databases:
+            for deleted in (0, 1):
+                source = Source("object", LISTED, condition, values, deleted)
+                rows = self.read(lambda connection: page(connection, source, query), database=database)  # noqa: B023
+                found.append(HeldPage(rows, bool(deleted)))
+        return found
+
     # --- shard ranges -----------------------------------------------------------------------------
 
     def shard_ranges(self, query: ShardQuery, *, fill_gaps: bool = False) -> list[ShardRange]:
@@ -347,6 +365,11 @@ class ContainerBroker(Broker):
             return found
 
         return self.read(ask, merged=False)
+
+    def knows_shards(self) -> bool:
+        """Whether there are, or were, others that may hold rows of this container."""
+        everything = ShardQuery(include_deleted=True)
+        return bool(self.read(lambda c: shardtable.select(c, self.own_name, everything), merged=False))
 
     def _own_range(self, connection: sqlite3.Connection) -> ShardRange:
         """The container's own range; the whole namespace, active since now, when none is stored."""

@@ -495,8 +495,17 @@ BACKEND_SHARD_RETIRED = _header(
     _FROM_NODE,
     "Other containers have the names of this shard now, whatever rows it still has (ours).",
 )
+BACKEND_SHARDS_KNOWN = _header(
+    "x-backend-shards-known",
+    _FLAG,
+    _BOTH_WAYS,
+    "Whether the container has, or had, shards, asked of a server and answered by it (ours).",
+)
 BACKEND_RECORD_TYPE = _header(
-    "x-backend-record-type", _TEXT, _BOTH_WAYS, "Which rows a listing has: object, shard or auto."
+    "x-backend-record-type",
+    _TEXT,
+    _BOTH_WAYS,
+    "Which rows a listing has: object, shard, auto, or (ours) held.",
 )
 BACKEND_RECORD_SHARD_FORMAT = _header(
     "x-backend-record-shard-format", _TEXT, _BOTH_WAYS, "Whole shard ranges or only their names."
