@@ -17,10 +17,10 @@ from swift.db.listing import ListingQuery, PageRow
 
 
 def held_document(broker: ContainerBroker, query: ListingQuery, policy_index: int) -> bytes:
-    """The JSON document: ``rows``, ``end`` (up to which name they are all, empty: to the last) and ``ranges``.
+    """The JSON document: ``rows``, ``end`` (the name up to which they are all; empty: the last) and ``ranges``.
 
-    A row is that of a listing with its ``created_at``; a tombstone has only that, its name and ``deleted``. No more
-    than ``query.limit`` of each kind and file.
+    A row is that of a listing with its ``created_at``; a tombstone has only that, its name and ``deleted``.
+    There are no more than ``query.limit`` of each kind and file.
     """
     pages = broker.held(query, policy_index)
     end = end_of(pages, query.limit, reverse=query.reverse)

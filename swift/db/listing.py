@@ -141,7 +141,8 @@ def _scan(
     order = "DESC" if query.reverse else "ASC"
     return connection.execute(
         f"SELECT {source.selected}, NULL FROM {source.table} t WHERE t.deleted = {source.deleted} "
-        f"{source.condition}{bounds.low_condition}{bounds.high_condition} ORDER BY t.name {order} LIMIT :limit",
+        f"{source.condition}{bounds.low_condition}{bounds.high_condition} "
+        f"ORDER BY t.name {order} LIMIT :limit",
         {**source.parameters, **bounds.parameters, "limit": query.limit},
     ).fetchall()
 

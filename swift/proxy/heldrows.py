@@ -3,12 +3,12 @@
 While a container is split, and whenever its shards are, rows wander: a server takes one away only when a
 majority of the next container's servers has it, and goes on naming that container among its shards. So of a
 row that a majority of any container has, each majority of the same container's servers either still holds it
-or names where it went. A round therefore asks the root, then every shard that was named, also those that have gone,
-and asks a container once more when one that was asked later names it. Tombstones come along, so that a row
-which was left behind somewhere does not bring back what was deleted.
+or names where it went. A round therefore asks the root, then every shard that was named, also those that have
+gone, and asks a container once more when one that was asked later names it. Tombstones come along, so that a
+row which was left behind somewhere does not bring back what was deleted.
 
-All of this is decided here without I/O; ``proxy.surepages`` asks the servers. Not covered: a row that moves twice
-while one round lasts.
+All of this is decided here without I/O; ``proxy.surepages`` asks the servers. Not covered: a row that moves
+twice while one round lasts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Rows that a majority of a container's primaries has before a write is acknowledged (decision 0017).
 
-Only where strong listings are wanted. The container is the object's own, or the shard that takes its rows. Object servers of ours say which container servers took the row
-(``X-Backend-Container-Told``); whom nobody of them told, the proxy tells itself.
+Only where strong listings are wanted. The container is the object's own, or the shard that takes its rows.
+Object servers of ours say which container servers took the row (``X-Backend-Container-Told``); whom nobody of
+them told, the proxy tells itself.
 """
 
 from __future__ import annotations
