@@ -17,7 +17,7 @@ from swift.db.listing import ListingQuery, PageRow
 
 
 def held_document(broker: ContainerBroker, query: ListingQuery, policy_index: int) -> bytes:
-    """The JSON document: ``rows``, ``end`` (the name up to which they are all; empty: the last) and ``ranges``.
+    """The JSON document: ``rows``, ``end`` (the name they all reach; empty: the last) and ``ranges``.
 
     A row is that of a listing with its ``created_at``; a tombstone has only that, its name and ``deleted``.
     There are no more than ``query.limit`` of each kind and file.

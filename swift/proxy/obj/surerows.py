@@ -63,10 +63,11 @@ def _is_known(
     nodes = view.primaries(part)
     missing = [node for node in nodes if node.key not in told]
     known, need = len(nodes) - len(missing), majority(len(nodes))
+    if known >= need:
+        return True
     headers = row_headers(context, request, target, row)
-    if known < need:
-        path = EntityPath(container.account, container.container, target.path.obj).quoted
-        known += sum(green.gather([partial(_tell, context, n, part, op, path, headers) for n in missing]))
+    path = EntityPath(container.account, container.container, target.path.obj).quoted
+    known += sum(green.gather([partial(_tell, context, n, part, op, path, headers) for n in missing]))
     if known < need:
         context.telemetry.log.error(
             f"ERROR the row of {target.path} is known to {known} of {len(nodes)} servers of {container} only",
