@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -78,13 +78,6 @@ class StaysDeleted(InvalidValue):
 
 class StaysAlive(InvalidValue):
     """The container was put after the time of the deletion; that time was recorded."""
-
-
-class HeldPage(NamedTuple):
-    """Rows of one file of a container."""
-
-    rows: list[PageRow]
-    are_tombstones: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,20 +329,8 @@ class ContainerBroker(Broker):
         self, query: ListingQuery, policy_index: int, columns: tuple[str, ...] = LISTED
     ) -> list[PageRow]:
         """A page of rows: these columns, and last the sub-directory or None."""
-        condition = "AND t.storage_policy_index = :policy_index"
-        source = Source("object", columns, condition, {"policy_index": policy_index})
+        source = source_of(policy_index, columns)
         return self.read(lambda connection: page(connection, source, query), database=self.oldest)
-
-    def held(self, query: ListingQuery, policy_index: int) -> list[HeldPage]:
-        """A page of what each file has of names, once of objects and once of tombstones."""
-        condition, values = "AND t.storage_policy_index = :policy_index", {"policy_index": policy_index}
-        found = []
-        for database in self.databases:
-            for deleted in (0, 1):
-                source = Source("object", LISTED, condition, values, deleted)
-                rows = self.read(lambda connection: page(connection, source, query), database=database)  # noqa: B023
-                found.append(HeldPage(rows, bool(deleted)))
-        return found
 
     # --- shard ranges -----------------------------------------------------------------------------
 
@@ -365,11 +346,6 @@ class ContainerBroker(Broker):
             return found
 
         return self.read(ask, merged=False)
-
-    def knows_shards(self) -> bool:
-        """Whether there are, or were, others that may hold rows of this container."""
-        everything = ShardQuery(include_deleted=True)
-        return bool(self.read(lambda c: shardtable.select(c, self.own_name, everything), merged=False))
 
     def _own_range(self, connection: sqlite3.Connection) -> ShardRange:
         """The container's own range; the whole namespace, active since now, when none is stored."""
@@ -391,6 +367,12 @@ class ContainerBroker(Broker):
             merged=False,
         )
         return found[0] if found else None
+
+
+def source_of(policy_index: int, columns: tuple[str, ...] = LISTED, *, deleted: bool = False) -> Source:
+    """The objects of a policy as listings have them, or their tombstones."""
+    condition = "AND t.storage_policy_index = :policy_index"
+    return Source("object", columns, condition, {"policy_index": policy_index}, int(deleted))
 
 
 def set_policy(connection: sqlite3.Connection, policy_index: int, timestamp: Timestamp) -> None:

@@ -8,12 +8,27 @@ have gone to, which are read last: what had left before the rows were read is in
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
 
-from swift.container.broker import ContainerBroker, HeldPage
+from swift.container.broker import ContainerBroker, source_of
 from swift.container.listing import as_rows
 from swift.container.shardtable import ShardQuery
-from swift.db.listing import ListingQuery, PageRow
+from swift.db.listing import ListingQuery, PageRow, Source, page
+
+
+class HeldPage(NamedTuple):
+    """Rows of one file of a container."""
+
+    rows: list[PageRow]
+    are_tombstones: bool
+
+
+def knows_shards(broker: ContainerBroker) -> bool:
+    """Whether there are, or were, others that may hold rows of a container."""
+    return bool(broker.shard_ranges(ShardQuery(include_deleted=True)))
 
 
 def held_document(broker: ContainerBroker, query: ListingQuery, policy_index: int) -> bytes:
@@ -22,12 +37,18 @@ def held_document(broker: ContainerBroker, query: ListingQuery, policy_index: in
     A row is that of a listing with its ``created_at``; a tombstone has only that, its name and ``deleted``.
     There are no more than ``query.limit`` of each kind and file.
     """
-    pages = broker.held(query, policy_index)
+    pages = [
+        HeldPage(
+            broker.read(partial(_page, source_of(policy_index, deleted=gone), query), database=database), gone
+        )
+        for database in broker.databases
+        for gone in (False, True)
+    ]
     end = end_of(pages, query.limit, reverse=query.reverse)
     rows: list[dict[str, object]] = []
-    for page in pages:
-        within = [row for row in page.rows if not end or not _is_behind(_name_of(row), end, query.reverse)]
-        rows += _tombstones(within) if page.are_tombstones else _objects(within)
+    for each in pages:
+        within = [row for row in each.rows if not end or not _is_behind(_name_of(row), end, query.reverse)]
+        rows += _tombstones(within) if each.are_tombstones else _objects(within)
     wanted = ShardQuery(
         marker=query.marker, end_marker=query.end_marker, reverse=query.reverse, include_deleted=True
     )
@@ -37,10 +58,14 @@ def held_document(broker: ContainerBroker, query: ListingQuery, policy_index: in
 
 def end_of(pages: Sequence[HeldPage], limit: int, *, reverse: bool) -> str:
     """The name up to which pages of at most ``limit`` rows say everything; empty when they all end before."""
-    ends = [_name_of(page.rows[-1]) for page in pages if page.rows and len(page.rows) >= limit]
+    ends = [_name_of(each.rows[-1]) for each in pages if each.rows and len(each.rows) >= limit]
     if not ends:
         return ""
     return max(ends) if reverse else min(ends)
+
+
+def _page(source: Source, query: ListingQuery, connection: sqlite3.Connection) -> list[PageRow]:
+    return page(connection, source, query)
 
 
 def _objects(rows: Sequence[PageRow]) -> list[dict[str, object]]:

@@ -27,7 +27,7 @@ from swift.container.broker import (
     StaysDeleted,
     WrongPolicy,
 )
-from swift.container.held import held_document
+from swift.container.held import held_document, knows_shards
 from swift.container.replication import ContainerReplica
 from swift.container.rows import ObjectRow, rows_of_mappings, tombstone
 from swift.container.settings import ContainerSettings
@@ -381,7 +381,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             page = broker.listing(query, policy_index, columns)
             headers[fields.BACKEND_RECORD_TYPE] = records.OBJECT
             headers[fields.BACKEND_RECORD_STORAGE_POLICY_INDEX] = str(policy_index)
-            if fields.BACKEND_SHARDS_KNOWN in request.headers and broker.knows_shards():
+            if fields.BACKEND_SHARDS_KNOWN in request.headers and knows_shards(broker):
                 headers[fields.BACKEND_SHARDS_KNOWN] = "true"
             body = _render(shape, page, target.path.container or "")
         headers["content-type"] = shape.content_type
