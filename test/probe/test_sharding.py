@@ -77,6 +77,51 @@ def is_split(cluster):
     return len(roots) == NODES and all(len(names) == 1 for names in roots)
 
 
+@pytest.fixture
+def surely_listing(cluster):
+    """The same cluster with strong listings."""
+    (conf,) = cluster.plan.etc.glob("proxy-server*.conf")
+    text = conf.read_text()
+    conf.write_text(text.replace("[app:proxy-server]\n", "[app:proxy-server]\nstrong_listing = all\n"))
+    assert conf.read_text() != text
+    cluster.kill("proxy")
+    cluster.restart("proxy")
+    return cluster
+
+
+def test_every_acknowledged_name_is_listed_while_a_container_is_split_and_servers_are_away(surely_listing):
+    cluster, there, turn = surely_listing, set(), 0
+    fill(cluster)
+    there.update(NAMES)
+
+    def is_done():
+        nonlocal turn
+        turn += 1
+        away = f"container-{turn % NODES + 1}"
+        if turn % 4 == 0:
+            cluster.kill(away)
+        for name in (f"p{turn:03d}", f"q{turn:03d}"):
+            if cluster.request("PUT", f"c/{name}", body=b"x").status == 201:
+                there.add(name)
+        gone = f"p{turn - 3:03d}"
+        if cluster.request("DELETE", f"c/{gone}").status == 204:
+            there.discard(gone)
+        found = cluster.request("GET", "c?format=json")
+        if found.status == 200:
+            names = {row["name"] for row in json.loads(found.body)}
+            assert there <= names, sorted(there - names)
+            assert gone not in names
+        if turn % 4 == 0:
+            cluster.restart(away)
+        return turn >= 12 and found.status == 200 and is_split(cluster)
+
+    cluster.await_true(is_done, "the container is split on every node", 120)
+    names = listed(cluster)
+    folded = json.loads(cluster.request("GET", "c?format=json&delimiter=1").body)
+    wanted = {name[: name.index("1") + 1] if "1" in name else name for name in names}
+    assert [row.get("name") or row["subdir"] for row in folded] == sorted(wanted)
+
+
 def test_a_container_is_split_under_load(cluster):
     fill(cluster)
     started_s = time.monotonic()
