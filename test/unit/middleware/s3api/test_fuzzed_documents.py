@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from test.unit.middleware.s3api.test_filter import Front
+from test.support.s3front import Front
 
 #: Where something may be changed: the caller's own account, and where its buckets are registered.
 _ACCOUNTS = ("AUTH_test", ".s3_lifecycle", ".s3_cors")

@@ -7,7 +7,8 @@ import pytest
 from swift.http import fields
 from swift.http.response import Response
 from swift.middleware.s3api.kept import kept_headers
-from test.unit.middleware.s3api.test_filter import HOST, Front, Store, code_of, signed_headers
+from test.support.s3 import signed_headers
+from test.support.s3front import HOST, Front, Store, code_of
 
 OTHER = {"user": "test:tester3", "secret": "testing3"}
 

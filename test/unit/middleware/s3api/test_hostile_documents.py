@@ -2,7 +2,7 @@
 
 import pytest
 
-from test.unit.middleware.s3api.test_filter import Front, code_of
+from test.support.s3front import Front, code_of
 
 DOORS = {
     "/bucket?lifecycle": "LifecycleConfiguration",

@@ -1,0 +1,81 @@
+"""Signatures of version 4: what must be in them, what they must cover, and what is said of bad ones."""
+
+import time
+
+import pytest
+
+from test.support.s3 import signed_headers, stamp_of
+from test.support.s3front import HOST, code_of
+
+
+def test_headers_that_would_change_what_is_done_must_be_signed(front):
+    for name in ("x-amz-copy-source", "x-amz-acl", "x-amz-grant-read", "x-amz-meta-a", "x-amz-tagging"):
+        good = signed_headers("PUT", f"{HOST}/bucket/key", body=b"")
+        assert code_of(front.raw("PUT", "/bucket/key", {**good, name: "x"})) == "AccessDenied"
+
+
+@pytest.mark.parametrize("missing", ["X-Amz-Date", "X-Amz-Content-SHA256"])
+def test_what_a_signature_needs_must_be_there(front, missing):
+    good = signed_headers("GET", f"{HOST}/bucket")
+    del good[missing]
+    assert code_of(front.raw("GET", "/bucket", good)) in ("AccessDenied", "InvalidRequest")
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        "key/20200101/us-east-1/s3/aws4_request",
+        "key/{day}/mars/s3/aws4_request",
+        "key/{day}/us-east-1/ec2/aws4_request",
+    ],
+)
+def test_a_key_for_something_else_is_malformed(front, scope):
+    good = signed_headers("GET", f"{HOST}/bucket")
+    day = good["X-Amz-Date"][:8]
+    good["Authorization"] = (
+        f"AWS4-HMAC-SHA256 Credential={scope.format(day=day)}, SignedHeaders=host, Signature=0"
+    )
+    assert code_of(front.raw("GET", "/bucket", good)) == "AuthorizationHeaderMalformed"
+
+
+@pytest.mark.parametrize(
+    "credential, said",
+    [
+        ("test:tester/{day}/us-east-1/s3/extra/aws4_request", "the Credential is mal-formed"),
+        ("test:tester/{day}/us-east-1/s3/aws_request", 'incorrect terminal "aws_request"'),
+        ("test:tester/{day}/us-east-1/ec2/aws4_request", 'incorrect service "ec2"'),
+        ("test:tester/{day}/mars/s3/aws4_request", 'the region "mars" is wrong'),
+        ("test:tester/2026/us-east-1/s3/aws4_request", 'incorrect date format "2026"'),
+        ("test:tester/20200101/us-east-1/s3/aws4_request", "Invalid credential date"),
+    ],
+)
+def test_what_is_wrong_with_a_credential_is_said(front, credential, said):
+    good = signed_headers("GET", f"{HOST}/bucket")
+    day = good["X-Amz-Date"][:8]
+    start, _, rest = good["Authorization"].partition("Credential=")
+    bad = f"{start}Credential={credential.format(day=day)},{rest.partition(',')[2]}"
+    response = front.raw("GET", "/bucket", {**good, "Authorization": bad})
+    text = response.read_body().decode()
+    assert response.status == 400 and said in text.replace("&quot;", '"')
+
+
+@pytest.mark.parametrize("missing", ["Credential", "SignedHeaders", "Signature"])
+def test_a_missing_component_of_a_signature_is_named(front, missing):
+    good = signed_headers("GET", f"{HOST}/bucket")
+    bad = good["Authorization"].replace(f"{missing}=", "Other=")
+    response = front.raw("GET", "/bucket", {**good, "Authorization": bad})
+    assert f"missing {missing}." in response.read_body().decode()
+
+
+def test_a_link_without_a_credential_is_still_of_the_s3_api(front):
+    query = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=0"
+    assert code_of(front.raw("GET", f"/bucket/key?{query}")) == "AuthorizationQueryParametersError"
+
+
+@pytest.mark.parametrize("seconds", [-1000, 1000])
+def test_a_clock_that_differs_too_much_is_told(front, seconds):
+    old = signed_headers("GET", f"{HOST}/bucket", {"X-Amz-Date": "x"})
+    old["X-Amz-Date"] = stamp_of(time.time() + seconds)
+    today = old["Authorization"].partition("/")[2][:8]
+    old["Authorization"] = old["Authorization"].replace(today, old["X-Amz-Date"][:8])
+    assert code_of(front.raw("GET", "/bucket", old)) == "RequestTimeTooSkewed"
