@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from test.support.large import ETAG, PIECES
+from test.support.large import Front as LargeFront
+from test.support.s3world import S3World
 from test.support.sim import SimCluster, write_rings
 
 
@@ -30,8 +33,32 @@ def sim(make_sim):
 
 
 @pytest.fixture
+def s3(sim):
+    """The S3 API over a cluster, with a bucket."""
+    world = S3World(sim)
+    assert world("PUT", "/bucket").status == 200
+    return world
+
+
+@pytest.fixture
 def root():
     """A directory in memory, where syncs cost nothing."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         yield Path(folder)
+
+
+@pytest.fixture
+def make_slo(sim):
+    assert sim("PUT", "/a/s").status == 201
+    for name, piece in PIECES.items():
+        assert sim("PUT", f"/a/s/{name}", {"content-type": "t/p"}, piece).status == 201
+    return lambda **options: LargeFront(sim, **options)
+
+
+@pytest.fixture
+def slo(make_slo):
+    front = make_slo()
+    answer = front.upload("/a/c/m", [{"path": f"/s/{name}"} for name in PIECES], {"content-type": "v/x"})
+    assert (answer.status, answer.headers["etag"]) == (201, f'"{ETAG}"')
+    return front

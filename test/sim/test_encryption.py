@@ -31,22 +31,6 @@ def bare(etag):
     return etag.strip('"')
 
 
-@pytest.mark.parametrize("size", [1, 10, 65536, 300_001])
-def test_what_is_stored_is_not_what_was_sent_and_comes_back(front, sim, size):
-    data = os.urandom(size)
-    put = front("PUT", "/a/c/o", {"x-object-meta-color": "blue", "etag": md5(data)}, data)
-    assert (put.status, bare(put.headers["etag"])) == (201, md5(data))
-    stored = sim("GET", "/a/c/o")
-    assert len(stored.body) == size and (size < 8 or stored.body != data)
-    assert "x-object-meta-color" not in stored.headers
-    answer = front("GET", "/a/c/o")
-    assert (answer.body, bare(answer.headers["etag"])) == (data, md5(data))
-    assert answer.headers["x-object-meta-color"] == "blue"
-    assert not [name for name in answer.headers if "sysmeta-crypto" in name]
-    head = front("HEAD", "/a/c/o")
-    assert (bare(head.headers["etag"]), head.headers["content-length"]) == (md5(data), str(size))
-
-
 @pytest.mark.parametrize("first", [0, 1, 15, 16, 17, 1000])
 def test_every_range_is_that_of_the_plain_body(front, first):
     data = os.urandom(3000)
@@ -65,40 +49,6 @@ def test_several_ranges_are_parts_of_the_plain_body(front):
     parts = answer.body.split(b"--" + boundary.encode())[1:-1]
     assert [part.partition(b"\r\n\r\n")[2][:-2] for part in parts] == [data[3:10], data[1000:1041], data[-5:]]
     assert int(answer.headers["content-length"]) == len(answer.body)
-
-
-def test_an_empty_object_and_empty_metadata_are_stored_in_clear(front, sim):
-    assert bare(front("PUT", "/a/c/o", {"x-object-meta-none": ""}).headers["etag"]) == EMPTY
-    stored = sim("GET", "/a/c/o")
-    assert not [name for name in stored.headers if "crypto" in name]
-    answer = front("GET", "/a/c/o")
-    assert (answer.body, bare(answer.headers["etag"])) == (b"", EMPTY)
-    assert json.loads(front("GET", "/a/c?format=json").body)[0]["hash"] == EMPTY
-
-
-def test_a_body_that_is_not_the_announced_one_is_refused(front, sim):
-    for size in (10, 300_000):
-        assert front("PUT", "/a/c/o", {"etag": EMPTY}, b"x" * size).status == 422
-        assert sim("GET", "/a/c/o").status == 404
-
-
-def test_a_post_replaces_metadata_that_is_encrypted_again(front, sim):
-    front("PUT", "/a/c/o", {"x-object-meta-a": "1"}, b"data")
-    assert front("POST", "/a/c/o", {"x-object-meta-b": "secret"}).status == 202
-    assert "secret" not in str(sim("GET", "/a/c/o").headers)
-    answer = front("GET", "/a/c/o")
-    assert (answer.headers["x-object-meta-b"], answer.body) == ("secret", b"data")
-    assert "x-object-meta-a" not in answer.headers
-
-
-def test_metadata_has_the_limits_of_plain_metadata(front):
-    long = {"x-object-meta-a": "x" * 257}
-    assert front("PUT", "/a/c/o", long, b"data").status == 400
-    front("PUT", "/a/c/o", {}, b"data")
-    assert front("POST", "/a/c/o", long).status == 400
-    many = {f"x-object-meta-{number}": "x" * 60 for number in range(3)}
-    assert front("PUT", "/a/c/o", many, b"data").status == 201
-    assert front("GET", "/a/c/o").headers["x-object-meta-2"] == "x" * 60
 
 
 def test_listings_show_plain_hashes_or_say_that_they_cannot(front, sim):
@@ -177,11 +127,3 @@ def test_damaged_crypto_meta_is_an_error_and_no_traceback(front, sim):
         answer = front("GET", "/a/c/o")
         assert answer.status == 500
         assert answer.body in (b"Error decrypting header", b"Error decrypting object")
-
-
-def test_a_conditional_upload_looks_at_the_plain_etag(front):
-    front("PUT", "/a/c/o", {}, b"one")
-    assert front("PUT", "/a/c/o", {"if-match": '"other"'}, b"two").status == 412
-    assert front("PUT", "/a/c/o", {"if-none-match": "*"}, b"two").status == 412
-    assert front("PUT", "/a/c/o", {"if-match": f'"{md5(b"one")}"'}, b"two" * 100_000).status == 201
-    assert front("GET", "/a/c/o").body == b"two" * 100_000

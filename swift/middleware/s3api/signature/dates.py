@@ -26,11 +26,14 @@ def _seconds(stamp: str) -> int | None:
     if match is None:
         return None
     year, month, day, hour, minute, second = map(int, match.groups())
-    if not (
-        1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second <= 60 and year >= 1970
-    ):
+    if year < 1970 or second > 60:
         return None
-    return calendar.timegm((year, month, day, hour, minute, second))
+    try:
+        # A leap second counts as the first one after it.
+        moment = datetime(year, month, day, hour, minute, tzinfo=UTC)
+    except ValueError:
+        return None
+    return calendar.timegm(moment.timetuple()) + second
 
 
 #: Unix second of ``20260102T030405Z``; None for anything else.

@@ -1,95 +1,12 @@
 """Requests that there is no room for are refused early, with the reason (doc/admission.md)."""
 
-import json
-
 import pytest
 
-from swift.base.clock import ManualClock
 from swift.base.errors import ConfigError
-from swift.http.body import WholeBody
-from swift.http.request import Request
-from swift.http.response import HTTPError, Response, error_response
-from swift.middleware.admission.filter import Admission
-from swift.middleware.admission.settings import AdmissionSettings
+from test.support.admitting import Bench, reserving, ticket_of
 from test.support.sharedcache import SharedCache
 
 LIMIT = '[[rule]]\nname = "{name}"\naccount = "AUTH_a"\ngreatest = {{ requests = {rate} }}\n'
-
-
-class Log:
-    def __init__(self):
-        self.lines = []
-
-    def warning(self, text, **_more):
-        self.lines.append(text)
-
-    info = error = warning
-
-
-class Told:
-    """Telemetry that remembers."""
-
-    def __init__(self):
-        self.log = Log()
-        self.counted = []
-        self.statsd = self
-        self.metrics = self
-
-    def increment(self, name, amount=1):
-        self.counted.append(name)
-
-    def counter(self, name, help_text, **labels):
-        return self
-
-    def inc(self, amount=1.0):
-        pass
-
-
-class Bench:
-    def __init__(self, cache=None, **options):
-        self.clock = ManualClock(1000.0)
-        self.cache = cache
-        self.told = Told()
-        self.slept = []
-        self.body = b"x" * 100
-        self.seen = []
-        self.takes_s = 0.0
-        self.filter = Admission(
-            self,
-            AdmissionSettings.parse({name: str(value) for name, value in options.items()}),
-            self.told,
-            clock=self.clock,
-            sleep=self.sleep,
-            spawn=lambda call, arg: call(arg),
-        )
-
-    def sleep(self, seconds):
-        self.slept.append(seconds)
-        self.clock.advance(seconds)
-
-    def handle(self, request):
-        self.seen.append(request)
-        self.clock.advance(self.takes_s)
-        request.body.read()
-        body = self.body if isinstance(self.body, bytes) else WholeBody(bytes(self.body))
-        return Response(200, {}, body)
-
-    def ask(self, method="GET", path="/v1/AUTH_a/c/o", headers=None, body=b"", env=None, query=""):
-        env = {} if env is None else env
-        if self.cache is not None:
-            env.setdefault("swift.cache", self.cache)
-        request = Request(method, path, dict(headers or {}), body, env=env, query=query)
-        try:
-            response = self.filter.handle(request)
-        except HTTPError as error:
-            return error.response
-        if response.status == 200:
-            self.read = response.read_body()
-            response.ended(len(self.read), True)
-        return response
-
-    def statuses(self, count, **more):
-        return [self.ask(**more).status for _ in range(count)]
 
 
 def write(path, text):
@@ -212,87 +129,6 @@ def test_a_request_that_fails_leaves_its_place(tmp_path):
 
 
 # reservations
-
-
-def reserving(cache=None, **options):
-    return Bench(
-        cache if cache is not None else SharedCache(),
-        **{"capacity_bytes_per_second": "1 MB", "ticket_key": "k", **options},
-    )
-
-
-def reserve(bench, path="/v1/AUTH_a", env=None, **params):
-    params = {"duration": 60, "bytes_per_second": 500000, "direction": "read", **params}
-    query = "&".join(["reserve", *(f"{name}={value}" for name, value in params.items())])
-    return bench.ask("POST", path, query=query, env=env)
-
-
-def test_a_reservation_is_answered_with_a_ticket_or_refused_at_once():
-    bench = reserving()
-    made = reserve(bench)
-    assert made.status == 201
-    said = json.loads(made.body)
-    assert (said["account"], said["direction"], said["bytes_per_second"]) == ("AUTH_a", "read", 500000)
-    assert said["ends"] - said["begins"] == 60
-    refused = reserve(bench)
-    assert refused.status == 503
-    assert refused.body == b"Only 300 kB/s can be reserved for that time.\n"
-    assert int(refused.headers["retry-after"]) == 60
-    assert reserve(bench, begins=bench.clock.time() + 60).status == 201, "then the first one is over"
-    assert reserve(bench, bytes_per_second="300kB").status == 201
-    assert not bench.seen, "the account is not asked"
-
-
-def test_two_proxies_promise_together_what_one_may():
-    cache = SharedCache()
-    one, other = reserving(cache), reserving(cache)
-    assert reserve(one).status == 201
-    assert reserve(other).status == 503
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"direction": "up"},
-        {"duration": "x"},
-        {"duration": 0},
-        {"duration": 1e9},
-        {"bytes_per_second": "many"},
-        {"bytes_per_second": -1},
-        {"begins": "nan"},
-        {"begins": 9e9},
-    ],
-)
-def test_a_bad_wish_is_400(params):
-    answer = reserve(reserving(), **params)
-    assert answer.status == 400
-    assert next(iter(params)).encode() in answer.body
-
-
-def test_who_may_not_change_the_account_reserves_nothing():
-    env = {"swift.authorize": lambda request: error_response(403)}
-    assert reserve(reserving(), env=env).status == 403
-
-
-def test_what_cannot_be_known_is_not_promised():
-    cache = SharedCache()
-    bench = reserving(cache)
-    cache.is_away = True
-    assert reserve(bench).status == 503
-    assert reserve(reserving(capacity_bytes_per_second="learn")).status == 503
-    assert reserve(reserving(capacity_bytes_per_second=0)).status == 503
-    assert reserve(reserving(ticket_key="")).status == 501
-
-
-def test_writes_take_what_they_cost():
-    bench = reserving(write_cost=3)
-    assert reserve(bench, direction="write", bytes_per_second=300000).status == 503
-    made = json.loads(reserve(bench, direction="write", bytes_per_second=200000).body)
-    assert made["bytes_per_second"] == 200000
-
-
-def ticket_of(bench, **params):
-    return {"x-reservation": json.loads(reserve(bench, **params).body)["ticket"]}
 
 
 def test_who_has_a_ticket_gets_what_was_promised_however_many_ask():

@@ -3,7 +3,7 @@
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.middleware.admission.amounts import Amounts, parse_amount, shown
+from swift.middleware.admission.amounts import Amounts, shown
 from swift.middleware.admission.rules import Facts, parse_rules
 
 GOOD = """
@@ -64,21 +64,6 @@ def test_the_first_rule_that_holds_gives_the_lane_and_all_that_hold_bound():
 def test_all_conditions_of_a_rule_must_hold(condition, facts, holds):
     (rule,) = rules(f'[[rule]]\nname = "r"\nweight = 1\n{condition}\n').rules
     assert rule.holds(facts) is holds
-
-
-@pytest.mark.parametrize(
-    ("value", "amount"), [("50 MB", 50e6), ("1 MiB", 1 << 20), ("1.5kb", 1500), (7, 7.0), ("12", 12.0)]
-)
-def test_amounts_have_units(value, amount):
-    assert parse_amount(value) == amount
-
-
-@pytest.mark.parametrize(
-    "value", ["", "MB", "5 XB", "-1", 0, -1, True, None, float("nan"), float("inf"), "1e9"]
-)
-def test_what_is_no_amount_is_refused(value):
-    with pytest.raises(ValueError, match="must be"):
-        parse_amount(value)
 
 
 def test_amounts_are_shown_as_people_read_them():

@@ -1,4 +1,4 @@
-"""What the tests of the S3 filter share."""
+"""What tests of the S3 filter share."""
 
 import pytest
 
@@ -7,5 +7,4 @@ from test.support.s3front import Front
 
 @pytest.fixture
 def front():
-    """The filter over a store in memory."""
     return Front()

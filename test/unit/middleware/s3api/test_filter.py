@@ -1,4 +1,4 @@
-"""The S3 filter as a whole: hosts, names, and hostile bytes."""
+"""The S3 filter over tempauth and a store that remembers what it was given: hosts, names, hostile heads."""
 
 import random
 from base64 import b64encode

@@ -41,6 +41,10 @@ def test_a_date_may_be_written_as_iso_or_as_mail_writes_it(text):
         "yesterday",
         "20261302T030405Z",
         "20260132T030405Z",
+        "20260231T030405Z",
+        "20250229T030405Z",
+        "20260100T030405Z",
+        "20260102T030461Z",
         "20260102T240405Z",
         "20260102T036005Z",
         "19691231T235959Z",
@@ -64,6 +68,11 @@ def test_no_text_is_more_than_no_date(text):
     for read in (stamp_seconds, date_seconds, iso_seconds):
         found = read(text)
         assert found is None or isinstance(found, int)
+
+
+def test_a_leap_day_and_a_leap_second_are_times():
+    assert date_seconds("20240229T000000Z") == calendar.timegm((2024, 2, 29, 0, 0, 0))
+    assert date_seconds("20161231T235960Z") == calendar.timegm((2017, 1, 1, 0, 0, 0))
 
 
 def test_the_date_of_amazon_is_believed_before_that_of_http():

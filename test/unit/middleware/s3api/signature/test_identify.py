@@ -1,4 +1,4 @@
-"""Whose a request is: by signatures of either version, in headers and links."""
+"""Which requests are signed, by which version, and which signatures are none."""
 
 import pytest
 

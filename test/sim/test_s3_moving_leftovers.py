@@ -13,7 +13,7 @@ from swift.http.objectlock import COMPLIANCE, ObjectLock
 from swift.http.response import error_response
 from swift.middleware.s3api.lifecycle.leftovers import DAYS
 from swift.middleware.s3api.lifecycle.rules import DAY_S, Rule, Transition
-from test.sim.test_s3_lifecycle import BUCKET, SEGMENTS, Bench
+from test.sim.test_s3_lifecycle_ending import BUCKET, SEGMENTS, Bench
 
 #: The code of three and two.
 COLD = 1

@@ -1,0 +1,105 @@
+"""DeleteObjects: many at once, each with an answer of its own."""
+
+from base64 import b64encode
+from hashlib import md5
+
+import pytest
+
+from test.support.s3world import S3World
+
+
+def delete(s3, document, headers=None):
+    body = document.encode()
+    sent = {"content-md5": b64encode(md5(body).digest()).decode(), **(headers or {})}
+    return s3("POST", "/bucket?delete", {n: v for n, v in sent.items() if v is not None}, body)
+
+
+def named(*keys, quiet=False, more=""):
+    objects = "".join(f"<Object><Key>{key}</Key>{more}</Object>" for key in keys)
+    return f"<Delete>{'<Quiet>true</Quiet>' if quiet else ''}{objects}</Delete>"
+
+
+@pytest.fixture
+def full(s3):
+    for key in ("a", "b", "c"):
+        s3("PUT", f"/bucket/{key}", {}, key.encode())
+    return s3
+
+
+def test_each_is_told_of_in_the_order_of_the_document_whether_it_was_there_or_not(full):
+    answer = delete(full, named("b", "nothing", "a"))
+    assert (answer.status, answer.texts("Key")) == (200, ["b", "nothing", "a"])
+    assert full.names("bucket") == ["c"]
+
+
+def test_who_wants_quiet_hears_of_errors_only(full):
+    answer = delete(full, named("a", "k" * 1025, quiet=True))
+    assert answer.texts("Deleted") == [] and answer.texts("Code") == ["KeyTooLongError"]
+    assert full.names("bucket") == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ("<ETag>0</ETag>", "PreconditionFailed"),
+        ("<Size>1</Size>", "NotImplemented"),
+        ("<LastModifiedTime>x</LastModifiedTime>", "NotImplemented"),
+    ],
+)
+def test_conditions_that_are_not_met_or_not_known_keep_the_object(full, more, code):
+    assert delete(full, named("a", more=more)).texts("Code") == [code]
+    assert "a" in full.names("bucket")
+    assert delete(full, named("a", more=f"<ETag>{md5(b'a').hexdigest()}</ETag>")).texts("Code") == []
+    assert "a" not in full.names("bucket")
+
+
+@pytest.mark.parametrize(
+    ("document", "headers", "code"),
+    [
+        (named("a"), {"content-md5": None}, "InvalidRequest"),
+        (named("a"), {"content-md5": "AAAAAAAAAAAAAAAAAAAAAA=="}, "BadDigest"),
+        (named("a"), {"content-md5": "x"}, "InvalidDigest"),
+        (named("a"), {"x-amz-mfa": "1 2"}, "NotImplemented"),
+        (named("a", ""), {}, "UserKeyMustBeSpecified"),
+        (named(), {}, "MalformedXML"),
+        ("<Delete><Object/></Delete>", {}, "MalformedXML"),
+        ("<Delete><Object><Key>a</Key></Object>", {}, "MalformedXML"),
+        ("nothing", {}, "MalformedXML"),
+        (f"<!DOCTYPE a [<!ENTITY e 'a'>]>{named('&e;')}", {}, "MalformedXML"),
+    ],
+)
+def test_a_document_that_is_not_good_deletes_nothing(full, document, headers, code):
+    assert delete(full, document, headers).code == code
+    assert full.names("bucket") == ["a", "b", "c"]
+
+
+def test_there_are_only_so_many_at_once(sim):
+    s3 = S3World(sim, max_multi_delete_objects="2")
+    s3("PUT", "/bucket")
+    s3("PUT", "/bucket/a", {}, b"")
+    assert delete(s3, named("a", "b", "c")).code == "MalformedXML"
+    assert s3.names("bucket") == ["a"]
+    assert delete(s3, named("a", "b")).status == 200
+
+
+def test_a_bucket_that_there_is_not_is_told_once(s3):
+    s3("DELETE", "/bucket")
+    assert delete(s3, named("a")).code == "NoSuchBucket"
+
+
+def test_keys_come_back_as_they_were_sent(s3):
+    keys = "&lt;&amp;>", "ü", "a b/c"
+    for path in ("%3C%26%3E", "%C3%BC", "a%20b/c"):
+        assert s3("PUT", f"/bucket/{path}", {}, b"").status == 200
+    assert delete(s3, named(*keys)).texts("Key") == ["<&>", "ü", "a b/c"]
+    assert s3.names("bucket") == []
+
+
+def test_versions_are_named_and_markers_told(full):
+    full.versioning("bucket", "Enabled")
+    [marker] = delete(full, named("a")).texts("DeleteMarkerVersionId")
+    assert full("GET", "/bucket/a").code == "NoSuchKey"
+    answer = delete(full, named("a", more=f"<VersionId>{marker}</VersionId>"))
+    assert answer.texts("VersionId") == [marker] and answer.texts("DeleteMarker") == ["true"]
+    assert full("GET", "/bucket/a").body == b"a"
+    assert delete(full, named("a", more="<VersionId>odd</VersionId>")).texts("Code") == ["InvalidArgument"]

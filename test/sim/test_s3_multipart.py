@@ -1,0 +1,176 @@
+"""Uploads in parts: begun, sent, copied, listed and given up."""
+
+from urllib.parse import quote
+
+import pytest
+
+from test.support.s3world import Multipart, etag_of
+
+SOURCE = {"x-amz-copy-source": "/bucket/source"}
+
+
+@pytest.fixture
+def upload(s3):
+    return Multipart(s3)
+
+
+def test_an_upload_is_nothing_until_it_is_complete(s3, upload):
+    upload.part(1, b"part")
+    assert s3("GET", "/bucket/key").code == "NoSuchKey"
+    assert s3("GET", "/bucket").texts("Key") == []
+    assert s3("GET", "/bucket?uploads").texts("UploadId") == [upload.id]
+
+
+@pytest.mark.parametrize("number", ["0", "10001", "-1", "one", "1.5", "9" * 5000, "%D9%A1"])
+def test_a_part_has_a_number(s3, upload, number):
+    assert upload.part(number, b"x").code == "InvalidArgument"
+    assert s3.names("bucket+segments") == [f"key/{upload.id}"]
+
+
+@pytest.mark.parametrize("upload_id", ["bm9uZQ==", "", "%00", "%ff", "..", "a%2Fb", "x" * 5000])
+def test_a_part_of_no_upload_is_stored_nowhere(s3, upload, upload_id):
+    before = s3.names("bucket+segments")
+    upload.id = upload_id
+    assert upload.part(1, b"x").code in ("NoSuchUpload", "InvalidURI", "InvalidArgument")
+    assert s3.names("bucket+segments") == before
+
+
+def test_an_upload_of_another_key_is_none_of_this_one(s3, upload):
+    upload.path = "/bucket/other"
+    assert upload.part(1, b"x").code == "NoSuchUpload"
+
+
+def test_uploads_need_a_bucket(s3):
+    assert s3("POST", "/no-bucket/key?uploads").code == "NoSuchBucket"
+
+
+# --- giving up ----------------------------------------------------------------------------------------
+
+
+def test_an_upload_that_was_given_up_leaves_nothing(s3, upload):
+    for number in (1, 2, 11):
+        upload.part(number, b"part")
+    other = Multipart(s3)
+    other.part(1, b"stays")
+    assert upload.abort().status == 204
+    assert s3.names("bucket+segments") == [f"key/{other.id}", f"key/{other.id}/1"]
+    assert upload.part(1, b"late").code == "NoSuchUpload"
+    assert upload.abort().code == "NoSuchUpload"
+
+
+def test_a_complete_upload_cannot_be_given_up(s3, upload):
+    upload.part(1, b"part")
+    upload.complete((1, b"part"))
+    assert upload.abort().code == "NoSuchUpload"
+    assert s3("GET", "/bucket/key").body == b"part"
+
+
+# --- copies -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def source(s3):
+    assert s3("PUT", "/bucket/source", {}, b"0123456789").status == 200
+
+
+def test_a_part_is_copied_from_bytes_of_an_object(upload, source, s3):
+    answer = upload.part(1, b"", {**SOURCE, "x-amz-copy-source-range": "bytes=2-4"})
+    assert answer.texts("ETag") == [f'"{etag_of(b"234")}"']
+    assert upload.part(2, b"", SOURCE).status == 200
+    upload.complete((1, b"234"), (2, b"0123456789"))
+    assert s3("GET", "/bucket/key").body == b"2340123456789"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "bytes=", "bytes=5", "bytes=-3", "bytes=3-", "bytes=4-2", "bytes=0-10", "bytes=0-1,3-4", "items=0-1"]
+    + ["bytes=a-b", "bytes=0-" + "9" * 5000, "0-1"],
+)
+def test_bytes_that_the_source_has_not_are_not_copied(upload, source, s3, text):
+    assert upload.part(1, b"", {**SOURCE, "x-amz-copy-source-range": text}).code == "InvalidArgument"
+    assert s3.names("bucket+segments") == [f"key/{upload.id}"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"x-amz-copy-source": "/bucket/nothing"}, "NoSuchKey"),
+        ({"x-amz-copy-source": "/no-bucket/source"}, "NoSuchBucket"),
+        ({"x-amz-copy-source-if-match": '"0"'}, "PreconditionFailed"),
+        ({"x-amz-copy-source-if-none-match": "*"}, "PreconditionFailed"),
+    ],
+)
+def test_a_source_that_may_not_be_copied_is_told(upload, source, headers, code):
+    assert upload.part(1, b"", {**SOURCE, **headers}).code == code
+
+
+# --- listings -----------------------------------------------------------------------------------------
+
+
+def test_parts_are_listed_in_the_order_of_their_numbers_in_pages(s3, upload):
+    for number in (10, 9, 1, 100):
+        upload.part(number, b"x" * number)
+    first = s3("GET", f"/bucket/key?uploadId={upload.id}&max-parts=3")
+    assert first.texts("PartNumber") == ["1", "9", "10"]
+    assert first.texts("Size") == ["1", "9", "10"]
+    assert first.texts("IsTruncated") == ["true"]
+    [marker] = first.texts("NextPartNumberMarker")
+    rest = s3("GET", f"/bucket/key?uploadId={upload.id}&part-number-marker={marker}")
+    assert (rest.texts("PartNumber"), rest.texts("IsTruncated")) == (["100"], ["false"])
+
+
+@pytest.mark.parametrize(
+    "query", ["max-parts=x", "max-parts=-1", "part-number-marker=x", "max-parts=" + "9" * 5000]
+)
+def test_a_page_that_is_none_is_an_invalid_argument(s3, upload, query):
+    answer = s3("GET", f"/bucket/key?uploadId={upload.id}&{query}")
+    assert answer.code == "InvalidArgument"
+
+
+def test_uploads_are_listed_in_pages_with_common_prefixes(s3):
+    made = [Multipart(s3, f"/bucket/{key}") for key in ("a", "d/1", "d/2", "z")]
+    for upload in made:
+        upload.part(1, b"parts are not listed")
+    assert s3("GET", "/bucket?uploads").texts("UploadId") == [upload.id for upload in made]
+    page = s3("GET", "/bucket?uploads&delimiter=%2F&max-uploads=2")
+    assert (page.texts("Key"), page.texts("IsTruncated")) == (["a"], ["true"])
+    assert page.tree.find("CommonPrefixes/Prefix").text == "d/"
+    marker = quote(page.texts("NextKeyMarker")[0], safe="")
+    rest = s3("GET", f"/bucket?uploads&delimiter=%2F&key-marker={marker}")
+    assert (rest.texts("Key"), rest.texts("IsTruncated")) == (["z"], ["false"])
+
+
+def test_of_several_uploads_of_a_key_a_listing_goes_on_behind_the_named_one(s3):
+    ids = sorted(Multipart(s3).id for _ in range(3))
+    rest = s3("GET", f"/bucket?uploads&key-marker=key&upload-id-marker={ids[0]}")
+    assert rest.texts("UploadId") == ids[1:]
+    assert s3("GET", "/bucket?uploads&key-marker=key&upload-id-marker=%21").code == "InvalidArgument"
+
+
+# --- checksums ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "kind", "code"),
+    [
+        ("MD6", None, "InvalidRequest"),
+        ("CRC32", "ODD", "InvalidRequest"),
+        ("SHA1", "FULL_OBJECT", "InvalidRequest"),
+        ("CRC64NVME", "COMPOSITE", "InvalidRequest"),
+        (None, "COMPOSITE", "InvalidRequest"),
+    ],
+)
+def test_a_checksum_that_there_is_not_begins_no_upload(s3, algorithm, kind, code):
+    named = {"x-amz-checksum-algorithm": algorithm, "x-amz-checksum-type": kind}
+    headers = {name: text for name, text in named.items() if text}
+    assert s3("POST", "/bucket/key?uploads", headers).code == code
+    assert s3("GET", "/bucket?uploads").texts("UploadId") == []
+
+
+def test_the_parts_of_a_composite_checksum_bring_theirs(s3):
+    upload = Multipart(s3, headers={"x-amz-checksum-algorithm": "CRC32"})
+    assert upload.begun.headers["x-amz-checksum-type"] == "COMPOSITE"
+    assert upload.part(1, b"x").code == "InvalidRequest"
+    assert upload.part(1, b"x", {"x-amz-checksum-crc32c": "AAAAAA=="}).code == "InvalidRequest"
+    assert upload.part(1, b"x", {"x-amz-checksum-crc32": "AAAAAA=="}).code == "BadDigest"
+    assert upload.part(1, b"x", {"x-amz-checksum-crc32": "jNwb3w=="}).status in (200, 400)

@@ -1,0 +1,74 @@
+"""Public access blocks and ownership controls of buckets."""
+
+import pytest
+
+NAMES = "BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"
+
+
+def block(**choices):
+    inner = "".join(f"<{name}>{text}</{name}>" for name, text in choices.items())
+    return f"<PublicAccessBlockConfiguration>{inner}</PublicAccessBlockConfiguration>".encode()
+
+
+def controls(*kinds):
+    rules = "".join(f"<Rule><ObjectOwnership>{kind}</ObjectOwnership></Rule>" for kind in kinds)
+    return f"<OwnershipControls>{rules}</OwnershipControls>".encode()
+
+
+def test_a_block_says_of_each_kind_whether_it_is_on(s3):
+    path = "/bucket?publicAccessBlock"
+    assert s3("GET", path).code == "NoSuchPublicAccessBlockConfiguration"
+    assert s3("PUT", path, {}, block(BlockPublicAcls="TRUE", BlockPublicPolicy="false")).status == 200
+    told = {element.tag: element.text for element in s3("GET", path).tree}
+    assert told == dict.fromkeys(NAMES, "false") | {"BlockPublicAcls": "true"}
+    assert s3("DELETE", path).status == 204
+    assert s3("GET", path).code == "NoSuchPublicAccessBlockConfiguration"
+
+
+def test_a_block_of_nothing_is_a_block_all_the_same(s3):
+    assert s3("PUT", "/bucket?publicAccessBlock", {}, block()).status == 200
+    assert s3("GET", "/bucket?publicAccessBlock").texts("BlockPublicAcls") == ["false"]
+
+
+@pytest.mark.parametrize("text", ["yes", "1", "", "truetrue"])
+def test_a_block_is_true_or_false(s3, text):
+    answer = s3("PUT", "/bucket?publicAccessBlock", {}, block(BlockPublicAcls=text))
+    assert answer.code == "MalformedXML"
+    assert s3("GET", "/bucket?publicAccessBlock").code == "NoSuchPublicAccessBlockConfiguration"
+
+
+def test_who_blocks_public_acls_gets_none(s3):
+    s3("PUT", "/bucket?publicAccessBlock", {}, block(BlockPublicAcls="true"))
+    assert s3("PUT", "/bucket?acl", {"x-amz-acl": "public-read"}).code == "AccessDenied"
+    assert s3("PUT", "/bucket?acl", {"x-amz-acl": "private"}).status == 200
+
+
+@pytest.mark.parametrize("kind", ["BucketOwnerEnforced", "BucketOwnerPreferred", "ObjectWriter"])
+def test_controls_come_back(s3, kind):
+    path = "/bucket?ownershipControls"
+    assert s3("GET", path).code == "OwnershipControlsNotFoundError"
+    assert s3("PUT", path, {}, controls(kind)).status == 200
+    assert s3("GET", path).texts("ObjectOwnership") == [kind]
+    assert s3("DELETE", path).status == 204
+    assert s3("GET", path).code == "OwnershipControlsNotFoundError"
+
+
+@pytest.mark.parametrize("kinds", [(), ("Odd",), ("",), ("ObjectWriter", "ObjectWriter")])
+def test_controls_have_one_rule_that_is_known(s3, kinds):
+    assert s3("PUT", "/bucket?ownershipControls", {}, controls(*kinds)).code == "MalformedXML"
+
+
+def test_acls_that_would_count_no_more_are_to_go_first(s3):
+    assert s3("PUT", "/bucket?acl", {"x-amz-acl": "public-read"}).status == 200
+    answer = s3("PUT", "/bucket?ownershipControls", {}, controls("BucketOwnerEnforced"))
+    assert answer.code == "InvalidBucketAclWithObjectOwnership"
+    s3("PUT", "/bucket?acl", {"x-amz-acl": "private"})
+    assert s3("PUT", "/bucket?ownershipControls", {}, controls("BucketOwnerEnforced")).status == 200
+    assert s3("PUT", "/bucket?acl", {"x-amz-acl": "public-read"}).code == "AccessControlListNotSupported"
+
+
+@pytest.mark.parametrize("path", ["publicAccessBlock", "ownershipControls"])
+def test_a_bucket_that_there_is_not_has_neither(s3, path):
+    body = block() if path == "publicAccessBlock" else controls("ObjectWriter")
+    for method, data in (("GET", b""), ("PUT", body), ("DELETE", b"")):
+        assert s3(method, f"/no-bucket?{path}", {}, data).code == "NoSuchBucket"

@@ -1,0 +1,71 @@
+"""Static large objects go with their segments, now or later (swift/middleware/slo)."""
+
+import json
+import re
+
+from test.support.large import PIECES, WHOLE
+
+
+def test_segments_are_deleted_with_the_rights_of_the_caller(slo, sim):
+    slo.denied["DELETE"] = {"/a/s/two": 403}
+    answer = slo("DELETE", "/a/c/m?multipart-manifest=delete")
+    assert b"/s/two, 403 Forbidden\n" in answer.body
+    assert b"Number Deleted: 3\n" in answer.body
+    assert sim("GET", "/a/s/two").status == 200
+
+
+def test_the_queue_of_the_expirer_is_not_open_to_who_may_not_delete(slo, sim):
+    slo.denied["DELETE"] = {"/a/s/x": 403}
+    assert slo("DELETE", "/a/c/m?multipart-manifest=delete&async=on").status == 403
+    assert slo("GET", "/a/c/m").body == WHOLE
+
+
+def test_segments_go_with_their_manifest_each_once(slo, sim):
+    slo.upload("/a/c/outer", [{"path": "/c/m"}, {"path": "/s/one"}, {"data": "YQ=="}])
+    answer = slo("DELETE", "/a/c/outer?multipart-manifest=delete", {"accept": "application/json"})
+    report = json.loads(answer.body)
+    assert (report["Number Deleted"], report["Number Not Found"], report["Errors"]) == (5, 0, [])
+    assert [sim("HEAD", path).status for path in ("/a/s/one", "/a/s/three", "/a/c/m", "/a/c/outer")] == [
+        404
+    ] * 4
+
+
+def test_the_manifest_goes_last(slo, sim):
+    slo("DELETE", "/a/c/m?multipart-manifest=delete")
+    names = [
+        path.rpartition("/")[2]
+        for kind, _n, method, path, _h in sim.transport.requests
+        if (kind, method) == ("object", "DELETE")
+    ]
+    assert set(names[-3:]) == {"m"}
+    assert "m" not in names[:-3]
+
+
+def test_too_many_names_are_refused_and_nothing_is_deleted(make_slo, slo, sim):
+    narrow = make_slo(max_manifest_segments="1")
+    sim(
+        "PUT",
+        "/a/c/big",
+        {"x-static-large-object": "True"},
+        json.dumps([{"name": f"/s/n{n}", "bytes": 1, "hash": "x"} for n in range(20)]).encode(),
+    )
+    answer = narrow("DELETE", "/a/c/big?multipart-manifest=delete")
+    assert b"Too many buffered slo segments to delete." in answer.body
+    assert sim("HEAD", "/a/c/big").status == 200
+
+
+def test_a_deletion_for_later_enters_the_segments_into_the_queue(slo, sim):
+    assert slo("DELETE", "/a/c/m?multipart-manifest=delete&async=on").status == 204
+    assert sim("HEAD", "/a/c/m").status == 404
+    assert sim("HEAD", "/a/s/one").status == 200
+    (queue,) = json.loads(sim("GET", "/.expiring_objects?format=json").body) or [None]
+    rows = json.loads(sim("GET", f"/.expiring_objects/{queue['name']}?format=json").body)
+    assert {row["name"].partition("-")[2] for row in rows} == {f"a/s/{name}" for name in PIECES}
+    assert {row["content_type"] for row in rows} == {"application/async-deleted"}
+    # With whole seconds what was written in the same second would stay (doc/formats/expirer-queue.md).
+    assert all(re.match(r"[0-9]{10}\.[0-9]{5}-a/", row["name"]) for row in rows)
+
+
+def test_deletions_for_later_can_be_switched_off(make_slo, slo, sim):
+    answer = make_slo(allow_async_delete="false")("DELETE", "/a/c/m?multipart-manifest=delete&async=on")
+    assert (answer.status, b"Number Deleted: 4" in answer.body) == (200, True)

@@ -1,0 +1,126 @@
+"""The S3 API over a simulated cluster: filters as they stand in a pipeline, without a network."""
+
+import json
+import xml.etree.ElementTree as ET
+from hashlib import md5
+from types import SimpleNamespace
+from urllib.parse import urlsplit
+
+from swift.base.limits import Limits
+from swift.compose import Cluster
+from swift.http.mediatypes import TypeGuesser
+from swift.http.request import Request
+from swift.middleware.s3api.call import Features
+from swift.middleware.s3api.filter import S3Api
+from swift.middleware.s3api.settings import S3Settings
+from swift.middleware.slo.filter import Slo
+from swift.middleware.slo.settings import SloSettings
+from swift.middleware.symlink import Symlink, SymlinkSettings
+from swift.middleware.tempauth.filter import Tempauth
+from swift.middleware.tempauth.users import TempauthSettings, parse_users
+from swift.middleware.versioned_writes.filter import VersionedWrites
+from swift.middleware.versioned_writes.settings import VersionedWritesSettings
+from swift.runtime.wsgi import answered
+from swift.telemetry.log import silent_log
+from swift.telemetry.telemetry import Telemetry
+from test.support.s3 import signed_headers
+from test.support.s3front import HOST, USERS
+from test.support.sim import Answer
+
+
+class Told(Answer):
+    """An answer and what its document says."""
+
+    @property
+    def tree(self):
+        """The document, its names without a namespace."""
+        root = ET.fromstring(self.body)
+        for element in root.iter():
+            element.tag = element.tag.rpartition("}")[2]
+        return root
+
+    def texts(self, name):
+        """The texts of all elements of a name."""
+        return [element.text or "" for element in self.tree.iter(name)]
+
+    @property
+    def code(self):
+        """The code of an error document; it must be one, and no fault of ours."""
+        assert b"<Error><Code>" in self.body, self
+        assert self.status < 500 or self.status in (501, 503), self
+        return self.body.partition(b"<Code>")[2].partition(b"</Code>")[0].decode()
+
+
+class S3World:
+    """S3 over tempauth, slo, versions and symlinks over a simulated cluster; account AUTH_test."""
+
+    def __init__(self, sim, **options):
+        self.sim = sim
+        guesser = TypeGuesser("/none", ())
+        settings = VersionedWritesSettings(allow_object_versioning=True)
+        made = Cluster(SimpleNamespace(limits=Limits()), sim.policies), guesser
+        self.app = VersionedWrites(Symlink(sim.app, SymlinkSettings()), settings, made)
+        told = Telemetry(silent_log())
+        large = SloSettings.parse({"rate_limit_segments_per_sec": "0"})
+        slo = Slo(self.app, large, sim.hasher, guesser, silent_log())
+        auth = Tempauth(slo, TempauthSettings(), parse_users(USERS), USERS, told)
+        chosen = S3Settings.parse({"min_segment_size": "1", **options})
+        self.filter = S3Api(auth, chosen, told, Features())
+
+    def __call__(self, method, path, headers=None, body=b"", **how):
+        """A signed request."""
+        head = signed_headers(method, HOST + path, headers, body, **how)
+        target = urlsplit(path)
+        sent = {"host": "h", **{name.lower(): value for name, value in head.items()}}
+        if method in ("PUT", "POST"):
+            sent.setdefault("content-length", str(len(body)))
+        env = {"swift.cache": self.sim.cache, "swift.trans_id": "tx1"}
+        request = Request(method, target.path, sent, body, query=target.query, env=env)
+        return Told(answered(self.filter.handle, request))
+
+    def names(self, container):
+        """What a container lists, none if there is no such container."""
+        answer = self.sim("GET", f"/AUTH_test/{container}?format=json")
+        return [row["name"] for row in json.loads(answer.body)] if answer.status == 200 else []
+
+    def versioning(self, bucket, status):
+        """Enabled or Suspended."""
+        document = f"<VersioningConfiguration><Status>{status}</Status></VersioningConfiguration>"
+        answer = self("PUT", f"/{bucket}?versioning", {}, document.encode())
+        assert answer.status == 200, answer
+
+
+class Multipart:
+    """An upload in parts, as far as its test goes."""
+
+    def __init__(self, s3, path="/bucket/key", headers=None):
+        self.s3, self.path = s3, path
+        answer = s3("POST", f"{path}?uploads", headers)
+        assert answer.status == 200, answer
+        self.begun = answer
+        [self.id] = answer.texts("UploadId")
+
+    def part(self, number, body, headers=None):
+        """Upload one."""
+        return self.s3("PUT", f"{self.path}?partNumber={number}&uploadId={self.id}", headers, body)
+
+    def complete(self, *parts, headers=None, more=""):
+        """``parts`` are (number, bytes or etag); ``more`` stands in each."""
+        texts = [
+            f"<Part><PartNumber>{number}</PartNumber><ETag>{etag_of(what)}</ETag>{more}</Part>"
+            for number, what in parts
+        ]
+        return self.send(f"<CompleteMultipartUpload>{''.join(texts)}</CompleteMultipartUpload>", headers)
+
+    def send(self, document, headers=None):
+        """Complete it with any document."""
+        return self.s3("POST", f"{self.path}?uploadId={self.id}", headers, document.encode())
+
+    def abort(self):
+        """Give it up."""
+        return self.s3("DELETE", f"{self.path}?uploadId={self.id}")
+
+
+def etag_of(what):
+    """The ETag of bytes; text is one already."""
+    return what if isinstance(what, str) else md5(what).hexdigest()

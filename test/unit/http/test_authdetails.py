@@ -1,0 +1,50 @@
+"""What authentication filters are told of a request that S3 clients signed."""
+
+from swift.http import fields
+from swift.http.authdetails import AuthDetails
+from swift.http.response import Response
+from swift.middleware.s3api.filter import S3Api
+from swift.middleware.s3api.settings import S3Settings
+from swift.telemetry.log import silent_log
+from swift.telemetry.telemetry import Telemetry
+from test.support.s3 import signed_headers
+from test.support.s3front import HOST, Front
+
+
+class Listener:
+    def __init__(self):
+        self.details = []
+
+    def handle(self, request):
+        if fields.S3_AUTH_DETAILS in request.env:
+            self.details.append(request.env[fields.S3_AUTH_DETAILS])
+        return Response(401)
+
+
+def told(**how):
+    front, app = Front(), Listener()
+    front.filter = S3Api(app, S3Settings.parse({}), Telemetry(silent_log()))
+    front.raw("GET", "/bucket/key", signed_headers("GET", f"{HOST}/bucket/key", **how))
+    return app.details
+
+
+def test_they_are_told_all_that_is_declared_and_nothing_else():
+    for details in told():
+        assert details.keys() == AuthDetails.__annotations__.keys()
+        assert details["access_key"] == "test:tester"
+        assert details["string_to_sign"].startswith(b"AWS4-HMAC-SHA256\n")
+
+
+def test_they_can_check_a_secret_that_only_they_know():
+    for version in (2, 4):
+        details = told(version=version)
+        assert details
+        assert details[0]["check_signature"]("testing")
+        assert not details[0]["check_signature"]("other")
+
+
+def test_a_request_that_nobody_signed_has_none():
+    front, app = Front(), Listener()
+    front.filter = S3Api(app, S3Settings.parse({"anonymous_account": "AUTH_test"}), Telemetry(silent_log()))
+    front.raw("GET", "/bucket/key")
+    assert app.details == []

@@ -1,0 +1,10 @@
+"""What tests of bulk operations share."""
+
+import pytest
+
+from test.support.bulky import App
+
+
+@pytest.fixture
+def app():
+    return App()
