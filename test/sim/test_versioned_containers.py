@@ -89,11 +89,8 @@ def test_it_is_removed_when_no_version_is_left(front):
     assert front("HEAD", "/a/v").status == 404
 
 
-@pytest.mark.parametrize(
-    "headers", [{"x-versions-location": "old"}, {"x-container-sync-to": "http://h/v1/a/c"}]
-)
-def test_other_ways_of_keeping_exclude_it(front, headers):
-    assert front("POST", "/a/v", headers).status == 400
+def test_what_is_synchronised_elsewhere_keeps_no_versions(front):
+    assert front("POST", "/a/v", {"x-container-sync-to": "http://h/v1/a/c"}).status == 400
     assert front("HEAD", "/a/v").headers["x-versions-enabled"] == "True"
 
 

@@ -83,9 +83,12 @@ class S3World:
 
     def __call__(self, method, path, headers=None, body=b"", **how):
         """A signed request."""
-        head = signed_headers(method, HOST + path, headers, body, **how)
+        return self.raw(method, path, signed_headers(method, HOST + path, headers, body, **how), body)
+
+    def raw(self, method, path, headers=None, body=b""):
+        """A request as it stands."""
         target = urlsplit(path)
-        sent = {"host": "h", **{name.lower(): value for name, value in head.items()}}
+        sent = {"host": "h", **{name.lower(): value for name, value in (headers or {}).items()}}
         if method in ("PUT", "POST"):
             sent.setdefault("content-length", str(len(body)))
         env = {"swift.cache": self.sim.cache, "swift.trans_id": "tx1"}
