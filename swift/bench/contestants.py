@@ -22,7 +22,7 @@ from swift.base.errors import ConfigError
 from swift.bench.peer import OwnEtc
 from swift.bench.wrk import Load
 from swift.cli.aio.make import make_cluster, mount_devices, unmount_devices
-from swift.cli.aio.plan import DAEMONS, ONLY_ONCE, Plan, new_plan
+from swift.cli.aio.plan import DAEMONS, IMAGES, ONLY_ONCE, Plan, new_plan
 from swift.cli.aio.supervisor import answers, cache_process
 from swift.runtime.workers import die_with_parent
 
@@ -186,10 +186,12 @@ class Contestant:
         self._children = {}
 
     def stop(self) -> None:
-        """End every process, unmount devices."""
+        """End every process, unmount devices and remove what was stored; logs and configuration stay."""
         self.stop_servers()
         if self.plan.xfs:
             unmount_devices(self.plan)
+        for folder in (self.plan.root / IMAGES, *map(self.plan.devices, self.plan.node_numbers())):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _end(children: dict[str, subprocess.Popen[bytes]]) -> None:

@@ -49,7 +49,7 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   listed with its size and ETag, and what was deleted is not, whichever minority of the container's
   servers is away then or later. What is acknowledged reached more than half of them; else the answer
   is `503`, and so is a listing that fewer answer. It holds as long as no more than a minority loses
-  its database, for containers that are not sharded; ListObjectVersions and the parts of uploads need
+  its database; ListObjectVersions and the parts of uploads need
   `all`. Proxies go by a container's metadata for as long as they cache it (a minute).
 - **Tags** of an object are metadata: of two changes of one object's metadata at the same time one wins.
   Those of a former version only the bucket's owner changes, or who has a policy's leave.

@@ -329,8 +329,7 @@ class ContainerBroker(Broker):
         self, query: ListingQuery, policy_index: int, columns: tuple[str, ...] = LISTED
     ) -> list[PageRow]:
         """A page of rows: these columns, and last the sub-directory or None."""
-        condition = "AND t.storage_policy_index = :policy_index"
-        source = Source("object", columns, condition, {"policy_index": policy_index})
+        source = source_of(policy_index, columns)
         return self.read(lambda connection: page(connection, source, query), database=self.oldest)
 
     # --- shard ranges -----------------------------------------------------------------------------
@@ -368,6 +367,12 @@ class ContainerBroker(Broker):
             merged=False,
         )
         return found[0] if found else None
+
+
+def source_of(policy_index: int, columns: tuple[str, ...] = LISTED, *, deleted: bool = False) -> Source:
+    """The objects of a policy as listings have them, or their tombstones."""
+    condition = "AND t.storage_policy_index = :policy_index"
+    return Source("object", columns, condition, {"policy_index": policy_index}, int(deleted))
 
 
 def set_policy(connection: sqlite3.Connection, policy_index: int, timestamp: Timestamp) -> None:

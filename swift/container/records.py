@@ -24,6 +24,8 @@ from swift.runtime.databaseapp import listing_parameters
 
 OBJECT = "object"
 SHARD = "shard"
+#: Everything that is known of names (ours; ``container.held``).
+HELD = "held"
 AUTO = "auto"
 FULL = "full"
 NAMESPACE = "namespace"

@@ -27,6 +27,7 @@ from swift.container.broker import (
     StaysDeleted,
     WrongPolicy,
 )
+from swift.container.held import held_document, knows_shards
 from swift.container.replication import ContainerReplica
 from swift.container.rows import ObjectRow, rows_of_mappings, tombstone
 from swift.container.settings import ContainerSettings
@@ -371,13 +372,17 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             rows, extra = records.shard_rows(request, broker, info)
             headers.update(extra)
             body = records.render(shape, rows, target.path.container or "")
+        elif wanted == records.HELD:
+            shape, body = ListingFormat.JSON, held_document(broker, query, self._policy_shown(request, info))
+            headers[fields.BACKEND_RECORD_TYPE] = records.HELD
         else:
-            index = self._policy(request)
-            policy_index = info.storage_policy_index if index is None else index
+            policy_index = self._policy_shown(request, info)
             columns = ("name",) if shape is ListingFormat.PLAIN else LISTED
             page = broker.listing(query, policy_index, columns)
             headers[fields.BACKEND_RECORD_TYPE] = records.OBJECT
             headers[fields.BACKEND_RECORD_STORAGE_POLICY_INDEX] = str(policy_index)
+            if fields.BACKEND_SHARDS_KNOWN in request.headers and knows_shards(broker):
+                headers[fields.BACKEND_SHARDS_KNOWN] = "true"
             body = _render(shape, page, target.path.container or "")
         headers["content-type"] = shape.content_type
         headers["content-length"] = str(len(body))
@@ -400,6 +405,11 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         if self.context.policies.get(index) is None:
             raise HTTPError(400, f"Invalid X-Backend-Storage-Policy-Index {index}", content_type=TEXT)
         return index
+
+    def _policy_shown(self, request: Request, info: ContainerInfo) -> int:
+        """The policy whose rows a listing has."""
+        index = self._policy(request)
+        return info.storage_policy_index if index is None else index
 
     def _default_policy(self, request: Request) -> int:
         text = request.headers.get(fields.BACKEND_STORAGE_POLICY_DEFAULT)

@@ -44,6 +44,8 @@ class Source:
     columns: tuple[str, ...]
     condition: str = ""
     parameters: Mapping[str, object] = field(default_factory=dict)
+    #: 0 for what is there, 1 for the tombstones.
+    deleted: int = 0
 
     @property
     def selected(self) -> str:
@@ -138,8 +140,9 @@ def _scan(
 ) -> list[PageRow]:
     order = "DESC" if query.reverse else "ASC"
     return connection.execute(
-        f"SELECT {source.selected}, NULL FROM {source.table} t WHERE t.deleted = 0 {source.condition}"
-        f"{bounds.low_condition}{bounds.high_condition} ORDER BY t.name {order} LIMIT :limit",
+        f"SELECT {source.selected}, NULL FROM {source.table} t WHERE t.deleted = {source.deleted} "
+        f"{source.condition}{bounds.low_condition}{bounds.high_condition} "
+        f"ORDER BY t.name {order} LIMIT :limit",
         {**source.parameters, **bounds.parameters, "limit": query.limit},
     ).fetchall()
 
@@ -204,7 +207,7 @@ class _Walk:
         With ``own_names`` a name that equals its sub-directory is an entry beside the deeper names.
         """
         source = self._source
-        seek = f"SELECT t.ROWID FROM {source.table} t WHERE t.deleted = 0 {source.condition}"
+        seek = f"SELECT t.ROWID FROM {source.table} t WHERE t.deleted = {source.deleted} {source.condition}"
         order = f"ORDER BY t.name {'DESC' if self._reverse else 'ASC'} LIMIT 1"
         far_bound = bounds.low_condition if self._reverse else bounds.high_condition
         sql = (

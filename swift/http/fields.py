@@ -490,13 +490,13 @@ BACKEND_SHARDING_STATE = _header(
     "x-backend-sharding-state", _TEXT, _FROM_NODE, "How far a container's sharding is."
 )
 BACKEND_SHARD_RETIRED = _header(
-    "x-backend-shard-retired",
-    _FLAG,
-    _FROM_NODE,
-    "Other containers have the names of this shard now, whatever rows it still has (ours).",
+    "x-backend-shard-retired", _FLAG, _FROM_NODE, "Others have the names of this shard now (ours)."
+)
+BACKEND_SHARDS_KNOWN = _header(
+    "x-backend-shards-known", _FLAG, _BOTH_WAYS, "Whether a container has or had shards (ours)."
 )
 BACKEND_RECORD_TYPE = _header(
-    "x-backend-record-type", _TEXT, _BOTH_WAYS, "Which rows a listing has: object, shard or auto."
+    "x-backend-record-type", _TEXT, _BOTH_WAYS, "Rows of a listing: object, shard, auto or (ours) held."
 )
 BACKEND_RECORD_SHARD_FORMAT = _header(
     "x-backend-record-shard-format", _TEXT, _BOTH_WAYS, "Whole shard ranges or only their names."

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from urllib.parse import quote
 
-from swift import green
 from swift.base.entity import EntityPath
-from swift.cluster.quorum import majority
 from swift.gateway.info import (
     AccountInfo,
     account_info,
@@ -42,11 +39,11 @@ from swift.proxy.shards import (
     remembered_shards,
     sharded_answer,
 )
-from swift.proxy.surelisting import META_KEY, BeingSplit, Page, SureListing, is_wanted
+from swift.proxy.surelisting import META_KEY, SureListing, is_wanted
+from swift.proxy.surepages import UNSHARDED, BeingSplit, CannotTell, SurePages
 from swift.ring.device import Node
 from swift.ring.view import RingView
 
-UNSHARDED = "unsharded"
 PASS_THROUGH = frozenset(
     (
         "x-container-read",
@@ -110,52 +107,62 @@ class ContainerController(Controller):
         if denied is not None:
             response.discard()
             return denied
-        if is_split(request, response):
-            response = self._of_shards(request, path, view, part, response)
-        elif self._is_strong(request, path, response):
+        if self._is_strong(request, path, response):
             response = self._surely(request, path, view, part, response)
+        elif is_split(request, response):
+            response = self._of_shards(request, path, view, part, response)
         self._dress(request, response)
         return response
 
     def _is_strong(self, request: Request, path: EntityPath, response: Response) -> bool:
         """Whether a listing has to show every acknowledged write."""
         headers = response.headers
-        mark = headers.get(f"x-container-meta-{META_KEY}")
         return (
-            is_wanted(self.context.settings.strong_listing, mark)
+            self._is_wanted_strong(headers)
             and request.method == "GET"
             and response.is_success
-            and headers.get(fields.BACKEND_SHARDING_STATE, UNSHARDED) == UNSHARDED
-            and headers.get(fields.BACKEND_RECORD_TYPE, OBJECT) == OBJECT
+            and (is_split(request, response) or headers.get(fields.BACKEND_RECORD_TYPE, OBJECT) == OBJECT)
             and not self._is_internal(path.account)
         )
+
+    def _is_wanted_strong(self, headers: HeaderMap) -> bool:
+        return is_wanted(self.context.settings.strong_listing, headers.get(f"x-container-meta-{META_KEY}"))
 
     def _surely(
         self, request: Request, path: EntityPath, view: RingView, part: int, found: Response
     ) -> Response:
-        """The rows on which the container's servers, and where they differ the objects' agree."""
-        nodes = view.primaries(part)
-        sent = backend_headers(self.context, request, transfer=True)
-        sent[fields.BACKEND_RECORD_TYPE] = OBJECT
-
-        def ask(query: str) -> list[Page]:
-            asked = [partial(self.backends.small, n, part, "GET", path, sent, query=query) for n in nodes]
-            answers = [a for a in green.gather(asked) if a is not None and a.status in (200, 204)]
-            if any(a.headers.get(fields.BACKEND_SHARDING_STATE, UNSHARDED) != UNSHARDED for a in answers):
+        """The rows on which all agree who may have them, and the objects' servers where those do not."""
+        listing = SureListing(request, self._forward, path, self.context.limits.container_listing_limit)
+        pages = SurePages(self.context, self.backends, request, path)
+        policy = found.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0")
+        try:
+            if found.headers.get(fields.BACKEND_SHARDING_STATE, UNSHARDED) != UNSHARDED:
                 raise BeingSplit
-            if len(answers) < majority(len(nodes)):
-                raise HTTPError(503)
-            return [json.loads(answer.body or b"[]") for answer in answers]
-
+            rows = listing.rows(pages.of_replicas)
+        except BeingSplit:
+            try:
+                rows = listing.rows(partial(pages.of_all_holders, policy))
+            except CannotTell:
+                return self._ordinarily(request, path, view, part, found)
         found.discard()
         found.ended(0, False)
-        limit_max = self.context.limits.container_listing_limit
-        try:
-            rows = SureListing(request, self._forward, path, ask, limit_max).rows()
-        except BeingSplit:
-            root = self._split_root(request, path, nodes, part, found)
-            return self._of_shards(request, path, view, part, root)
-        return listing_response(request, found.headers, rows)
+        headers = {**found.headers, fields.BACKEND_RECORD_TYPE: OBJECT}
+        headers.pop(fields.BACKEND_RECORD_SHARD_FORMAT, None)
+        headers.pop(fields.BACKEND_OVERRIDE_NAME_FILTER, None)
+        return listing_response(request, headers, rows)
+
+    def _ordinarily(
+        self, request: Request, path: EntityPath, view: RingView, part: int, found: Response
+    ) -> Response:
+        """The listing of a container that is or was split, where some servers are the peer's."""
+        if is_split(request, found):
+            return self._of_shards(request, path, view, part, found)
+        if found.headers.get(fields.BACKEND_SHARDING_STATE, UNSHARDED) != UNSHARDED:
+            return found
+        found.discard()
+        found.ended(0, False)
+        root = self._split_root(request, path, view.primaries(part), part, found)
+        return self._of_shards(request, path, view, part, root)
 
     def _split_root(
         self, request: Request, path: EntityPath, nodes: Sequence[Node], part: int, found: Response
@@ -187,7 +194,7 @@ class ContainerController(Controller):
             return None
         listing_query(request, self.kind)  # refuses what is no listing
         headers = container_headers(known_container(request, path.account, str(path.container)) or {})
-        if not headers:
+        if not headers or self._is_wanted_strong(headers):
             return None
         request.acl = headers.get("x-container-read")
         denied = _authorise(request)

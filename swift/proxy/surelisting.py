@@ -4,15 +4,14 @@ A write in such a container is acknowledged when a majority of the container's p
 (``proxy.obj.surerows``). A listing asks all primaries and needs a majority of them, so at least one of those
 knows of every acknowledged write. What all that answer agree upon is shown; about a name that only some have
 the object's own nodes are asked. ``merge`` decides without I/O what is in doubt; a common prefix always is,
-because two replicas may mean different names by it. Nothing is known of shards here: a container that is
-split is listed in the ordinary way (decision 0017).
+because two replicas may mean different names by it. Who is asked, and what of shards, is not known here
+(``proxy.surepages``, decision 0017).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
-from urllib.parse import quote
 
 from swift import green
 from swift.base.documents import JsonObject
@@ -37,12 +36,6 @@ def is_wanted(setting: str, mark: str | None) -> bool:
 
 
 Page = Sequence[JsonObject]
-#: Asks every primary with a query; the rows of those that answered. Raises ``HTTPError`` 503 for too few.
-Ask = Callable[[str], Sequence[Page]]
-
-
-class BeingSplit(Exception):
-    """A server of the container has begun to split it, so some of its rows are in shards."""
 
 
 class Merged(NamedTuple):
@@ -52,6 +45,10 @@ class Merged(NamedTuple):
     rows: list[tuple[JsonObject, bool]]
     #: Where all of them are known up to; empty at the end of the listing.
     marker: str
+
+
+#: The next rows of a listing by its parameters, at least so many if there are. Raises ``HTTPError`` 503.
+NextPage = Callable[[Mapping[str, str], int], Merged]
 
 
 def name_of(row: JsonObject) -> str:
@@ -84,11 +81,10 @@ def _time_of(row: JsonObject) -> str:
 class SureListing:
     """One listing of a container for a client."""
 
-    def __init__(self, request: Request, forward: Forward, path: EntityPath, ask: Ask, limit_max: int):
+    def __init__(self, request: Request, forward: Forward, path: EntityPath, limit_max: int):
         self._request = request
         self._forward = forward
         self._path = path
-        self._ask = ask
         self._params: dict[str, str] = {}
         for name in _PARAMETERS:
             text = request.param_utf8(name)
@@ -99,39 +95,43 @@ class SureListing:
         if limit.isascii() and limit.isdigit():
             self._limit = min(int(limit), limit_max)
 
-    def rows(self) -> list[JsonObject]:
+    def rows(self, next_page: NextPage) -> list[JsonObject]:
         """The rows; raises ``HTTPError`` 503 when nobody can tell."""
-        return self._collect(self._params, self._limit)
+        return self._collect(next_page, self._params, self._limit)
 
-    def _collect(self, params: Mapping[str, str], limit: int) -> list[JsonObject]:
+    def _collect(self, next_page: NextPage, params: Mapping[str, str], limit: int) -> list[JsonObject]:
         params, rows = dict(params), list[JsonObject]()
         while len(rows) < limit:
-            wanted = limit - len(rows)
-            merged = merge(self._ask(_query(params, wanted)), wanted, reverse=is_true(params.get("reverse")))
-            rows += self._without_doubt(merged, params)
+            merged = next_page(params, limit - len(rows))
+            rows += self._without_doubt(next_page, merged, params)
             if not merged.marker or merged.marker == params.get("marker"):
                 break
             params["marker"] = merged.marker
         return rows[:limit]
 
-    def _without_doubt(self, merged: Merged, params: Mapping[str, str]) -> list[JsonObject]:
+    def _without_doubt(
+        self, next_page: NextPage, merged: Merged, params: Mapping[str, str]
+    ) -> list[JsonObject]:
         doubts = iter([row for row, is_sure in merged.rows if not is_sure])
         gone: set[int] = set()
 
         def judge() -> None:
             for row in doubts:
-                there = self._has_some(row, params) if "subdir" in row else self._has(str(row["name"]))
-                if not there:
+                if "subdir" in row:
+                    is_there = self._has_some(next_page, row, params)
+                else:
+                    is_there = self._has(str(row["name"]))
+                if not is_there:
                     gone.add(id(row))
 
         number = sum(not is_sure for _, is_sure in merged.rows)
         green.gather([judge] * min(_ASKERS, number))
         return [row for row, _ in merged.rows if id(row) not in gone]
 
-    def _has_some(self, row: JsonObject, params: Mapping[str, str]) -> bool:
+    def _has_some(self, next_page: NextPage, row: JsonObject, params: Mapping[str, str]) -> bool:
         """Whether anything is below a common prefix."""
         below = {name: text for name, text in params.items() if name not in ("delimiter", "path")}
-        return bool(self._collect({**below, "prefix": str(row["subdir"])}, 1))
+        return bool(self._collect(next_page, {**below, "prefix": str(row["subdir"])}, 1))
 
     def _has(self, name: str) -> bool:
         """Whether the object's nodes have something newest of a name; raises ``HTTPError`` 503."""
@@ -144,8 +144,3 @@ class SureListing:
             if response.status == 404:
                 return False
         raise HTTPError(503)
-
-
-def _query(params: Mapping[str, str], limit: int) -> str:
-    pairs = {**params, "format": "json", "limit": str(limit)}.items()
-    return "&".join(f"{name}={quote(text.encode(), safe='')}" for name, text in pairs)

@@ -17,6 +17,7 @@ from test.support.cluster import LiveCluster
 from test.support.nodes import run
 from test.support.peer import can_hide_etc, environment, needs_peer, peer_command
 from test.support.server import LoneServer
+from test.support.tiers import tier_section
 
 POWER = 3
 COUNT = 24
@@ -28,11 +29,13 @@ def part_of(name, power):
 
 
 class Growing:
-    """One object server and its ring, whose part power is increased."""
+    """One object server and its ring, whose part power is increased; ``tier`` is a section of its file."""
 
-    def __init__(self, root):
+    def __init__(self, root, tier=""):
         self.root = root
+        self.tier = tier
         self.server = LoneServer(root, "object")
+        self.server.conf.write_text(f"{self.server.conf.read_text()}\n{tier}")
         self.builder = RingBuilder(POWER, 1, 0)
         self.builder.add_device(
             ip="127.0.0.1", port=self.server.port, device="sda", weight=1, region=1, zone=1, meta=""
@@ -57,7 +60,7 @@ class Growing:
     def relinker(self, action, *more):
         conf = self.root / "relinker.conf"
         conf.write_text(
-            f"[object-relinker]\nrecon_cache_path = {self.root}\nlog_address = {self.root}/none\n"
+            f"[object-relinker]\nrecon_cache_path = {self.root}\nlog_address = {self.root}/none\n{self.tier}"
         )
         done = run("swift-object-relinker", *self.words(action), str(conf), *more)
         assert "Traceback" not in done.stderr, done.stderr
@@ -92,6 +95,15 @@ def growing(tmp_path):
     made.server.kill()
 
 
+@pytest.fixture(params=["disks alone", "cache tier"])
+def growing_either_way(request, tmp_path):
+    tier = tier_section(tmp_path / "ssd", tmp_path / "state") if request.param == "cache tier" else ""
+    made = Growing(tmp_path, tier)
+    made.server.start()
+    yield made
+    made.server.kill()
+
+
 def fill(growing):
     for number in range(COUNT):
         assert growing.put(f"o{number}", b"%d" % number, POWER) == 201
@@ -103,7 +115,8 @@ def fill(growing):
             assert growing.server.ask("DELETE", path).status == 204
 
 
-def test_objects_are_readable_at_every_step(growing):
+def test_objects_are_readable_at_every_step(growing_either_way):
+    growing = growing_either_way
     fill(growing)
     live = [f"o{number}" for number in range(COUNT) if number % 4 != 3]
     assert growing.relinker("relink").returncode == 2, "no policy is being increased"
@@ -137,8 +150,9 @@ def test_objects_are_readable_at_every_step(growing):
     assert growing.relinker("cleanup").returncode == 2
 
 
-def test_what_is_written_meanwhile_is_there_afterwards(growing):
+def test_what_is_written_meanwhile_is_there_afterwards(growing_either_way):
     """Writers never stop while the power is increased; a proxy would turn to the new ring as they do."""
+    growing = growing_either_way
     fill(growing)
     growing.server.kill()
     growing.server.start()

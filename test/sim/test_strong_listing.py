@@ -7,6 +7,7 @@ import random
 import pytest
 
 from swift.base.entity import EntityPath
+from swift.base.shardrange import State
 from swift.base.timestamp import Timestamp
 from swift.cluster.fanout import Answer
 from swift.gateway.info import ContainerInfo
@@ -17,7 +18,7 @@ from swift.proxy.obj.surerows import tell_majority
 from swift.proxy.obj.target import locate
 from swift.proxy.surelisting import merge
 from test.sim.test_orphans import rows_of
-from test.support.sharders import Sharders
+from test.support.sharders import Sharders, state
 
 TEXT = {"content-type": "text/plain"}
 BODIES = {"small": b"small", "large": b"large" * 40_000}
@@ -173,6 +174,131 @@ def test_a_server_that_does_not_know_of_a_split_yet_is_not_believed(sim, contain
         assert listed(sim) == [*before, "p"]
         sim.cache.values.clear()
         assert listed(sim, "&limit=2&marker=o028") == ["o029", "p"]
+
+
+def agreed_listings(sim, wanted):
+    """What listings say whichever server is away, with all parameters, is what ``wanted`` says."""
+    folders = sorted({f"{name.partition('/')[0]}/" for name in wanted if "/" in name})
+    for later in SERVERS:
+        with sim.refusing("container", later):
+            sim.cache.values.clear()
+            assert listed(sim) == wanted
+            assert listed(sim, "&limit=5") == wanted[:5]
+            middle = wanted[len(wanted) // 2]
+            assert listed(sim, f"&limit=7&marker={middle}") == [n for n in wanted if n > middle][:7]
+            assert (
+                listed(sim, f"&reverse=true&limit=9&marker={middle}")
+                == [n for n in wanted[::-1] if n < middle][:9]
+            )
+            assert listed(sim, f"&prefix={middle[:2]}") == [n for n in wanted if n.startswith(middle[:2])]
+            tops = sorted({n for n in wanted if "/" not in n} | set(folders))
+            assert listed(sim, "&delimiter=/") == tops
+            assert listed(sim, "&delimiter=/&limit=2") == tops[:2]
+            assert listed(sim, "&delimiter=/&reverse=true") == tops[::-1]
+            assert listed(sim, "&path=") == [n for n in tops if "/" not in n]
+
+
+@pytest.fixture
+def sharders(sim, tmp_path):
+    assert sim("POST", "/a/c", {"x-container-sysmeta-sharding": "True"}).status == 204
+    return Sharders(sim, tmp_path)
+
+
+SERVERS = range(1, 7)
+
+
+def states_of(sim):
+    headers = {"x-backend-record-type": "shard", "x-newest": "true"}
+    return {item["state"] for item in json.loads(sim("GET", "/a/c?format=json", headers).body or b"[]")}
+
+
+def test_rows_go_to_shards_only_when_a_majority_of_the_servers_knows_them(sim, sharders, containers):
+    fill(sim)
+    leader, *others = containers
+    with sim.refusing("container", *others):
+        for _ in range(3):
+            sharders.run(leader)
+    sim.forgive()
+    assert states_of(sim) <= {State.FOUND}
+    assert listed(sim) == NAMES
+
+
+def fill(sim):
+    for name in NAMES:
+        assert sim("PUT", f"/a/c/{name}", TEXT, b"x").status == 201
+
+
+NAMES = [f"o{n:03}" for n in range(30)]
+
+
+@pytest.mark.parametrize("away", range(3))
+def test_rows_in_shards_are_listed_though_no_server_that_answers_has_begun_to_split(
+    sim, sharders, containers, away
+):
+    fill(sim)
+    leader = containers[0]
+    sharders.run(leader)
+    if away:
+        sharders.run(containers[away])
+    new, to_shards = [], 0
+    while to_shards < 3:
+        # It depends on which server is asked whether a row goes to the container or to its shard.
+        sim.cache.values.clear()
+        new.append(f"p{len(new):03}")
+        assert sim("PUT", f"/a/c/{new[-1]}", TEXT, b"x").status == 201
+        to_shards += any(
+            "x-backend-quoted-container-path" in headers for *_, headers in sim.transport.requests
+        )
+    assert sim("DELETE", f"/a/c/{NAMES[0]}").status == 204
+    for server in containers:
+        with sim.refusing("container", server):
+            sim.cache.values.clear()
+            assert listed(sim) == [*NAMES[1:], *new]
+        sim.forgive()
+
+
+def change(sim, there, chance, *, puts):
+    """Write or delete something while a server may be away; ``there`` says what is listed, None: in doubt."""
+    name = chance.choice("abcdefgh") + chance.choice(("/", "", "/x/")) + str(chance.randrange(9))
+    if chance.random() < 0.3:
+        sim.cache.values.clear()
+    with sim.refusing("container", *chance.sample(SERVERS, chance.choice((0, 0, 1)))):
+        if chance.random() < puts:
+            status, after = sim("PUT", f"/a/c/{name}", TEXT, b"x").status, True
+        else:
+            status, after = sim("DELETE", f"/a/c/{name}").status, False
+    assert status in (201, 204, 404, 503)
+    there[name] = after if status != 503 else None
+
+
+def work(sim, sharders, there, chance, *, puts, **options):
+    """Clients change things, some sharders run while a server is away, and a listing is what it should be."""
+    for _ in range(12):
+        change(sim, there, chance, puts=puts)
+    nodes = chance.sample(SERVERS, chance.choice((1, 3, 6)))
+    away = [server for server in chance.sample(SERVERS, 1) if server not in nodes]
+    with sim.refusing("container", *away):
+        sharders.run(*nodes, **options)
+    sim.forgive()
+    with sim.refusing("container", chance.choice(SERVERS)):
+        found = set(listed(sim))
+    assert {name for name, is_there in there.items() if is_there} <= found
+    assert not {name for name, is_there in there.items() if is_there is False} & found
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_while_a_container_is_split_everything_acknowledged_is_listed(sim, sharders, seed):
+    chance, there = random.Random(seed), {}
+    for _ in range(8):
+        work(sim, sharders, there, chance, puts=0.7)
+    for _ in range(4):
+        sharders.run()
+    assert state(sim) in ("sharding", "sharded")
+    for _ in range(6):
+        work(sim, sharders, there, chance, puts=0.15, shrink_threshold=6, minimum_shard_size=6)
+    for name in [name for name, is_there in there.items() if is_there is None]:
+        there[name] = sim("PUT", f"/a/c/{name}", TEXT, b"x").status == 201
+    agreed_listings(sim, sorted(name for name, is_there in there.items() if is_there))
 
 
 # --- deciding -----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""An account and a container that hold something, and uploads to them."""
+"""An account and a container with quotas, for the filters that look at them."""
 
 from swift.http.body import BytesBody
 from swift.http.request import Request

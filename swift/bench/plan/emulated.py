@@ -20,6 +20,8 @@ from swift.bench.plan.fit import ROW_COPIES
 
 #: How long a PUT waits for the rest when enough nodes have it (post_quorum_timeout), seconds.
 GRACE_S = 0.5
+#: How long somebody works before others have their turn, seconds.
+SLICE_S = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +108,9 @@ class _World:
         size = 0.0 if verb == "DELETE" else cluster.size
         count = cluster.asked(verb)
         luck = self._luck(kind)
-        yield self._work(self.load, (kind.client_s + kind.client_byte_s * size) * luck)
+        yield from self._work(self.load, (kind.client_s + kind.client_byte_s * size) * luck)
         proxy_s = self.costs.proxy_s(verb, size, count, is_coded=cluster.is_coded)
-        yield self._work(self.proxy, proxy_s * luck)
+        yield from self._work(self.proxy, proxy_s * luck)
         nodes = self.rng.sample(range(cluster.nodes), count)
         visits = [env.process(self._at_node(node, verb, kind, luck)) for node in nodes]
         needed = cluster.needed(verb)
@@ -120,17 +122,25 @@ class _World:
         """How much longer this request takes than the mean one."""
         return math.exp(self.rng.gauss(-(kind.spread**2) / 2, kind.spread)) if kind.spread else 1.0
 
-    def _work(self, process: Station, seconds: float) -> simpy.Event:
-        """A process works: it needs its turn and a core."""
-        return process.visit(seconds) & self.cores.visit(seconds)
+    def _work(self, process: Station | None, seconds: float) -> Steps:
+        """A process works, the kernel when it is none: in slices, each of which needs its turn and a core.
+
+        So a short request is not kept by a long one for all its time: servers turn to the next client after
+        each piece that they move, and the kernel's scheduler from one process to the next.
+        """
+        while seconds > 0:
+            piece_s = min(SLICE_S, seconds)
+            core = self.cores.visit(piece_s)
+            yield core if process is None else process.visit(piece_s) & core
+            seconds -= piece_s
 
     def _at_node(self, node: int, verb: str, kind: Kind, luck: float) -> Steps:
         cluster = self.cluster
         piece = 0.0 if verb == "DELETE" else cluster.piece
         store_s = self.costs.store_s(verb, piece, is_coded=cluster.is_coded)
-        yield self._work(self.servers[node], store_s * luck)
+        yield from self._work(self.servers[node], store_s * luck)
         # Nobody waits for what the kernel does of its own accord, but it needs a core.
-        self.cores.visit((kind.kernel_s + kind.kernel_byte_s * piece) * luck)
+        self.env.process(self._work(None, (kind.kernel_s + kind.kernel_byte_s * piece) * luck))
         wait_s = (kind.wait_s + kind.wait_byte_s * piece) * luck
         if node in self.devices and verb != "GET":
             # What was just written is read from memory; what is written goes to the device.
@@ -138,7 +148,7 @@ class _World:
         elif wait_s:
             yield self.env.timeout(wait_s)
         if verb in CHANGES:
-            yield self.cores.visit(self.costs.row_s * ROW_COPIES / cluster.asked(verb) * luck)
+            yield from self._work(None, self.costs.row_s * ROW_COPIES / cluster.asked(verb) * luck)
 
 
 def expect(cluster: Emulated, costs: Costs, *, seconds: float, seed: int = 0) -> Expected:

@@ -82,6 +82,11 @@ class Roots:
         """Tell a shard of ranges; whether a majority of its nodes heard."""
         return self._put(shard.name, ranges, {"x-timestamp": shard.state_timestamp}, root)
 
+    def tell_replicas(self, name: str, ranges: Sequence[ShardRange]) -> bool:
+        """Tell a container's own servers of its shards; whether a majority of them heard."""
+        stamp = max(item.meta_timestamp for item in ranges)
+        return self._put(name, ranges, {"x-timestamp": stamp}, name)
+
     def tell_root(self, root: str, ranges: Sequence[ShardRange], teller: str) -> bool:
         """Tell a root of ranges; whether a majority of its nodes heard."""
         stamp = max((item.meta_timestamp for item in ranges), default="0")

@@ -284,7 +284,12 @@ class Visit:
             if found:
                 self._merge(*found)
                 self._note("scanned_found")
-        for item in self._others(frozenset((State.FOUND,))):
+        found = self._others(frozenset((State.FOUND,)))
+        if found and not self._roots.tell_replicas(broker.own_name, found):
+            # Rows go to shards from now on: whichever servers are asked for all rows, one is to name them.
+            self._note("created_failure")
+            return
+        for item in found:
             made = in_state(item, State.CREATED, self._now)
             if not self._roots.create_shard(made, self._root, self._info.storage_policy_index):
                 self._note("created_failure")
@@ -416,12 +421,13 @@ class Visit:
         )
         for merging in mergings:
             donors, acceptor = shrink.apply(merging, self._now)
+            # Donors first: whoever looks for their rows is to hear from them who takes these in.
+            if not all(self._roots.tell_shard(donor, [donor, acceptor], self._root) for donor in donors):
+                continue
             self._merge(*donors, acceptor)
             self._note("shrinking_found")
             if acceptor.name != own.name:
                 self._roots.tell_shard(acceptor, [acceptor], self._root)
-            for donor in donors:
-                self._roots.tell_shard(donor, [donor, acceptor], self._root)
 
     # --- telling the root -----------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
@@ -123,18 +124,20 @@ class ObjectController(Controller):
 
     # writing
 
-    def _shard(self, request: Request, target: ObjectTarget) -> EntityPath | None:
-        """The container that takes the object's row where the object's own is split."""
-        if target.container.sharding_state not in SPLIT_STATES:
-            return None
+    def _locate_for_write(self, request: Request, path: EntityPath, info: ContainerInfo) -> ObjectTarget:
+        """The target with the shard that takes its row; raises ``HTTPError`` 503."""
+        target = locate(self.context, request, path, info)
+        if info.sharding_state not in SPLIT_STATES:
+            return target
         settings = self.context.settings
-        return updating_shard(
+        shard = updating_shard(
             request,
             self._forward,
             target.path,
             recheck_s=settings.recheck_updating_shard_ranges,
             skip_pct=settings.container_updating_shard_ranges_skip_cache_pct,
         )
+        return replace(target, shard=shard)
 
     def handle_put(self, request: Request, path: EntityPath) -> Response:
         """Store an object."""
@@ -156,9 +159,9 @@ class ObjectController(Controller):
             _check_end(headers)
         if "etag" in headers:
             headers["etag"] = unquote_etag(headers["etag"])
-        target = locate(self.context, request, path, info)
+        target = self._locate_for_write(request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
-        attempts = write_attempts(self.context, headers, target, shard=self._shard(request, target))
+        attempts = write_attempts(self.context, headers, target)
         return _with_policy(self._uploader.put(request, target, attempts), target)
 
     def handle_post(self, request: Request, path: EntityPath) -> Response:
@@ -176,9 +179,9 @@ class ObjectController(Controller):
         check_content_type(request)
         check_metadata(request.headers, "object", self.context.limits)
         _look_at_locks(request, info)
-        target = locate(self.context, request, path, info)
+        target = self._locate_for_write(request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
-        attempts = write_attempts(self.context, headers, target, shard=self._shard(request, target))
+        attempts = write_attempts(self.context, headers, target)
         if is_conditional(request.headers):
             planner = self.context.planner(target.policy.index)
             need = self.context.write_quorum(len(attempts))
@@ -236,15 +239,14 @@ class ObjectController(Controller):
         if not info.exists:
             return error_response(404)
         _look_at_locks(request, info)
-        target = locate(self.context, request, path, info)
+        target = self._locate_for_write(request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
         planner = self.context.planner(target.policy.index)
         if IF_DELETE_AT in request.headers:
             asked = list(planner.for_read(target.view, target.part, self.kind))
             check_still_meant(self.backends, target, asked, headers)
         nodes, count = planner.for_delete(target.view, target.part)
-        shard = self._shard(request, target)
-        attempts = write_attempts(self.context, headers, target, count, shard)
+        attempts = write_attempts(self.context, headers, target, count)
         if is_conditional(request.headers):
             need = self.context.write_quorum(count)
             attempts, answers = self._changer.change(

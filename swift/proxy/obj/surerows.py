@@ -1,15 +1,17 @@
-"""Rows that a majority of the container's primaries has before a write is acknowledged (decision 0017).
+"""Rows that a majority of a container's primaries has before a write is acknowledged (decision 0017).
 
-Only where strong listings are wanted. Object servers of ours say which container servers took the row
-(``X-Backend-Container-Told``); whom nobody of them told, the proxy tells itself.
+Only where strong listings are wanted. The container is the object's own, or the shard that takes its rows.
+Object servers of ours say which container servers took the row (``X-Backend-Container-Told``); whom nobody of
+them told, the proxy tells itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import partial
 
 from swift import green
+from swift.base.entity import EntityPath
 from swift.cluster.direct import node_path
 from swift.cluster.fanout import Answer
 from swift.cluster.quorum import majority
@@ -31,25 +33,44 @@ def tell_majority(
     op: str,
     row: HeaderMap,
 ) -> bool:
-    """Have ``op`` (PUT or DELETE of the row) known to a majority of the container's primaries.
+    """Have ``op`` (PUT or DELETE of the row) known to a majority of the primaries of one container.
 
     True at once where listings need not be strong.
     """
     if not target.is_listed_surely:
         return True
-    view = context.rings.container.view()
-    part = view.partition_of(context.hasher.digest(target.path.account, target.path.container))
-    nodes = view.primaries(part)
     told = {place for a in answers for place in a.headers.get(fields.BACKEND_CONTAINER_TOLD, "").split(",")}
+    own = EntityPath(target.path.account, target.path.container)
+    first = target.shard or own
+    if _is_known(context, request, target, first, told, op, row):
+        return True
+    # Whoever lists the container asks its own servers too, and they bring the row to where it belongs.
+    return first != own and _is_known(context, request, target, own, frozenset(), op, row)
+
+
+def _is_known(
+    context: ProxyContext,
+    request: Request,
+    target: ObjectTarget,
+    container: EntityPath,
+    told: Set[str],
+    op: str,
+    row: HeaderMap,
+) -> bool:
+    """Whether a majority of a container's primaries has the row, after telling those that were not told."""
+    view = context.rings.container.view()
+    part = view.partition_of(context.hasher.digest(container.account, container.container))
+    nodes = view.primaries(part)
     missing = [node for node in nodes if node.key not in told]
     known, need = len(nodes) - len(missing), majority(len(nodes))
-    if known < need:
-        headers = row_headers(context, request, target, row)
-        path = target.path.quoted
-        known += sum(green.gather([partial(_tell, context, n, part, op, path, headers) for n in missing]))
+    if known >= need:
+        return True
+    headers = row_headers(context, request, target, row)
+    path = EntityPath(container.account, container.container, target.path.obj).quoted
+    known += sum(green.gather([partial(_tell, context, n, part, op, path, headers) for n in missing]))
     if known < need:
         context.telemetry.log.error(
-            f"ERROR the row of {target.path} is known to {known} of {len(nodes)} container servers only",
+            f"ERROR the row of {target.path} is known to {known} of {len(nodes)} servers of {container} only",
             txid=headers["x-trans-id"],
         )
     return known >= need

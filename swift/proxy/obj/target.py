@@ -32,6 +32,8 @@ class ObjectTarget:
     quorum: int
     #: A write is acknowledged when a majority of the container's servers has its row.
     is_listed_surely: bool = False
+    #: The container that takes the object's row where the object's own is split.
+    shard: EntityPath | None = None
 
     @property
     def majority(self) -> int:
@@ -55,7 +57,7 @@ def _is_listed_surely(context: ProxyContext, path: EntityPath, info: ContainerIn
     if not is_wanted(context.settings.strong_listing, info.meta.get(META_KEY)):
         return False
     is_internal = path.account.startswith(context.limits.auto_create_account_prefix)
-    return info.sharding_state == "unsharded" and not is_internal
+    return not is_internal
 
 
 def write_attempts(
@@ -63,15 +65,14 @@ def write_attempts(
     headers: HeaderMap,
     target: ObjectTarget,
     count: int | None = None,
-    shard: EntityPath | None = None,
 ) -> list[HeaderMap]:
     """One set of headers per primary of the object, with its share of container and queue updates.
 
-    ``count`` is the number of nodes when it is not that of the primaries; ``shard`` is the container that
-    takes the row where it is not the object's own.
+    ``count`` is the number of nodes when it is not that of the primaries.
     """
     path = target.path
     containers = context.rings.container.view()
+    shard = target.shard
     told = shard or path
     part = containers.partition_of(context.hasher.digest(told.account, told.container))
     if shard is not None:

@@ -4,9 +4,13 @@ import pytest
 
 from swift.base.clock import ManualClock
 from swift.base.hashing import PathHasher
+from swift.base.timestamp import Timestamp
 from swift.cluster.syncrealms import Realm, Realms
 from swift.cluster.transport import Reply, TransportError
+from swift.container.broker import ContainerBroker
 from swift.container.server import ContainerServer
+from swift.db.broker import Engine
+from swift.db.files import Place
 from swift.http.request import Request
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
@@ -72,3 +76,13 @@ class Bench:
 @pytest.fixture()
 def bench(tmp_path):
     return Bench(tmp_path)
+
+
+@pytest.fixture()
+def broker(tmp_path):
+    """The database of the new container ``a/c``."""
+    (tmp_path / "sda").mkdir()
+    place = Place(str(tmp_path / "sda"), "containers", "1", "cd" * 16)
+    broker = ContainerBroker(place, Engine(), "a", "c")
+    broker.create(Timestamp(1), 0, created_at=Timestamp(1))
+    return broker

@@ -6,23 +6,12 @@ import pytest
 
 from swift.base.shardrange import ShardRange, State
 from swift.base.timestamp import Timestamp
-from swift.container.broker import ContainerBroker, NotEmpty
+from swift.container.broker import NotEmpty
 from swift.container.objecttable import items_since
 from swift.container.rows import ObjectRow
-from swift.db.broker import Engine
-from swift.db.files import Place
 from swift.db.listing import ListingQuery
 
 EPOCH = Timestamp(100).internal
-
-
-@pytest.fixture()
-def broker(tmp_path):
-    (tmp_path / "sda").mkdir()
-    place = Place(str(tmp_path / "sda"), "containers", "1", "cd" * 16)
-    broker = ContainerBroker(place, Engine(), "a", "c")
-    broker.create(Timestamp(1), 0, created_at=Timestamp(1))
-    return broker
 
 
 def own(state=State.SHARDING, epoch=EPOCH):

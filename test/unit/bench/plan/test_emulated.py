@@ -41,6 +41,14 @@ def test_medians_are_told_by_verb():
     assert mixed.p50_s["GET"] < 0.01 < 0.1 < mixed.p50_s["PUT"]
 
 
+def test_a_short_request_is_not_kept_by_a_long_one_for_all_its_time():
+    kinds = {kind: Kind(0.001 if "GET" in kind else 0.1, 0, 1, 0, 0) for kind in KINDS}
+    costs = Costs(kinds, 0.0, 0.0, "here", 1)
+    mixed = expect(emulated(mix={"GET": 0.5, "PUT": 0.5}, clients=4), costs, seconds=20)
+    assert mixed.p50_s["GET"] < 0.01
+    assert mixed.rate == pytest.approx(2 / 0.101, rel=0.1)
+
+
 def test_a_single_process_uses_one_core():
     work = Kind(0.008, 0, 1, 0.001, 0, 0.001, 0)
     costs = Costs(dict.fromkeys(KINDS, work), 0.0, 0.0, "here", 8)

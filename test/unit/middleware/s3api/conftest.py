@@ -1,4 +1,4 @@
-"""What tests of the S3 filter share."""
+"""What the tests of the S3 filter share."""
 
 import pytest
 
@@ -7,4 +7,5 @@ from test.support.s3front import Front
 
 @pytest.fixture
 def front():
+    """The filter over a store in memory."""
     return Front()

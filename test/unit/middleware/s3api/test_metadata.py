@@ -1,4 +1,4 @@
-"""What a request for an object wants of its bytes, and whether it changed since a date."""
+"""Headers of S3 and those of the store."""
 
 import pytest
 

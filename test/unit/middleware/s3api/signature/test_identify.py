@@ -1,4 +1,4 @@
-"""Which requests are signed, by which version, and which signatures are none."""
+"""Whose a request is: by signatures of either version, in headers and links."""
 
 import pytest
 
