@@ -173,4 +173,4 @@ def test_the_parts_of_a_composite_checksum_bring_theirs(s3):
     assert upload.part(1, b"x").code == "InvalidRequest"
     assert upload.part(1, b"x", {"x-amz-checksum-crc32c": "AAAAAA=="}).code == "InvalidRequest"
     assert upload.part(1, b"x", {"x-amz-checksum-crc32": "AAAAAA=="}).code == "BadDigest"
-    assert upload.part(1, b"x", {"x-amz-checksum-crc32": "jNwb3w=="}).status in (200, 400)
+    assert upload.part(1, b"x", {"x-amz-checksum-crc32": "jNwWgw=="}).status == 200

@@ -51,27 +51,44 @@ class Told(Answer):
         return self.body.partition(b"<Code>")[2].partition(b"</Code>")[0].decode()
 
 
+class Bottom:
+    """The end of a pipeline, which may be told to answer otherwise."""
+
+    def __init__(self, app):
+        self._app = app
+        #: Request → an answer, or None where the cluster is to answer.
+        self.instead = lambda request: None
+
+    def handle(self, request):
+        """See ``Filter``."""
+        return self.instead(request) or self._app.handle(request)
+
+
 class S3World:
     """S3 over tempauth, slo, versions and symlinks over a simulated cluster; account AUTH_test."""
 
-    def __init__(self, sim, **options):
+    def __init__(self, sim, features=None, **options):
         self.sim = sim
+        self.bottom = Bottom(sim.app)
         guesser = TypeGuesser("/none", ())
         settings = VersionedWritesSettings(allow_object_versioning=True)
         made = Cluster(SimpleNamespace(limits=Limits()), sim.policies), guesser
-        self.app = VersionedWrites(Symlink(sim.app, SymlinkSettings()), settings, made)
+        self.app = VersionedWrites(Symlink(self.bottom, SymlinkSettings()), settings, made)
         told = Telemetry(silent_log())
         large = SloSettings.parse({"rate_limit_segments_per_sec": "0"})
         slo = Slo(self.app, large, sim.hasher, guesser, silent_log())
         auth = Tempauth(slo, TempauthSettings(), parse_users(USERS), USERS, told)
         chosen = S3Settings.parse({"min_segment_size": "1", **options})
-        self.filter = S3Api(auth, chosen, told, Features())
+        self.filter = S3Api(auth, chosen, told, features or Features())
 
     def __call__(self, method, path, headers=None, body=b"", **how):
         """A signed request."""
-        head = signed_headers(method, HOST + path, headers, body, **how)
+        return self.raw(method, path, signed_headers(method, HOST + path, headers, body, **how), body)
+
+    def raw(self, method, path, headers=None, body=b""):
+        """A request as it stands."""
         target = urlsplit(path)
-        sent = {"host": "h", **{name.lower(): value for name, value in head.items()}}
+        sent = {"host": "h", **{name.lower(): value for name, value in (headers or {}).items()}}
         if method in ("PUT", "POST"):
             sent.setdefault("content-length", str(len(body)))
         env = {"swift.cache": self.sim.cache, "swift.trans_id": "tx1"}

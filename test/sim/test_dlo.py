@@ -1,0 +1,122 @@
+"""Dynamic large objects over a simulated cluster: what has a prefix reads as one."""
+
+from hashlib import md5
+
+import pytest
+
+from swift.http.request import Request
+from swift.http.response import HTTPError, error_response
+from swift.middleware.dlo import Dlo, DloSettings
+from swift.telemetry.log import silent_log
+from test.support.sim import Answer
+
+PIECES = b"0000", b"11111", b"222222"
+WHOLE = b"".join(PIECES)
+ETAG = md5("".join(md5(piece).hexdigest() for piece in PIECES).encode()).hexdigest()
+
+
+class Front:
+    """The filter over a simulated cluster; ``denied`` are paths that a caller may not ask for."""
+
+    def __init__(self, sim, page_rows=1000):
+        settings = DloSettings.parse({"rate_limit_segments_per_sec": "0"})
+        self.sim, self.denied = sim, set()
+        self.filter = Dlo(sim.app, settings, page_rows, silent_log())
+
+    def __call__(self, method, path, headers=None, body=b""):
+        target, _, query = path.partition("?")
+        sent = dict(headers or {})
+        if method == "PUT":
+            sent.setdefault("content-length", str(len(body)))
+        env = {"swift.cache": self.sim.cache, "swift_owner": True, "swift.authorize": self.authorise}
+        try:
+            request = Request(method, f"/v1{target}", sent, body, query=query, env=env)
+            return Answer(self.filter.handle(request))
+        except HTTPError as error:
+            return Answer(error.response)
+
+    def authorise(self, request):
+        return error_response(403) if request.raw_path in self.denied else None
+
+
+@pytest.fixture
+def dlo(sim):
+    front = Front(sim)
+    assert sim("PUT", "/a/s").status == 201
+    for number, piece in enumerate(PIECES):
+        assert sim("PUT", f"/a/s/p/{number}", {}, piece).status == 201
+    assert sim("PUT", "/a/s/q", {}, b"not of it").status == 201
+    assert front("PUT", "/a/c/m", {"x-object-manifest": "s/p/", "content-type": "v/x"}).status == 201
+    return front
+
+
+def test_what_has_the_prefix_reads_as_one(dlo):
+    for method in ("GET", "HEAD"):
+        answer = dlo(method, "/a/c/m")
+        assert (answer.status, answer.headers["content-length"]) == (200, "15")
+        assert (answer.headers["etag"], answer.headers["content-type"]) == (f'"{ETAG}"', "v/x")
+        assert answer.headers["x-object-manifest"] == "s/p/"
+    assert dlo("GET", "/a/c/m").body == WHOLE
+
+
+@pytest.mark.parametrize("first", range(0, 15, 3))
+def test_any_range_is_that_of_the_whole(dlo, first):
+    for last in (first, first + 3, 14, 99):
+        answer = dlo("GET", "/a/c/m", {"range": f"bytes={first}-{last}"})
+        assert (answer.status, answer.body) == (206, WHOLE[first : last + 1])
+    assert dlo("GET", "/a/c/m", {"range": "bytes=15-"}).status == 416
+    assert dlo("GET", "/a/c/m", {"range": "bytes=-4"}).body == WHOLE[-4:]
+
+
+def test_conditions_are_those_of_the_whole(dlo):
+    assert dlo("GET", "/a/c/m", {"if-none-match": ETAG}).status == 304
+    assert dlo("GET", "/a/c/m", {"if-match": ETAG}).body == WHOLE
+    assert dlo("GET", "/a/c/m", {"if-match": md5(b"").hexdigest()}).status == 412
+
+
+def test_a_segment_that_comes_later_belongs_to_it(dlo, sim):
+    sim("PUT", "/a/s/p/3", {}, b"more")
+    assert dlo("GET", "/a/c/m").body == WHOLE + b"more"
+
+
+def test_a_manifest_of_nothing_is_empty(dlo):
+    dlo("PUT", "/a/c/none", {"x-object-manifest": "s/nothing"})
+    answer = dlo("GET", "/a/c/none")
+    assert (answer.status, answer.body, answer.headers["content-length"]) == (200, b"", "0")
+
+
+def test_more_rows_than_a_page_has_are_all_sent_and_nobody_knows_how_long(sim, dlo):
+    front = Front(sim, page_rows=2)
+    answer = front("GET", "/a/c/m")
+    assert not {"content-length", "etag"} & answer.headers.keys()
+    assert answer.body == WHOLE
+
+
+@pytest.mark.parametrize("value", ["s", "/p", "s/", "", "s//p", "s/p?a", "s/p&a", "/s/p"])
+def test_what_names_no_prefix_is_no_manifest(dlo, sim, value):
+    assert dlo("PUT", "/a/c/bad", {"x-object-manifest": value}).status == 400
+    assert sim("HEAD", "/a/c/bad").status == 404
+
+
+def test_a_container_that_is_not_there_is_404(dlo, sim):
+    dlo("PUT", "/a/c/lost", {"x-object-manifest": "nowhere/p"})
+    assert dlo("GET", "/a/c/lost").status == 404
+    dlo("PUT", "/a/c/odd", {"x-object-manifest": "s%2Fp/0"})
+    assert dlo("GET", "/a/c/odd").status == 404
+
+
+def test_the_manifest_itself_is_read_by_asking_for_it(dlo):
+    dlo("PUT", "/a/c/m", {"x-object-manifest": "s/p/"}, b"own bytes")
+    assert dlo("GET", "/a/c/m?multipart-manifest=get").body == b"own bytes"
+
+
+def test_the_caller_needs_rights_of_his_own_for_the_segments(dlo):
+    dlo.denied.add("/v1/a/s")
+    assert dlo("GET", "/a/c/m").status == 403
+    dlo.denied = {"/v1/a/s/p/0"}
+    assert dlo("GET", "/a/c/m").status in (403, 409)
+
+
+def test_a_segment_that_is_gone_belongs_to_it_no_more(dlo, sim):
+    assert sim("DELETE", "/a/s/p/1").status == 204
+    assert dlo("GET", "/a/c/m").body == PIECES[0] + PIECES[2]

@@ -1,0 +1,101 @@
+"""Uploads by the form of a browser: what its fields become, and what is refused before anything is stored."""
+
+import pytest
+from botocore.config import Config
+from botocore.session import Session
+
+CLIENT = {"aws_access_key_id": "test:tester", "aws_secret_access_key": "testing", "region_name": "us-east-1"}
+
+
+@pytest.fixture(scope="module")
+def signer():
+    return Session().create_client(
+        "s3", endpoint_url="http://h", config=Config(signature_version="s3v4"), **CLIENT
+    )
+
+
+def form_of(fields, data, *, name="a b.txt", repeat=""):
+    parts = [
+        f'--B\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{text}\r\n'
+        for field, text in [*fields.items(), *([(repeat, "again")] if repeat else [])]
+    ]
+    parts.append(f'--B\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n')
+    return "".join(parts).encode() + data + b"\r\n--B--\r\n"
+
+
+@pytest.fixture
+def send(s3, signer):
+    def post(data=b"data", *, key="k", conditions=(), change=None, name="a b.txt", repeat="", **fields):
+        named = {field.replace("_", "-") if "amz" in field else field: text for field, text in fields.items()}
+        every = [*({field: text} for field, text in named.items()), *conditions]
+        made = signer.generate_presigned_post("bucket", key, Fields=dict(named), Conditions=every)
+        body = form_of({**made["fields"], **(change or {})}, data, name=name, repeat=repeat)
+        return s3.raw("POST", "/bucket", {"content-type": "multipart/form-data; boundary=B"}, body)
+
+    return post
+
+
+def test_the_file_of_a_form_becomes_an_object_with_its_fields(s3, send):
+    answer = send(key="in/${filename}", name="C:\\x\\a b.txt", x_amz_meta_m="1")
+    assert answer.status == 204
+    assert answer.headers["location"] == "http://h/bucket/in/a%20b.txt"
+    found = s3("GET", "/bucket/in/a%20b.txt")
+    assert (found.body, found.headers["x-amz-meta-m"]) == (b"data", "1")
+
+
+def test_a_form_says_what_it_is_told(send):
+    assert send(success_action_status="200").status == 200
+    assert send(success_action_status="201").texts("Key") == ["k"]
+    assert send(success_action_status="500").status == 204
+    answer = send(success_action_redirect="http://done.example/?a=b#part")
+    assert answer.status == 303
+    assert answer.headers["location"].startswith("http://done.example/?a=b&bucket=bucket&key=k&etag=")
+
+
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "//x", "http://", "http://[", "http://a b", "http://\u00e9"]
+)
+def test_a_browser_is_sent_nowhere_else(send, url):
+    answer = send(success_action_redirect=url)
+    assert "javascript" not in answer.headers.get("location", "") and answer.status == 204
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"key": "other"}, "AccessDenied"),
+        ({"acl": "public-read"}, "AccessDenied"),
+        ({"x-amz-signature": "0" * 64}, "SignatureDoesNotMatch"),
+        ({"x-amz-credential": "x/y"}, "InvalidArgument"),
+        ({"bucket": "other"}, "InvalidArgument"),
+        ({"key": ""}, "UserKeyMustBeSpecified"),
+        ({"key": "k" * 1025}, "KeyTooLongError"),
+        ({"key": "a\x00b"}, "InvalidURI"),
+        ({"policy": "e30="}, "SignatureDoesNotMatch"),
+    ],
+)
+def test_a_form_that_was_changed_stores_nothing(s3, send, change, code):
+    assert send(change=change).code == code
+    assert s3.names("bucket") == []
+
+
+@pytest.mark.parametrize(("size", "code"), [(0, "EntityTooSmall"), (11, "EntityTooLarge")])
+def test_a_file_has_the_size_that_was_signed(s3, send, size, code):
+    assert send(b"x" * size, conditions=[["content-length-range", 1, 10]]).code == code
+    assert s3.names("bucket") == []
+
+
+def test_a_field_that_is_no_header_is_refused(s3, send):
+    assert send(x_amz_meta_m="a\nb").code in ("InvalidArgument", "AccessDenied")
+    assert s3.names("bucket") == []
+
+
+def test_a_form_without_a_policy_is_nobodys(s3):
+    head = {"content-type": "multipart/form-data; boundary=B"}
+    assert s3.raw("POST", "/bucket", head, form_of({"key": "k"}, b"x")).status in (403, 404)
+    assert s3.names("bucket") == []
+
+
+def test_a_field_that_comes_twice_is_refused(s3, send):
+    assert send(repeat="key").code == "InvalidArgument"
+    assert s3.names("bucket") == []

@@ -1,0 +1,53 @@
+"""The checksums of parts: told with each of them, and of none that has none."""
+
+import zlib
+from base64 import b64encode
+
+import pytest
+
+from test.support.s3world import Multipart
+
+PIECES = b"one", b"second", b"3"
+
+
+def sum_of(data):
+    return b64encode(zlib.crc32(data).to_bytes(4, "big")).decode()
+
+
+SUMS = [sum_of(piece) for piece in PIECES]
+
+
+@pytest.fixture
+def upload(s3):
+    made = Multipart(s3, headers={"x-amz-checksum-algorithm": "CRC32", "x-amz-checksum-type": "FULL_OBJECT"})
+    for number, piece in enumerate(PIECES, 1):
+        made.part(number, piece, {"x-amz-checksum-crc32": sum_of(piece)})
+    return made
+
+
+def test_a_listing_of_parts_tells_them(s3, upload):
+    answer = s3("GET", f"/bucket/key?uploadId={upload.id}&max-parts=2")
+    assert answer.texts("ChecksumCRC32") == SUMS[:2]
+    assert (answer.texts("ChecksumAlgorithm"), answer.texts("ChecksumType")) == (["CRC32"], ["FULL_OBJECT"])
+
+
+def test_so_do_the_attributes_of_the_object(s3, upload):
+    upload.complete(*enumerate(PIECES, 1))
+    answer = s3("GET", "/bucket/key?attributes", {"x-amz-object-attributes": "ObjectParts"})
+    assert answer.texts("ChecksumCRC32") == SUMS
+
+
+def test_a_part_is_read_with_its_own(s3, upload):
+    upload.complete(*enumerate(PIECES, 1))
+    for number, piece in enumerate(PIECES, 1):
+        answer = s3("GET", f"/bucket/key?partNumber={number}", {"x-amz-checksum-mode": "ENABLED"})
+        assert (answer.status, answer.body) == (206, piece)
+        assert answer.headers["x-amz-checksum-crc32"] == sum_of(piece)
+        assert answer.headers["x-amz-mp-parts-count"] == "3"
+    assert s3("GET", "/bucket/key?partNumber=4").code == "InvalidPartNumber"
+
+
+def test_an_upload_without_a_checksum_has_none_to_tell(s3):
+    upload = Multipart(s3)
+    upload.part(1, b"x" * 70_000)
+    assert s3("GET", f"/bucket/key?uploadId={upload.id}").texts("ChecksumCRC64NVME") == []

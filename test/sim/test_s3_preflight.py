@@ -1,0 +1,59 @@
+"""What browsers ask before a signed request, and what they are told of the answer."""
+
+import pytest
+
+from test.support.s3world import S3World
+
+ASK = {"origin": "http://a.example", "access-control-request-method": "PUT"}
+SIGNED = {**ASK, "access-control-request-headers": "Authorization, X-Amz-Date, authorization"}
+LINK = "?X-Amz-Credential=test:tester/20260101/us-east-1/s3/aws4_request"
+
+
+def rules(origin="http://a.example", method="PUT"):
+    return (
+        f"<CORSConfiguration><CORSRule><AllowedOrigin>{origin}</AllowedOrigin>"
+        f"<AllowedMethod>{method}</AllowedMethod><AllowedHeader>*</AllowedHeader></CORSRule></CORSConfiguration>"
+    ).encode()
+
+
+@pytest.fixture
+def open_(sim):
+    world = S3World(sim, cors_preflight_allow_origin="http://a.example, http://b.example")
+    world("PUT", "/bucket")
+    return world
+
+
+def test_an_origin_of_the_configuration_may_send_signed_requests(open_):
+    answer = open_.raw("OPTIONS", "/bucket/key", SIGNED)
+    assert answer.status == 200
+    assert answer.headers["access-control-allow-origin"] == "http://a.example"
+    assert answer.headers["access-control-allow-headers"] == "authorization, x-amz-date"
+
+
+@pytest.mark.parametrize("origin", ["http://c.example", "http://a.example.evil", "", "null"])
+def test_others_may_not(open_, origin):
+    answer = open_.raw("OPTIONS", "/bucket/key", {**SIGNED, "origin": origin})
+    assert answer.status == 401 and "access-control-allow-origin" not in answer.headers
+
+
+def test_a_question_about_a_signed_link_is_one_too(open_):
+    assert open_.raw("OPTIONS", "/bucket/key" + LINK, ASK).status == 200
+    assert open_.raw("OPTIONS", "/bucket/key?AWSAccessKeyId=a", ASK).status == 200
+
+
+def test_the_rules_of_a_bucket_count_first(s3):
+    assert s3("PUT", "/bucket?cors", {}, rules()).status == 200
+    answer = s3.raw("OPTIONS", "/bucket/key" + LINK, ASK)
+    assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, "http://a.example")
+    refused = s3.raw("OPTIONS", "/bucket/key" + LINK, {**ASK, "access-control-request-method": "DELETE"})
+    assert refused.status == 403
+    assert s3.raw("OPTIONS", "/bucket/key" + LINK, {**ASK, "origin": "http://c.example"}).status == 403
+
+
+def test_the_answer_itself_says_what_the_rules_say(s3):
+    s3("PUT", "/bucket?cors", {}, rules(method="GET"))
+    answer = s3("GET", "/bucket/nothing", {"origin": "http://a.example"})
+    assert answer.code == "NoSuchKey"
+    assert answer.headers["access-control-allow-origin"] == "http://a.example"
+    other = s3("GET", "/bucket/nothing", {"origin": "http://c.example"})
+    assert "access-control-allow-origin" not in other.headers

@@ -1,0 +1,54 @@
+"""What answers say of an object's end: the date and the rule, where there is one."""
+
+import re
+from email.utils import parsedate_to_datetime
+
+import pytest
+
+RULE = (
+    "<LifecycleConfiguration><Rule><ID>a b/ü</ID><Status>Enabled</Status>"
+    "<Filter><Prefix>logs/</Prefix></Filter><Expiration><Days>3</Days></Expiration></Rule>"
+    "<Rule><ID>tagged</ID><Status>Enabled</Status><Filter><Tag><Key>k</Key><Value>v</Value></Tag></Filter>"
+    "<Expiration><Days>1</Days></Expiration></Rule></LifecycleConfiguration>"
+)
+
+
+@pytest.fixture
+def ending(s3):
+    answer = s3("PUT", "/bucket?lifecycle", {}, RULE.encode())
+    assert answer.status == 200, answer
+    return s3
+
+
+def shown(answer):
+    return answer.headers.get("x-amz-expiration")
+
+
+def test_the_end_is_told_at_once_and_by_reads_alike(ending):
+    put = shown(ending("PUT", "/bucket/logs/a", {}, b"x"))
+    match = re.fullmatch(r'expiry-date="([^"]+)", rule-id="a%20b%2F%C3%BC"', put)
+    assert match and parsedate_to_datetime(match[1]).strftime("%H:%M:%S") == "00:00:00"
+    for method in ("GET", "HEAD"):
+        assert shown(ending(method, "/bucket/logs/a")) == put
+
+
+def test_what_no_rule_is_about_has_no_end(ending):
+    assert shown(ending("PUT", "/bucket/other", {}, b"x")) is None
+    assert shown(ending("GET", "/bucket/other")) is None
+
+
+def test_tags_decide(ending):
+    assert 'rule-id="tagged"' in shown(ending("PUT", "/bucket/other", {"x-amz-tagging": "k=v"}, b"x"))
+    assert 'rule-id="tagged"' in shown(ending("HEAD", "/bucket/other"))
+    assert shown(ending("PUT", "/bucket/other", {"x-amz-tagging": "k=w"}, b"x")) is None
+
+
+def test_a_version_that_is_asked_for_by_name_is_not_told_of(ending):
+    ending.versioning("bucket", "Enabled")
+    version = ending("PUT", "/bucket/logs/a", {}, b"x").headers["x-amz-version-id"]
+    assert shown(ending("GET", f"/bucket/logs/a?versionId={version}")) is None
+
+
+def test_without_rules_nothing_is_told(s3):
+    s3("PUT", "/bucket/logs/a", {}, b"x")
+    assert shown(s3("GET", "/bucket/logs/a")) is None

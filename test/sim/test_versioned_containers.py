@@ -1,0 +1,101 @@
+"""Containers whose objects have versions: how they are made, counted, suspended and removed."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from swift.base.limits import Limits
+from swift.compose import Cluster
+from swift.http.mediatypes import TypeGuesser
+from swift.http.request import Request
+from swift.http.response import HTTPError, error_response
+from swift.middleware.symlink import Symlink, SymlinkSettings
+from swift.middleware.versioned_writes.filter import VersionedWrites
+from swift.middleware.versioned_writes.settings import VersionedWritesSettings
+from test.support.sim import Answer
+
+ON, OFF = {"x-versions-enabled": "true"}, {"x-versions-enabled": "false"}
+
+
+class Front:
+    """The filter over a simulated cluster; who is ``stranger`` may nothing."""
+
+    def __init__(self, sim):
+        self.sim, self.stranger = sim, False
+        made = Cluster(SimpleNamespace(limits=Limits()), sim.policies), TypeGuesser("/none", ())
+        settings = VersionedWritesSettings(allow_object_versioning=True)
+        self.filter = VersionedWrites(Symlink(sim.app, SymlinkSettings()), settings, made)
+
+    def __call__(self, method, path, headers=None, body=b""):
+        target, _, query = path.partition("?")
+        sent = {"content-length": str(len(body)), **(headers or {})}
+        env = {"swift.cache": self.sim.cache, "swift_owner": True, "swift.authorize": self.authorise}
+        self.sim.cache.values.clear()
+        try:
+            request = Request(method, f"/v1{target}", sent, body, query=query, env=env)
+            return Answer(self.filter.handle(request))
+        except HTTPError as error:
+            return Answer(error.response)
+
+    def authorise(self, request):
+        return error_response(403) if self.stranger else None
+
+
+@pytest.fixture
+def front(sim):
+    made = Front(sim)
+    assert made("PUT", "/a/v", ON).status == 201
+    return made
+
+
+def listed(front, path):
+    return [row["name"] for row in json.loads(front("GET", f"{path}?format=json").body)]
+
+
+def test_a_container_says_whether_it_keeps_versions(front):
+    assert front("HEAD", "/a/v").headers["x-versions-enabled"] == "True"
+    assert front("POST", "/a/v", OFF).status == 204
+    assert front("HEAD", "/a/v").headers["x-versions-enabled"] == "False"
+    assert "x-versions-enabled" not in front("HEAD", "/a/c").headers
+
+
+def test_versions_count_for_the_container_and_hidden_ones_are_not_shown(front):
+    for body in (b"one", b"three"):
+        front("PUT", "/a/v/o", {}, body)
+    head = front("HEAD", "/a/v").headers
+    assert (head["x-container-bytes-used"], head["x-container-object-count"]) == ("8", "1")
+    assert listed(front, "/a/v") == ["o"]
+    assert listed(front, "/a") == ["c", "v"]
+
+
+def test_what_is_suspended_keeps_what_there_is_and_adds_nothing(front):
+    front("PUT", "/a/v/o", {}, b"1")
+    front("POST", "/a/v", OFF)
+    front("PUT", "/a/v/o", {}, b"2")
+    rows = json.loads(front("GET", "/a/v?versions&format=json").body)
+    front("PUT", "/a/v/o", {}, b"3")
+    assert len(json.loads(front("GET", "/a/v?versions&format=json").body)) == len(rows) == 2
+
+
+def test_it_is_removed_when_no_version_is_left(front):
+    version = front("PUT", "/a/v/o", {}, b"1").headers["x-object-version-id"]
+    marker = front("DELETE", "/a/v/o").headers["x-object-version-id"]
+    answer = front("DELETE", "/a/v")
+    assert answer.status == 409
+    for name in (version, marker):
+        assert front("DELETE", f"/a/v/o?version-id={name}").status == 204
+    assert front("DELETE", "/a/v").status == 204
+    assert front("HEAD", "/a/v").status == 404
+
+
+def test_what_is_synchronised_elsewhere_keeps_no_versions(front):
+    assert front("POST", "/a/v", {"x-container-sync-to": "http://h/v1/a/c"}).status == 400
+    assert front("HEAD", "/a/v").headers["x-versions-enabled"] == "True"
+
+
+def test_who_may_not_set_it_makes_no_hidden_container(front, sim):
+    front.stranger = True
+    assert front("POST", "/a/c", ON).status == 403
+    front.stranger = False
+    assert "x-versions-enabled" not in front("HEAD", "/a/c").headers
