@@ -83,6 +83,23 @@ def test_a_change_value_cannot_change_id_region_or_zone():
         select.parse_change_value("r1z2-10.0.0.9")
 
 
+@pytest.mark.parametrize("text", [":65536", "R10.0.0.1:99999", ":" + "9" * 5000])
+def test_no_device_is_moved_to_a_port_that_there_is_not(text):
+    with pytest.raises(select.BadValue, match="Invalid .*port"):
+        select.parse_change_value(text)
+
+
+@pytest.mark.parametrize("option", ["--change-port", "--change-replication-port"])
+def test_nor_by_an_option(option):
+    with pytest.raises(select.BadValue, match="Invalid .*port 65536"):
+        select.Arguments(["--id", "0", option, "65536"])
+
+
+def test_a_number_that_is_too_long_names_no_device():
+    with pytest.raises(select.BadValue, match="5000 digits"):
+        select.parse_search_value("d" + "9" * 5000)
+
+
 @pytest.mark.parametrize(
     ("text", "address"),
     [("[::0]", "::"), ("Host.Example.", "host.example"), ("a-1.b", "a-1.b"), ("10.0.0.1", "10.0.0.1")],
