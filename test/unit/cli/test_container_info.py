@@ -57,9 +57,10 @@ def test_shards_are_counted_by_state_and_shown_when_asked(run, broker):
     assert shown[place + 2] == "    Object Count: 3, Bytes Used: 9, State: active (40)"
 
 
-def test_a_policy_that_is_not_configured_is_unknown(run, tmp_path):
+def test_the_policy_is_that_of_the_database_and_not_the_default(run, tmp_path):
     (tmp_path / "swift.conf").write_text(
-        "[swift-hash]\nswift_hash_path_suffix = s\n[storage-policy:1]\nname = one\ndefault = yes\n[storage-policy:0]\nname = zero\n"
+        "[swift-hash]\nswift_hash_path_suffix = s\n"
+        "[storage-policy:1]\nname = one\ndefault = yes\n[storage-policy:0]\nname = zero\n"
     )
     assert json.loads(run("--format", "json"))["storage_policy"] == "zero (0)"
 
