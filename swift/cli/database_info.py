@@ -181,23 +181,25 @@ def run(kind: str, ask: Ask, argv: Sequence[str] | None) -> int:
             try:
                 facts = ask(place, Engine(), cluster, args)
             except LockTimeout:
-                print("WARNING: Possibly Stale Data")
+                print(
+                    "WARNING: Possibly Stale Data", file=sys.stderr if args.format == "json" else sys.stdout
+                )
                 code = EXIT_STALE
                 with _unlocked(place) as copy:
                     facts = ask(copy, Engine(), cluster, args)
             except (DatabaseBroken, sqlite3.Error, SwiftError):
                 raise NoDatabase(f'Does not appear to be a DB of type "{kind}": {args.file}')
+        digest = cluster.config.hasher.digest(*facts.path)
+        ring = os.path.join(args.swift_dir, f"{kind}.ring.gz")
+        located = None
+        if os.path.exists(ring):
+            located = locate(RingView(load_table(ring, thorough=False)), digest, facts.path)
     except NoDatabase as error:
         print(error)
         return 1
     except (SwiftError, OSError) as error:
         print(f"swift-{kind}-info: {error}", file=sys.stderr)
         return 1
-    digest = cluster.config.hasher.digest(*facts.path)
-    ring = os.path.join(args.swift_dir, f"{kind}.ring.gz")
-    located = None
-    if os.path.exists(ring):
-        located = locate(RingView(load_table(ring, thorough=False)), digest, facts.path)
     if args.format == "json":
         print(json.dumps(as_json(facts, digest.hex(), located), indent=2))
         return code

@@ -57,6 +57,8 @@ def parse_target(args: argparse.Namespace, cluster: Cluster) -> Target:
     if policy is not None and ring:
         raise WrongUsage("Invalid arguments")
     path = None
+    if args.partition is not None and args.partition < 0:
+        raise WrongUsage(f"There is no partition {args.partition}")
     if args.partition is None:
         path = _path_of(words, quoted=args.quoted)
     if policy is not None:

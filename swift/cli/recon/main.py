@@ -91,7 +91,8 @@ def _ring_names(server_type: str, policy: str, policies: Policies, swift_dir: st
     if server_type != "object":
         return [server_type]
     if policy:
-        found = policies.named(policy) or (policies.get(int(policy)) if policy.isdigit() else None)
+        is_index = policy.isascii() and policy.isdigit()
+        found = policies.named(policy) or (policies.get(int(policy)) if is_index else None)
         if found is None:
             raise WrongUsage(f"Invalid Storage Policy: {policy}", 0)
         return [found.ring_name]

@@ -39,6 +39,8 @@ _HOST_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _HOST_LENGTH_MAX = 255
 _INTEGERS = ("id", "region", "zone", "port", "replication_port")
 PORT_MAX = 65535
+#: Longer numbers name nothing.
+_DIGITS_MAX = 10
 
 
 class BadValue(Exception):
@@ -110,6 +112,8 @@ def _fields(match: re.Match[str]) -> DeviceRecord:
         if value is None:
             continue
         if name in _INTEGERS:
+            if len(value) > _DIGITS_MAX:
+                raise BadValue(f"Invalid {name}: a number of {len(value)} digits")
             fields[name] = int(value)
         elif name in ("ip", "replication_ip"):
             fields[name] = parse_ip(value)
@@ -131,7 +135,16 @@ def parse_change_value(text: str) -> DeviceRecord:
     match = _CHANGE.fullmatch(text)
     if match is None or not text:
         raise BadValue(f"Invalid set info change value: {text!r}")
-    return _fields(match)
+    return _with_good_ports(_fields(match))
+
+
+def _with_good_ports(fields: DeviceRecord) -> DeviceRecord:
+    """The fields, if servers can listen where they say. Raises BadValue."""
+    for name in ("port", "replication_port"):
+        port = cast(int, fields.get(name, 0))
+        if not 0 <= port <= PORT_MAX:
+            raise BadValue(f"Invalid {name} {port}")
+    return fields
 
 
 def matching(builder: RingBuilder, wanted: DeviceRecord) -> list[DeviceRecord]:
@@ -203,7 +216,7 @@ class Arguments:
                 if name in fields:
                     fields[name] = parse_address(fields[name])
         # The parser has made what ``_OPTIONS`` says of each.
-        self.changes = cast(DeviceRecord, changes)
+        self.changes = _with_good_ports(cast(DeviceRecord, changes))
         self.wanted = cast(DeviceRecord, wanted)
 
     def searches(self, words: Sequence[str]) -> list[DeviceRecord]:
