@@ -1,13 +1,9 @@
-"""Signatures of version 4: what must be in them, what they must cover, and what is said of bad ones."""
+"""Signatures of version 4: what must be signed, and for what a key is."""
 
 import time
 
 import pytest
 
-from swift.http.request import Request
-from swift.middleware.s3api.errors import S3Error
-from swift.middleware.s3api.settings import S3Settings
-from swift.middleware.s3api.signature import v4
 from test.support.s3 import signed_headers, stamp_of
 from test.support.s3front import HOST, code_of
 
@@ -16,6 +12,15 @@ def test_headers_that_would_change_what_is_done_must_be_signed(front):
     for name in ("x-amz-copy-source", "x-amz-acl", "x-amz-grant-read", "x-amz-meta-a", "x-amz-tagging"):
         good = signed_headers("PUT", f"{HOST}/bucket/key", body=b"")
         assert code_of(front.raw("PUT", "/bucket/key", {**good, name: "x"})) == "AccessDenied"
+
+
+@pytest.mark.parametrize("seconds", [-1000, 1000])
+def test_a_clock_that_differs_too_much_is_told(front, seconds):
+    old = signed_headers("GET", f"{HOST}/bucket", {"X-Amz-Date": "x"})
+    old["X-Amz-Date"] = stamp_of(time.time() + seconds)
+    today = old["Authorization"].partition("/")[2][:8]
+    old["Authorization"] = old["Authorization"].replace(today, old["X-Amz-Date"][:8])
+    assert code_of(front.raw("GET", "/bucket", old)) == "RequestTimeTooSkewed"
 
 
 @pytest.mark.parametrize("missing", ["X-Amz-Date", "X-Amz-Content-SHA256"])
@@ -74,127 +79,3 @@ def test_a_missing_component_of_a_signature_is_named(front, missing):
 def test_a_link_without_a_credential_is_still_of_the_s3_api(front):
     query = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=0"
     assert code_of(front.raw("GET", f"/bucket/key?{query}")) == "AuthorizationQueryParametersError"
-
-
-@pytest.mark.parametrize("seconds", [-1000, 1000])
-def test_a_clock_that_differs_too_much_is_told(front, seconds):
-    old = signed_headers("GET", f"{HOST}/bucket", {"X-Amz-Date": "x"})
-    old["X-Amz-Date"] = stamp_of(time.time() + seconds)
-    today = old["Authorization"].partition("/")[2][:8]
-    old["Authorization"] = old["Authorization"].replace(today, old["X-Amz-Date"][:8])
-    assert code_of(front.raw("GET", "/bucket", old)) == "RequestTimeTooSkewed"
-
-
-# --- links --------------------------------------------------------------------------------------------
-
-NOW = 1_800_000_000
-STAMP = stamp_of(NOW)
-
-
-def linked(**changes):
-    scope = f"key/{STAMP[:8]}/us-east-1/s3/aws4_request"
-    params = {"Algorithm": v4.ALGORITHM, "Credential": scope, "Date": STAMP, "Expires": "60"}
-    params |= {"SignedHeaders": "host", "Signature": "0" * 64, **changes}
-    query = "&".join(f"X-Amz-{name}={value}" for name, value in params.items() if value is not None)
-    return v4.from_query(Request("GET", "/b/k", {"host": "h"}, query=query), S3Settings.parse({}), NOW)
-
-
-def test_a_link_covers_everything_but_its_own_signature():
-    claim = linked()
-    assert claim.is_presigned and claim.payload == "UNSIGNED-PAYLOAD"
-    text = claim.canonical.decode()
-    assert "X-Amz-Expires=60" in text and "X-Amz-Signature=" not in text
-    assert text.endswith("\nhost:h\n\nhost\nUNSIGNED-PAYLOAD")
-
-
-@pytest.mark.parametrize(
-    "missing", ["Algorithm", "Credential", "Date", "SignedHeaders", "Signature", "Expires"]
-)
-def test_a_link_needs_all_of_its_parameters(missing):
-    for value in (None, ""):
-        with pytest.raises(S3Error) as refused:
-            linked(**{missing: value})
-        assert refused.value.code == "AuthorizationQueryParametersError"
-
-
-@pytest.mark.parametrize("text", ["soon", "-1", "604801", "1e3", "9" * 5000, "%D9%A1", "1.5"])
-def test_a_link_that_lasts_for_no_time_is_malformed(text):
-    with pytest.raises(S3Error) as refused:
-        linked(Expires=text)
-    assert refused.value.code == "AuthorizationQueryParametersError"
-
-
-@pytest.mark.parametrize(
-    ("signed_at", "expires", "said"),
-    [(NOW - 61, "60", "expired"), (NOW + 901, "60", "not yet valid"), (NOW - 1, "0", "expired")],
-)
-def test_a_link_out_of_its_time_is_denied(signed_at, expires, said):
-    stamp = stamp_of(signed_at)
-    scope = f"key/{stamp[:8]}/us-east-1/s3/aws4_request"
-    with pytest.raises(S3Error) as refused:
-        linked(Date=stamp, Credential=scope, Expires=expires)
-    assert refused.value.code == "AccessDenied" and said in str(refused.value)
-
-
-@pytest.mark.parametrize("signed_at", [NOW - 60, NOW + 900])
-def test_a_link_is_good_to_its_last_second(signed_at):
-    stamp = stamp_of(signed_at)
-    assert linked(Date=stamp, Credential=f"key/{stamp[:8]}/us-east-1/s3/aws4_request").stamp == stamp
-
-
-@pytest.mark.parametrize("date", ["20260231T000000Z", "20260102", "%00"])
-def test_a_link_of_no_day_is_denied(date):
-    with pytest.raises(S3Error) as refused:
-        linked(Date=date, Credential=f"key/{date[:8]}/us-east-1/s3/aws4_request")
-    assert refused.value.code == "AccessDenied"
-
-
-# --- the canonical words ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("query", "canonical"),
-    [
-        ("", ""),
-        ("b=2&a=1", "a=1&b=2"),
-        ("acl", "acl="),
-        ("a=b+c&d=%7e%2F", "a=b%20c&d=~%2F"),
-        ("a=1&&b", "a=1&b="),
-        ("k=\xff", "k=%FF"),
-        ("a=x%3Dy", "a=x%3Dy"),
-    ],
-)
-def test_parameters_are_quoted_in_one_way_and_sorted(query, canonical):
-    assert v4.canonical_query(query) == canonical
-
-
-@pytest.mark.parametrize(
-    ("path", "canonical"),
-    [("/b/a%2bc", "/b/a%2Bc"), ("/b/a+c", "/b/a%2Bc"), ("/b/%7E//..", "/b/~//.."), ("/b/\xfc", "/b/%FC")],
-)
-def test_a_path_is_quoted_in_one_way_and_its_dots_and_slashes_stay(path, canonical):
-    assert v4.canonical_path(path) == canonical
-
-
-@pytest.mark.parametrize(
-    ("payload", "code"),
-    [
-        ("STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD", "NotImplemented"),
-        ("STREAMING-", "NotImplemented"),
-        ("", "InvalidArgument"),
-        ("0" * 63, "InvalidArgument"),
-        ("g" * 64, "InvalidArgument"),
-        ("unsigned-payload", "InvalidArgument"),
-    ],
-)
-def test_a_promise_of_the_body_that_is_none_is_refused(front, payload, code):
-    good = signed_headers("PUT", f"{HOST}/bucket/key", body=b"x")
-    assert code_of(front.raw("PUT", "/bucket/key", {**good, "X-Amz-Content-SHA256": payload}, b"x")) == code
-    assert front.store.objects == {}
-
-
-def test_a_signature_that_leaves_out_the_host_is_denied(front):
-    good = signed_headers("GET", f"{HOST}/bucket")
-    bad = good["Authorization"].replace("SignedHeaders=host;", "SignedHeaders=")
-    answer = front.raw("GET", "/bucket", {**good, "Authorization": bad})
-    assert b"<HeadersNotSigned>host</HeadersNotSigned>" in answer.read_body()
