@@ -6,18 +6,7 @@ import random
 
 import pytest
 
-from swift.base.entity import EntityPath
 from swift.base.shardrange import State
-from swift.base.timestamp import Timestamp
-from swift.cluster.fanout import Answer
-from swift.gateway.info import ContainerInfo
-from swift.http import fields
-from swift.http.request import Request
-from swift.proxy.obj.orphans import row_of_put
-from swift.proxy.obj.surerows import tell_majority
-from swift.proxy.obj.target import locate
-from swift.proxy.surelisting import merge
-from test.sim.test_orphans import rows_of
 from test.support.sharders import Sharders, state
 
 TEXT = {"content-type": "text/plain"}
@@ -80,26 +69,6 @@ def test_without_a_majority_of_the_servers_nothing_is_acknowledged_and_nothing_l
         assert sim("PUT", "/a/c/o", TEXT, b"x").status == 503
         assert sim("DELETE", "/a/c/kept").status == 503
         assert sim("GET", "/a/c?format=json").status == 503
-
-
-def test_rows_of_which_no_object_server_says_who_has_them_are_told_by_the_proxy(sim, containers):
-    request = Request("PUT", "/v1/a/c/o", {"x-timestamp": Timestamp.now().internal, **TEXT}, env={})
-    path = EntityPath("a", "c", "o")
-    target = locate(sim.context, request, path, ContainerInfo(200))
-    silent = [Answer(201), Answer(201, headers={fields.BACKEND_CONTAINER_TOLD: ""})]
-    row = row_of_put(request, 5, "0" * 32)
-    assert tell_majority(sim.context, request, target, silent, "PUT", row)
-    assert [rows_of(sim, n) for n in containers] == [["o"]] * 3
-    with sim.refusing("container", *containers[1:]):
-        assert not tell_majority(sim.context, request, target, silent, "DELETE", {})
-    nodes = ring_of(sim).primaries(ring_of(sim).partition_of(sim.hasher.digest("a", "c")))
-    told = [Answer(201, headers={fields.BACKEND_CONTAINER_TOLD: node.key}) for node in nodes[:2]]
-    with sim.refusing("container", *containers):
-        assert tell_majority(sim.context, request, target, told, "PUT", row)
-
-
-def ring_of(sim):
-    return sim.context.rings.container.view()
 
 
 @pytest.mark.parametrize("away", range(3))
@@ -299,36 +268,6 @@ def test_while_a_container_is_split_everything_acknowledged_is_listed(sim, shard
     for name in [name for name, is_there in there.items() if is_there is None]:
         there[name] = sim("PUT", f"/a/c/{name}", TEXT, b"x").status == 201
     agreed_listings(sim, sorted(name for name, is_there in there.items() if is_there))
-
-
-# --- deciding -----------------------------------------------------------------------------------------
-
-
-def row(name, when="1"):
-    return {"name": name, "last_modified": when}
-
-
-def test_what_all_have_is_sure_and_the_newest_counts():
-    merged = merge([[row("a", "1"), row("b")], [row("a", "2"), row("b")]], 10)
-    assert merged.rows == [(row("a", "2"), True), (row("b"), True)] and merged.marker == ""
-
-
-def test_what_some_have_is_in_doubt():
-    merged = merge([[row("a")], [row("a"), row("b")], [{"subdir": "c/"}]], 10)
-    assert [(r.get("name"), sure) for r, sure in merged.rows] == [("a", False), ("b", False), (None, False)]
-
-
-@pytest.mark.parametrize("reverse", [False, True])
-def test_behind_the_end_of_a_full_page_nothing_is_said(reverse):
-    names = ["a", "b", "c", "d"][:: -1 if reverse else 1]
-    full, short = [row(n) for n in names[:2]], [row(n) for n in names[1:]]
-    merged = merge([full, short], 2, reverse=reverse)
-    assert [r["name"] for r, _ in merged.rows] == names[:2] and merged.marker == names[1]
-
-
-def test_names_are_in_the_order_of_their_bytes():
-    names = ["Z", "a", "é", "\uffee", "\U0001f600"]
-    assert [r["name"] for r, _ in merge([[row(n) for n in names], []], 10).rows] == names
 
 
 def test_hidden_containers_are_listed_so_too(sim):
