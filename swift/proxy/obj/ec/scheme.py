@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from swift.base.digits import is_digits
 from swift.ec.archive import archive_length, geometry_of
 from swift.ec.codec import Codec, CodecError
 from swift.ec.geometry import Geometry
@@ -21,6 +22,8 @@ SEGMENT_SIZE = PREFIX + "segment-size"
 
 #: Segments from this size on are hashed in a thread; handing smaller ones over costs more than it frees.
 THREAD_BYTES = 128 << 10
+#: No codec takes larger segments; metadata may be damaged.
+_SEGMENT_MAX = 1 << 30
 #: Threads that hash; more than cores would only take turns.
 THREADS = 4
 
@@ -40,8 +43,8 @@ class Scheme:
     def geometry_for(self, headers: HeaderMap) -> Geometry:
         """The geometry of a stored object: that of its policy, unless it was written under another."""
         text = headers.get(SEGMENT_SIZE, "")
-        size = int(text) if text.isascii() and text.isdigit() else 0
-        if not size or size == self.geometry.segment_size:
+        size = int(text) if is_digits(text) else 0
+        if not 0 < size <= _SEGMENT_MAX or size == self.geometry.segment_size:
             return self.geometry
         return geometry_of(self.codec, size)
 
