@@ -8,6 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+#: Where the modules of commands are.
+_OURS = "swift.cli."
+#: Options of the interpreter that a word of their own follows.
+_WITH_VALUE = frozenset(("-W", "-X", "--check-hash-based-pycs"))
 _PROC = "/proc"
 
 
@@ -54,7 +58,7 @@ def processes(proc: str = _PROC) -> Iterator[RunningProcess]:
 def program_of(running: RunningProcess) -> str:
     """The name of the command that runs: of the script that an interpreter runs, else of the file.
 
-    A module of ours that is run with ``-m`` counts as its command.
+    A module of ours that is run with ``-m`` counts as its command, any other one has its own name.
     """
     words = running.words
     if not words:
@@ -62,12 +66,15 @@ def program_of(running: RunningProcess) -> str:
     if not os.path.basename(words[0]).startswith("python"):
         return os.path.basename(words[0])
     rest = list(words[1:])
-    while rest and rest[0].startswith("-") and rest[0] != "-m":
-        rest.pop(0)
+    while rest and rest[0].startswith("-") and rest[0] not in ("-m", "-c"):
+        if rest.pop(0) in _WITH_VALUE and rest:
+            rest.pop(0)
     if rest[:1] == ["-m"]:
         module = rest[1] if len(rest) > 1 else ""
-        return "swift-" + module.removeprefix("swift.cli.").replace("_", "-")
-    return os.path.basename(rest[0]) if rest else ""
+        if not module.startswith(_OURS):
+            return module
+        return "swift-" + module.removeprefix(_OURS).replace("_", "-")
+    return os.path.basename(rest[0]) if rest and rest[0] != "-c" else ""
 
 
 def wait_for_end(pid: int, timeout_s: float, pause_s: float = 0.05) -> bool:

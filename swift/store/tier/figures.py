@@ -26,10 +26,12 @@ def added_up(reports: Iterable[bytes]) -> tuple[Figures, list[dict[str, object]]
     for data in reports:
         try:
             report = json.loads(data)
-        except ValueError:
+            counted = {
+                (of, device, name): int(value) for of, device, name, value in report.pop("figures", ())
+            }
+        except (ValueError, TypeError, AttributeError):
             continue
-        for of, device, name, value in report.pop("figures", ()):
-            total[of, device, name] += value
+        total.update(counted)
         states.append(report)
     return total, states
 
