@@ -99,5 +99,5 @@ def _word(host: Host, url: str, method: str, reply: Reply) -> Word:
         return Word(host, url, error=f"HTTP Error {reply.status}: {reply.reason}", headers=headers)
     try:
         return Word(host, url, json.loads(reply.body), headers=headers)
-    except ValueError:
+    except (ValueError, RecursionError):
         return Word(host, url, error="the answer is not JSON", headers=headers)
