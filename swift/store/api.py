@@ -476,10 +476,12 @@ class ObjectStore(Protocol):
         """
 
     def replication_lock(
-        self, device: str, partition: str, policy: Policy, timeout_s: float
+        self, device: str, partition: str, policy: Policy, timeout_s: float, *, incoming: bool = True
     ) -> AbstractContextManager[None]:
         """Hold a partition, which is made if need be, against everybody else who replicates into it.
 
-        Also takes one of the few places of its device. Entering blocks: do it where waiting harms nobody, or
-        with ``timeout_s`` 0 again and again. It raises ``LockTimeout``.
+        Who writes what is ``incoming`` also takes one of the few places of its device. Who sends must not:
+        two devices that send to each other would each hold the place that the other waits for.
+        Entering blocks: do it where waiting harms nobody, or with ``timeout_s`` 0 again and again. It raises
+        ``LockTimeout``.
         """

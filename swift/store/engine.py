@@ -187,10 +187,10 @@ class FileStore:
             return []
 
     def replication_lock(
-        self, device: str, partition: str, policy: Policy, timeout_s: float
+        self, device: str, partition: str, policy: Policy, timeout_s: float, *, incoming: bool = True
     ) -> AbstractContextManager[None]:
         """See ``ObjectStore``."""
-        return self._locks.hold(device, partition, policy, timeout_s)
+        return self._locks.hold(device, partition, policy, timeout_s, incoming=incoming)
 
     def __repr__(self) -> str:
         return f"FileStore({self.core.devices!r})"

@@ -121,10 +121,10 @@ class ForwardingStore:
         return self.inner.inventory(device, partition, policy, suffixes)
 
     def replication_lock(
-        self, device: str, partition: str, policy: Policy, timeout_s: float
+        self, device: str, partition: str, policy: Policy, timeout_s: float, *, incoming: bool = True
     ) -> AbstractContextManager[None]:
         """See ``ObjectStore``."""
-        return self.inner.replication_lock(device, partition, policy, timeout_s)
+        return self.inner.replication_lock(device, partition, policy, timeout_s, incoming=incoming)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r})"

@@ -264,20 +264,21 @@ class MemoryStore:
 
     @contextmanager
     def replication_lock(
-        self, device: str, partition: str, policy: Policy, timeout_s: float
+        self, device: str, partition: str, policy: Policy, timeout_s: float, *, incoming: bool = True
     ) -> Iterator[None]:
         """See ``ObjectStore``; a device has one place."""
         self.check_device(device)
+        wanted = {f"{device}/{policy.index}/{partition}"} | ({device} if incoming else set())
         deadline = time.monotonic() + timeout_s
-        while device in self._replicating:
+        while self._replicating & wanted:
             if time.monotonic() >= deadline:
                 raise LockTimeout(f"{device}/{partition}", timeout_s)
             pause(_LOCK_PAUSE_S)
-        self._replicating.add(device)
+        self._replicating |= wanted
         try:
             yield
         finally:
-            self._replicating.remove(device)
+            self._replicating -= wanted
 
     def __repr__(self) -> str:
         return f"MemoryStore({sorted(self.available)}, {len(self._directories)} objects)"

@@ -1,14 +1,17 @@
 """The replication lock: one at a time writes to a partition as a replicator (spec: object-disk.md §13).
 
-SSYNC receivers, handoff reverts and the relinker take the partition's lock, and then one of the few places
-of its device, so that a device is not swamped by replication. The locks are files that the peer's daemons
-take as well.
+SSYNC receivers, handoff reverts and the relinker take the partition's lock. Those who write take one of the
+few places of the device after it, so that a device is not swamped by replication. The locks are files that
+the peer's daemons take as well.
+
+A revert takes no place: devices that bring handoffs home to each other would each hold the only place that
+the other one's receiver waits for, until both give up, pass after pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from swift.base.errors import LockTimeout
 from swift.platform.disk import Disk
@@ -31,7 +34,9 @@ class ReplicationLocks:
         self._per_device = per_device
 
     @contextmanager
-    def hold(self, device: str, partition: str, policy: Policy, timeout_s: float) -> Iterator[None]:
+    def hold(
+        self, device: str, partition: str, policy: Policy, timeout_s: float, *, incoming: bool = True
+    ) -> Iterator[None]:
         """Hold a partition, making it if need be. Raises ``LockTimeout``, ``DeviceUnavailable``, OSError.
 
         Blocking: call it where waiting harms nobody, or with ``timeout_s`` 0 again and again.
@@ -41,7 +46,7 @@ class ReplicationLocks:
         make_partition(self._disk, path, below=device_path)
         with (
             file_lock(self._disk, f"{path}/{REPLICATION_LOCK_FILE}", timeout_s),
-            self._place(device_path, timeout_s),
+            self._place(device_path, timeout_s) if incoming else nullcontext(),
         ):
             yield
 

@@ -40,6 +40,18 @@ def test_a_device_takes_only_so_many_at_a_time(store):
         assert is_held(store, "8")
 
 
+def test_who_sends_a_partition_leaves_the_place_of_its_device_to_those_who_write(store):
+    with store.replication_lock("sda", "7", GOLD, 0.0, incoming=False):
+        assert is_held(store, "7")
+        assert not is_held(store, "8")
+    with (
+        store.replication_lock("sda", "8", GOLD, 0.0),
+        store.replication_lock("sda", "7", GOLD, 0.0, incoming=False),
+    ):
+        assert is_held(store, "7")
+    assert not is_held(store, "7") and not is_held(store, "8")
+
+
 def test_the_lock_is_given_back_after_an_error(store):
     with pytest.raises(ValueError, match="broke"), store.replication_lock("sda", "7", GOLD, 0.0):
         raise ValueError("broke")

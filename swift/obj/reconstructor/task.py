@@ -268,7 +268,8 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
         """Push archives to where they belong; what all of those nodes have goes from here."""
         store = self._task.stores.of(local.policy)
         run = store.run(self._device, Effort.SSYNC)
-        lock = store.replication_lock(self._device, str(local.part), local.policy, LOCK_S)
+        part = str(local.part)
+        lock = store.replication_lock(self._device, part, local.policy, LOCK_S, incoming=False)
         try:
             run(lock.__enter__)
         except LockTimeout:

@@ -63,7 +63,7 @@ class Revert:
     def work(self) -> bool:
         """Bring everything home; whether the partition is gone from here."""
         home = self._home
-        lock = home.store.replication_lock(home.device, self._part, self._policy, LOCK_S)
+        lock = home.store.replication_lock(home.device, self._part, self._policy, LOCK_S, incoming=False)
         try:
             self._run(lock.__enter__)
         except LockTimeout:
