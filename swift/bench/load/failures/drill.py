@@ -57,10 +57,10 @@ class Trial:
     victims: Sequence[Victim]
     windows: list[Window] = field(default_factory=list)
     result: PhaseResult = field(default_factory=PhaseResult)
-    #: When it began and was mended, seconds of the load.
+    #: When it began and when its mending began, seconds of the load.
     began_s: float = 0.0
     mended_s: float = 0.0
-    #: Seconds from mending to the first look that found nothing missing; None when that did not come.
+    #: Seconds from then to the first look that found nothing missing; None when that did not come.
     whole_s: float | None = None
     #: What was missing when it was mended, and at the last look.
     lacked: Lack | None = None
@@ -109,12 +109,14 @@ class Drill:
             self._is_over.wait(
                 max(0.0, self._times.before + self._times.during + started_s - time.monotonic())
             )
+            # Servers that start are a part of what clients see afterwards, and the load does not wait for them.
+            mending_s = time.monotonic()
+            trial.mended_s = mending_s - started_s
             self._site.mend()
-            trial.mended_s = time.monotonic() - started_s
         except (SwiftError, OSError) as error:
             self._error = error
             return
-        self._await_whole(time.monotonic())
+        self._await_whole(mending_s)
 
     def _await_whole(self, mended_s: float) -> None:
         trial = self._trial
