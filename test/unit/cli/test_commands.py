@@ -1,0 +1,58 @@
+"""Every command of the distribution: what it says of itself, and what it says when it cannot begin."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+
+import pytest
+
+from swift.cli.commands import COMMANDS, DAEMONS, MODULES, SERVERS
+
+#: Run on the configuration of a server or daemon, which they must have.
+CONFIGURED = sorted(
+    f"swift-{name.replace('_', '-')}" for name in [*(f"{name}_server" for name in SERVERS), *DAEMONS]
+)
+
+
+def run(command, *words):
+    """As the console script of the command does."""
+    module, _, function = COMMANDS[command].partition(":")
+    script = (
+        f"import sys; from {module} import {function} as main; sys.argv[0] = {command!r}; sys.exit(main())"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", script, *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("command", sorted(MODULES))
+def test_help_names_the_command_and_shows_how_it_is_used(command):
+    done = run(command, "--help")
+    assert done.returncode == 0 and done.stderr == ""
+    said = done.stdout.lower()
+    assert "usage:" in said or "swift-ring-builder <builder_file>" in said
+    # A command that goes by two names shows itself by the first.
+    names = {name for name, module in MODULES.items() if module == MODULES[command]}
+    shown = re.split(r"examples?\b|quick start", said)[1:]
+    assert any(re.search(rf"(?m)^.*\b{re.escape(name)}\s+\S", text) for text in shown for name in names)
+
+
+@pytest.mark.parametrize("command", CONFIGURED)
+def test_a_configuration_that_is_not_there_is_told_in_one_line(command, tmp_path):
+    done = run(command, str(tmp_path / "none.conf"))
+    assert done.returncode != 0
+    last = done.stderr.strip().splitlines()[-1] if done.stderr else done.stdout.strip().splitlines()[-1]
+    assert "none.conf" in last and "Traceback" not in done.stdout + done.stderr
+
+
+def test_every_command_is_the_main_of_a_module_that_is_there():
+    for target in COMMANDS.values():
+        module, _, function = target.partition(":")
+        assert function == "main" and importlib.util.find_spec(module) is not None
