@@ -125,6 +125,19 @@ def test_a_handoff_that_saw_the_deletion_proves_it(make_sim):
         assert sim("GET", "/a/c/o").status == 404
 
 
+def test_a_deletion_counts_when_one_primary_had_the_object_and_handoffs_keep_its_tombstones(make_sim):
+    sim = make_sim(log_handoffs=False)
+    sim("PUT", "/a/c")
+    sim("PUT", "/a/c/o", {}, b"body")
+    primaries = sim.primaries("object", "a", "c", "o", policy=0)
+    with sim.refusing("object", *primaries[1:]):
+        assert sim("DELETE", "/a/c/o").status == 204
+        assert sim("GET", "/a/c/o").status == 404
+        assert b"name" not in sim("GET", "/a/c?format=json").body
+    sim.forgive()
+    assert sim("GET", "/a/c/o").status == 404, "the tombstones are newer than what the other primaries have"
+
+
 def test_a_deletion_that_no_primary_hears_of_does_not_say_that_there_was_nothing(sim, how):
     with unavailable(sim, how, "object", "a", "c", "o"):
         assert sim("DELETE", "/a/c/o").status == 503
