@@ -48,7 +48,11 @@ class Succession:
 
 
 def die_with_parent(sig: int = signal.SIGTERM) -> None:
-    """Have the kernel send ``sig`` when the parent process ends, however it ends (Linux)."""
+    """Have the kernel send ``sig`` when the parent ends, however it ends (Linux).
+
+    The parent is the *thread* that forked (prctl(2), PR_SET_PDEATHSIG): fork in one that lives as long as the
+    process.
+    """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, sig, 0, 0, 0)
 

@@ -20,6 +20,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from swift.base.errors import ConfigError, SwiftError
@@ -155,6 +156,8 @@ class Supervisor:
         #: When those that have ended are started again, monotonic seconds.
         self._again_at: dict[str, float] = {}
         self._stop = 0
+        # Children die with the thread that began them, and callers have threads that end before.
+        self._beginner = ThreadPoolExecutor(1, "supervisor")
 
     def start(self) -> None:
         """Start everything and wait until it answers; raises ``ConfigError`` after ending all of it."""
@@ -179,7 +182,8 @@ class Supervisor:
         program = process.args if process.args[0] != "-m" else (sys.executable, *process.args)
         log = open(self._plan.logs / f"{process.name}.log", "ab", buffering=0)  # noqa: SIM115
         with log:
-            self._children[process.name] = subprocess.Popen(
+            began = self._beginner.submit(
+                subprocess.Popen,
                 program,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -187,6 +191,7 @@ class Supervisor:
                 preexec_fn=die_with_parent,
                 start_new_session=True,
             )
+            self._children[process.name] = began.result()
 
     def _write_state(self, processes: list[Process]) -> None:
         rows = [{"name": p.name, "pid": self._children[p.name].pid, "port": p.port} for p in processes]
@@ -288,6 +293,7 @@ class Supervisor:
         for child in self._children.values():
             _signal_group(child, signal.SIGKILL)
             child.wait()
+        self._beginner.shutdown()
         with contextlib.suppress(FileNotFoundError):
             (self._plan.run / "processes.json").unlink()
 

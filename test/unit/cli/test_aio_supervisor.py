@@ -1,0 +1,122 @@
+"""The supervisor of a cluster: its processes live until it ends them, whoever asked for them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from swift.base.errors import ConfigError
+from swift.cli.aio.plan import Process
+from swift.cli.aio.supervisor import AlreadyRunning, RunLock, Supervisor, port_is_free, processes_of
+from test.support.ports import free_ports
+
+#: Listens on the port it is given, and ends at SIGTERM.
+LISTENER = """
+import signal, socket, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+sock = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    sock.accept()[0].close()
+"""
+
+
+@dataclass
+class Small:
+    """A plan of one server and the cache."""
+
+    root: Path
+    cache_port: int
+    server: Process
+    ip: str = "127.0.0.1"
+
+    @property
+    def run(self):
+        return self.root
+
+    @property
+    def logs(self):
+        return self.root
+
+    def servers(self):
+        return [self.server]
+
+    def daemons(self):
+        return []
+
+    def ports(self):
+        return [("cache", self.cache_port), (self.server.name, self.server.port)]
+
+
+@pytest.fixture
+def plan(tmp_path):
+    cache, port = free_ports(2)
+    return Small(tmp_path, cache, Process("server", (sys.executable, "-c", LISTENER, str(port)), port))
+
+
+@pytest.fixture
+def supervisor(plan):
+    made = Supervisor(plan, lambda _text: None)
+    made.start()
+    yield made
+    made.end()
+
+
+def state(plan):
+    return {row["name"]: row["state"] for row in processes_of(plan)}
+
+
+def test_processes_are_up_when_they_answer_and_their_state_can_be_asked(plan, supervisor):
+    assert state(plan) == {"cache": "up", "server": "up"}
+
+
+def test_what_a_thread_starts_again_outlives_that_thread(plan, supervisor):
+    supervisor.kill("server")
+    assert port_is_free(plan.ip, plan.server.port)
+    thread = threading.Thread(target=supervisor.start_again, args=[["server"]])
+    thread.start()
+    thread.join()
+    pid = supervisor.pid("server")
+    until = time.monotonic() + 1
+    while time.monotonic() < until:
+        assert Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+        time.sleep(0.05)
+    assert not port_is_free(plan.ip, plan.server.port)
+
+
+def test_all_are_gone_at_the_end_and_their_ports_free(plan, supervisor):
+    supervisor.end()
+    assert state(plan) == {}
+    assert port_is_free(plan.ip, plan.server.port) and port_is_free(plan.ip, plan.cache_port)
+
+
+def test_one_that_ends_at_once_is_told_with_its_last_words_and_takes_the_others_along(plan):
+    plan.server = Process("server", (sys.executable, "-c", "raise SystemExit('no disk')"), plan.server.port)
+    with pytest.raises(ConfigError, match="server ended at once; .*no disk"):
+        Supervisor(plan, lambda _text: None).start()
+    assert port_is_free(plan.ip, plan.cache_port)
+
+
+def test_a_port_that_is_taken_is_named_before_anything_is_started(plan):
+    supervisor = Supervisor(plan, lambda _text: None)
+    supervisor.start()
+    try:
+        with pytest.raises(ConfigError, match=rf"port {plan.cache_port} \(cache\) is taken"):
+            Supervisor(plan, lambda _text: None).start()
+        assert state(plan) == {"cache": "up", "server": "up"}
+    finally:
+        supervisor.end()
+
+
+def test_one_supervisor_holds_a_data_directory(plan):
+    first = RunLock(plan)
+    assert first.holder() is None
+    first.acquire()
+    with pytest.raises(AlreadyRunning) as caught:
+        RunLock(plan).acquire()
+    assert caught.value.pid == os.getpid() == RunLock(plan).holder()
