@@ -109,7 +109,7 @@ class Drill:
             self._is_over.wait(
                 max(0.0, self._times.before + self._times.during + started_s - time.monotonic())
             )
-            # Servers that start are a part of what clients see afterwards, and the load does not wait for them.
+            # Servers that start are a part of what clients see afterwards; the load does not wait for them.
             mending_s = time.monotonic()
             trial.mended_s = mending_s - started_s
             self._site.mend()
