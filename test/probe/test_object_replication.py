@@ -75,9 +75,7 @@ def test_handoffs_go_home_when_their_node_is_back(cluster):
 
     await_healed(cluster, is_home, "every object has three copies")
     await_healed(cluster, lambda: strangers(cluster) == [], "no partition is where it does not belong")
-    assert "15 seconds" not in cluster.log_text(), (
-        "nobody waits for who waits for him"
-    )
+    assert "15 seconds" not in cluster.log_text(), "nobody waits for who waits for him"
 
 
 def strangers(cluster):
