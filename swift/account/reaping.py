@@ -271,7 +271,7 @@ def _rows(reply: Reply) -> list[dict[str, object]]:
         return []
     try:
         rows = json.loads(reply.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise CannotList("a listing is not JSON")
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise CannotList("a listing is not a list of objects")

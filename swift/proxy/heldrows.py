@@ -44,7 +44,7 @@ def told_of(document: bytes) -> Told:
         value = json.loads(document)
         ranges = [ShardRange.from_mapping(item) for item in value["ranges"]]
         return Told(list(value["rows"]), str(value["end"]), ranges)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidValue(f"not what a container server holds: {error}")
 
 

@@ -104,7 +104,7 @@ def namespaces_of(body: bytes) -> list[Namespace]:
                 raise InvalidValue(f"{name!r} names no container")
             found.append(Namespace(name, lower, upper))
         return found
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidValue(f"not a list of shards: {error}")
 
 
@@ -288,10 +288,9 @@ class ShardedListing:
             if not response.is_success or shown != policy:
                 raise HTTPError(503)
             try:
-                rows: list[JsonObject] = json.loads(response.read_body() or b"[]")
-            except (BodyError, ValueError):
+                return _rows_of(response.read_body() or b"[]")
+            except (BodyError, InvalidValue):
                 raise HTTPError(503)
-        return rows
 
     def _query(self, space: Namespace) -> str:
         low, high = space.lower, f"{space.upper}\x00" if space.upper else ""
@@ -325,6 +324,19 @@ class ShardedListing:
         if not end:
             return False
         return end >= space.lower if self._reverse else (not space.upper or end <= space.upper)
+
+
+def _rows_of(body: bytes) -> list[JsonObject]:
+    """The rows of a shard's listing; raises ``InvalidValue``."""
+    try:
+        rows = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise InvalidValue(f"not a listing: {error}")
+    if not isinstance(rows, list) or not all(
+        isinstance(row, dict) and ("name" in row or "subdir" in row) for row in rows
+    ):
+        raise InvalidValue("not a listing of names")
+    return rows
 
 
 def _has_moved(headers: HeaderMap) -> bool:

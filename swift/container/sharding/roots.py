@@ -62,8 +62,9 @@ class Roots:
             if response.headers.get(fields.BACKEND_RECORD_TYPE) != "shard":
                 return []
         try:
-            return [ShardRange.from_mapping(item) for item in json.loads(body or b"[]")]
-        except (ValueError, InvalidValue):
+            found = json.loads(body or b"[]")
+            return [ShardRange.from_mapping(item) for item in found] if isinstance(found, list) else []
+        except (ValueError, RecursionError, InvalidValue):
             return []
 
     # --- telling --------------------------------------------------------------------------------------

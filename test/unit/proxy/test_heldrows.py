@@ -319,6 +319,7 @@ def test_a_document_is_read():
         b'{"rows": 1, "end": "", "ranges": []}',
         b'{"rows": [], "end": "", "ranges": [{}]}',
         b"\xff",
+        b"[" * 100_000,
     ],
 )
 def test_what_is_none_is_refused(document):

@@ -1,0 +1,170 @@
+"""The listings of shards make one, as if nothing had ever been split; a row goes to the shard of its name."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import parse_qs, urlencode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swift.base.entity import EntityPath
+from swift.base.errors import InvalidValue
+from swift.base.namespace import Namespace
+from swift.http import fields
+from swift.http.request import Request
+from swift.http.response import HTTPError, Response
+from swift.proxy.shards import Outdated, ShardedListing, namespaces_of, updating_shard
+
+ROOT = EntityPath("a", "c")
+LETTERS = "abcdefgh"
+
+
+def listing(names, params):
+    """What a container of these names answers, without delimiters."""
+    marker, end, prefix = (params.get(name, "") for name in ("marker", "end_marker", "prefix"))
+    low, high = (end, marker) if params.get("reverse") == "true" else (marker, end)
+    found = [n for n in names if (not low or n > low) and (not high or n < high) and n.startswith(prefix)]
+    found.sort(reverse=params.get("reverse") == "true")
+    return [{"name": name, "bytes": 1} for name in found[: int(params.get("limit") or 10_000)]]
+
+
+class Shards:
+    """Containers that know the names between their bounds, and are asked for them by sub-requests."""
+
+    def __init__(self, names, bounds):
+        edges = ["", *bounds, ""]
+        self.spaces = [
+            Namespace(f".shards_a/c-{number}", low, high)
+            for number, (low, high) in enumerate(zip(edges, edges[1:], strict=False))
+        ]
+        self.names = {space.name: [name for name in names if space.includes(name)] for space in self.spaces}
+        self.asked = []
+        #: Name of a shard → its answer, if not its listing.
+        self.answers = {}
+
+    def __call__(self, request):
+        name = request.path.removeprefix("/v1/")
+        self.asked.append(name)
+        if name in self.answers:
+            return self.answers[name]
+        params = {key: values[0] for key, values in parse_qs(request.query).items()}
+        body = json.dumps(listing(self.names[name], params)).encode()
+        return Response(200, {"content-type": "application/json"}, body)
+
+    def list(self, params, **options):
+        request = Request("GET", "/v1/a/c", {}, query=urlencode({"format": "json", **params}))
+        made = ShardedListing(request, self, ROOT, 10_000, **options)
+        return made.answer(Response(200, {}, b""), self.spaces)
+
+
+NAMES = st.lists(st.text(LETTERS, min_size=1, max_size=3), max_size=12, unique=True)
+PARAMS = st.fixed_dictionaries(
+    {},
+    optional={
+        "marker": st.text(LETTERS, max_size=3),
+        "end_marker": st.text(LETTERS, max_size=3),
+        "prefix": st.text(LETTERS, max_size=2),
+        "limit": st.integers(1, 6).map(str),
+        "reverse": st.just("true"),
+    },
+)
+
+
+@given(NAMES, st.lists(st.text(LETTERS, min_size=1, max_size=2), max_size=4, unique=True).map(sorted), PARAMS)
+def test_a_listing_is_that_of_a_container_that_was_never_split(names, bounds, params):
+    response = Shards(names, bounds).list(params)
+    expected = listing(names, params)
+    assert response.status == (200 if response.read_body() else 204)
+    assert json.loads(response.read_body() or b"[]") == expected
+
+
+def test_shards_beside_the_wanted_names_are_not_asked():
+    shards = Shards(["a1", "b1", "c1", "d1"], ["b", "c", "d"])
+    shards.list({"marker": "b1", "end_marker": "c2"})
+    assert shards.asked == [".shards_a/c-1", ".shards_a/c-2"]
+    shards.asked.clear()
+    shards.list({"limit": "1"})
+    assert shards.asked == [".shards_a/c-0"]
+    shards.asked.clear()
+    shards.list({"prefix": "c"})
+    assert shards.asked == [".shards_a/c-1", ".shards_a/c-2"]
+
+
+def test_a_whole_listing_says_how_much_there_is_and_a_part_does_not():
+    shards = Shards(["a1", "b1", "c1"], ["b"])
+    assert shards.list({}).headers["x-container-object-count"] == "3"
+    assert shards.list({}).headers["x-container-bytes-used"] == "3"
+    assert "x-container-object-count" not in shards.list({"marker": "a1"}).headers
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Response(503),
+        Response(404),
+        Response(200, {}, b"no JSON"),
+        Response(200, {}, b"[" * 100_000),
+        Response(200, {}, b'{"name": "a"}'),
+        Response(200, {}, b"[1]"),
+        Response(200, {}, b'[{"bytes": 1}]'),
+        Response(200, {fields.BACKEND_RECORD_STORAGE_POLICY_INDEX: "7"}, b"[]"),
+    ],
+)
+def test_no_listing_has_a_hole_where_a_shard_cannot_be_listed(answer):
+    shards = Shards(["a1", "b1"], ["b"])
+    shards.answers[".shards_a/c-1"] = answer
+    with pytest.raises(HTTPError) as caught:
+        shards.list({})
+    assert caught.value.response.status == 503
+
+
+@pytest.mark.parametrize(
+    "headers", [{fields.BACKEND_SHARD_RETIRED: "true"}, {fields.BACKEND_SHARDING_STATE: "sharded"}]
+)
+def test_shards_that_were_remembered_and_have_gone_are_noticed(headers):
+    shards = Shards(["a1", "b1"], ["b"])
+    shards.answers[".shards_a/c-1"] = Response(200, headers, b"[]")
+    with pytest.raises(Outdated):
+        shards.list({}, is_remembered=True)
+    assert shards.list({}).status == 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"5",
+        b"null",
+        b'[{"name": "x", "lower": "", "upper": ""}]',
+        b'[{"name": "a/c"}]',
+        b"[1]",
+        b"[" * 100_000,
+    ],
+)
+def test_what_is_no_list_of_shards_is_refused(body):
+    with pytest.raises(InvalidValue):
+        namespaces_of(body)
+
+
+def updating(answer, name="m"):
+    return updating_shard(
+        Request("PUT", f"/v1/a/c/{name}"), lambda _request: answer, ROOT._replace(obj=name), recheck_s=0
+    )
+
+
+def shard_list(*spaces):
+    rows = [{"name": space.name, "lower": space.lower, "upper": space.upper} for space in spaces]
+    return Response(200, {fields.BACKEND_RECORD_TYPE: "shard"}, json.dumps(rows).encode())
+
+
+def test_a_row_goes_to_the_shard_that_has_its_name():
+    shards = shard_list(Namespace(".shards_a/c-1", "", "g"), Namespace(".shards_a/c-2", "g", ""))
+    assert updating(shards) == EntityPath(".shards_a", "c-2")
+    assert updating(shards, "g") == EntityPath(".shards_a", "c-1")
+
+
+@pytest.mark.parametrize("answer", [Response(404), Response(503), shard_list(), Response(200, {}, b"[]")])
+def test_a_row_goes_to_the_root_when_no_shard_is_known(answer):
+    assert updating(answer) is None
