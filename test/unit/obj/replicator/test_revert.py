@@ -1,0 +1,99 @@
+"""Handoffs go home: nobody waits for who waits for him, and nothing goes before it is elsewhere."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+import pytest
+
+from swift import green
+from swift.obj.replicator.settings import ObjectReplicatorSettings
+from swift.obj.replicator.task import ObjectReplicator
+from test.support.objectnodes import GOLD, HASHER, ObjectNodes
+
+NOW = float(int(time.time()) - 1000)
+#: How long a receiver of these nodes waits for a lock, seconds.
+LOCK_S = 5
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    """Four nodes; partition p lies on p, p+1, p+2 (modulo 4), so p+3 is a handoff of it."""
+    made = ObjectNodes(tmp_path, 4)
+    yield made
+    made.stop()
+
+
+def put(node, part, name, body=b"body"):
+    assert node.ask("PUT", f"/{part}/a/c/{name}", NOW, body).status == 201
+
+
+def replicate(nodes, number, **options):
+    settings = ObjectReplicatorSettings(sync_method="ssync", conn_timeout=2.0, **options)
+    runner = nodes.runner(number, ObjectReplicator, settings)
+    assert runner.once()
+    return runner
+
+
+def has(node, part, name="o"):
+    return node.ask("HEAD", f"/{part}/a/c/{name}").status == 200
+
+
+def test_nodes_that_have_handoffs_of_each_other_bring_them_home_at_the_same_time(nodes):
+    for number in range(4):
+        for name in ("o", "p", "q"):
+            put(nodes[number], (number + 1) % 4, name)
+    began_s = time.monotonic()
+    green.gather([partial(replicate, nodes, number) for number in range(4)])
+    assert time.monotonic() - began_s < LOCK_S
+    for number in range(4):
+        part = (number + 1) % 4
+        assert not (nodes[number].path / f"objects/{part}").exists()
+        assert all(has(nodes[(part + n) % 4], part, name) for n in range(3) for name in ("o", "p", "q"))
+
+
+def test_a_partition_that_somebody_else_replicates_into_is_left_for_the_next_pass(nodes):
+    put(nodes[3], 0, "o")
+    store = nodes[3].stores.of(GOLD)
+    with store.replication_lock("d3", "0", GOLD, 0.0):
+        replicate(nodes, 3)
+    assert has(nodes[3], 0)
+    replicate(nodes, 3)
+    assert not (nodes[3].path / "objects/0").exists()
+
+
+def test_a_revert_goes_on_while_its_device_is_written_to(nodes):
+    put(nodes[3], 0, "o")
+    with nodes[3].stores.of(GOLD).replication_lock("d3", "1", GOLD, 0.0):
+        replicate(nodes, 3)
+    assert not (nodes[3].path / "objects/0").exists()
+
+
+def test_what_only_some_primaries_have_stays_until_the_others_have_it_too(nodes):
+    put(nodes[3], 0, "o")
+    nodes[3].ways.cut.add(nodes[1].port)
+    replicate(nodes, 3)
+    assert has(nodes[3], 0) and has(nodes[0], 0) and not has(nodes[1], 0)
+    nodes[3].ways.cut.clear()
+    replicate(nodes, 3)
+    assert has(nodes[1], 0) and not (nodes[3].path / "objects/0").exists()
+
+
+def test_an_empty_handoff_partition_goes_without_a_word(nodes):
+    put(nodes[3], 0, "o")
+    digest = HASHER.hexdigest("a", "c", "o")
+    for path in (nodes[3].path / f"objects/0/{digest[-3:]}/{digest}").iterdir():
+        path.unlink()
+    replicate(nodes, 3)
+    assert not (nodes[3].path / "objects/0").exists()
+    assert not any(has(nodes[number], 0) for number in range(3))
+
+
+def test_a_tombstone_goes_home_like_an_object(nodes):
+    put(nodes[0], 0, "o")
+    assert nodes[3].ask("DELETE", "/0/a/c/o", NOW + 5).status == 404
+    replicate(nodes, 3)
+    answer = nodes[0].ask("GET", "/0/a/c/o")
+    assert (answer.status, answer.headers["x-backend-timestamp"]) == (404, f"{NOW + 5:.5f}")
+    assert not (nodes[3].path / "objects/0").exists()
