@@ -16,6 +16,7 @@ from hashlib import md5
 from itertools import islice
 
 from swift import green
+from swift.base.digits import is_digits
 from swift.base.entity import quote_path
 from swift.cluster.direct import node_path
 from swift.cluster.fragmentsets import Holding
@@ -180,6 +181,8 @@ class Rebuilder:
         missing = [name for name in _NEEDED if name not in written]
         if missing:
             self._quarantine(key, f"metadata lacks {missing[0]}")
+        if not is_digits(written[_FRAG_INDEX]):
+            self._quarantine(key, f"metadata has no index but {written[_FRAG_INDEX]!r}")
         own = int(written[_FRAG_INDEX])
         metadata = {name: value for name, value in written.items() if name != "ETag"}
         metadata[_FRAG_INDEX] = str(index)
