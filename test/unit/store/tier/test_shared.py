@@ -1,0 +1,160 @@
+"""What processes of a node tell each other through memory: whom they believe, who lives, who came first."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from swift.store.tier import shared
+from swift.store.tier.shared import Session, SessionLost, Words, held, reports_in
+
+#: Opens a session, says so, and lives until its input ends.
+ANOTHER = """
+import sys
+from swift.store.tier.shared import Session
+session = Session(sys.argv[1])
+session.report(b"another")
+print(session.token.hex(), session.is_first, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def words():
+    return Words(bytearray(shared.BYTES))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return str(tmp_path / "state")
+
+
+class Another:
+    """A session in another process."""
+
+    def __init__(self, folder):
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", ANOTHER, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        token, first = self._process.stdout.readline().split()
+        self.token, self.is_first = bytes.fromhex(token), first == "True"
+
+    def kill(self):
+        self._process.kill()
+        self._process.wait()
+        self._process.stdin.close()
+        self._process.stdout.close()
+
+
+@pytest.fixture
+def another(folder):
+    made = []
+
+    def start():
+        made.append(Another(folder))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.kill()
+
+
+def test_a_new_epoch_of_one_device_leaves_the_others_alone(words):
+    words.renew()
+    before = {device: words.epoch(device) for device in ("sda", "sdb", "sdc")}
+    assert all(before.values())
+    words.renew("sdb")
+    assert [device for device in before if words.epoch(device) != before[device]] == ["sdb"]
+
+
+def test_a_change_is_seen_by_whoever_read_before_it(words):
+    before = words.stripe(b"sda/objects/7")
+    words.touch(b"sda/objects/7")
+    assert words.stripe(b"sda/objects/7") != before
+
+
+def test_a_device_that_is_mounted_anew_is_not_believed(words):
+    words.mounted("sda", 41)
+    epoch = words.epoch("sda")
+    words.mounted("sda", 41)
+    assert words.epoch("sda") == epoch
+    words.mounted("sda", 42)
+    assert words.epoch("sda") != epoch
+
+
+def test_a_pause_ends(words):
+    words.pause(1000)
+    assert words.is_paused(999) and not words.is_paused(1000)
+
+
+def test_the_first_process_after_all_had_gone_believes_nothing_of_before(folder, another):
+    other = another()
+    assert other.is_first
+    session = Session(folder)
+    assert not session.is_first
+    epoch = session.words.epoch("sda")
+    left = []
+    session.close(left.append)
+    assert left == [False], "the other one lives"
+    other.kill()
+    again = Session(folder)
+    assert again.is_first and again.words.epoch("sda") != epoch
+    again.close(left.append)
+    assert left[-1] is True
+
+
+def test_processes_share_what_they_say(folder):
+    one, two = Session(folder), Session(folder)
+    one.words.index = 7
+    two.words.touch(b"sda/objects/7")
+    assert (two.words.index, one.words.stripe(b"sda/objects/7")) == (7, two.words.stripe(b"sda/objects/7"))
+
+
+def test_a_process_that_was_killed_is_known_to_be_gone_and_its_figures_with_it(folder, another):
+    session, other = Session(folder), another()
+    session.report(b"mine, and long")
+    session.report(b"mine")
+    assert sorted(reports_in(folder)) == [b"another", b"mine"]
+    assert session.is_alive(other.token) and session.is_alive(session.token)
+    other.kill()
+    assert not session.is_alive(other.token)
+    assert reports_in(folder) == [b"mine"]
+
+
+def test_a_process_whose_file_was_removed_learns_it(folder):
+    session = Session(folder)
+    (path,) = (os.path.join(folder, "sessions", name) for name in os.listdir(f"{folder}/sessions"))
+    os.unlink(path)
+    with pytest.raises(SessionLost):
+        session.report(b"figures")
+
+
+def test_nobody_has_left_figures_where_nobody_was(tmp_path):
+    assert reports_in(str(tmp_path / "none")) == []
+
+
+def test_a_directory_that_others_may_write_is_refused(folder):
+    os.makedirs(folder)
+    os.chmod(folder, 0o777)
+    with pytest.raises(PermissionError, match="no other may write"):
+        Session(folder)
+
+
+def test_a_link_in_place_of_the_directory_is_refused(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "state").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(PermissionError):
+        Session(str(tmp_path / "state"))
+
+
+def test_one_process_at_a_time_is_within(tmp_path):
+    path = str(tmp_path / "lock")
+    script = "import sys; from swift.store.tier.shared import held\nwith held(sys.argv[1]): print('within')"
+    with held(path):
+        waiting = subprocess.Popen([sys.executable, "-c", script, path], stdout=subprocess.PIPE, text=True)
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(1.5)
+    assert waiting.communicate(timeout=20)[0] == "within\n"
