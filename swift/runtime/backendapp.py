@@ -127,7 +127,7 @@ class BackendApp:
         except DeviceUnavailable as error:
             return error_response(507, drive=error.device)
         except NoSpace:
-            return error_response(507, drive=request.raw_path.split("/", 2)[1])
+            return error_response(507, drive=request.raw_path.lstrip("/").partition("/")[0])
         except InvalidTimestamp:
             word = "Invalid" if "x-timestamp" in request.headers else "Missing"
             return error_response(400, f"{word} X-Timestamp header", content_type=TEXT)

@@ -1,4 +1,4 @@
-"""The device that takes a replica: the roomiest way down, within quotas and maxima, as trying all of them finds it."""
+"""The device that takes a replica: the roomiest way down, within quotas and maxima, as trying all does it."""
 
 from __future__ import annotations
 
