@@ -1,0 +1,245 @@
+"""One node that takes an upload: a failure takes it out, and only it; others stand in at the opening."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from swift.base.timestamp import ZERO, Timestamp
+from swift.cluster.transport import StreamReply, TransportError
+from swift.http.body import WholeBody
+from swift.proxy.obj.sinks import Opening, Sink, final_answers, open_sinks, without_match
+from swift.wire import etagtrailer, reservation
+from test.support.daemons import node
+
+
+class Talk:
+    """An exchange that says what a test wants: ``says`` is the answers to waiting, in turn."""
+
+    def __init__(self, *says, fails=(), final=201):
+        self.continue_headers = {}
+        self.sent = []
+        self.trailers = "none"
+        self.is_aborted = False
+        self._says = list(says)
+        self._fails = fails
+        self._final = final
+
+    def _may(self, what):
+        if what in self._fails:
+            raise TransportError(f"{what} failed")
+
+    def send(self, data):
+        self._may("send")
+        self.sent.append(bytes(data))
+
+    def finish(self, trailers=None):
+        self._may("finish")
+        self.trailers = trailers
+
+    def wait_continue(self):
+        self._may("wait")
+        said = self._says.pop(0) if self._says else {}
+        if isinstance(said, int):
+            return StreamReply(said, {}, WholeBody(b"text"))
+        self.continue_headers = said
+        return None
+
+    def reply(self):
+        self._may("reply")
+        return StreamReply(self._final, {}, WholeBody(b"done"))
+
+    def abort(self):
+        self.is_aborted = True
+
+
+class Cluster:
+    """Stands for ``Backends``: nodes by number, and what was said of them."""
+
+    def __init__(self, **talks):
+        self.talks = {int(name[1:]): talk for name, talk in talks.items()}
+        self.failures = []
+        self.judged = []
+        self.asked = []
+
+    def open(self, to, part, method, path, headers, *, body=b""):
+        self.asked.append((to.id, dict(headers)))
+        return self.talks.get(to.id)
+
+    def failed(self, to, error, headers):
+        self.failures.append((to.id, str(error)))
+
+    def judge(self, to, status):
+        self.judged.append((to.id, status))
+
+    def ready(self, to):
+        return
+
+    def remember_promising(self, to, promises):
+        return
+
+    def reply(self, to, exchange, headers):
+        try:
+            return exchange.reply()
+        except TransportError as error:
+            self.failed(to, error, headers)
+            return None
+
+
+class Nodes:
+    """The nodes in their order; ``avoided`` come only when they are asked for."""
+
+    def __init__(self, *numbers, avoided=()):
+        self.asks_avoided = False
+        self._left = list(numbers)
+        self._avoided = list(avoided)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self._left:
+            return node(self._left.pop(0))
+        if self.asks_avoided and self._avoided:
+            return node(self._avoided.pop(0))
+        raise StopIteration
+
+
+TARGET = SimpleNamespace(part=7, path="/a/c/o")
+
+
+def sink(talk, **more):
+    cluster = Cluster()
+    made = Sink(node(1), talk, {}, cluster, **more)
+    return made, cluster
+
+
+def opening(cluster, nodes, **more):
+    return Opening(cluster, TARGET, nodes, None, **more)
+
+
+# --- one of them
+
+
+def test_bytes_go_out_in_order_and_empty_ones_do_not():
+    talk = Talk()
+    made, _ = sink(talk)
+    made.send(b"ab", b"", b"cd")
+    made.finish(b"e")
+    assert talk.sent == [b"ab", b"cd", b"e"]
+    assert made.answer().status == 201
+
+
+@pytest.mark.parametrize("what", ["send", "finish", "wait", "reply"])
+def test_a_failure_takes_it_out_and_nothing_is_sent_any_more(what):
+    talk = Talk(fails=(what,))
+    made, cluster = sink(talk)
+    made.send(b"ab")
+    made.finish()
+    made.await_stored()
+    assert made.answer() is None
+    made.send(b"late")
+    assert b"late" not in talk.sent or what == "reply"
+    assert [number for number, _ in cluster.failures] == [1]
+
+
+def test_trailers_go_only_to_who_believes_our_md5():
+    for headers, trailers in (({}, None), ({etagtrailer.OFFER: etagtrailer.CRC32}, {"x-a": "1"})):
+        talk = Talk()
+        talk.continue_headers = headers
+        made, _ = sink(talk)
+        made.finish(trailers={"x-a": "1"})
+        assert talk.trailers == trailers
+
+
+def test_a_node_that_has_everything_says_whom_it_promised_the_object_to():
+    offered = {reservation.OFFER: "yes"}
+    for said, held, holder in (
+        ({reservation.HELD: "yes"}, True, ZERO),
+        ({reservation.HELD: Timestamp(9).internal}, False, Timestamp(9)),
+        ({reservation.HELD: "nonsense"}, False, ZERO),
+    ):
+        talk = Talk(said)
+        talk.continue_headers = offered
+        made, _ = sink(talk)
+        made.await_stored()
+        assert (made.stored, made.held, made.holder) == (True, held, holder)
+
+
+def test_a_node_of_another_make_holds_what_it_stored():
+    made, _ = sink(Talk({}))
+    made.await_stored()
+    assert made.stored and made.held and made.predecessor is None
+
+
+def test_a_refusal_instead_of_waiting_is_kept_as_the_answer():
+    made, cluster = sink(Talk(412))
+    made.await_stored()
+    assert not made.alive and (made.refusal.status, made.refusal.body) == (412, b"text")
+    assert cluster.judged == [(1, 412)]
+
+
+def test_a_promise_is_given_back_only_where_there_is_one():
+    for headers, expected in (({}, []), ({reservation.OFFER: "yes"}, [b"release"])):
+        talk = Talk({reservation.HELD: "yes"})
+        talk.continue_headers = headers
+        made, _ = sink(talk)
+        made.await_stored()
+        made.give_back(b"release")
+        assert talk.sent == expected
+
+
+def test_who_is_left_is_not_waited_for_unless_its_answer_is_being_read():
+    talk = Talk()
+    made, _ = sink(talk)
+    made.awaited = True
+    made.abandon()
+    assert not talk.is_aborted
+    made.awaited = False
+    made.leave()
+    assert talk.is_aborted and not made.alive
+
+
+# --- opening
+
+
+def test_a_node_for_every_attempt_and_others_for_those_that_fail():
+    cluster = Cluster(n1=Talk(), n2=Talk(fails=("wait",)), n3=Talk(503), n4=Talk(), n5=Talk())
+    sinks, answers = open_sinks(opening(cluster, Nodes(1, 2, 3, 4, 5)), [{}, {}, {}], 2)
+    assert sorted(each.node.id for each in sinks) == [1, 4, 5] and answers == []
+    assert [number for number, _ in cluster.failures] == [2] and (3, 503) in cluster.judged
+
+
+def test_an_answer_below_500_is_an_answer_and_507_means_no_room():
+    cluster = Cluster(n1=Talk(412), n2=Talk(507), n3=Talk())
+    asked = opening(cluster, Nodes(1, 2, 3))
+    sinks, answers = open_sinks(asked, [{}, {}], 1)
+    assert [answer.status for answer in answers] == [412]
+    assert [each.node.id for each in sinks] == [3] and [full.id for full in asked.full] == [2]
+    assert cluster.talks[1].is_aborted
+
+
+def test_avoided_nodes_are_asked_when_the_others_are_too_few():
+    cluster = Cluster(n1=Talk(), n8=Talk(), n9=Talk())
+    sinks, _ = open_sinks(opening(cluster, Nodes(1, avoided=(8, 9))), [{}, {}, {}], 2)
+    assert sorted(each.node.id for each in sinks) == [1, 8, 9]
+    cluster = Cluster(n1=Talk(), n2=Talk(), n9=Talk())
+    sinks, _ = open_sinks(opening(cluster, Nodes(1, 2, avoided=(9,))), [{}, {}, {}], 2)
+    assert sorted(each.node.id for each in sinks) == [1, 2], "two are enough"
+
+
+def test_a_handoff_is_not_asked_for_a_version_that_it_never_heard_of():
+    assert without_match({"if-match": "e", "if-none-match": "*"}) == {"if-none-match": "*"}
+
+
+# --- the end
+
+
+def test_so_many_final_answers_as_agree_are_enough():
+    sinks = [Sink(node(n), Talk(final=201), {}, Cluster()) for n in (1, 2)]
+    sinks.append(Sink(node(3), Talk(fails=("reply",)), {}, Cluster()))
+    sinks.append(Sink(node(4), Talk(), {}, Cluster()))
+    sinks[3].alive = False
+    answers = final_answers(sinks, 2, 0.1)
+    assert [answer.status for answer in answers] == [201, 201]
