@@ -89,9 +89,10 @@ def file_store(parts: EngineParts, _policy: Policy | None = None) -> FileStore:
             clock=parts.clock,
             space=SpaceGuard(parts.disk, parts.reserve, enabled=parts.preallocate),
             rules=EngineRules(
-                ReclaimRules(parts.reclaim_age_s, parts.commit_window_s),
-                parts.sync_every_bytes,
-                parts.read_bytes,
+                reclaim=ReclaimRules(parts.reclaim_age_s, parts.commit_window_s),
+                sync_every_bytes=parts.sync_every_bytes,
+                read_bytes=parts.read_bytes,
+                replications_per_device=parts.replications_per_device,
             ),
             new_syncs=new_syncs,
             notice=parts.notice,

@@ -21,7 +21,7 @@ def rings(tmp_path_factory):
 
 @pytest.fixture
 def make_sim(tmp_path, rings):
-    return lambda **options: SimCluster(tmp_path, rings, **options)
+    return lambda *, root=tmp_path, **options: SimCluster(root, rings, **options)
 
 
 @pytest.fixture

@@ -1,0 +1,99 @@
+"""A version that only some nodes have is read from their archives and brought to the others, or it is not."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+
+import pytest
+
+from swift.base.entity import EntityPath
+from swift.base.timestamp import Timestamp
+from swift.proxy.obj.controller import ObjectController
+from swift.proxy.obj.ec.read import ArchiveReader
+from swift.proxy.obj.ec.restore import ArchiveRestorer
+from swift.proxy.obj.ec.scheme import Schemes
+from swift.proxy.obj.ec.upload import ArchiveCoder
+from swift.proxy.obj.target import ObjectTarget
+
+BODY = random.Random(5).randbytes(5500)
+PATH = EntityPath("a", "c", "o")
+
+
+@pytest.fixture
+def world(make_sim):
+    """A cluster with an object of policy ec32, and what restores it."""
+    sim = make_sim()
+    assert sim("PUT", "/a/c", {"x-storage-policy": "ec32"}).status == 201
+    assert sim("PUT", "/a/c/o", {"x-object-meta-a": "ö", "content-type": "text/x"}, BODY).status == 201
+    controller = ObjectController(sim.context, sim.handle, SimpleNamespace())
+    schemes = Schemes(sim.context)
+    coder, reader = ArchiveCoder(sim.context, schemes), ArchiveReader(controller, schemes)
+    restorer = ArchiveRestorer(sim.context, controller.backends, reader, coder)
+    policy = sim.policies.get(1)
+    view = sim.context.rings.object(policy).view()
+    part = view.partition_of(sim.hasher.digest("a", "c", "o"))
+    target = ObjectTarget(PATH, SimpleNamespace(), policy, view, part, 4)
+    head = sim("HEAD", "/a/c/o")
+    return SimpleNamespace(
+        sim=sim,
+        restorer=restorer,
+        target=target,
+        primaries=list(view.primaries(part)),
+        version=Timestamp(head.headers["x-timestamp"]),
+    )
+
+
+def lose(world, *places):
+    """The primaries at these places of the ring have nothing any more."""
+    for place in places:
+        number = number_of(world.primaries[place])
+        for path in world.sim.root.glob(f"node{number}/sdb*/objects-1/*/*/*/*"):
+            path.unlink()
+
+
+def number_of(node):
+    return int(node.device[3:])
+
+
+def restore(world, *places, need=1):
+    laggards = [world.primaries[place] for place in places]
+    return world.restorer.restore(world.target, world.version, laggards, need)
+
+
+def test_what_nodes_lost_is_brought_back_under_its_own_timestamp(world):
+    lose(world, 1, 3)
+    got = restore(world, 1, 3)
+    assert got == [world.primaries[1], world.primaries[3]]
+    for place in (0, 2):
+        lose(world, place)
+    answer = world.sim("GET", "/a/c/o")
+    assert answer.body == BODY and answer.headers["x-object-meta-a"] == "ö"
+    assert answer.headers["x-timestamp"] == world.version.normal
+
+
+def test_nothing_is_brought_when_too_few_archives_are_left(world):
+    lose(world, 1, 3, 4)
+    assert restore(world, 1, 3, 4) == []
+    assert len(world.sim.holders(policy=1)) == 2
+
+
+def test_another_version_than_the_one_that_is_meant_is_left_alone(world):
+    lose(world, 1)
+    world.sim("PUT", "/a/c/o", {}, b"newer")
+    before = world.sim.files(policy=1)
+    assert restore(world, 1) == []
+    assert world.sim.files(policy=1) == before
+
+
+def test_a_laggard_that_is_away_is_not_among_those_that_have_it(world):
+    lose(world, 1, 3)
+    with world.sim.refusing("object", number_of(world.primaries[3])):
+        assert restore(world, 1, 3) == [world.primaries[1]]
+
+
+def test_it_is_given_up_when_fewer_than_are_needed_take_it(world):
+    lose(world, 1, 3)
+    with world.sim.refusing("object", number_of(world.primaries[3])):
+        assert restore(world, 1, 3, need=2) == []
+    assert number_of(world.primaries[1]) not in world.sim.holders("#d.data", policy=1)

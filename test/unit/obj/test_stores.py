@@ -1,0 +1,70 @@
+"""The engines of a storage node follow its settings: limits, wrappers and the node's cache tier."""
+
+from __future__ import annotations
+
+import pytest
+
+from swift.base.errors import ConfigError, LockTimeout
+from swift.config.common import StorageSettings
+from swift.obj.settings import ObjectSettings
+from swift.obj.stores import make_stores
+from swift.platform.mounts import Devices
+from swift.policy.policies import Policies
+from swift.policy.policy import ErasureCode, Policy
+from swift.runtime.backendapp import BackendContext
+from swift.store.observed import ObservedStore
+from swift.store.tier.store import TierStore
+from test.support.tiers import tier_settings
+
+GOLD = Policy(0, "gold", is_default=True)
+EC = Policy(1, "ec21", ec=ErasureCode("liberasurecode_rs_vand", 2, 1, 1000))
+
+
+@pytest.fixture
+def context(tmp_path):
+    (tmp_path / "sda").mkdir()
+    return BackendContext(Devices(str(tmp_path), mount_check=False), policies=Policies([GOLD, EC]))
+
+
+def made(context, *, tier=None, **options):
+    ended = []
+    stores = make_stores(
+        context, ObjectSettings(**options), StorageSettings(), tier=tier, at_exit=ended.append
+    )
+    return stores, ended
+
+
+def test_every_policy_has_an_engine_and_keeps_it(context):
+    stores, ended = made(context)
+    assert stores.of(GOLD) is stores.of(GOLD)
+    assert stores.of(EC) is not None and ended == []
+
+
+def test_only_so_many_replicate_into_a_device_as_the_settings_say(context):
+    for places, is_held in ((1, True), (0, False)):
+        stores, _ = made(context, replication_concurrency_per_device=places)
+        store = stores.of(GOLD)
+        with store.replication_lock("sda", "1", GOLD, 0.0):
+            try:
+                with store.replication_lock("sda", "2", GOLD, 0.0):
+                    held = False
+            except LockTimeout:
+                held = True
+        assert held is is_held
+
+
+def test_wrappers_that_are_named_are_around_the_engine(context):
+    stores, _ = made(context, store_wrappers=("observed",))
+    assert isinstance(stores.of(GOLD), ObservedStore)
+
+
+def test_a_wrapper_that_nobody_knows_is_told_by_its_name(context):
+    with pytest.raises(ConfigError, match="frobnicated"):
+        made(context, store_wrappers=("frobnicated",))[0].of(GOLD)
+
+
+def test_a_tier_is_around_every_engine_and_ends_with_the_process(context, tmp_path):
+    stores, ended = made(context, tier=tier_settings(tmp_path / "tier"))
+    assert isinstance(stores.of(GOLD), TierStore) and isinstance(stores.of(EC), TierStore)
+    assert len(ended) == 1
+    ended[0]()

@@ -1,0 +1,68 @@
+"""What daemons have in common whose work is cut by device: which ones, and what of those that are gone."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from swift.runtime.devicetask import DatabasePassBase, DeviceTask
+from swift.runtime.selection import Selection
+from test.support.daemons import Rig
+
+
+@pytest.fixture
+def rig(tmp_path):
+    return Rig(tmp_path, ("sda", "sdb", "sdc"))
+
+
+def make(rig, device="sda", **selected):
+    task = DeviceTask(rig.context, rng=random.Random(1), selection=Selection.parse(**selected))
+    return DatabasePassBase(task, device, rig.pass_context())
+
+
+def databases(rig, *names):
+    """Databases of containers at places like ``sda/containers/7/abc/hash``."""
+    for name in names:
+        folder = rig.root / name
+        folder.mkdir(parents=True)
+        (folder / f"{folder.name}.db").write_bytes(b"")
+
+
+def test_all_devices_are_shares_in_an_order_of_chance(rig):
+    orders = {tuple(DeviceTask(rig.context, rng=random.Random(seed)).shares()) for seed in range(30)}
+    assert {tuple(sorted(order)) for order in orders} == {("sda", "sdb", "sdc")} and len(orders) > 1
+
+
+def test_only_selected_devices_and_partitions_are_worked_on(rig):
+    databases(rig, "sda/containers/7/abc/" + "d" * 29 + "abc", "sda/containers/8/abc/" + "e" * 29 + "abc")
+    assert DeviceTask(rig.context, selection=Selection.parse(devices="sdb,sdz")).shares() == ["sdb"]
+    work = make(rig, partitions="8,9")
+    assert work._partitions(work._device_path(), "containers") == ["8"]
+
+
+def test_a_device_that_is_gone_is_counted_and_said(rig):
+    work = make(rig)
+    assert work._device_path() == str(rig.root / "sda")
+    (rig.root / "sda").rmdir()
+    assert work._device_path() is None
+    assert work._tally.counts == {"errors": 1}
+
+
+def test_databases_are_walked_until_the_work_is_to_end(rig):
+    hashes = [f"{number:029x}abc" for number in range(4)]
+    databases(rig, *(f"sda/containers/7/abc/{name}" for name in hashes))
+    work = make(rig)
+    found = []
+    for place in work._places(work._device_path(), "containers", "7"):
+        found.append(place.name_hash)
+        if len(found) == 2:
+            rig.stop.request()
+    assert found == hashes[:2]
+    assert list(work._portions(["7", "8"])) == []
+
+
+def test_a_pass_has_nothing_to_add_unless_it_says_so(rig):
+    work = make(rig)
+    work.end()
+    assert work.facts() == {}

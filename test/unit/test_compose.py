@@ -1,0 +1,109 @@
+"""From configuration text to what services are made of: what is wrong is named, what is unknown is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from swift.account.server import AccountSettings
+from swift.base.errors import ConfigError
+from swift.compose import (
+    CONSOLE_KEY,
+    PROCESS_KEY,
+    Process,
+    backend_context,
+    cluster_of,
+    daemon_context,
+    internal_client,
+    merged,
+    process_of,
+)
+
+
+@pytest.fixture
+def etc(tmp_path):
+    (tmp_path / "swift.conf").write_text(
+        "[swift-hash]\nswift_hash_path_suffix = s\n"
+        "[storage-policy:0]\nname = gold\ndefault = yes\n[storage-policy:1]\nname = silver\n"
+    )
+    return tmp_path
+
+
+def conf(etc, **more):
+    return {"swift_dir": str(etc), CONSOLE_KEY: "true", **more}
+
+
+def test_options_of_a_section_go_before_the_default_ones():
+    assert merged({"a": "1", "b": "1"}, {"b": "2"}) == {"a": "1", "b": "2"}
+
+
+def test_a_pipeline_shares_a_process_and_another_loader_gets_one_of_its_own():
+    process = Process()
+    assert process_of({PROCESS_KEY: process}) is process
+    assert process_of({}) is not process_of({})
+    assert isinstance(process_of({PROCESS_KEY: "text"}), Process)
+
+
+def test_a_cluster_is_what_swift_conf_says(etc):
+    cluster = cluster_of(conf(etc))
+    assert [policy.name for policy in cluster.policies] == ["gold", "silver"]
+    assert cluster.config.hasher.hexdigest("a") != ""
+
+
+def test_a_swift_conf_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(ConfigError, match="swift.conf"):
+        cluster_of(conf(tmp_path))
+
+
+def test_a_server_is_handed_what_its_options_say(etc, capfd):
+    process = Process()
+    given = conf(etc, devices=str(etc), mount_check="false", replication_server="false")
+    context, settings = backend_context(
+        {**given, PROCESS_KEY: process},
+        {"auto_create_account_prefix": "."},
+        server_type="account",
+        settings_class=AccountSettings,
+    )
+    assert isinstance(settings, AccountSettings)
+    assert context.replication_server is False and context.telemetry.metrics is process.metrics
+    assert context.devices.names() == []
+    assert len(process.at_exit) == 1, "the access log is written out at the end"
+
+
+def test_an_option_that_nobody_knows_is_warned_of_and_one_of_the_default_section_is_not(etc, capfd):
+    backend_context(
+        conf(etc, from_default="1"), {"wrokers": "2"}, server_type="account", settings_class=AccountSettings
+    )
+    said = capfd.readouterr().err
+    assert "unknown option wrokers" in said and "from_default" not in said
+
+
+def test_a_value_that_cannot_be_is_named(etc):
+    with pytest.raises(ConfigError, match="fallocate_reserve"):
+        backend_context(
+            conf(etc, fallocate_reserve="sideways"), {}, server_type="account", settings_class=AccountSettings
+        )
+
+
+def test_requests_are_not_logged_where_that_is_off(etc):
+    for text, wanted in (("false", False), ("true", True)):
+        context, _ = backend_context(
+            conf(etc, log_requests=text), {}, server_type="account", settings_class=AccountSettings
+        )
+        assert (context.access_log is not None) is wanted
+
+
+@pytest.mark.parametrize(
+    ("options", "address"),
+    [
+        ({"bind_ip": "10.0.0.5", "bind_port": "6201"}, ("10.0.0.5", 6201)),
+        ({"bind_ip": "0.0.0.0", "ring_ip": "10.0.0.6", "bind_port": "6201"}, ("10.0.0.6", 6201)),
+    ],
+)
+def test_a_daemon_knows_under_which_address_its_node_is_in_rings(etc, options, address):
+    context = daemon_context(conf(etc, **options), name="object-updater")
+    assert (context.ring_ip, context.ring_port) == address
+
+
+def test_the_pipeline_of_an_internal_client_that_is_not_there_is_named(etc):
+    with pytest.raises(ConfigError, match="internal-client.conf"):
+        internal_client(str(etc / "internal-client.conf"), "agent")
