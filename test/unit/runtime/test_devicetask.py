@@ -58,7 +58,7 @@ def test_databases_are_walked_until_the_work_is_to_end(rig):
         found.append(place.name_hash)
         if len(found) == 2:
             rig.stop.request()
-    assert found == hashes[:2]
+    assert len(set(found)) == 2 and set(found) <= set(hashes)
     assert list(work._portions(["7", "8"])) == []
 
 
