@@ -294,6 +294,7 @@ class Supervisor:
             _signal_group(child, signal.SIGKILL)
             child.wait()
         self._beginner.shutdown()
+        self._beginner = ThreadPoolExecutor(1, "supervisor")
         with contextlib.suppress(FileNotFoundError):
             (self._plan.run / "processes.json").unlink()
 

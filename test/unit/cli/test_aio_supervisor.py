@@ -95,6 +95,12 @@ def test_all_are_gone_at_the_end_and_their_ports_free(plan, supervisor):
     assert port_is_free(plan.ip, plan.server.port) and port_is_free(plan.ip, plan.cache_port)
 
 
+def test_what_was_ended_may_be_started_anew(plan, supervisor):
+    supervisor.end()
+    supervisor.start()
+    assert state(plan) == {"cache": "up", "server": "up"}
+
+
 def test_one_that_ends_at_once_is_told_with_its_last_words_and_takes_the_others_along(plan):
     plan.server = Process("server", (sys.executable, "-c", "raise SystemExit('no disk')"), plan.server.port)
     with pytest.raises(ConfigError, match="server ended at once; .*no disk"):
