@@ -30,15 +30,13 @@ def test_no_devices_are_a_title_alone():
 def test_the_widest_value_makes_the_column():
     devices = [
         device(),
-        device(
-            id=12, ip="fe80::1234:5678:9abc:def0", replication_port=65535, weight=123456789.5, meta="rack"
-        ),
+        device(id=12, ip="fe80::1234:5678:9abc", replication_port=65535, weight=123456789.5, meta="rack"),
     ]
     title, first, second = device_table(devices)
     for name in ("partitions", "balance"):
         end = title.index(name) + len(name)
         assert first[end] == second[end] == " " and first[end - 1] != " " and second[end - 1] != " "
-    assert "[fe80::1234:5678:9abc:def0]:6200" in second and second.endswith("rack")
+    assert "[fe80::1234:5678:9abc]:6200" in second and second.endswith("rack")
     assert len({line.index(":6200") for line in (first, second)}) == 1
 
 
