@@ -6,6 +6,7 @@ import io
 import re
 import zlib
 from collections.abc import Callable, Mapping
+from html import escape
 
 import matplotlib
 import numpy as np
@@ -165,7 +166,8 @@ def _own_names(svg: str, title: str) -> str:
     """With ids that no other plot of the page has, and a size that follows the page."""
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(<svg [^>]*?) height="[^"]*"', rf'\1 role="img" aria-label="{title}"', svg, count=1)
+    label = f' role="img" aria-label="{escape(title)}"'
+    svg = re.sub(r'(<svg [^>]*?) height="[^"]*"', lambda match: match[1] + label, svg, count=1)
     known = set(re.findall(r'\bid="([^"]+)"', svg))
     own = f"p{zlib.crc32(svg.encode()):08x}-"
 

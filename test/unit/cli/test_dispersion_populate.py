@@ -90,8 +90,10 @@ def test_no_overlap_leaves_the_partitions_alone_that_have_one(bench):
     names = [path.rpartition("/")[2] for path in bench.put()]
     page = json.dumps([{"name": name} for name in names]).encode()
     done = bench.run("--container-only", "--no-overlap", answers={"GET ": [(200, page)]})
-    assert done.returncode == 0 and len(bench.put()) == 8 and not set(names) & set(
-        path.rpartition("/")[2] for path in bench.put()
+    assert (
+        done.returncode == 0
+        and len(bench.put()) == 8
+        and not set(names) & set(path.rpartition("/")[2] for path in bench.put())
     )
     markers = [path.partition("marker=")[2] for method, path, _ in bench.server.asked if method == "GET"]
     assert markers == ["", names[-1]]
