@@ -94,7 +94,7 @@ def failure(operations: Operations, seconds: float, lasted: tuple[float, float],
 
 def heat(name: str, result: OperationResult, seconds: float) -> str:
     """How many operations of each second had which latency."""
-    length = max([int(seconds), *(at + 1 for at in result.seconds)])
+    length = max([1, int(seconds), *(at + 1 for at in result.seconds)])
     numbers = [number for one in result.seconds.values() for number in one.bins] or [0]
     low, high = min(numbers), max(numbers) + 1
 

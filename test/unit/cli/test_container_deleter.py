@@ -48,7 +48,12 @@ def say(text):
 
 try:
     result = container_deleter.delete(
-        Client(), PathHasher(b"", b"s"), EntityPath("AUTH_a", "c"), Timestamp("1795000000.00000"), say=say, prefix="p"
+        Client(),
+        PathHasher(b"", b"s"),
+        EntityPath("AUTH_a", "c"),
+        Timestamp("1795000000.00000"),
+        say=say,
+        prefix="p",
     )
 except UnexpectedAnswer as error:
     result = str(error)

@@ -93,7 +93,7 @@ def test_no_overlap_leaves_the_partitions_alone_that_have_one(bench):
     assert (
         done.returncode == 0
         and len(bench.put()) == 8
-        and not set(names) & set(path.rpartition("/")[2] for path in bench.put())
+        and not set(names) & {path.rpartition("/")[2] for path in bench.put()}
     )
     markers = [path.partition("marker=")[2] for method, path, _ in bench.server.asked if method == "GET"]
     assert markers == ["", names[-1]]

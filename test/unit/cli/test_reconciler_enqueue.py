@@ -1,4 +1,4 @@
-"""swift-reconciler-enqueue, in a process of its own: what is written to which servers, and what is refused."""
+"""swift-reconciler-enqueue, in a process of its own: what is written where, and what is refused."""
 
 import subprocess
 import sys
