@@ -128,6 +128,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     def say(text: str) -> None:
         print(text, flush=True)
 
+    for name in (args.account, args.container):
+        if not name or "/" in name:
+            print(f"swift-container-deleter: {name!r} is no name of an account or container", file=sys.stderr)
+            return 1
     try:
         stamp = Timestamp(args.timestamp) if args.timestamp else Timestamp.now()
         hasher = cluster_of(read_section(args.config, "DEFAULT")).config.hasher

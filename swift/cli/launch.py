@@ -67,6 +67,7 @@ class Launched:
             self._word.close()
         if self._output >= 0:
             os.close(self._output)
+            self._output = -1
 
     def await_ready(self, timeout_s: float = READY_TIMEOUT_S) -> bool:
         """Wait until it is ready or ends; whether it runs or has ended well. What it said is printed."""

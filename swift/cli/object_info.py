@@ -179,7 +179,8 @@ def as_json(seen: Seen, hash_hex: str, located: Located | None) -> dict[str, obj
 
 def _policy_of(file: str, cluster: Cluster, name: str) -> tuple[Policy | None, list[str]]:
     """The policy of a file by its path, else by name; and warnings."""
-    match = _POLICY.search(os.path.abspath(file))
+    # Above the devices there may be directories of any name: the last one is the object's.
+    match = next(reversed([*_POLICY.finditer(os.path.abspath(file))]), None)
     found = cluster.policies.get(int(match[1] or 0)) if match else None
     if not name:
         return found or (None if match else cluster.policies.get(0)), []

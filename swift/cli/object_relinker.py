@@ -32,6 +32,7 @@ from swift.platform.mounts import Devices
 from swift.policy.policy import Policy, with_policy_suffix
 from swift.ring.ringfile import load_table
 from swift.ring.split import Phase, phase
+from swift.ring.table import PART_POWER_MAX
 from swift.store.api import Location
 from swift.store.registry import EngineParts, file_store, load_factory
 from swift.store.relink import Split, Splitter
@@ -45,12 +46,13 @@ NAME = "object-relinker"
 RELINK, CLEANUP = "relink", "cleanup"
 EXIT_ERRORS, EXIT_NOTHING = 1, 2
 RECLAIM_AGE_S = 604800.0
+PARTITION_DIGITS_MAX = len(str(1 << PART_POWER_MAX))
 
 
 def _parse_workers(text: str) -> int:
     if text.strip().lower() == "auto":
         return 0
-    if not (text.strip().isdigit()):
+    if not (text.isascii() and text.strip().isdigit()):
         raise ValueError(f"must be auto or a whole number, not {text!r}")
     return int(text)
 
@@ -107,12 +109,12 @@ class Progress:
                 kept = json.load(file)
             if kept["next_part_power"] == job.next_part_power:
                 if kept["part_power"] == job.part_power:
-                    fresh.state = {str(part): bool(done) for part, done in kept["state"].items()}
-                    fresh.prev_part_power = kept.get("prev_part_power")
+                    fresh.state = {_partition(part): bool(done) for part, done in kept["state"].items()}
+                    fresh.prev_part_power = _power(kept.get("prev_part_power"))
                 else:
-                    fresh.prev_part_power = kept["part_power"]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            fresh.state = {}
+                    fresh.prev_part_power = _power(kept["part_power"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            fresh.state, fresh.prev_part_power = {}, None
         is_begun, limit = bool(fresh.state), fresh.limit(job)
         for part in found:
             # What came later was written by servers that link by themselves; clean it up all the same.
@@ -136,6 +138,20 @@ class Progress:
         if self.prev_part_power is not None:
             content["prev_part_power"] = self.prev_part_power
         replace_file(Disk(), self.path, json.dumps(content).encode(), mode=0o644)
+
+
+def _partition(name: str) -> str:
+    """A partition of a file of progress. Raises ValueError."""
+    if not (name.isascii() and name.isdigit() and len(name) <= PARTITION_DIGITS_MAX):
+        raise ValueError(f"not a partition: {name!r}")
+    return name
+
+
+def _power(value: object) -> int | None:
+    """A part power of a file of progress. Raises ValueError."""
+    if value is not None and (not isinstance(value, int) or not 0 <= value <= PART_POWER_MAX):
+        raise ValueError(f"not a part power: {value!r}")
+    return value
 
 
 class Pace:
@@ -291,7 +307,9 @@ def jobs_of(action: str, cluster: Cluster, names: Sequence[str], swift_dir: str,
     """The policies to which an action applies now. Raises ``ConfigError``, ``RingError`` and OSError."""
     policies = []
     for name in names:
-        found = cluster.policies.named(name) or (cluster.policies.get(int(name)) if name.isdigit() else None)
+        found = cluster.policies.named(name) or (
+            cluster.policies.get(int(name)) if name.isascii() and name.isdigit() else None
+        )
         if found is None:
             raise ConfigError(f"there is no storage policy {name!r}")
         policies.append(found)

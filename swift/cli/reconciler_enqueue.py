@@ -78,8 +78,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _row(args: argparse.Namespace, cluster: Cluster) -> tuple[ObjectRow, EntityPath]:
-    index = int(args.policy_index) if args.policy_index.isascii() and args.policy_index.isdigit() else -1
-    if cluster.policies.get(index) is None:
+    known = {str(policy.index): policy.index for policy in cluster.policies}
+    index = known.get(args.policy_index)
+    if index is None:
         raise CannotEnqueue(f"invalid storage policy index: {args.policy_index}")
     try:
         account, container, obj = split_path(quote_path(args.path), 3, 3, rest_with_last=True)

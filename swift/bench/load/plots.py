@@ -6,6 +6,7 @@ import io
 import re
 import zlib
 from collections.abc import Callable, Mapping
+from html import escape
 
 import matplotlib
 import numpy as np
@@ -93,7 +94,7 @@ def failure(operations: Operations, seconds: float, lasted: tuple[float, float],
 
 def heat(name: str, result: OperationResult, seconds: float) -> str:
     """How many operations of each second had which latency."""
-    length = max([int(seconds), *(at + 1 for at in result.seconds)])
+    length = max([1, int(seconds), *(at + 1 for at in result.seconds)])
     numbers = [number for one in result.seconds.values() for number in one.bins] or [0]
     low, high = min(numbers), max(numbers) + 1
 
@@ -165,7 +166,8 @@ def _own_names(svg: str, title: str) -> str:
     """With ids that no other plot of the page has, and a size that follows the page."""
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(<svg [^>]*?) height="[^"]*"', rf'\1 role="img" aria-label="{title}"', svg, count=1)
+    label = f' role="img" aria-label="{escape(title)}"'
+    svg = re.sub(r'(<svg [^>]*?) height="[^"]*"', lambda match: match[1] + label, svg, count=1)
     known = set(re.findall(r'\bid="([^"]+)"', svg))
     own = f"p{zlib.crc32(svg.encode()):08x}-"
 

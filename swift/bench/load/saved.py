@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from swift.base.errors import SwiftError
 from swift.bench.load.measure import PhaseResult
@@ -56,8 +57,8 @@ def of_json(found: Mapping[str, object]) -> Saved:
         str(found["workload"]),
         str(found["description"]),
         found["interrupted"] is True,
-        [Row(**row) for row in _tables(found["rows"])],
-        [Costs(**costs) for costs in _tables(found["costs"])],
+        [Row(**_checked(row, Row)) for row in _tables(found["rows"])],
+        [Costs(**_checked(costs, Costs)) for costs in _tables(found["costs"])],
         [
             SavedPhase(
                 str(phase["name"]),
@@ -69,6 +70,18 @@ def of_json(found: Mapping[str, object]) -> Saved:
             for phase in _tables(found["phases"])
         ],
     )
+
+
+def _checked(table: dict[str, object], kind: type[Row] | type[Costs]) -> dict[str, Any]:
+    """The table, with text and numbers where they belong; raises KeyError and TypeError."""
+    for name, wanted in kind.__annotations__.items():
+        value = table[name]
+        if value is None and wanted.endswith("None"):
+            continue
+        allowed = str if wanted == "str" else (int, float)
+        if isinstance(value, bool) or not isinstance(value, allowed):
+            raise TypeError(f"{name} is {value!r}")
+    return table
 
 
 def _tables(found: object) -> list[dict]:  # type: ignore[type-arg]

@@ -47,7 +47,8 @@ def verb(name: str) -> Callable[[argparse.Namespace], int]:
 def _console(is_for_people: bool) -> Console:
     """Where tables go: standard error when standard output is for programs."""
     stream = sys.stdout if is_for_people else sys.stderr
-    return Console(file=stream, width=None if stream.isatty() else WIDTH)
+    # Names, descriptions and errors are printed as they are, whatever is in brackets.
+    return Console(file=stream, width=None if stream.isatty() else WIDTH, markup=False)
 
 
 def _print_json(what: object) -> None:

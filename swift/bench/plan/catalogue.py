@@ -251,9 +251,10 @@ def _machine(
 ) -> Machine:
     disk, drives, memory = None, 0, 0.0
     if disks is not None:
-        if entry.get("disk") not in disks:
-            raise PlanError(f"{where}.disk is {entry.get('disk')!r}; known are {', '.join(disks)}")
-        disk = disks[str(entry["disk"])]
+        kind = entry.get("disk")
+        if not isinstance(kind, str) or kind not in disks:
+            raise PlanError(f"{where}.disk is {kind!r}; known are {', '.join(disks)}")
+        disk = disks[kind]
         drives = max(1, int(_number(entry, "drives", where)))
         memory = _number(entry, "memory_gib", where) * 2**30
     return Machine(

@@ -256,7 +256,7 @@ def _command(name: str) -> str:
 
 def _s3_lines(plan: Plan) -> str:
     """How S3 clients reach the cluster."""
-    url = f"http://{plan.ip}:{plan.proxy_port}"
+    url = plan.url
     user, key = plan.user, plan.key
     keys = f"AWS_ACCESS_KEY_ID={user} AWS_SECRET_ACCESS_KEY={key}"
     remote = f":s3,provider=Other,access_key_id='{user}',secret_access_key='{key}',endpoint='{url}':"
@@ -280,7 +280,7 @@ def _welcome(plan: Plan) -> str:
   auth      {plan.auth_url}
   user      {plan.user}
   key       {plan.key}
-  S3        http://{plan.ip}:{plan.proxy_port}   region us-east-1
+  S3        {plan.url}   region us-east-1
             access key {plan.user}   secret key {plan.key}
   logs      {plan.logs}
 
@@ -289,7 +289,7 @@ Try next:
   {swift} {auth} upload photos /etc/hostname{coded}
 {_s3_lines(plan)}
   curl -i -H 'X-Auth-User: {plan.user}' -H 'X-Auth-Key: {plan.key}' {plan.auth_url}
-  curl http://{plan.ip}:{plan.proxy_port}/info
+  curl {plan.url}/info
   {own} stop {plan.root}
 """
 
@@ -319,9 +319,11 @@ def _stop(args: argparse.Namespace) -> int:
     plan = _existing(args.data)
     lock = RunLock(plan)
     holder = lock.holder()
-    if not holder:
+    if holder is None:
         print("not running")
         return 0
+    if not holder:
+        raise ConfigError("the supervisor has just been started; try again in a moment")
     os.kill(holder, signal.SIGTERM)
     deadline = time.monotonic() + 60
     while lock.holder() is not None:

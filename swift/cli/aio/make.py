@@ -18,6 +18,7 @@ from swift.ec.codec import DEFAULT_EC_TYPE, Codec, CodecError, available_types
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
 from swift.ring.builder import RingBuilder
+from swift.ring.device import address
 
 PIPELINE = (
     *("catch_errors", "gatekeeper", "healthcheck", "proxy-logging", "cache", "listing_formats"),
@@ -83,7 +84,7 @@ def move_ports(old: Plan, new: Plan) -> None:
 
     def moved_line(line: str) -> str:
         name, equals, value = line.partition(" = ")
-        if name == "bind_port" and value.isdigit():
+        if name in ("bind_port", "metrics_bind_port") and value.isdigit():
             return f"{name}{equals}{moved.get(int(value), value)}"
         if name == "memcache_servers":
             return line.replace(f":{old.cache_port}", f":{new.cache_port}")
@@ -198,7 +199,7 @@ allow_account_management = true
 
 [filter:cache]
 use = egg:swift#memcache
-memcache_servers = {plan.ip}:{plan.cache_port}
+memcache_servers = {address(plan.ip, plan.cache_port)}
 memcache_max_connections = 32
 
 [filter:tempauth]
@@ -230,7 +231,7 @@ use = egg:swift#catch_errors
 
 [filter:cache]
 use = egg:swift#memcache
-memcache_servers = {plan.ip}:{plan.cache_port}
+memcache_servers = {address(plan.ip, plan.cache_port)}
 """ + "".join(map(_plain_filter, filters))
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from swift.base.errors import ConfigError
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
+from swift.ring.device import address
 
 PLAN_FILE = "aio.json"
 PLAN_VERSION = 1
@@ -183,14 +184,19 @@ class Plan:
         return sum(parse_ec(self.ec)) if self.ec else 0
 
     @property
+    def url(self) -> str:
+        """The proxy."""
+        return f"http://{address(self.ip, self.proxy_port)}"
+
+    @property
     def auth_url(self) -> str:
         """Where tokens are given out."""
-        return f"http://{self.ip}:{self.proxy_port}/auth/v1.0"
+        return f"{self.url}/auth/v1.0"
 
     @property
     def storage_url(self) -> str:
         """The user's account."""
-        return f"http://{self.ip}:{self.proxy_port}/v1/AUTH_{self.user.partition(':')[0]}"
+        return f"{self.url}/v1/AUTH_{self.user.partition(':')[0]}"
 
     def node_numbers(self) -> range:
         """1…n."""
@@ -220,6 +226,10 @@ class Plan:
         """Name and port of everything that listens."""
         yield "cache", self.cache_port
         yield from ((server.name, server.port) for server in self.servers() if server.port is not None)
+        yield "metrics of proxy", self.metrics_port("proxy")
+        for node in self.node_numbers():
+            for kind in ("account", "container", "object"):
+                yield f"metrics of {kind}-{node}", self.metrics_port(kind, node)
 
     def check(self) -> None:
         """Raise ``ConfigError`` for values that cannot work, before anything is made of them."""

@@ -15,6 +15,7 @@ from swift.compose import Cluster, cluster_of
 from swift.config.files import parser_of
 from swift.config.kinds import COUNT, SECONDS, integer, number
 from swift.config.schema import Settings, option
+from swift.http.headers import wire_value
 from swift.policy.policy import Policy
 from swift.wire import keystone
 
@@ -98,6 +99,8 @@ def read_conf(path: str) -> DispersionSettings:
     settings = DispersionSettings.parse(dict(parser.items(SECTION)), source=f"{path} [{SECTION}]")
     if not settings.auth_url:
         raise ConfigError(f"{path} [{SECTION}]: option auth_url is missing")
+    if not settings.auth_url.lower().startswith(("http://", "https://")):
+        raise ConfigError(f"{path} [{SECTION}]: auth_url {settings.auth_url} is no http or https URL")
     for name, known in (("auth_version", _VERSIONS), ("endpoint_type", _INTERFACES)):
         value = getattr(settings, name)
         if value not in known:
@@ -139,11 +142,11 @@ def log_in(settings: DispersionSettings, *, insecure: bool) -> Login:
         is_tls = storage.scheme == "https"
         return Login(storage.hostname, storage.port or (443 if is_tls else 80), is_tls, storage.path, token)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise LoginFailed(f"cannot log in at {settings.auth_url}: {error}")
+        raise LoginFailed(f"cannot log in at {settings.auth_url}: {' '.join(str(error).split())}")
 
 
 def _log_in_v1(settings: DispersionSettings, *, insecure: bool) -> tuple[str, str]:
-    headers = {"X-Auth-User": settings.auth_user, "X-Auth-Key": settings.auth_key}
+    headers = {"X-Auth-User": wire_value(settings.auth_user), "X-Auth-Key": wire_value(settings.auth_key)}
     found, _body = _ask(settings, settings.auth_url, "GET", headers, insecure=insecure)
     return found.get("x-auth-token", ""), found.get("x-storage-url", "")
 

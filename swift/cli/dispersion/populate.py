@@ -57,14 +57,14 @@ class Client:
         """What a listing has, page by page; raises ``NotPopulated``."""
         marker = ""
         while True:
-            query = f"?format=json&marker={quote(marker, safe='')}"
-            rows = json.loads(
-                self._ask("GET", f"{container and '/'}{quote(container)}{query}", {}, b"") or b"[]"
-            )
-            if not rows:
+            path = f"{container and '/'}{quote(container)}?format=json&marker={quote(marker, safe='')}"
+            found = _names_of(self._ask("GET", path, {}, b""))
+            if found is None or marker in found:
+                raise NotPopulated(f"GET {self._login.path}{path}: the answer is no listing")
+            if not found:
                 return
-            yield from (row["name"] for row in rows)
-            marker = rows[-1]["name"]
+            yield from found
+            marker = found[-1]
 
     def _ask(self, method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
         problem = ""
@@ -94,6 +94,15 @@ class Client:
             return answer.status, answer.read()
         finally:
             asked.close()
+
+
+def _names_of(body: bytes) -> list[str] | None:
+    """The names of a page of a listing; None when it is none."""
+    try:
+        names = [row["name"] for row in json.loads(body or b"[]")]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return names if all(isinstance(name, str) and name for name in names) else None
 
 
 def wanted(

@@ -12,16 +12,14 @@ green.patch()
 
 import argparse  # noqa: E402
 import json  # noqa: E402
-import os  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
 from collections.abc import Iterator, Sequence  # noqa: E402
-from hashlib import md5  # noqa: E402
 
 from swift.base.errors import SwiftError  # noqa: E402
+from swift.cli.health.hearing import listen, rings_of  # noqa: E402
 from swift.cli.health.judge import (  # noqa: E402
     Health,
-    Heard,
     Level,
     Problem,
     RingState,
@@ -31,112 +29,11 @@ from swift.cli.health.judge import (  # noqa: E402
     uses_mounts,
 )
 from swift.cli.recon.report import age_text  # noqa: E402
-from swift.cli.scout import Host, Scout, hosts_of  # noqa: E402
+from swift.cli.scout import Host, Scout  # noqa: E402
 from swift.cli.services import SWIFT_DIR  # noqa: E402
 from swift.compose import cluster_of  # noqa: E402
-from swift.policy.policies import Policies  # noqa: E402
-from swift.ring.ringfile import load_table  # noqa: E402
-from swift.ring.view import RingView  # noqa: E402
 
 CLEAR = "\x1b[H\x1b[2J"
-
-
-class Ring:
-    """A ring to be looked at."""
-
-    def __init__(self, swift_dir: str, name: str, noun: str, needed: int = 1):
-        self.name, self.noun, self.needed = name, noun, needed
-        self.view = RingView(load_table(f"{swift_dir}/{name}.ring.gz", thorough=False))
-
-    @property
-    def server_type(self) -> str:
-        """Which servers it is about."""
-        return self.name.partition("-")[0]
-
-
-def rings_of(swift_dir: str, policies: Policies) -> list[Ring]:
-    """The rings that are there. Raises ``RingError`` and OSError."""
-    found = [Ring(swift_dir, kind, kind) for kind in ("account", "container")]
-    for policy in policies:
-        if os.path.exists(f"{swift_dir}/{policy.ring_name}.ring.gz"):
-            needed = policy.ec.data if policy.ec else 1
-            found.append(Ring(swift_dir, policy.ring_name, f"object ({policy.name})", needed))
-    return found
-
-
-def listen(rings: Sequence[Ring], scout: Scout, swift_dir: str) -> Heard:
-    """Ask all servers."""
-    heard = Heard()
-    for kind in ("account", "container", "object"):
-        hosts = sorted(
-            {host for ring in rings if ring.server_type == kind for host in hosts_of(ring.view.devices)}
-        )
-        heard.silent[kind] = []
-        begin_s = time.time()
-        for word in scout.recon(hosts, "time"):
-            if word.error:
-                heard.silent[kind].append(word.host)
-            elif isinstance(word.content, (int, float)):
-                heard.clocks[word.host] = _beyond(word.content, begin_s, time.time())
-        alive = [host for host in hosts if host not in heard.silent[kind]]
-        _hear_devices(scout, alive, heard)
-        for word in scout.recon(alive, f"replication/{kind}"):
-            if isinstance(word.content, dict):
-                heard.replication[kind, word.host] = word.content
-        if kind == "object":
-            _hear_objects(scout, alive, heard)
-        _hear_rings(scout, alive, heard, rings, swift_dir)
-    return heard
-
-
-def _beyond(value: float, low: float, high: float) -> float:
-    """By how much a clock is outside of the time of the question."""
-    return value - high if value > high else min(0.0, value - low)
-
-
-def _hear_devices(scout: Scout, hosts: Sequence[Host], heard: Heard) -> None:
-    for word in scout.recon(hosts, "devices"):
-        if isinstance(word.content, dict):
-            heard.present[word.host] = [name for names in word.content.values() for name in names or ()]
-    for word in scout.recon(hosts, "unmounted"):
-        if isinstance(word.content, list):
-            heard.unmounted[word.host] = [entry.get("device", "") for entry in word.content]
-    for word in scout.recon(hosts, "diskusage"):
-        if isinstance(word.content, list):
-            heard.usage[word.host] = word.content
-
-
-def _hear_objects(scout: Scout, hosts: Sequence[Host], heard: Heard) -> None:
-    for word in scout.recon(hosts, "reconstruction/object"):
-        if isinstance(word.content, dict):
-            heard.reconstruction[word.host] = word.content
-    for word in scout.recon(hosts, "async"):
-        heard.async_pending[word.host] = _count(word.content, "async_pending")
-    for word in scout.recon(hosts, "driveaudit"):
-        heard.drive_errors[word.host] = _count(word.content, "drive_audit_errors")
-    for word in scout.recon(hosts, "quarantined"):
-        if isinstance(word.content, dict):
-            heard.quarantined[word.host] = word.content
-
-
-def _count(content: object, key: str) -> int:
-    value = content.get(key) if isinstance(content, dict) else None
-    return value if isinstance(value, int) else 0
-
-
-def _hear_rings(
-    scout: Scout, hosts: Sequence[Host], heard: Heard, rings: Sequence[Ring], swift_dir: str
-) -> None:
-    own = {}
-    for ring in rings:
-        with open(f"{swift_dir}/{ring.name}.ring.gz", "rb") as file:
-            own[f"{ring.name}.ring.gz"] = md5(file.read(), usedforsecurity=False).hexdigest()
-    for word in scout.recon(hosts, "ringmd5"):
-        if isinstance(word.content, dict):
-            theirs = {os.path.basename(path): digest for path, digest in word.content.items()}
-            wrong = [name for name, digest in own.items() if theirs.get(name, digest) != digest]
-            if wrong:
-                heard.other_rings[word.host] = wrong
 
 
 def look(swift_dir: str, timeout_s: float) -> Health:

@@ -43,9 +43,11 @@ class _Options:
         self.words: list[str] = []
         words = iter(argv)
         for word in words:
-            name, _, value = word.partition("=")
+            name, equals, value = word.partition("=")
             if word[:2] in _SHORT:
                 name, value = _SHORT[word[:2]], word[2:]
+            if name in flags and (equals or value):
+                raise WrongUsage(f"option {name} takes no value: {word}")
             if name in flags:
                 self.flags.add(name)
             elif name in values:

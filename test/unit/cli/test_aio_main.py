@@ -1,0 +1,121 @@
+"""swift-aio: what it refuses before anything is made, and what it says of clusters that do not run."""
+
+import fcntl
+import json
+
+import pytest
+
+from swift.cli.aio.main import main
+from swift.cli.aio.make import create_cluster
+from swift.cli.aio.plan import new_plan
+from test.support.ports import free_ports
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*words):
+        code = main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A cluster that was made and does not run."""
+    create_cluster(new_plan(tmp_path / "data", nodes=1, replicas=1, part_power=2))
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize("command", ["status", "stop", "clean"])
+def test_where_no_cluster_is_every_command_says_how_to_make_one(run, tmp_path, command):
+    code, _out, err = run(command, tmp_path / "none")
+    assert code == 1 and err.endswith(f"create one with: swift-aio start {tmp_path}/none\n")
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 99}', '{"version": 1}', "[" * 100_000])
+def test_a_plan_that_cannot_be_read_is_one_line_and_stays(run, data, content):
+    (data / "aio.json").write_text(content)
+    for command in ("status", "stop", "clean", "start"):
+        code, _out, err = run(command, data)
+        assert code == 1 and err.startswith("swift-aio: ") and err.count("\n") == 1
+    assert (data / "aio.json").read_text() == content
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--nodes", "0"], "--nodes must be at least 1"),
+        (["--disks", "99"], "--disks must be at most"),
+        (["--nodes", "2", "--replicas", "3"], "3 replicas need at least as many devices"),
+        (["--ip", "203.0.113.77"], "is not an address of this machine"),
+        (["--ip", "\u20ac"], "is not an address of this machine"),
+        (["--base-port", "65000", "--nodes", "60"], "choose a lower --base-port"),
+        (["--port", "11311"], "would both listen on port 11311"),
+        (["--port", "6200"], "proxy and metrics of proxy would both listen on port 6200"),
+        (["--ec", "x"], "an erasure code is K+M"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_made(run, tmp_path, words, text):
+    code, _out, err = run("start", tmp_path / "new", *words)
+    assert code == 1 and text in err and err.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "-1", "x", "\u00b2"])
+def test_a_port_is_a_port(tmp_path, port, capsys):
+    with pytest.raises(SystemExit):
+        main(["start", str(tmp_path / "new"), f"--port={port}"])
+    assert "is not a port" in capsys.readouterr().err
+
+
+def test_a_directory_with_something_else_is_left_alone(run, tmp_path):
+    (tmp_path / "precious").write_text("x")
+    code, _out, err = run("start", tmp_path)
+    assert code == 1 and "is not empty and not a cluster" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+
+
+def test_what_is_fixed_when_a_cluster_is_made_cannot_be_changed(run, data):
+    code, _out, err = run("start", data, "--nodes", 2, "--replicas", 2)
+    assert code == 1 and "other values of nodes, replicas" in err
+
+
+def test_a_cluster_that_does_not_run_says_so(run, data):
+    assert run("status", data)[:2] == (3, f"not running: {data}\n")
+    code, out, _err = run("status", data, "--format", "json")
+    assert code == 3 and json.loads(out) == {"running": False, "supervisor": None, "processes": []}
+    assert run("stop", data)[:2] == (0, "not running\n")
+
+
+def test_one_whose_supervisor_has_not_yet_said_its_pid_is_not_taken_for_stopped(run, data):
+    with open(data / "run" / "aio.pid", "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        code, out, err = run("stop", data)
+        assert (code, out) == (1, "") and "just been started" in err
+        assert run("clean", data, "--yes")[0] == 1
+        assert (data / "aio.json").exists()
+
+
+def test_nothing_is_removed_unless_somebody_agrees(run, data):
+    code, _out, err = run("clean", data)
+    assert code == 1 and "say so with --yes" in err and (data / "aio.json").exists()
+    (data / "photo.jpg").write_text("x")
+    code, _out, err = run("clean", data, "--yes")
+    assert code == 1 and "photo.jpg" in err and (data / "node1").exists()
+    (data / "photo.jpg").unlink()
+    assert run("clean", data, "--yes")[:2] == (0, f"removed {data}\n")
+    assert not data.exists()
+
+
+def test_a_port_that_another_program_has_stops_the_start_before_anything_is_made(run, tmp_path):
+    import socket
+
+    (port,) = free_ports(1)
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", port))
+        sock.listen()
+        code, _out, err = run("start", tmp_path / "new", "--port", port)
+    assert code == 1 and str(port) in err and not (tmp_path / "new").exists()

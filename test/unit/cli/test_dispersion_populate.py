@@ -1,0 +1,128 @@
+"""swift-dispersion-populate, in a process of its own, against a cluster that answers whatever it likes."""
+
+import json
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from test.support.nodes import SWIFT_CONF, make_rings
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_args):
+        pass
+
+    def do_GET(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.path == "/auth":
+            self.answer(200, b"", {"X-Auth-Token": "t", "X-Storage-Url": f"{self.server.url}/v1/AUTH_a"})
+            return
+        self.server.asked.append((self.command, self.path, body))
+        for start, answers in self.server.answers.items():
+            if f"{self.command} {self.path}".startswith(start) and answers:
+                self.answer(*answers.pop(0))
+                return
+        self.answer(200 if self.command == "GET" else 201, b"[]" if self.command == "GET" else b"")
+
+    do_PUT = do_GET
+
+    def answer(self, status, body, headers=None):
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class Bench:
+    def __init__(self, root, server):
+        self.root, self.server = root, server
+
+    def run(self, *words, answers=None, **options):
+        self.server.answers = answers or {}
+        self.server.asked = []
+        options = {"swift_dir": self.root, "auth_url": f"{self.server.url}/auth", "retries": 0, **options}
+        lines = [f"{name} = {value}\n" for name, value in options.items()]
+        (self.root / "d.conf").write_text("[dispersion]\ndispersion_coverage = 50\n" + "".join(lines))
+        command = [sys.executable, "-m", "swift.cli.dispersion.populate", str(self.root / "d.conf"), *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    def put(self, start=""):
+        return [path for method, path, _ in self.server.asked if method == "PUT" and path.startswith(start)]
+
+
+@pytest.fixture
+def bench(tmp_path):
+    (tmp_path / "swift.conf").write_text(SWIFT_CONF)
+    make_rings(tmp_path, [("10.0.0.1", 6200, "sda")], replicas=1)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield Bench(tmp_path, server)
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_half_of_sixteen_partitions_get_a_container_and_an_object_each(bench):
+    done = bench.run()
+    assert done.returncode == 0 and done.stderr == ""
+    assert "Created 8 containers for dispersion reporting" in done.stdout
+    assert "Created 8 objects for dispersion reporting" in done.stdout
+    assert len(set(bench.put("/v1/AUTH_a/dispersion_0_"))) == 8
+    assert len(set(bench.put("/v1/AUTH_a/dispersion_objects_0/dispersion_"))) == 8
+
+
+def test_only_containers_of_the_policy_are_made_when_only_they_are_wanted(bench):
+    assert bench.run("--container-only", "-P", "silver").returncode == 0
+    assert len(bench.put()) == 8 == len(bench.put("/v1/AUTH_a/dispersion_1_"))
+
+
+def test_no_overlap_leaves_the_partitions_alone_that_have_one(bench):
+    bench.run("--container-only")
+    names = [path.rpartition("/")[2] for path in bench.put()]
+    page = json.dumps([{"name": name} for name in names]).encode()
+    done = bench.run("--container-only", "--no-overlap", answers={"GET ": [(200, page)]})
+    assert (
+        done.returncode == 0
+        and len(bench.put()) == 8
+        and not set(names) & {path.rpartition("/")[2] for path in bench.put()}
+    )
+    markers = [path.partition("marker=")[2] for method, path, _ in bench.server.asked if method == "GET"]
+    assert markers == ["", names[-1]]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"<html>", b"\xff", b"{", b"7", b"[1]", b'[{"subdir": "a/"}]', b'[{"name": 7}]', b"[" * 100_000],
+)
+def test_a_listing_that_is_none_is_told_in_one_line(bench, body):
+    done = bench.run("--container-only", "--no-overlap", answers={"GET ": [(200, body)]})
+    assert done.returncode == 1 and bench.put() == []
+    assert done.stderr.startswith("swift-dispersion-populate: GET ") and done.stderr.count("\n") == 1
+
+
+def test_a_server_that_gives_the_same_page_again_and_again_is_not_asked_forever(bench):
+    page = json.dumps([{"name": "x"}]).encode()
+    done = bench.run("--container-only", "--no-overlap", answers={"GET ": [(200, page)] * 1000})
+    assert done.returncode == 1 and "GET " in done.stderr and len(bench.server.asked) < 5
+
+
+@pytest.mark.parametrize("status", [401, 403, 500])
+def test_a_refusal_ends_it_with_the_request_that_was_refused(bench, status):
+    done = bench.run("--container-only", concurrency=1, answers={"PUT ": [(status, b"no")] * 99})
+    assert done.returncode == 1
+    assert "swift-dispersion-populate: PUT /v1/AUTH_a/dispersion_0_" in done.stderr
+    assert f"status {status}" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_failure_that_passes_is_tried_again_and_counted(bench):
+    done = bench.run("--container-only", retries=1, concurrency=1, answers={"PUT ": [(503, b"")]})
+    assert done.returncode == 0 and "8 containers" in done.stdout and "1 retries" in done.stdout

@@ -1,0 +1,79 @@
+"""What a server leaves to its next image: sockets that still listen, and its workers."""
+
+import errno
+import json
+import os
+import socket
+
+import pytest
+
+from swift.cli.handover import ENVIRONMENT_KEY, Handover
+
+
+def left(sockets, workers=()):
+    return {ENVIRONMENT_KEY: json.dumps({"sockets": sockets, "workers": list(workers)})}
+
+
+@pytest.fixture
+def listening():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.listen(5)
+        yield sock
+
+
+def test_a_server_that_was_not_reloaded_takes_nothing_over():
+    handover = Handover({})
+    assert handover.workers == []
+    sock = handover.listen("127.0.0.1", 0, 5)
+    try:
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
+    finally:
+        handover.stop_listening()
+    assert sock.fileno() == -1
+
+
+def test_what_was_left_is_known_once_and_not_told_to_children():
+    environ = left({}, [11, 12])
+    assert Handover(environ).workers == [11, 12]
+    assert environ == {}
+
+
+def test_a_socket_that_was_left_for_an_address_goes_on_listening_and_is_not_inherited(listening):
+    port = listening.getsockname()[1]
+    fd = listening.detach()
+    os.set_inheritable(fd, True)
+    handover = Handover(left({f"127.0.0.1:{port}": fd}))
+    sock = handover.listen("127.0.0.1", port, 5)
+    assert sock.fileno() == fd and not os.get_inheritable(fd)
+    with socket.create_connection(("127.0.0.1", port), timeout=5):
+        handover.close_rest()
+        assert sock.fileno() == fd
+    handover.stop_listening()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=5)
+
+
+def test_sockets_of_addresses_that_are_no_longer_configured_are_closed(listening):
+    port = listening.getsockname()[1]
+    fd = listening.detach()
+    handover = Handover(left({f"127.0.0.1:{port}": fd}))
+    handover.close_rest()
+    with pytest.raises(OSError) as caught:
+        os.fstat(fd)
+    assert caught.value.errno == errno.EBADF
+    handover.close_rest()
+
+
+def test_an_address_that_another_process_has_is_an_error(listening):
+    with pytest.raises(OSError):
+        Handover({}).listen("127.0.0.1", listening.getsockname()[1], 5)
+
+
+def test_addresses_are_told_apart_also_when_they_are_ipv6(listening):
+    port = listening.getsockname()[1]
+    fd = listening.detach()
+    handover = Handover(left({f"[::1]:{port}": fd}))
+    assert handover.listen("::1", port, 5).fileno() == fd
+    assert f"[::1]:{port}" in repr(handover)
+    handover.stop_listening()

@@ -1,0 +1,154 @@
+"""swift-object-info: what the files of an object say, however damaged they are."""
+
+import json
+import os
+from hashlib import md5
+
+import pytest
+
+from swift.cli.object_info import NoObjectFile, lines, look_at, main
+from swift.platform.disk import Disk
+from swift.store.metadata import write_metadata
+from test.support.nodes import SWIFT_CONF, make_rings
+
+BODY = b"content"
+METADATA = {
+    "name": "/AUTH_a/c/o/with/slashes",
+    "Content-Type": "text/plain",
+    "X-Timestamp": "1795000000.00000",
+    "ETag": md5(BODY, usedforsecurity=False).hexdigest(),
+    "Content-Length": str(len(BODY)),
+    "X-Object-Meta-Color": "bl\u00c3\u00bc",
+    "X-Object-Sysmeta-Thing": "1",
+    "Expires": "never",
+}
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "1795000000.00000.data"
+
+    def make(metadata=METADATA, body=BODY, **more):
+        path.write_bytes(body)
+        write_metadata(Disk(), str(path), {**metadata, **more})
+        return str(path)
+
+    return make
+
+
+def test_checksum_length_and_path_are_verified(file):
+    seen = look_at(file(), check_etag=True)
+    assert seen.path == ("AUTH_a", "c", "o/with/slashes")
+    assert seen.etag.endswith(" (valid)") and seen.length == "7 (valid)"
+
+
+@pytest.mark.parametrize("body", [b"", b"contenT", b"content and more"])
+def test_content_that_was_damaged_is_told(file, body):
+    seen = look_at(file(body=body), check_etag=True)
+    assert "doesn't match file hash of" in seen.etag
+    assert ("doesn't match" in seen.length) is (len(body) != len(BODY))
+
+
+def test_a_checksum_that_was_not_computed_is_not_called_valid(file):
+    seen = look_at(file(), check_etag=False)
+    assert seen.etag.endswith("(not checked)") and seen.digest == ""
+
+
+def test_a_tombstone_has_neither_length_nor_checksum(file):
+    seen = look_at(file({"name": "/a/c/o", "X-Timestamp": "1.00000"}, b""), check_etag=True)
+    assert seen.etag == seen.length == "Not found in metadata"
+    assert "Content-Type: Not found in metadata" in list(lines(seen, "00", drop_prefixes=False))
+
+
+@pytest.mark.parametrize("name", ["", "/", "/a/c", "a/c/o", "//c/o", "/a//o"])
+def test_a_name_that_is_no_objects_is_told(file, name):
+    with pytest.raises(NoObjectFile, match="Path is invalid for object"):
+        look_at(file(name=name), check_etag=True)
+
+
+def test_what_is_no_file_of_an_object_is_told(tmp_path):
+    (tmp_path / "x.data").write_bytes(b"x")
+    for path in (tmp_path / "x.data", tmp_path):
+        with pytest.raises(NoObjectFile, match="Invalid metadata"):
+            look_at(str(path), check_etag=True)
+    with pytest.raises(NoObjectFile, match="Data file doesn't exist"):
+        look_at(str(tmp_path / "none"), check_etag=True)
+
+
+def test_damaged_metadata_is_told(file):
+    path = file()
+    blob = os.getxattr(path, "user.swift.metadata")
+    os.setxattr(path, "user.swift.metadata", blob[: len(blob) // 2])
+    with pytest.raises(NoObjectFile, match="Invalid metadata"):
+        look_at(path, check_etag=True)
+
+
+def test_metadata_are_shown_in_groups_as_text(file):
+    said = list(lines(look_at(file(), check_etag=True), "ab" * 16, drop_prefixes=True))
+    user = said.index("User Metadata:")
+    assert said[user + 1] == "  Color: blü"
+    assert said[said.index("System Metadata:") + 1] == "  Thing: 1"
+    assert said[said.index("Other Metadata:") + 1] == "  Expires: never"
+
+
+def test_a_time_that_is_none_is_shown_as_it_is(file):
+    said = list(
+        lines(look_at(file(**{"X-Timestamp": "yesterday"}), check_etag=True), "00", drop_prefixes=False)
+    )
+    assert "Timestamp: yesterday" in said
+
+
+@pytest.fixture
+def etc(tmp_path):
+    root = tmp_path / "etc"
+    root.mkdir()
+    (root / "swift.conf").write_text(SWIFT_CONF)
+    make_rings(root, [("10.0.0.1", 6200, "zero")], replicas=1, names=("object",))
+    make_rings(root, [("10.0.0.2", 6200, "one")], replicas=1, names=("object-1",))
+    return root
+
+
+def stored(tmp_path, file, directory):
+    folder = tmp_path / directory
+    folder.mkdir(parents=True)
+    target = folder / "1795000000.00000.data"
+    os.rename(file(), target)
+    return str(target)
+
+
+@pytest.mark.parametrize(
+    ("directory", "device"),
+    [
+        ("srv/sda/objects/1/abc/hash", "zero"),
+        ("srv/sda/objects-1/1/abc/hash", "one"),
+        ("objects/srv/sda/objects-1/1/abc/hash", "one"),
+    ],
+)
+def test_the_policy_is_that_of_the_directory_in_which_the_object_lies(
+    tmp_path, file, etc, capsys, directory, device
+):
+    path = stored(tmp_path, file, directory)
+    assert main([path, "-d", str(etc), "--format", "json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["etag_is_valid"] and said["length_is_valid"]
+    assert device in json.dumps(said["location"]) and "/a" not in said["hash"]
+
+
+def test_a_policy_that_the_directory_contradicts_is_warned_about(tmp_path, file, etc, capsys):
+    path = stored(tmp_path, file, "sda/objects-1/1/abc/hash")
+    assert main([path, "-d", str(etc), "-P", "gold"]) == 0
+    assert capsys.readouterr().out.startswith("WARNING: Ring does not match policy!")
+    assert main([path, "-d", str(etc), "-P", "lead"]) == 0
+    assert capsys.readouterr().out.startswith("No policy named 'lead'")
+
+
+def test_an_unknown_policy_has_no_location(tmp_path, file, etc, capsys):
+    path = stored(tmp_path, file, "sda/objects-77/1/abc/hash")
+    assert main([path, "-d", str(etc), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["location"] is None
+
+
+def test_without_a_file_or_a_cluster_the_exit_status_is_one(tmp_path, file, capsys):
+    assert main([]) == 1 and "usage" in capsys.readouterr().out
+    assert main([file(), "-d", str(tmp_path / "none")]) == 1
+    assert capsys.readouterr().err.startswith("swift-object-info: ")
