@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from swift.base.errors import SwiftError
 from swift.bench.load.measure import PhaseResult
@@ -72,7 +71,7 @@ def of_json(found: Mapping[str, object]) -> Saved:
     )
 
 
-def _checked(table: dict[str, object], kind: type[Row] | type[Costs]) -> dict[str, Any]:
+def _checked(table: dict, kind: type[Row] | type[Costs]) -> dict:  # type: ignore[type-arg]
     """The table, with text and numbers where they belong; raises KeyError and TypeError."""
     for name, wanted in kind.__annotations__.items():
         value = table[name]
