@@ -29,6 +29,8 @@ REPORT_S = 1.0
 STOP_S = 0.25
 #: New objects have numbers from here on, in each share's own range.
 FRESH = 1 << 40
+#: How often a listing is looked at that still has what was removed.
+STALE_LOOKS = 60
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,10 @@ class Place:
 class Share:
     """Runs a job."""
 
-    def __init__(self, job: Job, api: Api | None = None):
+    def __init__(self, job: Job, api: Api | None = None, *, stale_s: float = 1.0):
+        """``stale_s`` is between two looks at a listing that still has what was removed."""
         self._job = job
+        self._stale_s = stale_s
         self._workload = job.workload
         self._phase: Phase = job.workload.phases[job.phase]
         self._api = api_for(job.endpoint, transport_for(job.endpoint)) if api is None else api
@@ -165,6 +169,8 @@ class Share:
 
     def _empty(self, container: str) -> None:
         """Remove all that is in a container, and the container."""
+        known: list[str] = []
+        looks = 0
         while not self._stop:
             try:
                 names = self._api.listing(container, "")
@@ -173,6 +179,15 @@ class Share:
                 return
             if not names:
                 break
+            if names == known:
+                # Listings may be late, or never tell the truth.
+                looks += 1
+                if looks == STALE_LOOKS:
+                    self._result.of("cleanup").errors["still listed after it was removed"] += len(names)
+                    return
+                self._sleep_until(time.monotonic() + self._stale_s)
+                continue
+            known, looks = names, 0
             before = self._result.of("cleanup").failed
             for name in names:
                 self._timed("cleanup", lambda name=name: self._remove(container, name))  # type: ignore[misc]

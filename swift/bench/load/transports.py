@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import ssl
+from collections import defaultdict
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -46,7 +47,7 @@ class TlsTransport:
     def __init__(self, context: ssl.SSLContext) -> None:
         self._context = context
         self._threads = ThreadPool(THREADS, "tls")
-        self._idle: list[http.client.HTTPSConnection] = []
+        self._idle: defaultdict[tuple[str, int], list[http.client.HTTPSConnection]] = defaultdict(list)
 
     def request(
         self,
@@ -81,8 +82,8 @@ class TlsTransport:
     ) -> Exchange:
         """See ``Transport``."""
         connection = (
-            self._idle.pop()
-            if self._idle
+            idle.pop()
+            if (idle := self._idle[ip, port])
             else http.client.HTTPSConnection(ip, port, timeout=timeout_s, context=self._context)
         )
         exchange = TlsExchange(self, connection)
@@ -101,7 +102,7 @@ class TlsTransport:
 
     def give_back(self, connection: http.client.HTTPSConnection) -> None:
         """A connection that can be used again."""
-        self._idle.append(connection)
+        self._idle[connection.host, connection.port].append(connection)
 
 
 def _begin(

@@ -100,7 +100,7 @@ def run():
             for number in numbers:
                 for share in range(shares):
                     job = Job(workload, text, options, number, share, shares, Endpoint("http://h"), "load-x")
-                    found.append(Share(job, api).run(lambda _result: None))
+                    found.append(Share(job, api, stale_s=0.001).run(lambda _result: None))
 
         thread = threading.Thread(target=work)
         thread.start()
@@ -117,6 +117,35 @@ def test_shares_prepare_every_object_once_and_cleanup_leaves_nothing(run):
     assert len(api.asked) == 10
     run(TEXT, [3], shares=3, api=api)
     assert api.containers == {}
+
+
+class LateApi(MemoryApi):
+    """Lists what was removed for some looks more."""
+
+    def __init__(self, looks):
+        super().__init__()
+        self.looks = looks
+
+    def delete(self, container, name):
+        self.asked.append(("delete", name))
+
+    def listing(self, container, after):
+        self.looks -= 1
+        if self.looks < 0:
+            self.containers[container].clear()
+        return super().listing(container, after)
+
+
+def test_cleanup_waits_for_late_listings_without_asking_to_remove_again(run):
+    api, found = run(TEXT, [0, 1, 3], api=LateApi(20))
+    assert len([name for verb, name in api.asked if verb == "delete"]) == 10
+    assert api.containers == {} and not found[-1].of("cleanup").errors
+
+
+def test_cleanup_ends_where_listings_never_tell_the_truth(run):
+    api, found = run(TEXT, [0, 1, 3], api=LateApi(1 << 30))
+    assert dict(found[-1].of("cleanup").errors) == {"still listed after it was removed": 10}
+    assert len(api.containers) == 2
 
 
 def test_a_mix_does_each_operation_and_removes_only_what_it_wrote_itself(run):

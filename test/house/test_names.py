@@ -1,0 +1,69 @@
+"""Every module has a test file of its name, where a reader finds what it promises and adds to that."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+#: Parts of a whole that is tested as such: by the suite of the interface, or by running their command.
+WITHIN = {
+    "swift/bench/load/distributed.py": "functional/test_load.py",
+    "swift/bench/load/failures/site.py": "functional/test_load.py",
+    "swift/bench/load/failures/verb.py": "functional/test_load.py",
+    "swift/bench/load/transports.py": "functional/test_load.py",
+    "swift/bench/tiersite.py": "unit/bench/test_tier.py",
+    "swift/cli/account_audit.py": "probe/test_tools.py",
+    "swift/cli/container_reconciler.py": "probe/test_reconciler.py",
+    "swift/cli/container_sharder.py": "probe/test_sharding.py",
+    "swift/cli/manpages.py": "house/test_generated.py",
+    "swift/cli/recon_cron.py": "probe/test_tools.py",
+    "swift/cli/replicators.py": "probe/test_database_replication.py",
+    "swift/cli/ring/assignment.py": "unit/cli/test_ring_builder.py",
+    "swift/cli/s3_matrix.py": "house/test_generated.py",
+    "swift/cli/samples.py": "house/test_generated.py",
+    "swift/dbsync/kind.py": "unit/dbsync/test_convergence.py",
+    "swift/store/changes.py": "contract/test_store.py",
+    "swift/store/chooser_ec.py": "unit/store/test_chooser.py",
+    "swift/store/core.py": "unit/store/test_engine.py",
+    "swift/store/edit.py": "contract/test_store.py",
+    "swift/store/layered.py": "contract/test_store.py",
+    "swift/store/memoryupdates.py": "contract/test_updates.py",
+    "swift/store/place.py": "unit/store/test_engine.py",
+}
+NAMES = frozenset(path.stem for path in (ROOT / "test").rglob("test_*.py"))
+
+
+def definitions(path: Path) -> list[str]:
+    """What a module defines that runs: its functions, and its classes that are more than an interface."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return [node.name for node in ast.parse(path.read_text()).body if isinstance(node, kinds)]
+
+
+def modules() -> list[str]:
+    """Those that need a test file: not packages' own files, and nothing that only says values.
+
+    Modules that are only the ``main`` of a command are run as that command by ``test_commands``.
+    """
+    found = []
+    for path in sorted((ROOT / "swift").rglob("*.py")):
+        module = str(path.relative_to(ROOT))
+        if path.stem.startswith("__") or module in WITHIN or definitions(path) in ([], ["main"]):
+            continue
+        found.append(module)
+    return found
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_module_has_a_test_file_of_its_name(module):
+    name = re.escape(Path(module).stem.strip("_"))
+    pattern = re.compile(rf"test_(\w+_)?{name}(_\w+)?")
+    assert any(pattern.fullmatch(test) for test in NAMES), f"there is no test_{name}.py"
+
+
+def test_parts_are_there_and_so_is_what_tests_them():
+    for module, suite in WITHIN.items():
+        assert (ROOT / module).is_file() and (ROOT / "test" / suite).is_file(), module
