@@ -39,7 +39,7 @@ def taken_over(tmp_path_factory):
         for line in lines_of(b"Account", ENTITIES):
             assert status_of(ask(live, b"POST", b"", line)) == 204, line
     finally:
-        peer.stop()
+        peer.stop_servers()
     live.tokens.clear()
     live.start()
     yield live

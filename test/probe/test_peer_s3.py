@@ -57,7 +57,7 @@ class Turns:
             served.start()
             yield self.client()
         finally:
-            served.stop()
+            served.stop_servers()
 
     @staticmethod
     def _program(kind, conf, *, swift_dir):
