@@ -403,6 +403,9 @@ def images(root: Path, disk_bytes: int) -> Iterator[str]:
 
 def run(args: argparse.Namespace) -> list[Measured]:
     """Do it; raises ``ConfigError``."""
+    wanted = args.only or [*TIERS, *([PEER] if args.peer else [])]
+    if PEER in wanted and args.peer is None:
+        raise ConfigError("the peer needs --peer, the directory of its commands")
     check_cgroups()
     check_xfs()
     try:
@@ -414,9 +417,6 @@ def run(args: argparse.Namespace) -> list[Measured]:
     memory = args.memory_mb * MIB
     sets = [int(float(text) * memory) for text in args.sets.split(",")]
     sizes = [int(text) * KIB for text in args.sizes.split(",")]
-    wanted = args.only or [*TIERS, *([PEER] if args.peer else [])]
-    if PEER in wanted and args.peer is None:
-        raise ConfigError("the peer needs --peer, the directory of its commands")
     args.root.mkdir(parents=True, exist_ok=True)
     disk_bytes = max(1 << 30, 2 * max(sets) * len(sizes))
     with ending_in_order(), images(args.root, disk_bytes) as device:
