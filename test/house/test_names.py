@@ -1,4 +1,8 @@
-"""Every module has a test file of its name, where a reader finds what it promises and adds to that."""
+"""Every module has a test file of its name, where a reader finds what it promises and adds to that.
+
+Names are looked for in all of ``test/``: where another room has a module of its name,
+its test counts for both.
+"""
 
 from __future__ import annotations
 
