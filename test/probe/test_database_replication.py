@@ -9,6 +9,7 @@ import time
 from swift.base.hashing import PathHasher
 from swift.config.cluster import read_cluster_config
 from swift.ring.ring import Ring
+from test.support.databases import rows_of
 
 ACCOUNT, CONTAINER = "AUTH_test", "torn"
 NAMES = (ACCOUNT, CONTAINER)
@@ -67,16 +68,9 @@ class Replicas:
         paths = list(self.folder(number).glob("*.db"))
         if not paths:
             return None
-        connection = sqlite3.connect(f"file:{paths[0]}?mode=ro", uri=True, timeout=10)
-        try:
-            rows = connection.execute(
-                "SELECT name, created_at, size, etag, deleted FROM object ORDER BY name"
-            )
-            return (rows.fetchall(), connection.execute("SELECT hash FROM container_info").fetchone()[0])
-        except sqlite3.OperationalError:
-            return None
-        finally:
-            connection.close()
+        rows = rows_of(paths[0], "SELECT name, created_at, size, etag, deleted FROM object ORDER BY name")
+        hashes = rows_of(paths[0], "SELECT hash FROM container_info")
+        return (rows, hashes[0][0]) if hashes else None
 
     def are_equal(self):
         states = self.states()

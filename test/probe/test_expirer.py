@@ -1,12 +1,12 @@
 """An object that has expired is gone from the disks, the listing and the queue."""
 
 import json
-import sqlite3
 import time
 
 import pytest
 
 from test.support.cluster import LiveCluster
+from test.support.databases import rows_of
 
 
 @pytest.fixture(scope="module", params=["gold", "ec"])
@@ -26,10 +26,8 @@ def queued(cluster):
     """Tasks that any server of the queue still has."""
     left = []
     for path in cluster.files("containers/*/*/*/*.db"):
-        with sqlite3.connect(path) as connection:
-            (account,) = connection.execute("SELECT account FROM container_info").fetchone()
-            if account == ".expiring_objects":
-                left += connection.execute("SELECT name FROM object WHERE deleted = 0").fetchall()
+        if rows_of(path, "SELECT account FROM container_info") == [(".expiring_objects",)]:
+            left += rows_of(path, "SELECT name FROM object WHERE deleted = 0")
     return left
 
 

@@ -1,10 +1,9 @@
 """An administrator deletes an account of a live cluster: what it held goes, also when nodes were down."""
 
-import sqlite3
-
 import pytest
 
 from test.support.cluster import LiveCluster
+from test.support.databases import rows_of
 
 ACCOUNT = "/v1/AUTH_test"
 
@@ -58,8 +57,6 @@ def containers_of(cluster, node):
     """How many containers the account's replica on a node lists; 0 when it has none."""
     count = 0
     for path in cluster.device_path(node).glob("accounts/*/*/*/*.db"):
-        connection = sqlite3.connect(path)
-        found = connection.execute("SELECT account, container_count FROM account_stat").fetchone()
-        connection.close()
-        count += found[1] if found[0] == "AUTH_test" else 0
+        found = rows_of(path, "SELECT container_count FROM account_stat WHERE account = 'AUTH_test'")
+        count += sum(row[0] for row in found)
     return count

@@ -1,11 +1,11 @@
 """A container created on both sides of a partition with different policies: one wins, objects follow."""
 
-import sqlite3
 import time
 
 import pytest
 
 from test.support.cluster import LiveCluster
+from test.support.databases import rows_of
 
 NODES = range(1, 5)
 
@@ -44,10 +44,9 @@ def rows(cluster, account):
     """For each database of an account's containers, name → policy of what is not deleted."""
     found = []
     for path in cluster.files("containers/*/*/*/*.db"):
-        with sqlite3.connect(path) as connection:
-            if connection.execute("SELECT account FROM container_info").fetchone() == (account,):
-                select = "SELECT name, storage_policy_index FROM object WHERE deleted = 0"
-                found.append(dict(connection.execute(select)))
+        if rows_of(path, "SELECT account FROM container_info") == [(account,)]:
+            select = "SELECT name, storage_policy_index FROM object WHERE deleted = 0"
+            found.append(dict(rows_of(path, select)))
     return found
 
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sqlite3
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ import pytest
 from swift.cli.aio.make import make_cluster
 from swift.cli.aio.supervisor import answers
 from test.support.cluster import LiveCluster
+from test.support.databases import rows_of
 from test.support.peer import can_hide_etc, environment, needs_peer, peer_command, run_peer
 from test.support.ports import free_ports
 
@@ -68,15 +68,7 @@ def root_files(cluster):
 
 
 def is_root(path):
-    try:
-        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        try:
-            return connection.execute("SELECT container FROM container_info").fetchone() == ("c",)
-        finally:
-            connection.close()
-    except sqlite3.Error:
-        # It was replaced while we looked.
-        return False
+    return rows_of(path, "SELECT container FROM container_info") == [("c",)]
 
 
 def root_listings(cluster):
@@ -234,14 +226,9 @@ def test_what_one_has_split_both_read(cluster, sharder):
 
 def rows_in(paths):
     """How many objects each database has itself."""
-    counts = []
-    for path in paths:
-        connection = sqlite3.connect(path)
-        try:
-            counts.append(connection.execute("SELECT COUNT(*) FROM object WHERE deleted = 0").fetchone()[0])
-        finally:
-            connection.close()
-    return counts
+    return [
+        count for path in paths for (count,) in rows_of(path, "SELECT COUNT(*) FROM object WHERE deleted = 0")
+    ]
 
 
 @pytest.mark.parametrize("sharder", ["ours", pytest.param("peer", marks=OF_THE_PEER)])
