@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from swift.account.broker import AccountBroker, AccountInfo, open_found
-from swift.account.reaping import ContainerReaper, Placed, Timeouts
+from swift.account.reaping import ContainerReaper, Placed
 from swift.base.entity import EntityPath
 from swift.base.errors import SwiftError
 from swift.cluster.rings import Rings
@@ -150,8 +150,6 @@ class DevicePass(DatabasePassBase):
         self._task = task
         self._engine = Engine(disk=task.disk, run=self._run, warn=self._log.warning)
         self._addresses = own_addresses(context.ring_ip)
-        settings = task.settings
-        self._timeouts = Timeouts(settings.conn_timeout, settings.node_timeout, settings.width)
 
     # --- planning -------------------------------------------------------------------------------------
 
@@ -248,9 +246,10 @@ class DevicePass(DatabasePassBase):
         reaper = ContainerReaper(
             self._task.context,
             self._task.rings,
-            self._timeouts,
+            self._task.settings,
             unit.path,
             work.placed,
+            width=self._task.settings.width,
             tally=self._tally,
             stop=self._pass_context.stop,
         )

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 from urllib.parse import quote
@@ -20,7 +19,7 @@ from swift import green
 from swift.base.entity import EntityPath, quote_path
 from swift.base.errors import SwiftError
 from swift.base.timestamp import Timestamp
-from swift.cluster.direct import DirectClient
+from swift.cluster.direct import DirectClient, Timeouts, missed_by
 from swift.cluster.rings import Rings
 from swift.cluster.transport import Reply
 from swift.http.headers import HeaderMap
@@ -53,18 +52,8 @@ class ObjectPage(NamedTuple):
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Timeouts:
-    """How long nodes are waited for, seconds."""
-
-    conn_timeout_s: float
-    node_timeout_s: float
-    #: Objects deleted at the same time in one container.
-    object_concurrency: int
-
-
 class ContainerReaper:
-    """Removes one container; ``reap`` does it."""
+    """Removes one container; ``reap`` does it, ``width`` objects at the same time."""
 
     def __init__(
         self,
@@ -74,22 +63,19 @@ class ContainerReaper:
         path: EntityPath,
         account: Placed,
         *,
+        width: int,
         tally: Tally,
         stop: Stop,
     ):
         self._context = context
         self._rings = rings
-        self._timeouts = timeouts
+        self._width = width
         self._path = path
         self._account = account
         self._tally = tally
         self._stop = stop
         self._direct = DirectClient(
-            context.transport,
-            "account-reaper",
-            conn_timeout_s=timeouts.conn_timeout_s,
-            node_timeout_s=timeouts.node_timeout_s,
-            missed=lambda node, error: self._log_error(f"{node}: {error}"),
+            context.transport, "account-reaper", timeouts, missed=missed_by(self._log_error)
         )
 
     def reap(self) -> None:
@@ -182,7 +168,7 @@ class ContainerReaper:
                     return
                 self._delete_object(page.listed_by, policy, name)
 
-        green.gather([work] * min(self._timeouts.object_concurrency, len(page.names)))
+        green.gather([work] * min(self._width, len(page.names)))
 
     def _delete_object(self, listed_by: EntityPath, policy: Policy, name: str) -> None:
         path = EntityPath(self._path.account, self._path.container, name)

@@ -20,13 +20,12 @@ from swift.base.errors import SwiftError  # noqa: E402
 from swift.cli.auditing import Auditor  # noqa: E402
 from swift.cli.services import SWIFT_DIR  # noqa: E402
 from swift.cluster.client import make_transport  # noqa: E402
-from swift.cluster.direct import DirectClient  # noqa: E402
+from swift.cluster.direct import DirectClient, NodeTimeouts  # noqa: E402
 from swift.cluster.rings import Rings  # noqa: E402
 from swift.compose import cluster_of  # noqa: E402
 from swift.telemetry.metrics import Registry  # noqa: E402
 
-CONN_TIMEOUT_S = 5.0
-NODE_TIMEOUT_S = 60.0
+TIMEOUTS = NodeTimeouts(5.0, 60.0)
 
 
 def parse_url(text: str) -> EntityPath | None:
@@ -75,12 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         auditor = Auditor(
             cluster,
             Rings(args.ring_dir, cluster.policies),
-            DirectClient(
-                make_transport(Registry()),
-                "account-audit",
-                conn_timeout_s=CONN_TIMEOUT_S,
-                node_timeout_s=NODE_TIMEOUT_S,
-            ),
+            DirectClient(make_transport(Registry()), "account-audit", TIMEOUTS),
             deep=args.deep,
             say=lambda text: print(text, flush=True) if is_text else None,
             tell_bad=lambda path: bad.update({path: None}),

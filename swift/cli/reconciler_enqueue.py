@@ -19,7 +19,7 @@ from swift.base.errors import SwiftError  # noqa: E402
 from swift.base.timestamp import InvalidTimestamp, Timestamp  # noqa: E402
 from swift.cli.services import SWIFT_DIR  # noqa: E402
 from swift.cluster.client import make_transport  # noqa: E402
-from swift.cluster.direct import DirectClient  # noqa: E402
+from swift.cluster.direct import DirectClient, NodeTimeouts  # noqa: E402
 from swift.cluster.rings import Rings  # noqa: E402
 from swift.compose import Cluster, cluster_of  # noqa: E402
 from swift.container.misplaced import QUEUE_ACCOUNT, entry  # noqa: E402
@@ -27,8 +27,7 @@ from swift.container.rows import ObjectRow  # noqa: E402
 from swift.http import fields  # noqa: E402
 from swift.telemetry.metrics import Registry  # noqa: E402
 
-CONN_TIMEOUT_S = 5.0
-NODE_TIMEOUT_S = 15.0
+TIMEOUTS = NodeTimeouts(5.0, 15.0)
 
 
 class CannotEnqueue(Exception):
@@ -106,12 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         cluster = cluster_of({"swift_dir": args.swift_dir})
         row, path = _row(args, cluster)
         rings = Rings(args.swift_dir, cluster.policies)
-        client = DirectClient(
-            make_transport(Registry()),
-            "reconciler-enqueue",
-            conn_timeout_s=CONN_TIMEOUT_S,
-            node_timeout_s=NODE_TIMEOUT_S,
-        )
+        client = DirectClient(make_transport(Registry()), "reconciler-enqueue", TIMEOUTS)
         print(enqueue(cluster, rings, client, row, path, force=args.force))
     except CannotEnqueue as error:
         print(f"ERROR: {error}", file=sys.stderr)

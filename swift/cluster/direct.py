@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple, Protocol
 
 from swift import green
 from swift.base.entity import EntityPath, quote_path
@@ -24,9 +25,37 @@ from swift.ring.device import Node
 Missed = Callable[[str, TransportError], None]
 
 
+class Timeouts(Protocol):
+    """How long a node is waited for, seconds; the settings of servers and daemons say it by these names."""
+
+    @property
+    def conn_timeout(self) -> float:
+        """For it to take a connection."""
+
+    @property
+    def node_timeout(self) -> float:
+        """For each piece of its answer."""
+
+
+class NodeTimeouts(NamedTuple):
+    """``Timeouts`` of those that have no settings."""
+
+    conn_timeout: float
+    node_timeout: float
+
+
 def node_path(device: str, part: int | str, below: str) -> str:
     """The quoted path of something at a node; ``below`` is quoted already, and begins with a slash."""
     return f"/{quote_path(device)}/{quote_path(str(part))}{below}"
+
+
+def missed_by(say: Callable[[str], None]) -> Missed:
+    """Says which node gave no answer, and why, e.g. to a level of a log."""
+
+    def missed(node: str, error: TransportError) -> None:
+        say(f"{node}: {error}")
+
+    return missed
 
 
 def _tell_nobody(_who: str, _error: TransportError) -> None:
@@ -60,18 +89,9 @@ class Answers:
 class DirectClient:
     """Asks nodes for one daemon or server; ``name`` is that of its ``User-Agent``."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        name: str,
-        *,
-        conn_timeout_s: float,
-        node_timeout_s: float,
-        missed: Missed = _tell_nobody,
-    ):
+    def __init__(self, transport: Transport, name: str, timeouts: Timeouts, *, missed: Missed = _tell_nobody):
         self._transport = transport
-        self._conn_timeout_s = conn_timeout_s
-        self._node_timeout_s = node_timeout_s
+        self._timeouts = timeouts
         self._missed = missed
         self.agent = f"{name} {os.getpid()}"
 
@@ -142,8 +162,8 @@ class DirectClient:
             target,
             headers,
             body,
-            connect_timeout_s=self._conn_timeout_s,
-            timeout_s=self._node_timeout_s + more_time_s,
+            connect_timeout_s=self._timeouts.conn_timeout,
+            timeout_s=self._timeouts.node_timeout + more_time_s,
         )
 
     def upload(
@@ -160,8 +180,8 @@ class DirectClient:
             method,
             target,
             headers,
-            connect_timeout_s=self._conn_timeout_s,
-            timeout_s=self._node_timeout_s,
+            connect_timeout_s=self._timeouts.conn_timeout,
+            timeout_s=self._timeouts.node_timeout,
         )
         try:
             for piece in pieces:

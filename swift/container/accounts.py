@@ -33,13 +33,7 @@ class AccountUpdater:
 
     def __init__(self, context: BackendContext, settings: ContainerSettings):
         self._context = context
-        self._direct = DirectClient(
-            context.transport,
-            "container-server",
-            conn_timeout_s=settings.conn_timeout,
-            node_timeout_s=settings.node_timeout,
-            missed=self._missed,
-        )
+        self._direct = DirectClient(context.transport, "container-server", settings, missed=self._missed)
 
     def check(self, request: Request) -> None:
         """Refuse header lists that do not fit together: ``HTTPError`` 400."""

@@ -115,13 +115,7 @@ class DevicePass(DatabasePassBase):
         super().__init__(task, device, pass_context)
         self._task = task
         self._engine = Engine(disk=task.disk, run=self._run, warn=self._log.warning)
-        self._direct = DirectClient(
-            task.context.transport,
-            NAME,
-            conn_timeout_s=task.settings.conn_timeout,
-            node_timeout_s=task.settings.node_timeout,
-            missed=self._missed,
-        )
+        self._direct = DirectClient(task.context.transport, NAME, task.settings, missed=self._missed)
         self._settled = task.settled(device)
 
     # --- planning -------------------------------------------------------------------------------------

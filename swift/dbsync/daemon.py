@@ -63,12 +63,7 @@ class DatabaseReplicator(DeviceTask):
         self.ring = ring
         self.kind = kind
         self.settings = settings
-        direct = DirectClient(
-            context.transport,
-            self.name,
-            conn_timeout_s=settings.conn_timeout,
-            node_timeout_s=settings.node_timeout,
-        )
+        direct = DirectClient(context.transport, self.name, settings)
         module = settings.rsync_module or f"{{replication_ip}}::{kind.server_type}"
         access = NodeAccess(direct, settings, self.disk, module)
         self.own = OwnDevices(context.ring_ip, context.ring_port)

@@ -265,12 +265,7 @@ class Updater:
         self._context = context
         self._settings = settings
         self._store_of = store_of
-        self._direct = DirectClient(
-            context.transport,
-            "object-server",
-            conn_timeout_s=settings.conn_timeout,
-            node_timeout_s=settings.node_timeout,
-        )
+        self._direct = DirectClient(context.transport, "object-server", settings)
 
     def send(self, key: ObjectKey, updates: Iterable[Update], container: Update | None = None) -> list[str]:
         """Send all updates at once; returns when all are done or the client has waited long enough.

@@ -91,12 +91,7 @@ class ProxyContext:
     def direct(self) -> DirectClient:
         """Asks single nodes; first asked for by a worker, when it is forked."""
         settings = self.settings
-        return DirectClient(
-            self.transport,
-            "proxy-server",
-            conn_timeout_s=settings.conn_timeout,
-            node_timeout_s=settings.node_timeout,
-        )
+        return DirectClient(self.transport, "proxy-server", settings)
 
     @cached_property
     def agent(self) -> str:

@@ -13,7 +13,7 @@ It refuses to know what any unit is.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TextIO, TypeVar
@@ -104,6 +104,14 @@ class PassReport:
     seconds: float
     #: Unix time of its end, or now.
     ended_s: float
+
+    def count(self, event: str) -> int:
+        """How often something was counted in all shares."""
+        return sum(result.counts.get(event, 0) for result in self.results.values())
+
+    def counts(self, events: Iterable[str]) -> dict[str, int]:
+        """The same of several events, zeros included."""
+        return {event: self.count(event) for event in events}
 
 
 class DaemonTask(Protocol):

@@ -7,7 +7,7 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
-from swift.cluster.direct import DirectClient
+from swift.cluster.direct import DirectClient, NodeTimeouts
 from swift.container.misplaced import entry
 from swift.container.reconciler.queue import Queue
 from swift.container.reconciler.settings import ContainerReconcilerSettings
@@ -45,7 +45,7 @@ class Bench:
         )
         (root / "recon").mkdir()
         self.recon = ReconFile(str(root / "recon"), "container", telemetry.log)
-        self.direct = DirectClient(sim.transport, "test", conn_timeout_s=5, node_timeout_s=5)
+        self.direct = DirectClient(sim.transport, "test", NodeTimeouts(5, 5))
         self.tick = 0
         #: What the daemon moves objects through.
         self.pipeline = sim.app.handle

@@ -92,12 +92,7 @@ class Surveyor:
     """Asks every primary of an entity whether it has its copy."""
 
     def __init__(self, settings: DispersionSettings, *, debug: bool, partitions: bool):
-        self._client = DirectClient(
-            make_transport(Registry()),
-            "dispersion-report",
-            conn_timeout_s=settings.conn_timeout,
-            node_timeout_s=settings.node_timeout,
-        )
+        self._client = DirectClient(make_transport(Registry()), "dispersion-report", settings)
         self._retries = settings.retries
         self._places = green.Semaphore(settings.concurrency)
         self._debug = debug

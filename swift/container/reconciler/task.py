@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
-from swift.cluster.direct import DirectClient
+from swift.cluster.direct import DirectClient, missed_by
 from swift.cluster.rings import Rings
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import Reply
 from swift.container.misplaced import QUEUE_ACCOUNT
 from swift.container.policyconflict import PolicyClaim, wins
 from swift.container.reconciler.queue import Entry, Queue
@@ -24,10 +24,9 @@ from swift.http.headers import HeaderMap
 from swift.http.transform import as_request_body
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.queuetask import QueueTask
 
 NAME = "container-reconciler"
-#: The only share there is.
-SHARE = "queue"
 #: How far above the misplaced version each later one is: the wrong copy's tombstone, the entry's removal, the
 #: right copy.
 TOMBSTONE, REMOVAL, RIGHT = 1, 2, 3
@@ -46,7 +45,7 @@ _NOT_STORED = frozenset(
 )
 
 
-class ContainerReconciler:
+class ContainerReconciler(QueueTask):
     """The task: the queue is its only share."""
 
     name = NAME
@@ -68,20 +67,9 @@ class ContainerReconciler:
         self.mover = mover
         self.queue = queue
 
-        def missed(node: str, error: TransportError) -> None:
-            context.telemetry.log.info(f"{node}: {error}")
-
         self.direct = DirectClient(
-            context.transport,
-            NAME,
-            conn_timeout_s=settings.conn_timeout,
-            node_timeout_s=settings.node_timeout,
-            missed=missed,
+            context.transport, NAME, settings, missed=missed_by(context.telemetry.log.info)
         )
-
-    def shares(self) -> list[str]:
-        """The queue."""
-        return [SHARE]
 
     def begin(self, share: str, pass_context: PassContext) -> ReconcilerPass:
         """A pass over the queue."""
@@ -89,17 +77,11 @@ class ContainerReconciler:
 
     def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass."""
-        results = passed.results.values()
-        counts = {name: sum(result.counts.get(name, 0) for result in results) for name in OUTCOMES}
         return {
-            "reconciler_stats": counts,
+            "reconciler_stats": passed.counts(OUTCOMES),
             "reconciler_time": passed.seconds,
             "reconciler_last": passed.ended_s,
         }
-
-    def progress(self, passed: PassReport) -> dict[str, object]:
-        """Nothing beyond how far the pass is."""
-        return {}
 
 
 class ReconcilerPass:

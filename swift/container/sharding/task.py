@@ -65,12 +65,7 @@ class ContainerSharder(DeviceTask):
         settings.check()
         self.settings = settings
         self.ring = container_ring
-        direct = DirectClient(
-            context.transport,
-            NAME,
-            conn_timeout_s=settings.conn_timeout,
-            node_timeout_s=settings.node_timeout,
-        )
+        direct = DirectClient(context.transport, NAME, settings)
         self.roots = Roots(client, direct, container_ring, context.hasher)
         replicator = DatabaseReplicator(context, container_ring, KIND, settings.replication(), disk=self.disk)
         self.replication = replicator.replication
@@ -96,12 +91,11 @@ class ContainerSharder(DeviceTask):
 
     def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass."""
-        results = passed.results.values()
         sharding: dict[str, dict[str, int]] = {}
         for name in _STATS:
             category, event = _category(name)
             counts = sharding.setdefault(category or "completed", {})
-            counts[event] = sum(result.counts.get(name, 0) for result in results)
+            counts[event] = passed.count(name)
         attempted, failure = sharding["visited"]["attempted"], sharding["visited"]["failure"]
         stats = {
             "attempted": attempted,

@@ -87,9 +87,7 @@ class ContainerSync(DeviceTask):
 
     def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass."""
-        results = passed.results.values()
-        counts = {name: sum(result.counts.get(name, 0) for result in results) for name in COUNTS}
-        return {"container_sync_sweep": passed.seconds, "container_sync_stats": counts}
+        return {"container_sync_sweep": passed.seconds, "container_sync_stats": passed.counts(COUNTS)}
 
 
 class DevicePass(DatabasePassBase):

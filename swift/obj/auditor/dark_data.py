@@ -17,9 +17,9 @@ from swift.base.entity import EntityPath
 from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.cluster.direct import DirectClient
+from swift.cluster.direct import DirectClient, missed_by
 from swift.cluster.rings import Rings
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import Reply
 from swift.compose import daemon_context
 from swift.config.common import ServerSettings
 from swift.http import fields
@@ -117,15 +117,11 @@ class DarkData(Watcher):
         texts = {name: str(value) for name, value in conf.items()}
         context = daemon_context(texts, name="object-auditor")
 
-        def missed(node: str, error: TransportError) -> None:
-            self.logger.warning(f"dark_data: {node}: {error}")
-
         direct = DirectClient(
             context.transport,
             "object-auditor",
-            conn_timeout_s=self._settings.conn_timeout,
-            node_timeout_s=self._settings.node_timeout,
-            missed=missed,
+            self._settings,
+            missed=missed_by(lambda text: self.logger.warning(f"dark_data: {text}")),
         )
         rings = Rings(ServerSettings.parse(texts).swift_dir, context.policies)
         return Listings(direct, rings.container, context.hasher, random.Random(), self._settings.shards_max)

@@ -107,7 +107,7 @@ class ObjectAuditor(DeviceTask):
     def progress(self, passed: PassReport) -> dict[str, object]:
         """The same in the midst of a pass."""
         results = passed.results.values()
-        counted = {name: sum(r.counts.get(name, 0) for r in results) for name in ("errors", "quarantines")}
+        counted = passed.counts(("errors", "quarantines"))
         units = sum(result.units for result in results)
         promises = {
             device: result.facts["scrub"]

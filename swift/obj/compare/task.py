@@ -105,12 +105,7 @@ class CompareTask(DeviceTask, Generic[S]):
         self.stores = stores
         self.own = OwnDevices(context.ring_ip, context.ring_port)
         log = context.telemetry.log
-        self.direct = DirectClient(
-            context.transport,
-            self.agent,
-            conn_timeout_s=settings.conn_timeout,
-            node_timeout_s=settings.node_timeout,
-        )
+        self.direct = DirectClient(context.transport, self.agent, settings)
         more_s = max(0.0, settings.http_timeout - settings.node_timeout)
         self.partners = Partners(self.direct, answer_s=more_s, monotonic=context.clock.monotonic, log=log)
         self.book = DigestBook(context.clock.monotonic, settings.recheck_interval)

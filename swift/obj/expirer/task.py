@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
-from swift.cluster.direct import DirectClient
-from swift.cluster.transport import TransportError
+from swift.cluster.direct import DirectClient, missed_by
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.http import fields
 from swift.obj.expirer.queue import Queue, Task, in_turns
@@ -20,13 +19,12 @@ from swift.obj.expirer.settings import ObjectExpirerSettings
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.queuetask import QueueTask
 
 NAME = "object-expirer"
-#: The only share there is.
-SHARE = "queue"
 
 
-class ObjectExpirer:
+class ObjectExpirer(QueueTask):
     """The task: the queue is its only share."""
 
     name = NAME
@@ -45,20 +43,9 @@ class ObjectExpirer:
         self.client = client
         self.queue = queue
 
-        def missed(node: str, error: TransportError) -> None:
-            context.telemetry.log.info(f"{node}: {error}")
-
         self.direct = DirectClient(
-            context.transport,
-            NAME,
-            conn_timeout_s=settings.conn_timeout,
-            node_timeout_s=settings.node_timeout,
-            missed=missed,
+            context.transport, NAME, settings, missed=missed_by(context.telemetry.log.info)
         )
-
-    def shares(self) -> list[str]:
-        """The queue."""
-        return [SHARE]
 
     def begin(self, share: str, pass_context: PassContext) -> ExpirerPass:
         """A pass over the queue."""
@@ -66,12 +53,7 @@ class ObjectExpirer:
 
     def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass."""
-        counts = [result.counts.get("objects", 0) for result in passed.results.values()]
-        return {"object_expiration_pass": passed.seconds, "expired_last_pass": sum(counts)}
-
-    def progress(self, passed: PassReport) -> dict[str, object]:
-        """Nothing beyond how far the pass is."""
-        return {}
+        return {"object_expiration_pass": passed.seconds, "expired_last_pass": passed.count("objects")}
 
 
 class ExpirerPass:

@@ -14,7 +14,7 @@ from swift.base.clock import Clock
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import ZERO
-from swift.cluster.direct import DirectClient
+from swift.cluster.direct import DirectClient, Timeouts, missed_by
 from swift.cluster.redirect import Redirect, redirect_of
 from swift.cluster.transport import Reply, Transport
 from swift.http.headers import HeaderMap, lower_name, wire_value
@@ -47,9 +47,7 @@ class Deliverer:
         transport: Transport,
         clock: Clock,
         log: Log,
-        *,
-        conn_timeout_s: float,
-        node_timeout_s: float,
+        timeouts: Timeouts,
     ):
         self._ring = ring
         self._hasher = hasher
@@ -58,9 +56,8 @@ class Deliverer:
         self._direct = DirectClient(
             transport,
             "object-updater",
-            conn_timeout_s=conn_timeout_s,
-            node_timeout_s=node_timeout_s,
-            missed=lambda node, error: log.error(f"ERROR with remote server {node}: {error}"),
+            timeouts,
+            missed=missed_by(lambda text: log.error(f"ERROR with remote server {text}")),
         )
 
     def deliver(self, pending: PendingUpdate, tally: Tally) -> Delivery:

@@ -79,13 +79,7 @@ class DevicePass(DevicePassBase):
         self._task = task
         self._failures = OldestFailures(settings.async_tracker_max_entries)
         self._deliverer = Deliverer(
-            task.ring,
-            context.hasher,
-            context.transport,
-            context.clock,
-            self._log,
-            conn_timeout_s=settings.conn_timeout,
-            node_timeout_s=settings.node_timeout,
+            task.ring, context.hasher, context.transport, context.clock, self._log, settings
         )
 
     # --- planning -------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from swift.base.entity import EntityPath
-from swift.cluster.direct import Answers, DirectClient, node_path
+from swift.cluster.direct import Answers, DirectClient, NodeTimeouts, missed_by, node_path
 from swift.cluster.transport import Reply, StreamReply, TransportError
 from swift.http.body import WholeBody
 from test.support.daemons import ScriptedNodes, node
@@ -20,8 +20,7 @@ class Bench:
         self.client = DirectClient(
             self.nodes,
             "some-daemon",
-            conn_timeout_s=1.0,
-            node_timeout_s=2.0,
+            NodeTimeouts(1.0, 2.0),
             missed=lambda who, error: self.missed.append((who, str(error))),
         )
 
@@ -44,6 +43,12 @@ def test_a_node_without_an_answer_is_told_and_is_none(bench):
     bench.nodes.answers[1] = TransportError("refused")
     assert bench.client.ask(node(1), 7, "HEAD", PATH, {}) is None
     assert bench.missed == [(node(1).replication_key, "refused")]
+
+
+def test_a_log_is_told_which_node_gave_no_answer_and_why():
+    lines = []
+    missed_by(lines.append)("r1z1-127.0.0.1:6200/sda", TransportError("timed out"))
+    assert lines == ["r1z1-127.0.0.1:6200/sda: timed out"]
 
 
 def test_a_node_may_be_named_by_its_address(bench):

@@ -7,7 +7,8 @@ import pytest
 
 from swift import green
 from swift.base.clock import SystemClock
-from swift.runtime.daemon import JITTER, Runner, Schedule, forever_together
+from swift.runtime.daemon import JITTER, PassReport, Runner, Schedule, forever_together
+from swift.runtime.share import ShareResult
 from swift.runtime.stop import Stop, plain_stop
 from test.support.daemons import CountingTask, Rig
 
@@ -40,6 +41,13 @@ def test_once_does_every_unit_of_every_share_and_reports(rig):
     assert passed.results["sdb"].facts == {"share": "sdb"}
     assert passed.results["sdb"].counts == {"successes": 4}
     assert rig.recon("object").read() == {"counter_last": rig.clock.now_s, "counter_sweep": 0.0}
+
+
+def test_a_report_adds_up_what_the_shares_counted():
+    results = {"sda": ShareResult(counts={"moved": 2, "kept": 1}), "sdb": ShareResult(counts={"moved": 3})}
+    passed = PassReport(results, 0.0, 0.0)
+    assert passed.count("moved") == 5
+    assert passed.counts(("moved", "kept", "lost")) == {"moved": 5, "kept": 1, "lost": 0}
 
 
 def test_a_day_of_passes_starts_one_per_interval_with_jitter(rig):

@@ -30,11 +30,10 @@ from swift.middleware.s3api.lifecycle.settings import LifecycleSettings
 from swift.middleware.s3api.lifecycle.stored import rules_of_headers
 from swift.middleware.s3api.lifecycle.walk import Aged, Current, Former, Unit, Walk
 from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.queuetask import QueueTask
 from swift.telemetry.log import Log
 
 NAME = "s3-lifecycle"
-#: The only share there is.
-SHARE = "buckets"
 _KINDS = {
     "Current": "objects",
     "Former": "versions",
@@ -54,10 +53,11 @@ COUNTS = (
 )
 
 
-class Lifecycle:
+class Lifecycle(QueueTask):
     """The task: the registry is its only share."""
 
     name = NAME
+    share = "buckets"
 
     def __init__(self, settings: LifecycleSettings, client: InternalClient, log: Log):
         self.settings = settings
@@ -66,27 +66,17 @@ class Lifecycle:
         #: Buckets that were walked over: when their rules changed last, and on which day.
         self.walked: dict[str, tuple[Timestamp, int]] = {}
 
-    def shares(self) -> list[str]:
-        """The registry."""
-        return [SHARE]
-
     def begin(self, share: str, pass_context: PassContext) -> LifecyclePass:
         """A pass over the buckets."""
         return LifecyclePass(self, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass."""
-        results = passed.results.values()
-        counts = {name: sum(result.counts.get(name, 0) for result in results) for name in COUNTS}
         return {
-            "s3_lifecycle_stats": counts,
+            "s3_lifecycle_stats": passed.counts(COUNTS),
             "s3_lifecycle_time": passed.seconds,
             "s3_lifecycle_last": passed.ended_s,
         }
-
-    def progress(self, passed: PassReport) -> dict[str, object]:
-        """Nothing beyond how far the pass is."""
-        return {}
 
     def is_mine(self, entry: Entry) -> bool:
         """Whether a bucket is this process's."""

@@ -17,11 +17,10 @@ from swift.middleware.s3api.notifications.events import ACCOUNT, HOUR_S
 from swift.middleware.s3api.notifications.settings import NotifierSettings
 from swift.middleware.s3api.notifications.webhook import NotTaken, Tell
 from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.queuetask import QueueTask
 from swift.telemetry.log import Log
 
 NAME = "s3-notifier"
-#: The only share there is.
-SHARE = "queue"
 COUNTS = ("told", "gone", "refused", "waiting", "dropped", "errors")
 
 
@@ -37,7 +36,7 @@ class Event(NamedTuple):
         return EntityPath(ACCOUNT, self.container, self.name)
 
 
-class Notifier:
+class Notifier(QueueTask):
     """The task: the queue is its only share."""
 
     name = NAME
@@ -56,23 +55,13 @@ class Notifier:
         self.tell = tell
         self.log = log
 
-    def shares(self) -> list[str]:
-        """The queue."""
-        return [SHARE]
-
     def begin(self, share: str, pass_context: PassContext) -> NotifierPass:
         """A pass over the queue."""
         return NotifierPass(self, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass."""
-        results = passed.results.values()
-        counts = {name: sum(result.counts.get(name, 0) for result in results) for name in COUNTS}
-        return {"s3_notifier_stats": counts, "s3_notifier_last": passed.ended_s}
-
-    def progress(self, passed: PassReport) -> dict[str, object]:
-        """Nothing beyond how far the pass is."""
-        return {}
+        return {"s3_notifier_stats": passed.counts(COUNTS), "s3_notifier_last": passed.ended_s}
 
 
 class NotifierPass:

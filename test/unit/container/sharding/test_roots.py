@@ -9,7 +9,7 @@ import pytest
 from swift.base.hashing import PathHasher
 from swift.base.shardrange import ShardRange, State
 from swift.base.timestamp import Timestamp
-from swift.cluster.direct import DirectClient
+from swift.cluster.direct import DirectClient, NodeTimeouts
 from swift.cluster.transport import TransportError
 from swift.container.rows import ObjectRow
 from swift.container.sharding.roots import Roots
@@ -37,7 +37,7 @@ class Bench:
         self.nodes = ScriptedNodes()
         self.asked = []
         self.answer = Response(404)
-        direct = DirectClient(self.nodes, "sharder", conn_timeout_s=1.0, node_timeout_s=2.0)
+        direct = DirectClient(self.nodes, "sharder", NodeTimeouts(1.0, 2.0))
         client = InternalClient(self._forward, "sharder", tries=1)
         self.roots = Roots(client, direct, ThreeNodes(), PathHasher(b"", b"suffix"))
 

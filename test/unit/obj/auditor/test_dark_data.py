@@ -7,7 +7,7 @@ import pytest
 
 from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
-from swift.cluster.direct import DirectClient
+from swift.cluster.direct import DirectClient, NodeTimeouts
 from swift.cluster.transport import Reply, TransportError
 from swift.obj.auditor.dark_data import DarkData, Listings, Unknown
 from swift.obj.auditor.watchers import DeleteRequest, QuarantineRequest, load_watchers
@@ -25,9 +25,7 @@ def listing(*names, shards=False):
 def listings(answers, *, shards_max=100):
     nodes = ScriptedNodes()
     nodes.answers = answers
-    direct = DirectClient(
-        nodes, "auditor", conn_timeout_s=1, node_timeout_s=1, missed=lambda _node, _error: None
-    )
+    direct = DirectClient(nodes, "auditor", NodeTimeouts(1, 1), missed=lambda _node, _error: None)
     made = Listings(direct, FakeRing(), PathHasher(b"p", b"s"), random.Random(1), shards_max)
     return made, nodes
 

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from swift.base.clock import ManualClock
-from swift.cluster.direct import DirectClient
+from swift.cluster.direct import DirectClient, NodeTimeouts
 from swift.cluster.transport import Reply, TransportError
 from swift.http import fields
 from swift.obj.compare import digests
@@ -29,7 +29,7 @@ class Bench:
     def __init__(self):
         self.nodes = ScriptedNodes()
         self.clock = ManualClock()
-        direct = DirectClient(self.nodes, "object-replicator", conn_timeout_s=1.0, node_timeout_s=2.0)
+        direct = DirectClient(self.nodes, "object-replicator", NodeTimeouts(1.0, 2.0))
         self.partners = Partners(direct, answer_s=5.0, monotonic=self.clock.monotonic, log=silent_log())
 
     def says(self, *replies):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.cluster.direct import DirectClient
+from swift.cluster.direct import DirectClient, NodeTimeouts
 from swift.obj.compare.partners import NO_ANSWER, Partners, differing, differing_archives
 from swift.obj.compare.survey import Asked, Standing, Verdict, survey, verdict_on
 from test.support.objectnodes import GOLD, ObjectNodes
@@ -16,7 +16,7 @@ def nodes(tmp_path):
 
 
 def partners_of(node):
-    direct = DirectClient(node.context.transport, "test", conn_timeout_s=1, node_timeout_s=5)
+    direct = DirectClient(node.context.transport, "test", NodeTimeouts(1, 5))
     return Partners(direct, answer_s=5, monotonic=node.clock.monotonic, log=node.telemetry.log)
 
 

@@ -8,6 +8,7 @@ from swift.base.clock import ManualClock
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
+from swift.cluster.direct import NodeTimeouts
 from swift.cluster.transport import Reply, TransportError
 from swift.http import fields
 from swift.obj.updater.delivery import Deliverer, wire_safe
@@ -27,13 +28,7 @@ class Bench:
         self.ring = FakeRing()
         self.tally = Tally(Telemetry(silent_log()), "object-updater")
         self.deliverer = Deliverer(
-            self.ring,
-            PathHasher(b"", b"s"),
-            self.nodes,
-            ManualClock(),
-            silent_log(),
-            conn_timeout_s=1.0,
-            node_timeout_s=2.0,
+            self.ring, PathHasher(b"", b"s"), self.nodes, ManualClock(), silent_log(), NodeTimeouts(1.0, 2.0)
         )
 
     def deliver(self, **changes):
