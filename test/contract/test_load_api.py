@@ -12,6 +12,9 @@ from swift.bench.load.api import Failed, api_for
 from swift.bench.load.endpoint import Endpoint
 from swift.bench.load.transports import transport_for
 
+#: The content of an object that another client has just replaced.
+NEWER = b"newer"
+
 
 class Store(BaseHTTPRequestHandler):
     """Enough of both protocols: containers, objects, listings, manifests and uploads in parts."""
@@ -49,6 +52,8 @@ class Store(BaseHTTPRequestHandler):
             return self.answer(201, ETag='"e"')
         if name not in objects:
             return self.answer(404)
+        if self.command in ("POST", "DELETE") and objects[name] == NEWER:
+            return self.answer(409)
         if self.command == "DELETE":
             del objects[name]
             return self.answer(204)
@@ -146,6 +151,17 @@ def test_an_objects_life(use, server):
         return api.listing("c", "")
 
     assert use(end) == [] and server.containers == {}
+
+
+def test_changes_that_a_newer_one_overtook_are_done(use, server):
+    server.containers["c"] = {"o": NEWER}
+
+    def change(api):
+        api.post("c", "o")
+        api.delete("c", "o")
+
+    use(change)
+    assert server.containers["c"] == {"o": NEWER}
 
 
 def test_a_large_object_is_sent_in_parts(use, server):

@@ -2,10 +2,12 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
 from swift.cli.aio.supervisor import answers
+from test.support.cluster import LiveCluster
 from test.support.nodes import ToolNode, run
 from test.support.ports import free_ports
 
@@ -134,8 +136,9 @@ def test_reload_tells_whom_it_cannot_reload(node):
     pid = node.pids()["account-server.pid"]
     done = run("swift-reload", pid, "-v")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "Reloaded swift-account-server")
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        worker = file.read().split()[0]
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    LiveCluster.await_true(lambda: len(children.read_text().split()) == 1, "the former worker has ended")
+    (worker,) = children.read_text().split()
     done = run("swift-reload", worker)
     assert (done.returncode, done.stderr) == (
         2,

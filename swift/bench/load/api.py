@@ -20,6 +20,8 @@ TIMEOUT_S = 120.0
 #: Bodies up to this size travel with the head.
 WHOLE_BYTES = 1 << 20
 PAGE = 1000
+#: What Swift answers a change that a newer one of another client overtook: it is done, and nothing is left of it.
+OVERTAKEN = 409
 READ_BYTES = 256 << 10
 _KEY = re.compile(rb"<Key>([^<]*)</Key>")
 _UPLOAD_ID = re.compile(rb"<UploadId>([^<]+)</UploadId>")
@@ -100,7 +102,7 @@ class Api(ABC):
 
     def delete(self, container: str, name: str) -> None:
         """Remove an object; one that is gone already is no failure."""
-        self._send("DELETE", self._path(container, name), {}, also=(404,))
+        self._send("DELETE", self._path(container, name), {}, also=(404, OVERTAKEN))
 
     # how
 
@@ -191,7 +193,8 @@ class SwiftApi(Api):
 
     def post(self, container: str, name: str) -> None:
         """See ``Api``."""
-        self._send("POST", self._path(container, name), {}, headers={"x-object-meta-load": "posted"})
+        headers = {"x-object-meta-load": "posted"}
+        self._send("POST", self._path(container, name), {}, headers=headers, also=(OVERTAKEN,))
 
     def multipart(self, container: str, name: str, sizes: list[int], part: Callable[[int], Body]) -> None:
         """See ``Api``: segments beside the object, and a manifest of them."""
