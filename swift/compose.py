@@ -25,7 +25,7 @@ from swift.runtime.partitions import Partitions
 from swift.runtime.pipeline import load_app
 from swift.runtime.wsgi import native
 from swift.telemetry.accesslog import AccessLog
-from swift.telemetry.info import InfoRegistry
+from swift.telemetry.features import InfoRegistry
 from swift.telemetry.log import make_log
 from swift.telemetry.metrics import Registry
 from swift.telemetry.statsd import Statsd

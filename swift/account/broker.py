@@ -20,8 +20,8 @@ from swift.db import metadata as meta
 from swift.db.broker import Broker, Engine
 from swift.db.connection import DatabaseBroken
 from swift.db.database import Dialect
-from swift.db.files import Place
-from swift.db.listing import ListingQuery, PageRow, Source, page
+from swift.db.files import DatabasePlace
+from swift.db.listing import ListingQuery, PageRow, RowSource, page
 from swift.db.metadata import Metadata
 
 TABLE = "account_stat"
@@ -52,7 +52,7 @@ class PolicyStat:
 
 
 @dataclass(frozen=True, slots=True)
-class AccountInfo:
+class AccountFacts:
     """The facts of ``account_stat``; timestamps are column texts."""
 
     account: str
@@ -88,7 +88,7 @@ class AccountBroker(Broker):
 
     dialect = DIALECT
 
-    def __init__(self, place: Place, engine: Engine, account: str):
+    def __init__(self, place: DatabasePlace, engine: Engine, account: str):
         super().__init__(place, engine)
         self.account = account
 
@@ -116,7 +116,7 @@ class AccountBroker(Broker):
         engine = self.engine
         return files.create(engine.disk, self.place, build, trace=engine.trace)
 
-    def info(self) -> AccountInfo:
+    def info(self) -> AccountFacts:
         """What is known of the account now."""
         return self.read(info_of)
 
@@ -168,14 +168,14 @@ class AccountBroker(Broker):
 
     def listing(self, query: ListingQuery) -> list[PageRow]:
         """A page of (name, objects, bytes, put, policy, sub-directory or None)."""
-        source = Source("container", _LISTED)
+        source = RowSource("container", _LISTED)
         return self.read(lambda connection: page(connection, source, query))
 
 
-def info_of(connection: sqlite3.Connection) -> AccountInfo:
+def info_of(connection: sqlite3.Connection) -> AccountFacts:
     """What a database says about its account, within a transaction or without."""
     row = stat.stat_row(connection, TABLE)
-    return AccountInfo(
+    return AccountFacts(
         account=row["account"],
         created_at=row["created_at"],
         put_timestamp=row["put_timestamp"],
@@ -191,7 +191,7 @@ def info_of(connection: sqlite3.Connection) -> AccountInfo:
     )
 
 
-def open_found(place: Place, engine: Engine) -> AccountBroker | None:
+def open_found(place: DatabasePlace, engine: Engine) -> AccountBroker | None:
     """The refreshed broker of a database on disk, None when there is none; close it.
 
     For daemons that do not know whose a database is. Raises OSError and the errors of ``db.connection``.

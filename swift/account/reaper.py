@@ -13,7 +13,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from swift.account.broker import AccountBroker, AccountInfo, open_found
+from swift.account.broker import AccountBroker, AccountFacts, open_found
 from swift.account.reaping import ContainerReaper, Placed
 from swift.base.entity import EntityPath
 from swift.base.errors import SwiftError
@@ -22,7 +22,7 @@ from swift.config.kinds import SECONDS, integer
 from swift.config.schema import Settings, option
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseMissing
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.db.listing import ListingQuery
 from swift.db.stat import as_timestamp
 from swift.platform.addresses import names_any_of, own_addresses
@@ -78,7 +78,7 @@ class AccountReaperSettings(Settings):
 
 
 @dataclass
-class Work:
+class AccountWork:
     """An account that is being emptied by this node."""
 
     account: str
@@ -96,10 +96,10 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Unit:
+class ReapedContainer:
     """A container to remove."""
 
-    work: Work = field(repr=False)
+    work: AccountWork = field(repr=False)
     path: EntityPath
 
     def __str__(self) -> str:
@@ -125,9 +125,9 @@ class AccountReaper(DeviceTask):
         self.rings = rings
         self.settings = settings
 
-    def begin(self, share: str, pass_context: PassContext) -> DevicePass:
+    def begin(self, share: str, pass_context: PassContext) -> ReaperPass:
         """A pass over the device ``share``."""
-        return DevicePass(self, share, pass_context)
+        return ReaperPass(self, share, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass."""
@@ -141,7 +141,7 @@ class AccountReaper(DeviceTask):
         }
 
 
-class DevicePass(DatabasePassBase):
+class ReaperPass(DatabasePassBase):
     """One pass over the accounts of a device."""
 
     def __init__(self, task: AccountReaper, device: str, pass_context: PassContext):
@@ -153,7 +153,7 @@ class DevicePass(DatabasePassBase):
 
     # --- planning -------------------------------------------------------------------------------------
 
-    def plan(self) -> Iterator[Unit]:
+    def plan(self) -> Iterator[ReapedContainer]:
         """The containers to remove, account by account."""
         path = self._device_path()
         if path is None:
@@ -179,7 +179,9 @@ class DevicePass(DatabasePassBase):
                 return index, nodes
         return None
 
-    def _containers(self, place: Place, own: tuple[int, tuple[Node, ...]]) -> Iterator[Unit]:
+    def _containers(
+        self, place: DatabasePlace, own: tuple[int, tuple[Node, ...]]
+    ) -> Iterator[ReapedContainer]:
         """This node's share of an account's containers; an account that cannot be read stops nothing."""
         try:
             broker = open_found(place, self._engine)
@@ -197,14 +199,14 @@ class DevicePass(DatabasePassBase):
             self._log.error(f"ERROR cannot reap account database {place.directory}: {error}")
 
     def _share(
-        self, broker: AccountBroker, place: Place, own: tuple[int, tuple[Node, ...]]
-    ) -> Iterator[Unit]:
+        self, broker: AccountBroker, place: DatabasePlace, own: tuple[int, tuple[Node, ...]]
+    ) -> Iterator[ReapedContainer]:
         info = broker.info()
         if not self._is_due(info, place):
             return
         index, nodes = own
         now_s = self._pass_context.clock.monotonic()
-        work = Work(info.account, Placed(int(place.partition), nodes), index, now_s)
+        work = AccountWork(info.account, Placed(int(place.partition), nodes), index, now_s)
         self._log.info(f"Beginning pass on account {info.account}")
         self._tally.add("accounts")
         marker, limit = "", PAGE_ROWS * len(nodes)
@@ -212,12 +214,12 @@ class DevicePass(DatabasePassBase):
             for row in rows:
                 if work.is_mine(row[0]):
                     work.containers += 1
-                    yield Unit(work, EntityPath(info.account, row[0]))
+                    yield ReapedContainer(work, EntityPath(info.account, row[0]))
             marker = rows[-1][0]
         work.is_planned = True
         self._end_of(work)
 
-    def _is_due(self, info: AccountInfo, place: Place) -> bool:
+    def _is_due(self, info: AccountFacts, place: DatabasePlace) -> bool:
         """Whether the account was deleted long enough ago and still holds something; warns about old ones."""
         if not info.is_status_deleted or not info.container_count:
             return False
@@ -240,7 +242,7 @@ class DevicePass(DatabasePassBase):
 
     # --- doing ----------------------------------------------------------------------------------------
 
-    def do(self, unit: Unit) -> None:
+    def do(self, unit: ReapedContainer) -> None:
         """Remove a container and all that it holds."""
         work = unit.work
         reaper = ContainerReaper(
@@ -259,7 +261,7 @@ class DevicePass(DatabasePassBase):
             work.done += 1
             self._end_of(work)
 
-    def _end_of(self, work: Work) -> None:
+    def _end_of(self, work: AccountWork) -> None:
         """Say so when an account's share is through."""
         if not work.is_planned or work.done < work.containers:
             return

@@ -10,7 +10,7 @@ from swift.account.rows import row_of_mapping
 from swift.base.timestamp import Timestamp
 from swift.db import stat
 from swift.db.broker import Engine
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.db.schema import max_row
 from swift.dbsync.protocol import row_ids
 from swift.dbsync.reclaim import OldThings
@@ -95,7 +95,7 @@ def replica_of(broker: AccountBroker) -> AccountReplica:
     return AccountReplica(broker, OldAccountThings())
 
 
-def replica_at(place: Place, engine: Engine) -> AccountReplica:
+def replica_at(place: DatabasePlace, engine: Engine) -> AccountReplica:
     """The replica of a hash directory whose account is not known yet; call ``broker.refresh`` first."""
     return replica_of(AccountBroker(place, engine, ""))
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from swift.account.replication import identify, replica_at
-from swift.dbsync.kind import Kind
+from swift.dbsync.kind import ReplicatorKind
 
-KIND = Kind("account", "accounts", replica_at, identify)
+KIND = ReplicatorKind("account", "accounts", replica_at, identify)

@@ -6,8 +6,8 @@ import sqlite3
 
 from swift.db.schema import (
     UPDATE_REFUSED,
-    Facts,
     Migration,
+    SchemaFacts,
     make_tables,
     missing_columns,
     missing_index,
@@ -123,7 +123,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
     make_tables(connection, TABLES)
 
 
-def _count_by_policy(connection: sqlite3.Connection, facts: Facts) -> None:
+def _count_by_policy(connection: sqlite3.Connection, facts: SchemaFacts) -> None:
     """From the days before policy statistics (or before their container counts): count anew."""
     if facts.lacks_column("container", "storage_policy_index"):
         connection.execute("ALTER TABLE container ADD COLUMN storage_policy_index INTEGER DEFAULT 0")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swift.account.broker import AccountBroker, AccountInfo, RecentlyDeleted
+from swift.account.broker import AccountBroker, AccountFacts, RecentlyDeleted
 from swift.account.listing import as_rows
 from swift.account.replication import replica_of
 from swift.account.rows import ContainerRow
@@ -27,7 +27,7 @@ from swift.platform.space import SpaceGuard
 from swift.runtime.backendapp import BackendContext, Handler
 from swift.runtime.databaseapp import (
     DatabaseApp,
-    Target,
+    StorageTarget,
     check_metadata_text,
     header_int,
     header_time,
@@ -97,7 +97,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
             broker.update_metadata(metadata, self._check_metadata)
         return error_response(201 if created else 202)
 
-    def _put_container(self, request: Request, target: Target, broker: AccountBroker) -> Response:
+    def _put_container(self, request: Request, target: StorageTarget, broker: AccountBroker) -> Response:
         headers = request.headers
         row = self._row_of(headers, target)
         if target.path.account.startswith(self.context.limits.auto_create_account_prefix):
@@ -112,7 +112,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
         removed = (row.delete_timestamp or "") > (row.put_timestamp or "")
         return error_response(204 if removed else 201)
 
-    def _row_of(self, headers: HeaderMap, target: Target) -> ContainerRow:
+    def _row_of(self, headers: HeaderMap, target: StorageTarget) -> ContainerRow:
         put = header_time(headers, "x-put-timestamp").internal
         delete = headers.get("x-delete-timestamp", "0")
         if delete != "0":
@@ -187,7 +187,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
 
     # --- pieces -----------------------------------------------------------------------------------
 
-    def _broker(self, target: Target) -> AccountBroker:
+    def _broker(self, target: StorageTarget) -> AccountBroker:
         return self.broker_of(target, target.path.account)
 
     def _metadata(self, request: Request, timestamp: Timestamp) -> dict[str, tuple[str, str]]:
@@ -199,7 +199,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
         check_metadata_text(metadata)
         check_stored_metadata(meta.user_items(metadata, "account"), self.context.limits)
 
-    def _missing(self, info: AccountInfo | None) -> Response:
+    def _missing(self, info: AccountFacts | None) -> Response:
         """404, and whether that is because the account was deleted."""
         if info is not None and info.is_status_deleted:
             return self._deleted(404)
@@ -210,7 +210,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
         headers = {"content-type": _EMPTY_TYPE, "x-account-status": "Deleted"}
         return Response(status, headers, text.encode("ascii"))
 
-    def _facts(self, broker: AccountBroker, info: AccountInfo) -> HeaderMap:
+    def _facts(self, broker: AccountBroker, info: AccountFacts) -> HeaderMap:
         """What HEAD and GET say about an account that is there."""
         headers = {
             "x-account-container-count": str(info.container_count),

@@ -23,11 +23,11 @@ from swift.base.errors import ConfigError
 from swift.bench.clusters import running
 from swift.bench.limits import check_cgroups, device_of, writes_of
 from swift.bench.load.crew import Crew
-from swift.bench.load.endpoint import Endpoint, log_in
+from swift.bench.load.endpoint import LoadEndpoint, log_in
 from swift.bench.load.measure import PhaseResult, new_histogram
-from swift.bench.load.runs import Plan as LoadPlan
-from swift.bench.load.runs import Ran, Runner
-from swift.bench.load.servers import Look, Servers, Usage, all_commands, below, kernel_cpu_s
+from swift.bench.load.runs import LoadRunner, Ran
+from swift.bench.load.runs import RunPlan as LoadPlan
+from swift.bench.load.servers import Look, ResourceUsage, Servers, all_commands, below, kernel_cpu_s
 from swift.bench.load.workload import parse
 from swift.bench.plan.costs import Costs, kind_of
 from swift.bench.plan.durability import PolicyShape, parse_policy
@@ -36,7 +36,7 @@ from swift.bench.plan.errors import PlanError
 from swift.bench.plan.fit import Observed, fit
 from swift.bench.plan.report import table
 from swift.cli.aio.images import check_xfs
-from swift.cli.aio.plan import PORTS_PER_NODE, Plan, new_plan
+from swift.cli.aio.plan import PORTS_PER_NODE, ClusterPlan, new_plan
 from swift.cli.aio.supervisor import Supervisor
 
 Say = Callable[[str], None]
@@ -50,7 +50,7 @@ TOLERANCE = 0.15
 
 
 @dataclass(frozen=True)
-class Choices:
+class CalibrationOptions:
     """What a calibration is asked for; sizes in bytes."""
 
     root: Path
@@ -88,7 +88,7 @@ KEPT = (Kept.of(f"gold={REPLICAS}"), Kept.of(f"ec={CODE}"))
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenCluster:
     """A cluster that runs on this machine, and the policies that are measured."""
 
     auth_url: str
@@ -97,7 +97,9 @@ class Given:
     kept: Sequence[Kept]
 
 
-def cluster_plan(choices: Choices, name: str, *, nodes: int, replicas: int, ec: str = "", xfs: bool) -> Plan:
+def cluster_plan(
+    choices: CalibrationOptions, name: str, *, nodes: int, replicas: int, ec: str = "", xfs: bool
+) -> ClusterPlan:
     """A cluster below the root, on ports of its own."""
     return new_plan(
         choices.root / name,
@@ -118,7 +120,7 @@ def cluster_plan(choices: Choices, name: str, *, nodes: int, replicas: int, ec: 
 
 
 @dataclass(frozen=True)
-class PartUsage(Usage):
+class PartUsage(ResourceUsage):
     """Also by kind of server, and of the kernel's own threads: CPU seconds."""
 
     by_server: Mapping[str, float]
@@ -128,7 +130,7 @@ class PartUsage(Usage):
 class NamedServers(Servers):
     """Servers told apart: kind → processes, the workers of which are below them."""
 
-    def __init__(self, named: Mapping[str, set[int]], endpoint: Endpoint):
+    def __init__(self, named: Mapping[str, set[int]], endpoint: LoadEndpoint):
         super().__init__(endpoint)
         self._named = named
         self._roots = set().union(*named.values())
@@ -162,7 +164,7 @@ class NamedServers(Servers):
         )
 
 
-def of_cluster(plan: Plan, supervisor: Supervisor) -> dict[str, set[int]]:
+def of_cluster(plan: ClusterPlan, supervisor: Supervisor) -> dict[str, set[int]]:
     """Kind → processes of a cluster that was made here."""
     nodes = plan.node_numbers()
     found = {kind: {supervisor.pid(f"{kind}-{node}") for node in nodes} for kind in SERVERS[1:]}
@@ -188,10 +190,10 @@ def that_run(commands: Mapping[int, str]) -> dict[str, set[int]]:
 
 
 @dataclass(frozen=True)
-class Site:
+class CalibrationSite:
     """A cluster that runs, and who asks it."""
 
-    endpoint: Endpoint
+    endpoint: LoadEndpoint
     servers: NamedServers
     #: Where its data is, if that is known.
     folder: Path | None = None
@@ -201,7 +203,7 @@ class Site:
         workload, crew = parse(text, "calibrate"), Crew(1)
         try:
             plan = LoadPlan(workload, text, {}, self.endpoint)
-            done = Runner(plan, crew, self.servers, lambda _phase, _said, _seconds: None).run()
+            done = LoadRunner(plan, crew, self.servers, lambda _phase, _said, _seconds: None).run()
         finally:
             crew.close()
         if done.is_interrupted:
@@ -220,20 +222,22 @@ class Site:
 
 
 @contextlib.contextmanager
-def site(plan: Plan, *, limited: Sequence[Path] = (), bytes_per_s: int = 0) -> Iterator[Site]:
+def site(
+    plan: ClusterPlan, *, limited: Sequence[Path] = (), bytes_per_s: int = 0
+) -> Iterator[CalibrationSite]:
     """A running cluster whose daemons rest."""
     with running(plan, limited=limited, bytes_per_s=bytes_per_s) as supervisor:
         for node in plan.node_numbers():
             supervisor.kill(f"daemons-{node}")
         endpoint = log_in(plan.auth_url, plan.user, plan.key)
-        yield Site(endpoint, NamedServers(of_cluster(plan, supervisor), endpoint), plan.root)
+        yield CalibrationSite(endpoint, NamedServers(of_cluster(plan, supervisor), endpoint), plan.root)
 
 
 # measuring
 
 
 @dataclass(frozen=True)
-class Work:
+class CalibratedWork:
     """One kind of request to be measured."""
 
     verb: str
@@ -252,10 +256,10 @@ class Work:
         return self.kept.shape.needed if self.verb == "GET" else self.kept.shape.total
 
 
-def works_of(choices: Choices, kept: Sequence[Kept] = KEPT) -> list[Work]:
+def works_of(choices: CalibrationOptions, kept: Sequence[Kept] = KEPT) -> list[CalibratedWork]:
     """All of them."""
     return [
-        Work(verb, how, size, clients)
+        CalibratedWork(verb, how, size, clients)
         for how in kept
         for verb, sizes in (
             ("PUT", (choices.small, choices.large)),
@@ -267,7 +271,7 @@ def works_of(choices: Choices, kept: Sequence[Kept] = KEPT) -> list[Work]:
     ]
 
 
-def workload_of(work: Work, seconds: float) -> str:
+def workload_of(work: CalibratedWork, seconds: float) -> str:
     """The workload file of one kind."""
     per_container = 8 if work.size >= MIB else 64
     if work.verb == "DELETE":
@@ -284,7 +288,7 @@ def workload_of(work: Work, seconds: float) -> str:
     )
 
 
-def observe(where: Site, work: Work, seconds: float) -> Observed:
+def observe(where: CalibrationSite, work: CalibratedWork, seconds: float) -> Observed:
     """Run one kind; raises ``PlanError``."""
     before = where.disk_writes()
     ran = where.run(workload_of(work, seconds))
@@ -314,14 +318,14 @@ def observe(where: Site, work: Work, seconds: float) -> Observed:
     )
 
 
-def calibrate(choices: Choices, say: Say, given: Given | None = None) -> Costs:
+def calibrate(choices: CalibrationOptions, say: Say, given: GivenCluster | None = None) -> Costs:
     """Measure everything, on a cluster that is made for it or on a given one.
 
     Raises ``SwiftError`` and OSError.
     """
     if given is not None:
         endpoint = log_in(given.auth_url, given.user, given.key)
-        where = Site(endpoint, NamedServers(that_run(all_commands()), endpoint))
+        where = CalibrationSite(endpoint, NamedServers(that_run(all_commands()), endpoint))
         found = _measured(where, choices, given.kept, say)
     else:
         plan = cluster_plan(choices, "calibrate", nodes=NODES, replicas=REPLICAS, ec=CODE, xfs=False)
@@ -330,7 +334,9 @@ def calibrate(choices: Choices, say: Say, given: Given | None = None) -> Costs:
     return fit(found, machine=f"{platform.node()} {platform.machine()}", cores=os.cpu_count() or 1)
 
 
-def _measured(where: Site, choices: Choices, kept: Sequence[Kept], say: Say) -> list[Observed]:
+def _measured(
+    where: CalibrationSite, choices: CalibrationOptions, kept: Sequence[Kept], say: Say
+) -> list[Observed]:
     found = []
     for work in works_of(choices, kept):
         observed = observe(where, work, choices.seconds)
@@ -361,7 +367,7 @@ class Checked:
         return {name: ours[name] / theirs[name] - 1 if theirs.get(name) else 0.0 for name in ours}
 
 
-def clusters_of(choices: Choices) -> list[Emulated]:
+def clusters_of(choices: CalibrationOptions) -> list[Emulated]:
     """Four that are not measured by ``calibrate``."""
     mixed, clients = {"GET": 0.5, "PUT": 0.5}, 2 * choices.clients
     one = Emulated("2 nodes, 2 copies, small", 2, 2, 0, 0, mixed, choices.small, clients)
@@ -409,7 +415,7 @@ def measured(result: PhaseResult) -> Expected:
     return Expected(result.count / max(result.seconds, 1e-9), medians, float(p99))
 
 
-def check(cluster: Emulated, costs: Costs, choices: Choices) -> Checked:
+def check(cluster: Emulated, costs: Costs, choices: CalibrationOptions) -> Checked:
     """Make it, ask it and set the prediction beside it; raises ``SwiftError`` and OSError."""
     ec = f"{cluster.data}+{cluster.parity}" if cluster.is_coded else ""
     plan = cluster_plan(

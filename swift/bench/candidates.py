@@ -19,19 +19,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swift.base.errors import ConfigError
-from swift.bench.calibrate import NamedServers, Site, of_cluster
+from swift.bench.calibrate import CalibrationSite, NamedServers, of_cluster
 from swift.bench.clusters import set_options
-from swift.bench.limits import Part, check_cgroups, confined, drop_caches, forget_bodies
+from swift.bench.limits import MachinePart, check_cgroups, confined, drop_caches, forget_bodies
 from swift.bench.load.endpoint import log_in
 from swift.bench.load.servers import below
-from swift.bench.plan.catalogue import Choice, Workload
+from swift.bench.plan.catalogue import ClusterChoice, PlannedWorkload
 from swift.bench.plan.cluster import cores_used, memory_hits
 from swift.bench.plan.report import table
 from swift.bench.plan.search import Tried
 from swift.bench.xfs import disk_that_seeks
 from swift.cli.aio.images import check_xfs
 from swift.cli.aio.make import make_cluster, remove_cluster
-from swift.cli.aio.plan import PORTS_PER_NODE, Plan, new_plan
+from swift.cli.aio.plan import PORTS_PER_NODE, ClusterPlan, new_plan
 from swift.cli.aio.supervisor import Supervisor
 
 #: Of this machine's cores: the rest is for the load and the kernel.
@@ -50,7 +50,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Bench:
+class CandidateBench:
     """Where it is done, and for how many seconds at least."""
 
     root: Path
@@ -78,27 +78,27 @@ class Candidate:
         return self.tried.found.rate / self.measured - 1 if self.measured else 0.0
 
 
-def cores_of(choice: Choice) -> float:
+def cores_of(choice: ClusterChoice) -> float:
     """Cores of speed 1 that its workers can keep busy."""
     proxies = choice.proxies * cores_used(choice.proxy, choice.workers) * choice.proxy.speed
     return proxies + choice.nodes * cores_used(choice.storage, choice.workers) * choice.storage.speed
 
 
-def scale_of(choices: Sequence[Choice], cores: int) -> float:
+def scale_of(choices: Sequence[ClusterChoice], cores: int) -> float:
     """Which part of the real thing every machine is, so that the largest choice fits; at most all of it."""
     return min(1.0, SHARE_OF_CORES * cores / max(map(cores_of, choices)))
 
 
-def proxy_part(choice: Choice, scale: float) -> Part:
+def proxy_part(choice: ClusterChoice, scale: float) -> MachinePart:
     """What all its proxies together have of this machine."""
-    return Part(choice.proxies * cores_used(choice.proxy, choice.workers) * choice.proxy.speed * scale)
+    return MachinePart(choice.proxies * cores_used(choice.proxy, choice.workers) * choice.proxy.speed * scale)
 
 
-def node_part(choice: Choice, scale: float, device: str) -> Part:
+def node_part(choice: ClusterChoice, scale: float, device: str) -> MachinePart:
     """What a storage node has of this machine."""
     storage, disk = choice.storage, choice.storage.disk
     assert disk is not None, "a storage node has drives"
-    return Part(
+    return MachinePart(
         cores_used(storage, choice.workers) * storage.speed * scale,
         device,
         max(1, round(storage.drives * scale / disk.mean_s(0))),
@@ -106,7 +106,7 @@ def node_part(choice: Choice, scale: float, device: str) -> Part:
     )
 
 
-def plan_of(choice: Choice, bench: Bench) -> Plan:
+def plan_of(choice: ClusterChoice, bench: CandidateBench) -> ClusterPlan:
     """The cluster that stands for a choice."""
     is_coded = choice.policy.needed > 1
     return new_plan(
@@ -122,12 +122,12 @@ def plan_of(choice: Choice, bench: Bench) -> Plan:
     )
 
 
-def seconds_of(workload: Workload, rate: float, bench: Bench) -> float:
+def seconds_of(workload: PlannedWorkload, rate: float, bench: CandidateBench) -> float:
     """How long to run, at so many requests a second here."""
     return min(SECONDS_MAX, max(bench.seconds, ROUNDS * workload.clients / max(rate, 1e-9)))
 
 
-def load_text(choice: Choice, workload: Workload, seconds: float) -> str:
+def load_text(choice: ClusterChoice, workload: PlannedWorkload, seconds: float) -> str:
     """The workload file; objects that are read are as many as clients, at least."""
     each = max(4, workload.clients // workload.containers)
     if workload.get + workload.put < 1:
@@ -145,7 +145,7 @@ def load_text(choice: Choice, workload: Workload, seconds: float) -> str:
 
 
 @contextlib.contextmanager
-def emulated(choice: Choice, scale: float, bench: Bench) -> Iterator[Site]:
+def emulated(choice: ClusterChoice, scale: float, bench: CandidateBench) -> Iterator[CalibrationSite]:
     """The cluster of a choice, running within its shares; raises ``ConfigError``."""
     plan = plan_of(choice, bench)
     make_cluster(plan)
@@ -175,7 +175,7 @@ def emulated(choice: Choice, scale: float, bench: Bench) -> Iterator[Site]:
             for kind in ("object", "container", "account"):
                 _move_all(moves[f"node{node}"], supervisor.pid(f"{kind}-{node}"))
         _move_all(moves["proxy"], supervisor.pid("proxy"))
-        yield Site(endpoint, NamedServers(of_cluster(plan, supervisor), endpoint), plan.root)
+        yield CalibrationSite(endpoint, NamedServers(of_cluster(plan, supervisor), endpoint), plan.root)
 
 
 def _move_all(move: Callable[[int], None], pid: int) -> None:
@@ -203,7 +203,7 @@ def forgetting(forget: Callable[[], None]) -> Iterator[None]:
 
 
 def measure(
-    tried: Sequence[Tried], workload: Workload, objects: float, bench: Bench, say: Say
+    tried: Sequence[Tried], workload: PlannedWorkload, objects: float, bench: CandidateBench, say: Say
 ) -> tuple[list[Candidate], float]:
     """Run them; best by cost first, and the scale. Raises ``SwiftError`` and OSError."""
     check_cgroups()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from swift.bench.limits import device_of, read_ahead_as_disks, throttled
 from swift.cli.aio.make import make_cluster, mount_devices, remove_cluster, unmount_devices
-from swift.cli.aio.plan import Plan
+from swift.cli.aio.plan import ClusterPlan
 from swift.cli.aio.supervisor import Supervisor
 
 #: Object servers write what they have every so many MB, or all of an object would be written at its end.
@@ -25,7 +25,7 @@ def set_options(conf: Path, app: str, **options: float) -> None:
     conf.write_text("\n".join(lines) + "\n")
 
 
-def set_pace(plan: Plan) -> None:
+def set_pace(plan: ClusterPlan) -> None:
     """Devices are written as fast as they can all the time, and a slow one is waited for."""
     set_options(plan.etc / "proxy-server.conf", "proxy", node_timeout=PATIENCE_S)
     for conf in (plan.etc / "object-server").glob("*.conf"):
@@ -33,7 +33,7 @@ def set_pace(plan: Plan) -> None:
 
 
 @contextlib.contextmanager
-def running(plan: Plan, *, limited: Sequence[Path] = (), bytes_per_s: int = 0) -> Iterator[Supervisor]:
+def running(plan: ClusterPlan, *, limited: Sequence[Path] = (), bytes_per_s: int = 0) -> Iterator[Supervisor]:
     """The supervisor of a running cluster.
 
     The devices of the ``limited`` directories, which need filesystems of their own, do so many bytes a second

@@ -45,7 +45,7 @@ GOLD, EC = "gold", "ec"
 
 
 @dataclass(frozen=True)
-class Workload:
+class ComparedLoad:
     """A named load; ``prepare`` runs once per contestant before it."""
 
     name: str
@@ -85,9 +85,9 @@ def stock_listing(contestant: Contestant) -> None:
         written += run_wrk(contestant.host, contestant.token, load).requests
 
 
-def workloads(seconds: float, *, coded: bool) -> list[Workload]:
+def workloads(seconds: float, *, coded: bool) -> list[ComparedLoad]:
     """The table's rows, in order; with ``coded`` also those of erasure coded objects."""
-    rows: list[Workload] = []
+    rows: list[ComparedLoad] = []
     for size, label in SMALL_SIZES:
         for clients in CONCURRENCIES:
             rows += _small_rows(size, label, clients, seconds)
@@ -102,12 +102,12 @@ def workloads(seconds: float, *, coded: bool) -> list[Workload]:
     return rows
 
 
-def _head_row(clients: int, seconds: float) -> Workload:
+def _head_row(clients: int, seconds: float) -> ComparedLoad:
     # wrk waits for the announced bytes of a HEAD's answer; empty objects announce none.
     def head(_number: int) -> Load:
         return Load("HEAD", f"{_container(0, GOLD)}/", clients, seconds, count=STOCK)
 
-    return Workload(
+    return ComparedLoad(
         f"HEAD c{clients}", "ops/s", head, (lambda c: stock(c, 0)) if clients == CONCURRENCIES[0] else None
     )
 
@@ -116,7 +116,7 @@ def _prefix(policy: str) -> str:
     return "" if policy == GOLD else f"{policy.upper()} "
 
 
-def _large_rows(size: int, label: str, seconds: float, policy: str = GOLD) -> list[Workload]:
+def _large_rows(size: int, label: str, seconds: float, policy: str = GOLD) -> list[ComparedLoad]:
     path = f"{_container(size, policy)}/"
     clients = 4 if size == MIB else 1
 
@@ -136,18 +136,18 @@ def _large_rows(size: int, label: str, seconds: float, policy: str = GOLD) -> li
 
     prefix, general = _prefix(policy), policy == GOLD
     return [
-        Workload(f"{prefix}PUT {label}", "MB/s", put, lambda c: stock(c, size, policy), general),
-        Workload(f"{prefix}GET {label}", "MB/s", get, None, general),
+        ComparedLoad(f"{prefix}PUT {label}", "MB/s", put, lambda c: stock(c, size, policy), general),
+        ComparedLoad(f"{prefix}GET {label}", "MB/s", get, None, general),
     ]
 
 
-def _listing_rows(seconds: float) -> list[Workload]:
+def _listing_rows(seconds: float) -> list[ComparedLoad]:
     def listing(shape: str) -> Callable[[int], Load]:
         path = f"{ACCOUNT}/listing?limit={LISTING_ROWS}&format={shape}"
         return lambda _number: Load("GET", path, 4, seconds, order="fixed")
 
     return [
-        Workload(
+        ComparedLoad(
             f"list 10,000 rows, {shape}",
             "ops/s",
             listing(shape),
@@ -158,7 +158,9 @@ def _listing_rows(seconds: float) -> list[Workload]:
     ]
 
 
-def _small_rows(size: int, label: str, clients: int, seconds: float, policy: str = GOLD) -> list[Workload]:
+def _small_rows(
+    size: int, label: str, clients: int, seconds: float, policy: str = GOLD
+) -> list[ComparedLoad]:
     path = f"{_container(size, policy)}/"
     written = f"{path}w{clients}-"
 
@@ -171,20 +173,20 @@ def _small_rows(size: int, label: str, clients: int, seconds: float, policy: str
     first, name = clients == CONCURRENCIES[0], f"{label} c{clients}"
     prefix, general = _prefix(policy), policy == GOLD
     return [
-        Workload(
+        ComparedLoad(
             f"{prefix}PUT {name}",
             "ops/s",
             counting("PUT", size),
             (lambda c: stock(c, size, policy)) if first else None,
             general,
         ),
-        Workload(f"{prefix}GET {name}", "ops/s", get, None, general),
+        ComparedLoad(f"{prefix}GET {name}", "ops/s", get, None, general),
         # What the PUT of the same round wrote is deleted in the same order.
-        Workload(f"{prefix}DELETE {name}", "ops/s", counting("DELETE", 0), None, general),
+        ComparedLoad(f"{prefix}DELETE {name}", "ops/s", counting("DELETE", 0), None, general),
     ]
 
 
-def _speed(workload: Workload, measured: Measured) -> float:
+def _speed(workload: ComparedLoad, measured: Measured) -> float:
     if workload.unit == "MB/s":
         load = workload.load(0)
         size = load.body_bytes * measured.requests if load.body_bytes else measured.bytes
@@ -193,7 +195,7 @@ def _speed(workload: Workload, measured: Measured) -> float:
 
 
 def measure(
-    workload: Workload, contestants: Sequence[Contestant], rounds: int
+    workload: ComparedLoad, contestants: Sequence[Contestant], rounds: int
 ) -> dict[str, dict[str, object]]:
     """Medians of one workload for every contestant, measured in turn."""
     runs: dict[str, list[tuple[Measured, dict[str, float]]]] = {c.name: [] for c in contestants}
@@ -218,7 +220,7 @@ def measure(
     return {name: _median(workload, results) for name, results in runs.items()}
 
 
-def _median(workload: Workload, results: list[tuple[Measured, dict[str, float]]]) -> dict[str, object]:
+def _median(workload: ComparedLoad, results: list[tuple[Measured, dict[str, float]]]) -> dict[str, object]:
     speeds = [_speed(workload, measured) for measured, _ in results]
     requests = sum(measured.requests for measured, _ in results) or 1
     cpu: dict[str, float] = {}

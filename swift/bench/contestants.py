@@ -22,7 +22,7 @@ from swift.base.errors import ConfigError
 from swift.bench.peer import OwnEtc
 from swift.bench.wrk import Load
 from swift.cli.aio.make import make_cluster, mount_devices, unmount_devices
-from swift.cli.aio.plan import DAEMONS, IMAGES, ONLY_ONCE, Plan, new_plan
+from swift.cli.aio.plan import DAEMONS, IMAGES, ONLY_ONCE, ClusterPlan, new_plan
 from swift.cli.aio.supervisor import answers, cache_process
 from swift.runtime.workers import die_with_parent
 
@@ -63,9 +63,9 @@ class Contestant:
     def __init__(
         self,
         name: str,
-        plan: Plan,
+        plan: ClusterPlan,
         program: Callable[[str, str], list[str]],
-        daemons: Callable[[Plan], dict[str, list[str]]] = lambda _plan: {},
+        daemons: Callable[[ClusterPlan], dict[str, list[str]]] = lambda _plan: {},
     ):
         self._daemon_commands = daemons
         self.name = name
@@ -229,7 +229,7 @@ def usage_of(pid: int) -> tuple[float, int]:
     return cpu, int(peak.split()[1]) * 1024
 
 
-def _plans(root: Path, layout: str) -> tuple[Plan, Plan]:
+def _plans(root: Path, layout: str) -> tuple[ClusterPlan, ClusterPlan]:
     sizes = LAYOUTS[layout]
     return (
         new_plan(root / "ours", proxy_port=18080, base_port=18200, cache_port=18311, **sizes),
@@ -237,7 +237,7 @@ def _plans(root: Path, layout: str) -> tuple[Plan, Plan]:
     )
 
 
-def peer_program(plan: Plan, commands: Path) -> Callable[[str, str], list[str]]:
+def peer_program(plan: ClusterPlan, commands: Path) -> Callable[[str, str], list[str]]:
     """What starts the peer's servers of a cluster: kind and configuration file → command."""
     etc = OwnEtc(plan.root, plan.etc)
     return lambda kind, conf: etc.command(commands / f"swift-{kind}-server", conf, "-v")
@@ -254,10 +254,10 @@ def make_contestants(root: Path, peer_commands: Path, layout: str) -> tuple[Cont
 
     peer_etc = OwnEtc(theirs.root, theirs.etc)
 
-    def our_daemons(plan: Plan) -> dict[str, list[str]]:
+    def our_daemons(plan: ClusterPlan) -> dict[str, list[str]]:
         return {process.name: [sys.executable, *process.args] for process in plan.daemons()}
 
-    def their_daemons(plan: Plan) -> dict[str, list[str]]:
+    def their_daemons(plan: ClusterPlan) -> dict[str, list[str]]:
         return {
             f"daemons-{node}-{name}": peer_etc.command(
                 peer_commands / f"swift-{name}",

@@ -31,7 +31,7 @@ REST_S = 60.0
 Say = Callable[[str], None]
 
 
-class Mix(threading.Thread):
+class MixedClient(threading.Thread):
     """One client: PUT, GET, HEAD, DELETE and listings of small objects, until ``end`` (monotonic)."""
 
     def __init__(self, contestant: Contestant, number: int, end: float):
@@ -78,7 +78,7 @@ class Mix(threading.Thread):
 def answers_per_second(contestant: Contestant, seconds: float) -> float:
     """The throughput of the mix."""
     end = time.monotonic() + seconds
-    clients = [Mix(contestant, number, end) for number in range(CLIENTS)]
+    clients = [MixedClient(contestant, number, end) for number in range(CLIENTS)]
     for client in clients:
         client.start()
     for client in clients:

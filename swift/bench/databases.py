@@ -14,7 +14,6 @@ import argparse
 import contextlib
 import json
 import os
-import platform
 import pwd
 import resource
 import shutil
@@ -22,23 +21,24 @@ import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from swift.base.errors import ConfigError, SwiftError
+from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
+from swift.bench.options import bare_parser
 from swift.bench.peer import OwnEtc
+from swift.bench.sides import print_figures
 from swift.cli.aio.supervisor import answers
 from swift.container import objecttable
 from swift.container.broker import ContainerBroker
 from swift.container.rows import ObjectRow
 from swift.db.broker import Engine
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.ring.builder import RingBuilder
 from swift.runtime.workers import die_with_parent
 
@@ -56,7 +56,7 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
-class Figure:
+class DatabaseFigure:
     """One measurement: how many units (rows, listings) for how many CPU seconds."""
 
     work: str
@@ -208,7 +208,7 @@ class Pair:
 
     def make_container(self, node: int, container: str, names: Sequence[str]) -> None:
         """A database with these rows, made without a server."""
-        place = Place(
+        place = DatabasePlace(
             f"{self.root}/n{node}/sd{node}", "containers", "0", self._hasher.hexdigest(ACCOUNT, container)
         )
         broker = ContainerBroker(place, Engine(), ACCOUNT, container)
@@ -277,7 +277,7 @@ class _Client:
 # --- measurements -----------------------------------------------------------------------------------
 
 
-def measure_replication(pair: Pair, rows: int) -> Figure:
+def measure_replication(pair: Pair, rows: int) -> DatabaseFigure:
     """Both nodes have as many rows, all different; one pass brings node 0's to node 1."""
     for node, letter in ((0, "a"), (1, "b")):
         pair.make_container(node, "replicated", [f"{letter}{n:08}" for n in range(rows)])
@@ -290,10 +290,10 @@ def measure_replication(pair: Pair, rows: int) -> Figure:
         found = pair.count(1, "replicated")
     if found != 2 * rows:
         raise ConfigError(f"node 1 has {found} rows after replication, not {2 * rows}")
-    return Figure("replicate", rows, cpu_s, wall_s)
+    return DatabaseFigure("replicate", rows, cpu_s, wall_s)
 
 
-def measure_puts(pair: Pair, rows: int) -> Figure:
+def measure_puts(pair: Pair, rows: int) -> DatabaseFigure:
     """Rows are put one by one over a few connections, and then merged by asking."""
     pair.make_container(0, "put", [])
     headers = (
@@ -320,13 +320,13 @@ def measure_puts(pair: Pair, rows: int) -> Figure:
         for thread in threads:
             thread.join()
         found = pair.count(0, "put")
-        figure = Figure("put", rows, pair.server_cpu_s(0) - before, time.monotonic() - started)
+        figure = DatabaseFigure("put", rows, pair.server_cpu_s(0) - before, time.monotonic() - started)
     if failures or found != rows:
         raise ConfigError(f"{found} of {rows} rows were put; {failures[0] if failures else ''}")
     return figure
 
 
-def measure_listings(pair: Pair, listings: int) -> Figure:
+def measure_listings(pair: Pair, listings: int) -> DatabaseFigure:
     """JSON listings of 10,000 rows."""
     pair.make_container(0, "listed", [f"o{n:08}" for n in range(LISTED_ROWS)])
     path = f"{pair.path('listed')}?format=json&limit={LISTED_ROWS}"
@@ -335,10 +335,10 @@ def measure_listings(pair: Pair, listings: int) -> Figure:
         before, started = pair.server_cpu_s(0), time.monotonic()
         for _ in range(listings):
             client.ask("GET", path)
-        return Figure("list", listings, pair.server_cpu_s(0) - before, time.monotonic() - started)
+        return DatabaseFigure("list", listings, pair.server_cpu_s(0) - before, time.monotonic() - started)
 
 
-def measure_unchanged(pair: Pair, databases: int) -> Figure:
+def measure_unchanged(pair: Pair, databases: int) -> DatabaseFigure:
     """Both nodes have the same databases; what a pass costs that finds nothing to do."""
     for number in range(databases):
         pair.make_container(0, f"unchanged{number}", [])
@@ -346,10 +346,10 @@ def measure_unchanged(pair: Pair, databases: int) -> Figure:
     started = time.monotonic()
     with pair.running():
         cpu_s = pair.passes(0, PASSES)
-    return Figure("unchanged", databases, cpu_s, time.monotonic() - started)
+    return DatabaseFigure("unchanged", databases, cpu_s, time.monotonic() - started)
 
 
-def measure(root: Path, peer: Path | None, args: argparse.Namespace) -> dict[str, Figure]:
+def measure(root: Path, peer: Path | None, args: argparse.Namespace) -> dict[str, DatabaseFigure]:
     """All figures of one side."""
     found = {}
     databases = min(args.databases, PEER_DATABASES) if peer else args.databases
@@ -368,7 +368,7 @@ def measure(root: Path, peer: Path | None, args: argparse.Namespace) -> dict[str
     return found
 
 
-def table(ours: dict[str, Figure], theirs: dict[str, Figure] | None) -> str:
+def table(ours: Mapping[str, DatabaseFigure], theirs: Mapping[str, DatabaseFigure] | None) -> str:
     """The figures as Markdown."""
     units = {
         "replicate": "rows replicated",
@@ -391,11 +391,7 @@ def table(ours: dict[str, Figure], theirs: dict[str, Figure] | None) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m swift.bench.databases",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = bare_parser("databases", __doc__)
     parser.add_argument("--rows", type=int, default=100_000, help="rows replicated and put")
     parser.add_argument("--listings", type=int, default=50, help="listings made")
     parser.add_argument("--databases", type=int, default=20_000, help="databases that a replicator passes")
@@ -409,22 +405,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print; 0, or 1 with a sentence."""
     args = _parser().parse_args(argv)
-    if args.peer and os.geteuid() != 0:
-        print("databases: --peer needs root, because the peer reads /etc/swift", file=sys.stderr)
-        return 1
-    try:
-        with tempfile.TemporaryDirectory(dir=args.root) as folder:
-            ours = measure(Path(folder) / "ours", None, args)
-            theirs = args.peer and measure(Path(folder) / "theirs", args.peer, args)
-    except (SwiftError, OSError) as error:
-        print(f"databases: {error}", file=sys.stderr)
-        return 1
-    print(table(ours, theirs or None))
-    sides = {"ours": ours, **({"theirs": theirs} if theirs else {})}
-    figures = {side: {name: asdict(f) for name, f in found.items()} for side, found in sides.items()}
-    machine = {"machine": platform.platform(), "python": platform.python_version()}
-    args.json.write_text(json.dumps({**machine, "rows": args.rows, "figures": figures}, indent=1) + "\n")
-    return 0
+    return print_figures("databases", args, measure, table, rows=args.rows)
 
 
 if __name__ == "__main__":

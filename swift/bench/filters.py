@@ -12,49 +12,23 @@ import argparse
 import http.client
 import io
 import json
-import platform
-import statistics
-import sys
 import tarfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from swift.base.errors import ConfigError, SwiftError
+from swift.base.errors import ConfigError
 from swift.bench.compare import ACCOUNT, STOCK, say, stock
-from swift.bench.contestants import Contestant, install_peer, make_contestants
+from swift.bench.contestants import Contestant, make_contestants
 from swift.bench.options import parser
-from swift.bench.wrk import Load, check_wrk, run_wrk
-from swift.bench.xfs import ending_in_order, working_folder
+from swift.bench.sides import TableRow, medians, print_rows
+from swift.bench.wrk import Load, run_wrk
 from swift.cli.aio.make import make_cluster
 
 BARE = "catch_errors gatekeeper healthcheck proxy-logging cache tempauth proxy-logging proxy-server"
 MIB = 1 << 20
 #: Names of one request to delete: the limit of both sides.
 PER_REQUEST = 10_000
-
-
-class Row(NamedTuple):
-    """One line of the table."""
-
-    what: str
-    unit: str
-    ours: float
-    theirs: float
-    goal: str
-
-    def __str__(self) -> str:
-        ratio = self.ours / self.theirs if self.theirs else float("inf")
-        cells = (
-            self.what,
-            self.unit,
-            f"{self.ours:.2f}",
-            f"{self.theirs:.2f}",
-            f"**{ratio:.2f}x**",
-            self.goal,
-        )
-        return f"| {' | '.join(cells)} |"
 
 
 def bare(contestant: Contestant) -> None:
@@ -164,19 +138,7 @@ def deletion(contestant: Contestant, count: int) -> float:
     return count / spent
 
 
-def medians(
-    contestants: Sequence[Contestant], rounds: int, measure: Callable[[Contestant], float]
-) -> list[float]:
-    """The median of each, measured in turn."""
-    found: list[list[float]] = [[] for _ in contestants]
-    for number in range(rounds):
-        order = list(enumerate(contestants))
-        for place, contestant in order if number % 2 == 0 else reversed(order):
-            found[place].append(measure(contestant))
-    return [statistics.median(values) for values in found]
-
-
-def small_gets(root: Path, peer: Path, args: argparse.Namespace) -> list[Row]:
+def small_gets(root: Path, peer: Path, args: argparse.Namespace) -> list[TableRow]:
     """What a GET costs with all filters and with few; the clusters run one pair after the other."""
     costs: dict[str, list[float]] = {}
     for kind in ("all", "bare"):
@@ -194,13 +156,15 @@ def small_gets(root: Path, peer: Path, args: argparse.Namespace) -> list[Row]:
                 contestant.stop()
     (ours, theirs), (ours_bare, theirs_bare) = costs["all"], costs["bare"]
     return [
-        Row("small GET, all filters", "GETs per CPU s", 1000 / ours, 1000 / theirs, "no lower than bare"),
-        Row("small GET, bare", "GETs per CPU s", 1000 / ours_bare, 1000 / theirs_bare, ""),
-        Row("all filters to bare, CPU", "times", ours / ours_bare, theirs / theirs_bare, "ours <= 1.25"),
+        TableRow(
+            "small GET, all filters", "GETs per CPU s", 1000 / ours, 1000 / theirs, "no lower than bare"
+        ),
+        TableRow("small GET, bare", "GETs per CPU s", 1000 / ours_bare, 1000 / theirs_bare, ""),
+        TableRow("all filters to bare, CPU", "times", ours / ours_bare, theirs / theirs_bare, "ours <= 1.25"),
     ]
 
 
-def long_work(root: Path, peer: Path, args: argparse.Namespace) -> list[Row]:
+def long_work(root: Path, peer: Path, args: argparse.Namespace) -> list[TableRow]:
     """Large objects, archives and deletions."""
     pair = make_contestants(root / "long", peer, "per-device")
     archive = archive_of(args.files)
@@ -222,11 +186,11 @@ def long_work(root: Path, peer: Path, args: argparse.Namespace) -> list[Row]:
         for contestant in pair:
             contestant.stop()
     return [
-        Row(f"large object of {args.segments} segments", "MB/s", slo[0], slo[1], ""),
-        Row("plain object of that size", "MB/s", plain[0], plain[1], ""),
-        Row("large to plain", "times", slo[0] / plain[0], slo[1] / plain[1], "ours >= 0.8"),
-        Row(f"extraction of {args.files} files", "files/s", created[0], created[1], ">= 4x"),
-        Row(f"deletion of {args.files} objects", "objects/s", deleted[0], deleted[1], ">= 4x"),
+        TableRow(f"large object of {args.segments} segments", "MB/s", slo[0], slo[1], ""),
+        TableRow("plain object of that size", "MB/s", plain[0], plain[1], ""),
+        TableRow("large to plain", "times", slo[0] / plain[0], slo[1] / plain[1], "ours >= 0.8"),
+        TableRow(f"extraction of {args.files} files", "files/s", created[0], created[1], ">= 4x"),
+        TableRow(f"deletion of {args.files} objects", "objects/s", deleted[0], deleted[1], ">= 4x"),
     ]
 
 
@@ -236,25 +200,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     options.add_argument("--segments", type=int, default=1000, help="segments of 1 MiB of the large object")
     options.add_argument("--files", type=int, default=5000, help="files of the archive")
     args = options.parse_args(argv)
-    try:
-        check_wrk()
-        args.root.mkdir(parents=True, exist_ok=True)
-        peer = install_peer(args.peer or args.root / "peer", say)
-        with working_folder(args.root, xfs=args.xfs) as folder, ending_in_order():
-            rows = [
-                row
-                for name, measure in (("small", small_gets), ("long", long_work))
-                if args.only in name
-                for row in measure(folder, peer, args)
-            ]
-    except (SwiftError, OSError) as error:
-        print(f"filters: {error}", file=sys.stderr)
-        return 1
-    print("| what | unit | ours | theirs | ratio | goal |\n|---|---|---:|---:|---:|---|")
-    print("\n".join(map(str, rows)))
-    machine = {"machine": platform.platform(), "python": platform.python_version()}
-    args.json.write_text(json.dumps({**machine, "rows": [row._asdict() for row in rows]}, indent=1))
-    return 0
+
+    def measure(folder: Path, peer: Path, args: argparse.Namespace) -> list[TableRow]:
+        groups = (("small", small_gets), ("long", long_work))
+        return [row for name, rows in groups if args.only in name for row in rows(folder, peer, args)]
+
+    return print_rows("filters", args, measure)
 
 
 if __name__ == "__main__":

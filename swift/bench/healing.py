@@ -16,7 +16,6 @@ import contextlib
 import http.client
 import json
 import os
-import platform
 import pwd
 import random
 import resource
@@ -25,18 +24,19 @@ import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import md5
 from pathlib import Path
 
-from swift.base.errors import ConfigError, SwiftError
+from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
 from swift.bench.databases import cpu_s_of
+from swift.bench.options import bare_parser
 from swift.bench.peer import OwnEtc
+from swift.bench.sides import print_figures
 from swift.cli.aio.supervisor import answers
 from swift.ec.archive import ArchiveEncoder
 from swift.ec.codec import Codec
@@ -74,7 +74,7 @@ UNITS = {
 
 
 @dataclass(frozen=True)
-class Figure:
+class HealingFigure:
     """One measurement."""
 
     units: int
@@ -92,7 +92,7 @@ class Figure:
         return self.units / self.wall_s if self.wall_s else float("inf")
 
 
-class Field:
+class HealingSite:
     """Object servers with a device each; ``peer`` is the directory of the peer's commands, or None."""
 
     def __init__(self, root: Path, peer: Path | None, ports: Sequence[int], rsync_port: int):
@@ -330,27 +330,27 @@ def _clients(ports: Sequence[int]) -> Iterator[Ask]:
             connection.close()
 
 
-def measure(root: Path, peer: Path | None, args: argparse.Namespace) -> dict[str, Figure]:
+def measure(root: Path, peer: Path | None, args: argparse.Namespace) -> dict[str, HealingFigure]:
     """All figures of one side; raises ``ConfigError`` when a daemon did not do its work."""
-    field = Field(root, peer, _free_ports(NODES), _free_ports(1)[0])
-    found: dict[str, Figure] = {}
+    field = HealingSite(root, peer, _free_ports(NODES), _free_ports(1)[0])
+    found: dict[str, HealingFigure] = {}
     others = range(1, NODES)
     with field.running():
         copies = field.fill(args.objects, args.size)
         cpu_s, wall_s = field.once("object-auditor", [0])
-        found["audit"] = Figure(copies, cpu_s, wall_s)
+        found["audit"] = HealingFigure(copies, cpu_s, wall_s)
         cpu_s = field.passes("object-replicator", 0, "object_replication_last")
-        found["unchanged"] = Figure(copies, cpu_s, 0.0)
+        found["unchanged"] = HealingFigure(copies, cpu_s, 0.0)
         for method in ("rsync", "ssync"):
             field.wipe(0, "objects")
             cpu_s, wall_s = field.once("object-replicator", others, method)
             _check(field.bodies(0, "objects"), copies, f"refilled by {method}")
-            found[f"refill by {method}"] = Figure(copies, cpu_s, wall_s)
+            found[f"refill by {method}"] = HealingFigure(copies, cpu_s, wall_s)
         archives = field.fill_coded(args.coded, args.coded_size)
         field.wipe(0, "objects-1")
         cpu_s, wall_s = field.once("object-reconstructor", others)
         _check(field.bodies(0, "objects-1"), archives, "rebuilt")
-        found["reconstruct"] = Figure(archives, cpu_s, wall_s)
+        found["reconstruct"] = HealingFigure(archives, cpu_s, wall_s)
     return found
 
 
@@ -367,7 +367,7 @@ def _free_ports(count: int) -> list[int]:
         return [int(sock.getsockname()[1]) for sock in sockets]
 
 
-def table(ours: Mapping[str, Figure], theirs: Mapping[str, Figure] | None) -> str:
+def table(ours: Mapping[str, HealingFigure], theirs: Mapping[str, HealingFigure] | None) -> str:
     """The figures as Markdown."""
     lines = [
         "| work | ours/s | theirs/s | ratio | ours per CPU s | theirs per CPU s | ratio | goal |",
@@ -389,11 +389,7 @@ def table(ours: Mapping[str, Figure], theirs: Mapping[str, Figure] | None) -> st
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m swift.bench.healing",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = bare_parser("healing", __doc__)
     parser.add_argument("--objects", type=int, default=20_000, help="replicated objects")
     parser.add_argument("--size", type=int, default=1024, help="their bytes")
     parser.add_argument("--coded", type=int, default=1000, help="erasure coded objects")
@@ -407,24 +403,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print; 0, or 1 with a sentence."""
     args = _parser().parse_args(argv)
-    if args.peer and os.geteuid() != 0:
-        print("healing: --peer needs root, because the peer reads /etc/swift", file=sys.stderr)
-        return 1
-    try:
-        with tempfile.TemporaryDirectory(dir=args.root) as folder:
-            ours = measure(Path(folder) / "ours", None, args)
-            theirs = measure(Path(folder) / "theirs", args.peer, args) if args.peer else None
-    except (SwiftError, OSError) as error:
-        print(f"healing: {error}", file=sys.stderr)
-        return 1
-    print(table(ours, theirs))
-    sides = {"ours": ours, **({"theirs": theirs} if theirs else {})}
-    figures = {side: {name: asdict(f) for name, f in found.items()} for side, found in sides.items()}
-    machine = {"machine": platform.platform(), "python": platform.python_version()}
-    args.json.write_text(
-        json.dumps({**machine, "objects": args.objects, "figures": figures}, indent=1) + "\n"
-    )
-    return 0
+    return print_figures("healing", args, measure, table, objects=args.objects)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ READ_AHEAD_KIB = 128
 
 
 @dataclass(frozen=True)
-class Limits:
+class MachineLimits:
     """What the processes of a run may have."""
 
     device: str
@@ -88,7 +88,7 @@ def _version_2() -> bool:
 
 
 @contextlib.contextmanager
-def limited(name: str, limits: Limits) -> Iterator[Callable[[], None]]:
+def limited(name: str, limits: MachineLimits) -> Iterator[Callable[[], None]]:
     """A group with limits; what it gives is called in a new process, which then is in it."""
     groups = _groups_1(name, limits) if _version_1() else _groups_2(name, limits)
 
@@ -141,7 +141,7 @@ def throttled(
 
 
 @dataclass(frozen=True)
-class Part:
+class MachinePart:
     """A part of this machine: cores, and what a device does a second in each direction."""
 
     cores: float
@@ -152,7 +152,7 @@ class Part:
 
 
 @contextlib.contextmanager
-def confined(name: str, part: Part) -> Iterator[Callable[[int], None]]:
+def confined(name: str, part: MachinePart) -> Iterator[Callable[[int], None]]:
     """A group that has no more than this; what it gives moves a process there, with all its threads.
 
     Raises ``ConfigError``.
@@ -200,7 +200,7 @@ def forget_bodies() -> None:
     Path("/proc/sys/vm/drop_caches").write_text("1\n")
 
 
-def _groups_1(name: str, limits: Limits) -> Sequence[Path]:
+def _groups_1(name: str, limits: MachineLimits) -> Sequence[Path]:
     blkio, memory = CGROUPS / "blkio" / name, CGROUPS / "memory" / name
     for group in (blkio, memory):
         group.mkdir(exist_ok=True)
@@ -209,7 +209,7 @@ def _groups_1(name: str, limits: Limits) -> Sequence[Path]:
     return blkio, memory
 
 
-def _groups_2(name: str, limits: Limits) -> Sequence[Path]:
+def _groups_2(name: str, limits: MachineLimits) -> Sequence[Path]:
     _set(CGROUPS / "cgroup.subtree_control", "+io +memory")
     group = CGROUPS / name
     group.mkdir(exist_ok=True)

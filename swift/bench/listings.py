@@ -25,12 +25,13 @@ from pathlib import Path
 
 from swift.base.errors import SwiftError
 from swift.base.timestamp import Timestamp
+from swift.bench.options import bare_parser
 from swift.container import objecttable
 from swift.container.broker import ContainerBroker
 from swift.container.listing import as_json
 from swift.container.rows import ObjectRow
 from swift.db.broker import Engine
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.db.listing import ListingQuery
 
 #: How many times more a page of the large container may cost.
@@ -42,7 +43,7 @@ _BATCH = 20_000
 
 
 @dataclass(frozen=True)
-class Figure:
+class ListingFigure:
     """A page of both containers: its entries and CPU seconds."""
 
     page: str
@@ -71,7 +72,7 @@ def make_container(root: Path, name: str, rows: int) -> ContainerBroker:
     """A container of so many objects; raises the errors of ``db.connection`` and OSError."""
     device = root / "sda"
     device.mkdir(exist_ok=True)
-    place = Place(str(device), "containers", "0", f"{rows:032x}")
+    place = DatabasePlace(str(device), "containers", "0", f"{rows:032x}")
     broker = ContainerBroker(place, Engine(), "AUTH_bench", name)
     put = Timestamp(1_700_000_000)
     broker.create(put, 0, created_at=put)
@@ -122,7 +123,7 @@ def cpu_s(broker: ContainerBroker, query: ListingQuery, runs: int) -> tuple[floa
     return best, entries
 
 
-def measure(root: Path, rows: int, small: int, runs: int) -> list[Figure]:
+def measure(root: Path, rows: int, small: int, runs: int) -> list[ListingFigure]:
     """Both containers, page by page, and all prefixes of each."""
     started = time.process_time()
     brokers = [make_container(root, f"of-{count}", count) for count in (small, rows)]
@@ -135,12 +136,12 @@ def measure(root: Path, rows: int, small: int, runs: int) -> list[Figure]:
         )
         if few != entries:
             raise SwiftError(f"{page}: {few} entries of the small container, {entries} of the large one")
-        figures.append(Figure(page, entries, small_s, large_s))
+        figures.append(ListingFigure(page, entries, small_s, large_s))
     figures.append(_all_prefixes(brokers, (small, rows), runs))
     return figures
 
 
-def _all_prefixes(brokers: Sequence[ContainerBroker], counts: Sequence[int], runs: int) -> Figure:
+def _all_prefixes(brokers: Sequence[ContainerBroker], counts: Sequence[int], runs: int) -> ListingFigure:
     """All prefixes in pages, as a client lists them; the seconds for as many as the small one has."""
     costs, found = [], 0
     for broker, count in zip(brokers, counts, strict=True):
@@ -155,10 +156,10 @@ def _all_prefixes(brokers: Sequence[ContainerBroker], counts: Sequence[int], run
         if found != count // OBJECTS_PER_PREFIX:
             raise SwiftError(f"{found} prefixes were listed, not {count // OBJECTS_PER_PREFIX}")
         costs.append(total_s * counts[0] / count)
-    return Figure(f"all {found:,} prefixes, per {counts[0] // OBJECTS_PER_PREFIX:,}", found, *costs)
+    return ListingFigure(f"all {found:,} prefixes, per {counts[0] // OBJECTS_PER_PREFIX:,}", found, *costs)
 
 
-def table(figures: Sequence[Figure], rows: int, small: int) -> str:
+def table(figures: Sequence[ListingFigure], rows: int, small: int) -> str:
     """The figures as Markdown."""
     lines = [
         f"| CPU milliseconds of a page | entries | of {small:,} | of {rows:,} | ratio (goal {GOAL:g}) |",
@@ -173,11 +174,7 @@ def table(figures: Sequence[Figure], rows: int, small: int) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m swift.bench.listings",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = bare_parser("listings", __doc__)
     parser.add_argument("--rows", type=int, default=1_000_000, help="objects of the large container")
     parser.add_argument("--small", type=int, default=10_000, help="objects of the small one")
     parser.add_argument("--runs", type=int, default=5, help="how often a page is asked for")

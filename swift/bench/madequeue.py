@@ -19,7 +19,7 @@ from swift.cluster.transport import Reply, TransportError  # noqa: E402
 from swift.gateway.internal_client import InternalClient  # noqa: E402
 from swift.http.request import Request  # noqa: E402
 from swift.http.response import Response  # noqa: E402
-from swift.obj.expirer.queue import Queue  # noqa: E402
+from swift.obj.expirer.queue import ExpirerQueue  # noqa: E402
 from swift.obj.expirer.settings import Delays, ObjectExpirerSettings  # noqa: E402
 from swift.obj.expirer.task import ObjectExpirer  # noqa: E402
 from swift.platform.mounts import Devices  # noqa: E402
@@ -96,7 +96,7 @@ def main(argv: Sequence[str]) -> int:
     )
     client = InternalClient(queue.handle, "memory")
     ring = Ring(f"{folder}/container.ring.gz").load()
-    task = ObjectExpirer(context, ring, settings, client, Queue(client, settings.account, Delays({})))
+    task = ObjectExpirer(context, ring, settings, client, ExpirerQueue(client, settings.account, Delays({})))
     recon = ReconFile(f"{folder}/recon0", "object", telemetry.log)
     started_s = time.monotonic()
     Runner(task, settings.schedule, telemetry=telemetry, recon=recon).once()

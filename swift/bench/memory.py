@@ -32,6 +32,7 @@ from swift.base.entity import EntityPath
 from swift.base.errors import ConfigError, SwiftError
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
+from swift.bench.options import bare_parser
 from swift.cli.aio.supervisor import answers
 from swift.platform.disk import Disk
 from swift.platform.mounts import Devices
@@ -41,8 +42,8 @@ from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
 from swift.runtime.workers import die_with_parent
 from swift.store.api import AsyncUpdate
+from swift.store.asyncpending import FileUpdates
 from swift.store.metadata import write_metadata
-from swift.store.updates import FileUpdates
 
 SUFFIX = b"memory"
 GOLD = Policy(0, "gold", is_default=True)
@@ -231,11 +232,7 @@ def _daemons(text: str) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print; 0, or 1 with a sentence."""
-    parser = argparse.ArgumentParser(
-        prog="python -m swift.bench.memory",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = bare_parser("memory", __doc__)
     parser.add_argument("--objects", type=_counts, default=[10_000, 100_000], help="how many, with commas")
     parser.add_argument("--daemons", type=_daemons, default=list(DAEMONS), help="which, with commas")
     parser.add_argument("--root", type=Path, help="where trees are made; a temporary directory")

@@ -23,7 +23,7 @@ from swift.base.errors import ConfigError
 from swift.bench.contestants import Contestant
 from swift.bench.wrk import Load
 from swift.cli.aio.make import mount_devices, unmount_devices
-from swift.cli.aio.plan import Plan, new_plan
+from swift.cli.aio.plan import ClusterPlan, new_plan
 from swift.cli.aio.supervisor import answers
 
 _USER, _KEY = "benchuser", "benchsecret"
@@ -35,7 +35,7 @@ _PREFIX = "/v1/AUTH_test"
 class MinioContestant(Contestant):
     """A MinIO server with the devices of ``plan``."""
 
-    def __init__(self, plan: Plan, binary: Path):
+    def __init__(self, plan: ClusterPlan, binary: Path):
         super().__init__("minio", plan, lambda _kind, _conf: [])
         self._binary = binary
 

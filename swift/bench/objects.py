@@ -45,7 +45,7 @@ CLIENTS = 8
 _STAMP = (("X-Timestamp", "1700000000.00000"),)
 
 
-class ObjectServer:
+class MeasuredServer:
     """One object server of either side."""
 
     def __init__(self, name: str, root: Path, port: int, program: Sequence[str]):
@@ -116,46 +116,46 @@ class ObjectServer:
 
 
 @dataclass(frozen=True)
-class Row:
+class ObjectWork:
     """A measured kind of work: ``work`` does it for about so many seconds and tells how much it did."""
 
     name: str
     unit: str
     goal: float
-    work: Callable[[ObjectServer, int, int], float]
-    prepare: Callable[[ObjectServer], None] = field(default=lambda _server: None)
+    work: Callable[[MeasuredServer, int, int], float]
+    prepare: Callable[[MeasuredServer], None] = field(default=lambda _server: None)
 
 
-def put_small(server: ObjectServer, number: int, seconds: int) -> float:
+def put_small(server: MeasuredServer, number: int, seconds: int) -> float:
     """New objects of 10 KiB, each synced before it is acknowledged."""
     base = f"/sda/1/AUTH_bench/c/put-{number}-"
     load = Load("PUT", base, CLIENTS, seconds, body_bytes=10 * KIB, order="counting", headers=_STAMP)
     return _good(server, load)
 
 
-def stock_small(server: ObjectServer) -> None:
+def stock_small(server: MeasuredServer) -> None:
     """The objects that small reads choose from."""
     for number in range(STOCK):
         server.ask("PUT", f"/sda/1/AUTH_bench/c/stock-{number}", b"x" * 10 * KIB)
 
 
-def get_small(server: ObjectServer, _number: int, seconds: int) -> float:
+def get_small(server: MeasuredServer, _number: int, seconds: int) -> float:
     """Objects of 10 KiB that were read before."""
     return _good(server, Load("GET", "/sda/1/AUTH_bench/c/stock-", CLIENTS, seconds, count=STOCK))
 
 
-def stock_large(server: ObjectServer) -> None:
+def stock_large(server: MeasuredServer) -> None:
     """One large object."""
     server.ask("PUT", "/sda/1/AUTH_bench/c/large", b"x" * 100 * MIB)
 
 
-def get_large(server: ObjectServer, _number: int, seconds: int) -> float:
+def get_large(server: MeasuredServer, _number: int, seconds: int) -> float:
     """Megabytes of a large object."""
     load = Load("GET", "/sda/1/AUTH_bench/c/large", 1, max(seconds, 4), order="fixed")
     return _good(server, load) * 100 * MIB / 1e6
 
 
-def _good(server: ObjectServer, load: Load) -> float:
+def _good(server: MeasuredServer, load: Load) -> float:
     """Requests done; raises ``ConfigError`` when some were refused."""
     measured = run_wrk(server.host, "", load)
     if measured.bad:
@@ -163,7 +163,7 @@ def _good(server: ObjectServer, load: Load) -> float:
     return measured.requests
 
 
-def stock_suffixes(server: ObjectServer) -> None:
+def stock_suffixes(server: MeasuredServer) -> None:
     """Partitions full of suffixes, each with one object's name: hashing reads names only."""
     for number in range(SUFFIXES):
         suffix = f"{number // PARTITIONS:03x}"
@@ -172,7 +172,7 @@ def stock_suffixes(server: ObjectServer) -> None:
         (directory / "1700000000.00000.data").touch()
 
 
-def hash_suffixes(server: ObjectServer, _number: int, seconds: int) -> float:
+def hash_suffixes(server: MeasuredServer, _number: int, seconds: int) -> float:
     """Suffixes hashed from nothing, again and again."""
     done, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
@@ -185,14 +185,16 @@ def hash_suffixes(server: ObjectServer, _number: int, seconds: int) -> float:
 
 
 ROWS = (
-    Row("PUT 10 KiB", "requests", 4.0, put_small),
-    Row("GET 10 KiB", "requests", 4.0, get_small, stock_small),
-    Row("GET 100 MiB", "MB", 3.0, get_large, stock_large),
-    Row("hash 10,000 suffixes", "suffixes", 3.0, hash_suffixes, stock_suffixes),
+    ObjectWork("PUT 10 KiB", "requests", 4.0, put_small),
+    ObjectWork("GET 10 KiB", "requests", 4.0, get_small, stock_small),
+    ObjectWork("GET 100 MiB", "MB", 3.0, get_large, stock_large),
+    ObjectWork("hash 10,000 suffixes", "suffixes", 3.0, hash_suffixes, stock_suffixes),
 )
 
 
-def measure(row: Row, servers: Sequence[ObjectServer], rounds: int, seconds: int) -> dict[str, object]:
+def measure(
+    row: ObjectWork, servers: Sequence[MeasuredServer], rounds: int, seconds: int
+) -> dict[str, object]:
     """Work per CPU second and per second on the clock of each side, medians and single rounds."""
     runs: dict[str, list[dict[str, float]]] = {server.name: [] for server in servers}
     for server in servers:
@@ -244,15 +246,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         commands = install_peer(args.peer or args.root / "peer", say)
         with working_folder(args.root, xfs=args.xfs) as folder:
             program = [sys.executable, "-m", "swift.cli.object_server"]
-            ours = ObjectServer("ours", folder / "ours", 18600, program)
-            theirs = ObjectServer("theirs", folder / "theirs", 18700, [str(commands / "swift-object-server")])
+            ours = MeasuredServer("ours", folder / "ours", 18600, program)
+            theirs = MeasuredServer(
+                "theirs", folder / "theirs", 18700, [str(commands / "swift-object-server")]
+            )
             return _compare(args, (ours, theirs))
     except (SwiftError, OSError) as error:
         print(f"objects: {error}", file=sys.stderr)
         return 1
 
 
-def _compare(args: argparse.Namespace, servers: Sequence[ObjectServer]) -> int:
+def _compare(args: argparse.Namespace, servers: Sequence[MeasuredServer]) -> int:
     results: dict[str, JsonObject] = {}
     with contextlib.ExitStack() as stack:
         for server in servers:

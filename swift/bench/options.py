@@ -6,13 +6,18 @@ import argparse
 from pathlib import Path
 
 
-def parser(name: str, description: str | None, *, seconds: float) -> argparse.ArgumentParser:
-    """The parser of ``python -m swift.bench.<name>``; ``seconds`` is how long a measurement takes."""
-    made = argparse.ArgumentParser(
+def bare_parser(name: str, description: str | None) -> argparse.ArgumentParser:
+    """One without options, that prints the description as it is."""
+    return argparse.ArgumentParser(
         prog=f"python -m swift.bench.{name}",
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+
+
+def parser(name: str, description: str | None, *, seconds: float) -> argparse.ArgumentParser:
+    """The parser of ``python -m swift.bench.<name>``; ``seconds`` is how long a measurement takes."""
+    made = bare_parser(name, description)
     root = Path(f"/var/tmp/swift-{name}")
     made.add_argument("--root", type=Path, default=root, help=f"where all is put ({root})")
     made.add_argument("--peer", type=Path, help="environment with the peer; made below --root when absent")

@@ -28,14 +28,15 @@ from pathlib import Path
 from swift.base.errors import ConfigError, SwiftError
 from swift.bench.clusters import running
 from swift.bench.limits import check_cgroups, device_of, drop_caches, reads_of
-from swift.bench.load.endpoint import Endpoint, log_in
+from swift.bench.load.endpoint import LoadEndpoint, log_in
+from swift.bench.options import bare_parser
 from swift.bench.plan import overload as simulator
 from swift.bench.plan.errors import PlanError
 from swift.bench.plan.plots import plot_lines
 from swift.bench.plan.report import table
 from swift.bench.xfs import ending_in_order
 from swift.cli.aio.images import check_xfs
-from swift.cli.aio.plan import PORTS_PER_NODE, Plan, new_plan
+from swift.cli.aio.plan import PORTS_PER_NODE, ClusterPlan, new_plan
 from swift.cli.aio.supervisor import Supervisor
 
 MB = 1_000_000
@@ -63,16 +64,16 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Load:
+class OverloadRun:
     """One load on a running cluster."""
 
-    plan: Plan
-    setting: simulator.Setting
-    endpoints: dict[str, Endpoint]
+    plan: ClusterPlan
+    setting: simulator.OverloadSetting
+    endpoints: dict[str, LoadEndpoint]
     names: Mapping[str, Iterator[str]]
     ticket: str
 
-    def run(self, load: int, *, is_admitting: bool) -> simulator.Outcome:
+    def run(self, load: int, *, is_admitting: bool) -> simulator.OverloadOutcome:
         """Ask for so many hundredths of what the devices deliver."""
         numbers, capacity = self.setting.numbers, self.setting.capacity
         size, seconds = numbers["size_mb"] * MB, numbers["seconds"]
@@ -98,7 +99,7 @@ class Load:
         came = {who: count.whole * size / seconds for who, count in counts.items()}
         reserved = counts[simulator.RESERVED].latencies
         p99_s = sorted(reserved)[min(len(reserved) - 1, int(0.99 * len(reserved)))] if reserved else 0.0
-        return simulator.Outcome(
+        return simulator.OverloadOutcome(
             load,
             is_admitting,
             sum(came.values()),
@@ -153,7 +154,7 @@ class Load:
             link.close()
 
 
-def plan_for(root: Path, port: int, setting: simulator.Setting) -> Plan:
+def plan_for(root: Path, port: int, setting: simulator.OverloadSetting) -> ClusterPlan:
     """A cluster of nodes with one device each; every object is on one of them."""
     stored = STORED_S * setting.capacity * len(USERS) / setting.numbers["devices"]
     return new_plan(
@@ -171,7 +172,7 @@ def plan_for(root: Path, port: int, setting: simulator.Setting) -> Plan:
     )
 
 
-def with_admission(conf: str, setting: simulator.Setting) -> str:
+def with_admission(conf: str, setting: simulator.OverloadSetting) -> str:
     """The proxy's configuration with the filter; raises ``ConfigError``."""
     if " tempauth " not in conf:
         raise ConfigError("the pipeline of the cluster has no tempauth")
@@ -185,7 +186,7 @@ def with_admission(conf: str, setting: simulator.Setting) -> str:
 
 
 def _ask(
-    plan: Plan, endpoint: Endpoint, method: str, path: str, body: bytes = b"", wanted: int = 201
+    plan: ClusterPlan, endpoint: LoadEndpoint, method: str, path: str, body: bytes = b"", wanted: int = 201
 ) -> bytes:
     """One request that must succeed; raises ``ConfigError``."""
     link = http.client.HTTPConnection(plan.ip, plan.proxy_port, timeout=60)
@@ -200,7 +201,7 @@ def _ask(
     return said
 
 
-def _store(plan: Plan, endpoint: Endpoint, setting: simulator.Setting) -> list[str]:
+def _store(plan: ClusterPlan, endpoint: LoadEndpoint, setting: simulator.OverloadSetting) -> list[str]:
     """Fill a container; the names of the objects."""
     size = int(setting.numbers["size_mb"] * MB)
     body = random.Random(1).randbytes(size)
@@ -212,11 +213,11 @@ def _store(plan: Plan, endpoint: Endpoint, setting: simulator.Setting) -> list[s
     return names
 
 
-def _logged_in(plan: Plan) -> dict[str, Endpoint]:
+def _logged_in(plan: ClusterPlan) -> dict[str, LoadEndpoint]:
     return {who: log_in(plan.auth_url, *user) for who, user in USERS.items()}
 
 
-def measure(root: Path, port: int, setting: simulator.Setting) -> Iterator[simulator.Outcome]:
+def measure(root: Path, port: int, setting: simulator.OverloadSetting) -> Iterator[simulator.OverloadOutcome]:
     """All loads without admission, then with it; raises ``ConfigError``."""
     plan = plan_for(root, port, setting)
     rate = int(setting.numbers["rate_mb"] * MB)
@@ -228,13 +229,13 @@ def measure(root: Path, port: int, setting: simulator.Setting) -> Iterator[simul
         devices = [device_of(path) for path in plan.device_paths()]
         for load in setting.loads:
             await_rest(devices)
-            yield Load(plan, setting, endpoints, names, "").run(load, is_admitting=False)
+            yield OverloadRun(plan, setting, endpoints, names, "").run(load, is_admitting=False)
         _admit(plan, supervisor, setting)
         endpoints = _logged_in(plan)
         ticket = _reserve(plan, endpoints["AUTH_a"], setting)
         for load in setting.loads:
             await_rest(devices)
-            yield Load(plan, setting, endpoints, names, ticket).run(load, is_admitting=True)
+            yield OverloadRun(plan, setting, endpoints, names, ticket).run(load, is_admitting=True)
 
 
 def await_rest(devices: Sequence[str]) -> None:
@@ -247,14 +248,14 @@ def await_rest(devices: Sequence[str]) -> None:
         time.sleep(REST_S)
 
 
-def _admit(plan: Plan, supervisor: Supervisor, setting: simulator.Setting) -> None:
+def _admit(plan: ClusterPlan, supervisor: Supervisor, setting: simulator.OverloadSetting) -> None:
     conf = plan.etc / "proxy-server.conf"
     conf.write_text(with_admission(conf.read_text(), setting))
     supervisor.kill("proxy")
     supervisor.start_again(["proxy"])
 
 
-def _reserve(plan: Plan, endpoint: Endpoint, setting: simulator.Setting) -> str:
+def _reserve(plan: ClusterPlan, endpoint: LoadEndpoint, setting: simulator.OverloadSetting) -> str:
     """A ticket for the whole run; empty where nothing is to be reserved."""
     wanted = int(setting.numbers["reserved"] * setting.capacity)
     if not wanted:
@@ -264,7 +265,7 @@ def _reserve(plan: Plan, endpoint: Endpoint, setting: simulator.Setting) -> str:
     return str(json.loads(_ask(plan, endpoint, "POST", wish))["ticket"])
 
 
-def report(found: Sequence[simulator.Outcome], simulated: Sequence[simulator.Outcome]) -> str:
+def report(found: Sequence[simulator.OverloadOutcome], simulated: Sequence[simulator.OverloadOutcome]) -> str:
     """Measured beside simulated, and by how much that is off."""
     beside = {(each.load, each.is_admitting): each for each in simulated}
     rows = [
@@ -280,7 +281,9 @@ def report(found: Sequence[simulator.Outcome], simulated: Sequence[simulator.Out
     return table(rows) + "\n\ngoodput and reserved in MB/s"
 
 
-def _lines(found: Sequence[simulator.Outcome], capacity: float) -> dict[str, list[tuple[float, float]]]:
+def _lines(
+    found: Sequence[simulator.OverloadOutcome], capacity: float
+) -> dict[str, list[tuple[float, float]]]:
     lines: dict[str, list[tuple[float, float]]] = {}
     for each in found:
         how = "with admission" if each.is_admitting else "without"
@@ -289,13 +292,9 @@ def _lines(found: Sequence[simulator.Outcome], capacity: float) -> dict[str, lis
     return lines
 
 
-def parse(argv: Sequence[str] | None) -> tuple[simulator.Setting, argparse.Namespace]:
+def parse(argv: Sequence[str] | None) -> tuple[simulator.OverloadSetting, argparse.Namespace]:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m swift.bench.overload",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = bare_parser("overload", __doc__)
     parser.add_argument("--root", type=Path, default=Path("/var/tmp/swift-overload"), help="where to work")
     parser.add_argument("--loads", default="50,90,110,150", help="%% of what the devices deliver")
     parser.add_argument("--devices", type=int, default=4, help="devices, each of a node (4)")
@@ -331,7 +330,7 @@ def parse(argv: Sequence[str] | None) -> tuple[simulator.Setting, argparse.Names
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and report; 1 when it cannot be done here."""
     setting, found = parse(argv)
-    results: list[simulator.Outcome] = []
+    results: list[simulator.OverloadOutcome] = []
     try:
         check_cgroups()
         check_xfs()

@@ -13,25 +13,21 @@ from __future__ import annotations
 
 import argparse
 import http.client
-import json
-import platform
 import re
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from swift.base.errors import ConfigError, SwiftError
+from swift.base.errors import ConfigError
 from swift.bench.compare import ACCOUNT, say
-from swift.bench.contestants import Contestant, install_peer, make_contestants
-from swift.bench.filters import Row, medians
-from swift.bench.load.endpoint import Endpoint
+from swift.bench.contestants import Contestant, make_contestants
+from swift.bench.load.endpoint import LoadEndpoint
 from swift.bench.load.sigv4 import signed
 from swift.bench.options import parser
-from swift.bench.wrk import Load, check_wrk, run_wrk
-from swift.bench.xfs import ending_in_order, working_folder
+from swift.bench.sides import TableRow, medians, print_rows
+from swift.bench.wrk import Load, run_wrk
 
 BUCKET, MIB = "bench-bucket", 1 << 20
 CLIENTS = 16
@@ -41,10 +37,10 @@ KEYS = 1000
 _SMALL = b"x" * 1024
 
 
-def endpoint_of(contestant: Contestant) -> Endpoint:
+def endpoint_of(contestant: Contestant) -> LoadEndpoint:
     """Where and with which keys a side is asked."""
     plan = contestant.plan
-    return Endpoint(f"http://{contestant.host}", access_key=plan.user, secret_key=plan.key)
+    return LoadEndpoint(f"http://{contestant.host}", access_key=plan.user, secret_key=plan.key)
 
 
 def ask(
@@ -159,7 +155,7 @@ def stock(contestant: Contestant, keys: int) -> None:
         ask(contestant, "PUT", f"/{BUCKET}/listed/{number:06d}", body=b"z")
 
 
-def measure(root: Path, peer: Path, args: argparse.Namespace) -> list[Row]:
+def measure(root: Path, peer: Path, args: argparse.Namespace) -> list[TableRow]:
     """All rows."""
     pair = make_contestants(root, peer, "per-device")
     small, listed = f"/{BUCKET}/small", f"/{BUCKET}?list-type=2&prefix=listed"
@@ -188,7 +184,7 @@ def measure(root: Path, peer: Path, args: argparse.Namespace) -> list[Row]:
         ]
         signed_get, plain = rows[:2]
         over = (plain.ours / signed_get.ours, plain.theirs / signed_get.theirs)
-        rows.append(Row("S3 over Swift, CPU of a GET", "times", *over, "ours <= 1.25"))
+        rows.append(TableRow("S3 over Swift, CPU of a GET", "times", *over, "ours <= 1.25"))
     finally:
         for contestant in pair:
             contestant.stop()
@@ -202,9 +198,9 @@ def _measured(
     goal: str,
     measure_one: Callable[[Contestant], float],
     unit: str = "per CPU s",
-) -> Row:
+) -> TableRow:
     ours, theirs = medians(pair, args.rounds, measure_one)
-    return Row(what, unit, ours, theirs, goal)
+    return TableRow(what, unit, ours, theirs, goal)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -213,21 +209,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options.add_argument("--keys", type=int, default=KEYS, help="objects of the listing")
     options.add_argument("--parts", type=int, default=16, help="parts of the multipart upload")
     options.add_argument("--part-mib", type=int, default=64, help="MiB of each part; 5 at least")
-    args = options.parse_args(argv)
-    try:
-        check_wrk()
-        args.root.mkdir(parents=True, exist_ok=True)
-        peer = install_peer(args.peer or args.root / "peer", say)
-        with working_folder(args.root, xfs=args.xfs) as folder, ending_in_order():
-            rows = measure(folder, peer, args)
-    except (SwiftError, OSError) as error:
-        print(f"s3: {error}", file=sys.stderr)
-        return 1
-    print("| what | unit | ours | theirs | ratio | goal |\n|---|---|---:|---:|---:|---|")
-    print("\n".join(map(str, rows)))
-    machine = {"machine": platform.platform(), "python": platform.python_version()}
-    args.json.write_text(json.dumps({**machine, "rows": [row._asdict() for row in rows]}, indent=1))
-    return 0
+    return print_rows("s3", options.parse_args(argv), measure)
 
 
 if __name__ == "__main__":

@@ -32,10 +32,11 @@ from swift.base.errors import ConfigError, SwiftError
 from swift.bench.clusters import running, set_options, set_pace
 from swift.bench.contestants import Contestant, install_peer, peer_program
 from swift.bench.limits import check_cgroups, device_of, drop_caches, read_ahead_as_disks, throttled
+from swift.bench.options import bare_parser
 from swift.bench.plan.plots import plot_lines
 from swift.bench.xfs import ending_in_order
 from swift.cli.aio.images import check_xfs
-from swift.cli.aio.plan import PORTS_PER_NODE, Plan, new_plan
+from swift.cli.aio.plan import PORTS_PER_NODE, ClusterPlan, new_plan
 
 if TYPE_CHECKING:
     from swift.bench.plan.striping import Predicted
@@ -58,7 +59,7 @@ GOALS = {
 
 
 @dataclass(frozen=True)
-class Choices:
+class StripingOptions:
     """What a run is asked for."""
 
     root: Path
@@ -72,7 +73,7 @@ class Choices:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredTransfer:
     """One transfer."""
 
     devices: int
@@ -96,7 +97,7 @@ def code_for(devices: int) -> str:
     return f"{devices - PARITY}+{PARITY}" if devices >= CODED_FROM else ""
 
 
-def plan_for(choices: Choices, devices: int) -> Plan:
+def plan_for(choices: StripingOptions, devices: int) -> ClusterPlan:
     """A cluster of so many nodes with a device each, all of which hold every replicated object."""
     base = choices.port
     return new_plan(
@@ -115,10 +116,10 @@ def plan_for(choices: Choices, devices: int) -> Plan:
     )
 
 
-class Client:
+class StripingClient:
     """One client with one connection; every byte is compared by its MD5."""
 
-    def __init__(self, plan: Plan, size: int):
+    def __init__(self, plan: ClusterPlan, size: int):
         self._plan = plan
         self._size = size
         self._piece = random.Random(1).randbytes(PIECE)
@@ -220,7 +221,7 @@ class Lose:
         self._kill(f"object-{self._node}")
 
 
-def measure(choices: Choices, devices: int) -> Iterator[Measured]:
+def measure(choices: StripingOptions, devices: int) -> Iterator[MeasuredTransfer]:
     """All transfers on so many devices."""
     size = choices.object_bytes
     plan = plan_for(choices, devices)
@@ -228,33 +229,33 @@ def measure(choices: Choices, devices: int) -> Iterator[Measured]:
         for node in plan.node_numbers():
             # An auditor reads half of what such a device gives.
             supervisor.kill(f"daemons-{node}")
-        client = Client(plan, size)
+        client = StripingClient(plan, size)
         client.make_container("copies", "gold")
-        yield Measured(devices, "PUT of replicas", client.put("copies/o"), size)
-        yield Measured(devices, "GET of replicas, from one", client.get("copies/o"), size)
+        yield MeasuredTransfer(devices, "PUT of replicas", client.put("copies/o"), size)
+        yield MeasuredTransfer(devices, "GET of replicas, from one", client.get("copies/o"), size)
         client.put_segments("copies/segments")
         proxy_conf = plan.etc / "proxy-server.conf"
         set_options(proxy_conf, "proxy", striping_memory=choices.memory, striping_from=1 << 20)
         set_options(proxy_conf, "slo", read_ahead_bytes=choices.memory)
         supervisor.kill("proxy")
         supervisor.start_again(["proxy"])
-        yield Measured(devices, "GET of replicas, striped", client.get("copies/o"), size)
-        yield Measured(devices, "GET of segments", client.get("copies/segments"), size)
+        yield MeasuredTransfer(devices, "GET of replicas, striped", client.get("copies/o"), size)
+        yield MeasuredTransfer(devices, "GET of segments", client.get("copies/segments"), size)
         if plan.ec:
             yield from _coded(client, devices, size, Lose(supervisor.kill, 1))
 
 
 def _coded(
-    client: Client, devices: int, size: int, lose: Lose, *, is_peer: bool = False
-) -> Iterator[Measured]:
+    client: StripingClient, devices: int, size: int, lose: Lose, *, is_peer: bool = False
+) -> Iterator[MeasuredTransfer]:
     client.make_container("coded", "ec")
-    yield Measured(devices, "PUT of archives", client.put("coded/o"), size, is_peer)
-    yield Measured(devices, "GET of archives", client.get("coded/o"), size, is_peer)
+    yield MeasuredTransfer(devices, "PUT of archives", client.put("coded/o"), size, is_peer)
+    yield MeasuredTransfer(devices, "GET of archives", client.get("coded/o"), size, is_peer)
     took = client.get("coded/o", halfway=lose)
-    yield Measured(devices, "GET of archives, one lost", took, size, is_peer)
+    yield MeasuredTransfer(devices, "GET of archives, one lost", took, size, is_peer)
 
 
-def measure_peer(choices: Choices, devices: int, commands: Path) -> Iterator[Measured]:
+def measure_peer(choices: StripingOptions, devices: int, commands: Path) -> Iterator[MeasuredTransfer]:
     """The same of the peer, which takes a replicated object from one node."""
     size = choices.object_bytes
     plan = plan_for(choices, devices)
@@ -272,24 +273,24 @@ def measure_peer(choices: Choices, devices: int, commands: Path) -> Iterator[Mea
         stack.callback(peer.stop_servers)
         with inside():
             peer.start_servers()
-        client = Client(plan, size)
+        client = StripingClient(plan, size)
         client.make_container("copies", "gold")
-        yield Measured(devices, "PUT of replicas", client.put("copies/o"), size, True)
-        yield Measured(devices, "GET of replicas, from one", client.get("copies/o"), size, True)
+        yield MeasuredTransfer(devices, "PUT of replicas", client.put("copies/o"), size, True)
+        yield MeasuredTransfer(devices, "GET of replicas, from one", client.get("copies/o"), size, True)
         client.put_segments("copies/segments")
-        yield Measured(devices, "GET of segments", client.get("copies/segments"), size, True)
+        yield MeasuredTransfer(devices, "GET of segments", client.get("copies/segments"), size, True)
         if plan.ec:
             yield from _coded(client, devices, size, Lose(peer.kill, 1), is_peer=True)
 
 
-def _measure_all(choices: Choices, devices: int) -> Iterator[Measured]:
+def _measure_all(choices: StripingOptions, devices: int) -> Iterator[MeasuredTransfer]:
     yield from measure(choices, devices)
     if choices.peer is not None:
         commands = install_peer(choices.peer, lambda text: print(text, flush=True))
         yield from measure_peer(choices, devices, commands)
 
 
-def report(results: Sequence[Measured], predicted: Sequence[Predicted], device_rate: int) -> str:
+def report(results: Sequence[MeasuredTransfer], predicted: Sequence[Predicted], device_rate: int) -> str:
     """A table, with what is simulated and what is aimed at."""
     lines = [
         "| devices | work | MB/s | times one device | simulated | off by | aimed at | peer |",
@@ -312,7 +313,7 @@ def report(results: Sequence[Measured], predicted: Sequence[Predicted], device_r
     return "\n".join(lines)
 
 
-def prediction(choices: Choices) -> list[Predicted]:
+def prediction(choices: StripingOptions) -> list[Predicted]:
     """What the simulator says of the same transfers; raises ``ConfigError`` without SimPy."""
     try:
         from swift.bench.plan import striping as simulator
@@ -328,17 +329,21 @@ def prediction(choices: Choices) -> list[Predicted]:
     return [each for setting in simulator.settings_of(words) for each in simulator.predict(setting)]
 
 
-def _times(results: Sequence[Measured | Predicted], device_rate: int) -> dict[str, list[tuple[float, float]]]:
+def _times(
+    results: Sequence[MeasuredTransfer | Predicted], device_rate: int
+) -> dict[str, list[tuple[float, float]]]:
     """Work → devices and times the rate of one."""
     found: dict[str, list[tuple[float, float]]] = {}
     for each in results:
-        is_peer = isinstance(each, Measured) and each.is_peer
+        is_peer = isinstance(each, MeasuredTransfer) and each.is_peer
         work = f"{each.work} (peer)" if is_peer else each.work
         found.setdefault(work, []).append((each.devices, each.times(device_rate)))
     return found
 
 
-def plot(results: Sequence[Measured], predicted: Sequence[Predicted], device_rate: int, path: Path) -> None:
+def plot(
+    results: Sequence[MeasuredTransfer], predicted: Sequence[Predicted], device_rate: int, path: Path
+) -> None:
     """Rate over devices, measured and (dashed) simulated; raises ``ConfigError`` without matplotlib."""
     try:
         plot_lines(
@@ -353,13 +358,9 @@ def plot(results: Sequence[Measured], predicted: Sequence[Predicted], device_rat
         raise ConfigError("a plot needs matplotlib, which the extra swift[load] installs")
 
 
-def parse(argv: Sequence[str] | None) -> tuple[Choices, argparse.Namespace]:
+def parse(argv: Sequence[str] | None) -> tuple[StripingOptions, argparse.Namespace]:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m swift.bench.striping",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = bare_parser("striping", __doc__)
     parser.add_argument(
         "--root", type=Path, default=Path("/var/tmp/swift-striping"), help="a folder to work in"
     )
@@ -382,7 +383,7 @@ def parse(argv: Sequence[str] | None) -> tuple[Choices, argparse.Namespace]:
         parser.error(f"--devices: numbers from 1 to 16 with commas, not {found.devices!r}")
     if min(found.mib, found.memory_mib) < 1 or found.rate <= 0:
         parser.error("sizes and rates must be more than 0")
-    choices = Choices(
+    choices = StripingOptions(
         found.root,
         tuple(int(word) for word in words),
         found.mib * MIB,
@@ -397,7 +398,7 @@ def parse(argv: Sequence[str] | None) -> tuple[Choices, argparse.Namespace]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and report; 1 when it cannot be done here."""
     choices, found = parse(argv)
-    results: list[Measured] = []
+    results: list[MeasuredTransfer] = []
     predicted: list[Predicted] = []
     try:
         if not found.no_simulation:

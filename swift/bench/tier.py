@@ -33,14 +33,15 @@ from pathlib import Path
 
 from swift.base.errors import ConfigError, SwiftError
 from swift.base.hashing import PathHasher
-from swift.bench.limits import Limits, check_cgroups, drop_caches, limited, reads_of
+from swift.bench.limits import MachineLimits, check_cgroups, drop_caches, limited, reads_of
+from swift.bench.options import bare_parser
 from swift.bench.tiercost import measure_cost
 from swift.bench.tiersite import (
     PART_POWER,
     PEER,
     SUFFIX,
     TIERS,
-    Site,
+    TierSite,
     command,
     end,
     environment,
@@ -62,7 +63,7 @@ GOALS = {"GET 64 KiB": 0.14, "GET 1024 KiB": 0.47, "HEAD": 0.05, "replication pa
 
 
 @dataclass
-class Measured:
+class MeasuredWork:
     """One kind of work of one contestant; times in milliseconds."""
 
     contestant: str
@@ -84,13 +85,13 @@ class Measured:
 
 
 @dataclass
-class Bench(Site):
+class LimitedSite(TierSite):
     """A site whose first node is limited."""
 
-    limits: Limits
+    limits: MachineLimits
     clients: int
     seconds: float
-    results: list[Measured] = field(default_factory=list)
+    results: list[MeasuredWork] = field(default_factory=list)
     #: Sizes in bytes → paths of requests.
     objects: dict[int, list[str]] = field(default_factory=dict)
 
@@ -98,7 +99,7 @@ class Bench(Site):
 # --- work ------------------------------------------------------------------------------------------------
 
 
-def fill(bench: Bench, sizes: Sequence[int], set_bytes: int) -> None:
+def fill(bench: LimitedSite, sizes: Sequence[int], set_bytes: int) -> None:
     """Put the objects of the largest working set of every size, on both nodes, without a limit."""
     hasher, chance = PathHasher(b"", SUFFIX), random.Random(1)
     with (
@@ -128,7 +129,7 @@ def _put(link: http.client.HTTPConnection, path: str, body: bytes) -> None:
         raise ConfigError(f"PUT {path} was answered {answer.status}")
 
 
-def load(bench: Bench, method: str, paths: Sequence[str], seconds: float) -> tuple[list[float], int]:
+def load(bench: LimitedSite, method: str, paths: Sequence[str], seconds: float) -> tuple[list[float], int]:
     """Random requests by all clients for a while: seconds of each, and how many failed."""
     times: list[float] = []
     failed: list[int] = []
@@ -156,7 +157,7 @@ def load(bench: Bench, method: str, paths: Sequence[str], seconds: float) -> tup
 
 
 def measure_load(
-    bench: Bench, contestant: str, work: str, method: str, paths: Sequence[str], set_bytes: int
+    bench: LimitedSite, contestant: str, work: str, method: str, paths: Sequence[str], set_bytes: int
 ) -> None:
     """Requests from a cold cache."""
     drop_caches()
@@ -166,7 +167,7 @@ def measure_load(
         raise ConfigError(f"{failed} requests of {contestant} failed ({work})")
     times.sort()
     bench.results.append(
-        Measured(
+        MeasuredWork(
             contestant,
             work,
             set_bytes,
@@ -179,9 +180,9 @@ def measure_load(
     )
 
 
-def measure_cold(bench: Bench, contestant: str, work: str, method: str, paths: Sequence[str]) -> None:
+def measure_cold(bench: LimitedSite, contestant: str, work: str, method: str, paths: Sequence[str]) -> None:
     """Disk reads of single requests for what nobody has in memory; others before, for what all share."""
-    result = Measured(contestant, f"cold {work}", requests=0)
+    result = MeasuredWork(contestant, f"cold {work}", requests=0)
     times = []
     for path in random.Random(7).sample(list(paths), min(COLD_REQUESTS, len(paths))):
         drop_caches()
@@ -197,24 +198,24 @@ def measure_cold(bench: Bench, contestant: str, work: str, method: str, paths: S
     bench.results.append(result)
 
 
-def _ask(bench: Bench, method: str, path: str) -> None:
+def _ask(bench: LimitedSite, method: str, path: str) -> None:
     link = http.client.HTTPConnection("127.0.0.1", bench.port, timeout=120)
     link.request(method, path)
     link.getresponse().read()
     link.close()
 
 
-def measure_pass(bench: Bench, contestant: str, work: str, action: Callable[[], float]) -> None:
+def measure_pass(bench: LimitedSite, contestant: str, work: str, action: Callable[[], float]) -> None:
     """A pass from a cold cache."""
     drop_caches()
     reads = reads_of(bench.limits.device)
     seconds = action()
     bench.results.append(
-        Measured(contestant, work, seconds=seconds, disk_reads=reads_of(bench.limits.device) - reads)
+        MeasuredWork(contestant, work, seconds=seconds, disk_reads=reads_of(bench.limits.device) - reads)
     )
 
 
-def measure_replication(bench: Bench, contestant: str, conf: str) -> None:
+def measure_replication(bench: LimitedSite, contestant: str, conf: str) -> None:
     """A pass with nothing to do, from a cold cache, of a daemon that has made some before."""
 
     def begin() -> None:
@@ -241,12 +242,12 @@ def measure_replication(bench: Bench, contestant: str, conf: str) -> None:
         reads = reads_of(bench.limits.device)
         _, seconds = _next_pass(bench, child, ended)
         done = reads_of(bench.limits.device) - reads
-        bench.results.append(Measured(contestant, "replication pass", seconds=seconds, disk_reads=done))
+        bench.results.append(MeasuredWork(contestant, "replication pass", seconds=seconds, disk_reads=done))
     finally:
         end(child)
 
 
-def _next_pass(bench: Bench, child: subprocess.Popen[bytes], last: float) -> tuple[float, float]:
+def _next_pass(bench: LimitedSite, child: subprocess.Popen[bytes], last: float) -> tuple[float, float]:
     """Wait for a pass that ended after ``last``, as recon tells: when it did, and the seconds it took."""
     while True:
         if child.poll() is not None:
@@ -259,7 +260,7 @@ def _next_pass(bench: Bench, child: subprocess.Popen[bytes], last: float) -> tup
         time.sleep(0.1)
 
 
-def list_partitions(bench: Bench) -> float:
+def list_partitions(bench: LimitedSite) -> float:
     """Suffix hashes of every partition, as replication asks for them."""
     began = time.monotonic()
     for part in range(1 << PART_POWER):
@@ -267,7 +268,7 @@ def list_partitions(bench: Bench) -> float:
     return time.monotonic() - began
 
 
-def measure(bench: Bench, contestant: str, sets: Sequence[int]) -> None:
+def measure(bench: LimitedSite, contestant: str, sets: Sequence[int]) -> None:
     """All work of one contestant."""
     conf = str(bench.root / "etc" / f"{contestant}.conf")
     shutil.rmtree(bench.root / "ssd" / "cache0", ignore_errors=True)
@@ -296,7 +297,7 @@ def measure(bench: Bench, contestant: str, sets: Sequence[int]) -> None:
         )
 
 
-def warm(bench: Bench, contestant: str, conf: str) -> None:
+def warm(bench: LimitedSite, contestant: str, conf: str) -> None:
     """Read everything once, not in the group: how long that takes is not what is measured."""
     done = subprocess.run(
         [sys.executable, "-m", "swift.cli.cache", "--conf", conf, "warm"],
@@ -314,7 +315,7 @@ def warm(bench: Bench, contestant: str, conf: str) -> None:
 # --- telling ---------------------------------------------------------------------------------------------
 
 
-def table(results: Sequence[Measured]) -> Iterator[str]:
+def table(results: Sequence[MeasuredWork]) -> Iterator[str]:
     """The figures as Markdown."""
     yield "| work | set | contestant | p50 ms | p99 ms | per s | pass s | disk reads | each | vs untiered |"
     yield "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|"
@@ -336,7 +337,7 @@ def table(results: Sequence[Measured]) -> Iterator[str]:
         )
 
 
-def plot(results: Sequence[Measured], folder: Path) -> None:
+def plot(results: Sequence[MeasuredWork], folder: Path) -> None:
     """Latency by working set, a picture for each kind of GET. Raises ``ConfigError``."""
     try:
         from matplotlib import pyplot
@@ -357,11 +358,7 @@ def plot(results: Sequence[Measured], folder: Path) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m swift.bench.tier",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = bare_parser("tier", __doc__)
     add = parser.add_argument
     add("--root", type=Path, default=Path("/var/tmp/swift-bench-tier"), help="where images and logs are")
     add("--peer", type=Path, help="directory of the peer's commands")
@@ -401,7 +398,7 @@ def images(root: Path, disk_bytes: int) -> Iterator[str]:
             image.unlink(missing_ok=True)
 
 
-def run(args: argparse.Namespace) -> list[Measured]:
+def run(args: argparse.Namespace) -> list[MeasuredWork]:
     """Do it; raises ``ConfigError``."""
     wanted = args.only or [*TIERS, *([PEER] if args.peer else [])]
     if PEER in wanted and args.peer is None:
@@ -420,9 +417,9 @@ def run(args: argparse.Namespace) -> list[Measured]:
     args.root.mkdir(parents=True, exist_ok=True)
     disk_bytes = max(1 << 30, 2 * max(sets) * len(sizes))
     with ending_in_order(), images(args.root, disk_bytes) as device:
-        limits = Limits(device, args.iops, memory)
+        limits = MachineLimits(device, args.iops, memory)
         with limited(f"swift-bench-tier-{os.getpid()}", limits) as enter:
-            bench = Bench(args.root, args.port, args.peer, enter, limits, args.clients, args.seconds)
+            bench = LimitedSite(args.root, args.port, args.peer, enter, limits, args.clients, args.seconds)
             try:
                 write_etc(bench, {**dict.fromkeys((*TIERS, PEER), 0), "partner": 1})
                 fill(bench, sizes, max(sets))

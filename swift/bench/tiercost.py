@@ -25,7 +25,7 @@ from pathlib import Path
 from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
 from swift.bench.contestants import family_of
-from swift.bench.tiersite import AROUND, PART_POWER, SUFFIX, TIERS, Site, serving, write_etc
+from swift.bench.tiersite import AROUND, PART_POWER, SUFFIX, TIERS, TierSite, serving, write_etc
 
 KIB = 1 << 10
 SIZES = (4 * KIB, 64 * KIB)
@@ -35,7 +35,7 @@ BASE = "untiered"
 
 
 @dataclass
-class Contestant:
+class TierContestant:
     """One server, and what it took: by method and size, of each round."""
 
     name: str
@@ -93,7 +93,7 @@ def processor_ns(pids: Sequence[int]) -> int:
 def measure_cost(root: Path, port: int, rounds: int) -> Iterator[str]:
     """Do it; the figures as Markdown. Raises ``ConfigError``."""
     root.mkdir(parents=True, exist_ok=True)
-    site = Site(root, port, None, lambda: None)
+    site = TierSite(root, port, None, lambda: None)
     nodes = {name: node for node, name in enumerate((*TIERS, f"metadata+hashes{AROUND}"))}
     made = [root / f"n{node}" for node in nodes.values()] + [root / "ssd"]
     try:
@@ -102,7 +102,7 @@ def measure_cost(root: Path, port: int, rounds: int) -> Iterator[str]:
         write_etc(site, nodes)
         with ExitStack() as stack:
             contestants = [
-                Contestant(
+                TierContestant(
                     name,
                     node,
                     port + node,
@@ -117,7 +117,7 @@ def measure_cost(root: Path, port: int, rounds: int) -> Iterator[str]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _all_rounds(contestants: Sequence[Contestant], rounds: int) -> None:
+def _all_rounds(contestants: Sequence[TierContestant], rounds: int) -> None:
     chance = random.Random(rounds)
     # The first one finds nothing and warms all up.
     for number in range(rounds + 1):
@@ -130,7 +130,7 @@ def _all_rounds(contestants: Sequence[Contestant], rounds: int) -> None:
             del figures[0]
 
 
-def _table(contestants: Sequence[Contestant]) -> Iterator[str]:
+def _table(contestants: Sequence[TierContestant]) -> Iterator[str]:
     base = next(each for each in contestants if each.name == BASE)
     yield "| request | contestant | processor us | vs untiered | wall us | vs untiered |"
     yield "|---|---|---:|---:|---:|---:|"

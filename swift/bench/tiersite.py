@@ -40,7 +40,7 @@ AROUND = ", write-around"
 
 
 @dataclass
-class Site:
+class TierSite:
     """Where it is done: node n has port ``port + n`` and the device ``sd<n>``."""
 
     root: Path
@@ -62,7 +62,7 @@ class Site:
 # --- configuration ---------------------------------------------------------------------------------------
 
 
-def write_etc(site: Site, nodes: Mapping[str, int]) -> None:
+def write_etc(site: TierSite, nodes: Mapping[str, int]) -> None:
     """swift.conf, a ring of all nodes, and a configuration for each contestant at its node."""
     etc = site.root / "etc"
     etc.mkdir(exist_ok=True)
@@ -95,7 +95,7 @@ def write_etc(site: Site, nodes: Mapping[str, int]) -> None:
         site.conf(name).write_text(conf_text(site, node, TIERS.get(classes, ())) + more)
 
 
-def conf_text(site: Site, node: int, classes: Sequence[str]) -> str:
+def conf_text(site: TierSite, node: int, classes: Sequence[str]) -> str:
     """An object-server.conf."""
     user = pwd.getpwuid(os.geteuid()).pw_name
     recon = site.root / f"recon{node}"
@@ -120,7 +120,7 @@ def conf_text(site: Site, node: int, classes: Sequence[str]) -> str:
 # --- processes -------------------------------------------------------------------------------------------
 
 
-def command(site: Site, contestant: str, program: str, *words: str) -> list[str]:
+def command(site: TierSite, contestant: str, program: str, *words: str) -> list[str]:
     """A command of either side; the peer's gets an /etc/swift of its own."""
     if contestant != PEER:
         return [sys.executable, "-m", f"swift.cli.{program.replace('-', '_')}", *words]
@@ -135,7 +135,7 @@ def environment(contestant: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def serving(site: Site, contestant: str, port: int, *, is_limited: bool) -> Iterator[int]:
+def serving(site: TierSite, contestant: str, port: int, *, is_limited: bool) -> Iterator[int]:
     """An object server: its process. Raises ``ConfigError`` when it does not come up."""
 
     def begin() -> None:
@@ -172,7 +172,7 @@ def end(child: subprocess.Popen[bytes]) -> None:
     child.wait()
 
 
-def run_limited(site: Site, contestant: str, program: str, *words: str) -> float:
+def run_limited(site: TierSite, contestant: str, program: str, *words: str) -> float:
     """One pass of a daemon or tool in the group; seconds by the clock. Raises ``ConfigError``."""
     started_s = time.monotonic()
     done = subprocess.run(

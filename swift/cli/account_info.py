@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from swift.account.broker import open_found
 from swift.base.entity import EntityPath
 from swift.cli import database_info
-from swift.cli.database_info import Facts, NoDatabase, moment, sync_points
+from swift.cli.database_info import DatabaseFacts, NoDatabase, moment, sync_points
 from swift.compose import Cluster
 from swift.db.broker import Engine
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 
 KIND = "account"
 
 
-def _ask(place: Place, engine: Engine, cluster: Cluster, args: argparse.Namespace) -> Facts:
+def _ask(place: DatabasePlace, engine: Engine, cluster: Cluster, args: argparse.Namespace) -> DatabaseFacts:
     broker = open_found(place, engine)
     if broker is None:
         raise NoDatabase("DB file doesn't exist")
@@ -40,7 +40,7 @@ def _ask(place: Place, engine: Engine, cluster: Cluster, args: argparse.Namespac
                 rows.append((f"{name} Container Count", str(each.container_count)))
         rows += [("Object Count", str(info.object_count)), ("Bytes Used", str(info.bytes_used))]
         rows += [("Chexor", info.hash), ("UUID", info.id)]
-        return Facts(
+        return DatabaseFacts(
             EntityPath(info.account),
             info.is_deleted,
             rows,

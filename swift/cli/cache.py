@@ -30,10 +30,10 @@ from swift.store.tier.entries import Entries
 from swift.store.tier.entry import Snapshot
 from swift.store.tier.index import IndexFailed
 from swift.store.tier.policy import CLASSES, MODES, Refused, check_mode
-from swift.store.tier.scrub import Scrub
+from swift.store.tier.scrub import TierScrub
 from swift.store.tier.settings import TierSettings, option_of
 from swift.store.tier.shared import reports_in
-from swift.store.tier.tier import CONTROL_FILE, Seams, Tier
+from swift.store.tier.tier import CONTROL_FILE, CacheTier, Seams
 
 NAME = "swift-cache"
 _CONF = "/etc/swift/object-server.conf"
@@ -45,12 +45,12 @@ class Unfit(Exception):
 
 
 @dataclass
-class Node:
+class CacheNode:
     """This node's tier and devices."""
 
     conf: Mapping[str, str]
     settings: TierSettings
-    tier: Tier
+    tier: CacheTier
     devices: Devices
 
     def entries(self) -> Entries:
@@ -87,7 +87,7 @@ class Node:
 # --- what it does --------------------------------------------------------------------------------------
 
 
-def stats(node: Node, _args: argparse.Namespace) -> Said:
+def stats(node: CacheNode, _args: argparse.Namespace) -> Said:
     """Figures of all processes together."""
     entries = node.entries()
     total, states = figures.added_up(reports_in(node.settings.state_path))
@@ -124,7 +124,7 @@ def _counted(total: figures.Figures, of: str, device: str | None) -> Said:
     return sums
 
 
-def live(node: Node, args: argparse.Namespace) -> Iterator[Said]:
+def live(node: CacheNode, args: argparse.Namespace) -> Iterator[Said]:
     """What happened in each interval, until it is interrupted."""
     before, _ = figures.added_up(reports_in(node.settings.state_path))
     while args.count != 0:
@@ -136,12 +136,12 @@ def live(node: Node, args: argparse.Namespace) -> Iterator[Said]:
         yield {of: _counted(change, of, None) for of in node.tier.settings.rules()}
 
 
-def resize(node: Node, args: argparse.Namespace) -> Said:
+def resize(node: CacheNode, args: argparse.Namespace) -> Said:
     """Another size."""
     return node.change(size_mb=args.megabytes)
 
 
-def mode(node: Node, args: argparse.Namespace) -> Said:
+def mode(node: CacheNode, args: argparse.Namespace) -> Said:
     """Another mode of a class; ``off`` and ``on`` turn it off and on."""
     known = node.tier.settings
     classes = tuple(name for name in CLASSES if name in known.classes)
@@ -154,16 +154,16 @@ def mode(node: Node, args: argparse.Namespace) -> Said:
     return node.change(classes=on, **{option_of(args.of, "mode"): args.mode})
 
 
-def flush(node: Node, args: argparse.Namespace) -> Said:
+def flush(node: CacheNode, args: argparse.Namespace) -> Said:
     """Forget a device."""
     return {"device": args.device, "dropped": node.entries().flush(args.device)}
 
 
-def verify(node: Node, args: argparse.Namespace) -> Said:
+def verify(node: CacheNode, args: argparse.Namespace) -> Said:
     """Compare entries with the disk."""
     entries, pace = node.entries(), _pace(node.settings.scrub_rate if args.rate is None else args.rate)
     prefix = f"{args.device}/" if args.device else ""
-    scrub = Scrub(node.tier, node.devices.path)
+    scrub = TierScrub(node.tier, node.devices.path)
     paths = (path for number, path in enumerate(entries.paths(prefix)) if not number % args.every)
     done = scrub.compare(paths, pace)
     return {
@@ -178,7 +178,7 @@ def _pace(rate: float) -> Callable[[], None]:
     return (lambda: time.sleep(1.0 / rate)) if rate > 0 else (lambda: None)
 
 
-def dump(node: Node, args: argparse.Namespace) -> Said:
+def dump(node: CacheNode, args: argparse.Namespace) -> Said:
     """What is known of an object."""
     entries = node.entries()
     words = [word for word in args.object.split("/") if word]
@@ -223,7 +223,7 @@ def _metadata(blob: bytes) -> Said:
         return {"error": str(error)}
 
 
-def warm(node: Node, args: argparse.Namespace) -> Said:
+def warm(node: CacheNode, args: argparse.Namespace) -> Said:
     """Read what there is, so that it is known."""
     cluster = cluster_of(node.conf)
     parts = EngineParts(
@@ -291,7 +291,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-_VERBS: dict[str, Callable[[Node, argparse.Namespace], Said]] = {
+_VERBS: dict[str, Callable[[CacheNode, argparse.Namespace], Said]] = {
     "stats": stats,
     "resize": resize,
     "mode": mode,
@@ -302,7 +302,7 @@ _VERBS: dict[str, Callable[[Node, argparse.Namespace], Said]] = {
 }
 
 
-def node_of(conf_path: str) -> Node:
+def node_of(conf_path: str) -> CacheNode:
     """The node that a configuration describes. Raises ``ConfigError`` and ``Unfit``."""
     settings = settings_of(conf_path)
     if not settings.enabled:
@@ -310,8 +310,8 @@ def node_of(conf_path: str) -> Node:
     conf = dict(parser_of(conf_path).defaults())
     storage = StorageSettings.parse(conf)
     notice: Callable[[str], None] = lambda text: print(f"{NAME}: {text}", file=sys.stderr)  # noqa: E731
-    tier = Tier(settings, Seams(notice=notice))
-    return Node(conf, settings, tier, Devices(storage.devices, mount_check=storage.mount_check))
+    tier = CacheTier(settings, Seams(notice=notice))
+    return CacheNode(conf, settings, tier, Devices(storage.devices, mount_check=storage.mount_check))
 
 
 def _say(said: Said, form: str) -> None:

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from swift.base.entity import EntityPath
 from swift.base.shardrange import ShardRange
 from swift.cli import database_info
-from swift.cli.database_info import Facts, moment, sync_points
+from swift.cli.database_info import DatabaseFacts, moment, sync_points
 from swift.compose import Cluster
 from swift.container.broker import ContainerBroker
 from swift.container.replication import replica_at
 from swift.container.shardtable import ShardQuery
 from swift.db.broker import Engine
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 
 KIND = "container"
 
@@ -54,7 +54,7 @@ def _range_lines(each: ShardRange) -> Iterator[str]:
     yield f"    Meta Timestamp: {moment(each.meta_timestamp)}"
 
 
-def _ask(place: Place, engine: Engine, cluster: Cluster, args: argparse.Namespace) -> Facts:
+def _ask(place: DatabasePlace, engine: Engine, cluster: Cluster, args: argparse.Namespace) -> DatabaseFacts:
     replica = replica_at(place, engine)
     broker = replica.broker
     assert isinstance(broker, ContainerBroker), "a container's replica has a container's broker"
@@ -82,7 +82,7 @@ def _ask(place: Place, engine: Engine, cluster: Cluster, args: argparse.Namespac
             ("X-Container-Sync-Point1", str(info.x_container_sync_point1)),
             ("X-Container-Sync-Point2", str(info.x_container_sync_point2)),
         ]
-        return Facts(
+        return DatabaseFacts(
             EntityPath(info.account, info.container),
             info.is_deleted,
             rows,

@@ -11,7 +11,7 @@ from dataclasses import replace  # noqa: E402
 from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
 from swift.cli.sharing import arguments_of, share_of  # noqa: E402
 from swift.compose import internal_client  # noqa: E402
-from swift.container.reconciler.queue import Queue  # noqa: E402
+from swift.container.reconciler.queue import ReconcilerQueue  # noqa: E402
 from swift.container.reconciler.settings import ContainerReconcilerSettings  # noqa: E402
 from swift.container.reconciler.task import NAME, ContainerReconciler  # noqa: E402
 
@@ -24,7 +24,7 @@ def _make(parts: DaemonParts) -> ContainerReconciler:
         internal_client(pipeline, NAME, tries=tries, use_replication_network=True)
         for tries in (settings.request_tries, 1)
     )
-    queue = Queue(
+    queue = ReconcilerQueue(
         client,
         processes=settings.processes,
         process=settings.process,

@@ -28,7 +28,7 @@ from swift.compose import Cluster, cluster_of
 from swift.db import stat
 from swift.db.broker import Broker, Engine
 from swift.db.connection import DatabaseBroken
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.db.metadata import Metadata
 from swift.db.syncpoints import described_syncs
 from swift.ring.ringfile import load_table
@@ -42,7 +42,7 @@ class NoDatabase(Exception):
 
 
 @dataclass(frozen=True)
-class Facts:
+class DatabaseFacts:
     """What a tool tells about a database, in the order of printing."""
 
     path: EntityPath
@@ -60,7 +60,7 @@ class Facts:
 
 
 #: Opens the broker of a place and asks it; ``verbose`` as on the command line.
-Ask = Callable[[Place, Engine, Cluster, argparse.Namespace], Facts]
+Ask = Callable[[DatabasePlace, Engine, Cluster, argparse.Namespace], DatabaseFacts]
 
 
 def moment(value: object) -> str:
@@ -78,29 +78,29 @@ def sync_points(broker: Broker) -> dict[str, Sequence[tuple[object, ...]]]:
 
 
 @contextmanager
-def place_of(file: str, kind: str) -> Iterator[Place]:
+def place_of(file: str, kind: str) -> Iterator[DatabasePlace]:
     """The place of a database file. Raises ``NoDatabase`` when there is none."""
     path = os.path.abspath(file)
     if not path.endswith(".db") or not os.path.isfile(path):
         raise NoDatabase("DB file doesn't exist")
     parts = path.split("/")
     if len(parts) > 6 and parts[-5] == f"{kind}s" and os.path.basename(path)[:32] == parts[-2]:
-        yield Place.of_file(path)
+        yield DatabasePlace.of_file(path)
         return
     with tempfile.TemporaryDirectory(prefix="swift-info-") as folder:
         name_hash = md5(path.encode(), usedforsecurity=False).hexdigest()
-        place = Place(f"{folder}/copy", f"{kind}s", "0", name_hash)
+        place = DatabasePlace(f"{folder}/copy", f"{kind}s", "0", name_hash)
         os.makedirs(place.directory)
         shutil.copyfile(path, place.file())
         yield place
 
 
-def _metadata_of(facts: Facts, prefix: str) -> dict[str, str]:
+def _metadata_of(facts: DatabaseFacts, prefix: str) -> dict[str, str]:
     found = {name: value for name, (value, _time) in facts.metadata.items() if value}
     return {name: value for name, value in found.items() if name.lower().startswith(prefix)}
 
 
-def lines(facts: Facts, hash_hex: str, *, drop_prefixes: bool) -> Iterator[str]:
+def lines(facts: DatabaseFacts, hash_hex: str, *, drop_prefixes: bool) -> Iterator[str]:
     """Everything that is told."""
     path, kind = facts.path, facts.kind
     title = kind.title()
@@ -136,7 +136,7 @@ def lines(facts: Facts, hash_hex: str, *, drop_prefixes: bool) -> Iterator[str]:
             yield f"  {point}\t{remote}\t{shown}"
 
 
-def as_json(facts: Facts, hash_hex: str, located: Located | None) -> dict[str, object]:
+def as_json(facts: DatabaseFacts, hash_hex: str, located: Located | None) -> dict[str, object]:
     """The same for programs."""
     return {
         "path": str(facts.path),
@@ -209,10 +209,10 @@ def run(kind: str, ask: Ask, argv: Sequence[str] | None) -> int:
 
 
 @contextmanager
-def _unlocked(place: Place) -> Iterator[Place]:
+def _unlocked(place: DatabasePlace) -> Iterator[DatabasePlace]:
     """The database files of a place whose lock others hold, copied."""
     with tempfile.TemporaryDirectory(prefix="swift-info-") as folder:
-        copy = Place(f"{folder}/copy", place.kind, place.partition, place.name_hash)
+        copy = DatabasePlace(f"{folder}/copy", place.kind, place.partition, place.name_hash)
         os.makedirs(copy.directory)
         for name in os.listdir(place.directory):
             if name.endswith(".db"):

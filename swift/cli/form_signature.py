@@ -28,7 +28,7 @@ class WrongValue(Exception):
 
 
 @dataclass(frozen=True)
-class Form:
+class SignedForm:
     """What is signed."""
 
     path: str
@@ -64,7 +64,7 @@ class Form:
         yield "</form>"
 
 
-def parse(args: argparse.Namespace, now_s: float) -> Form:
+def parse(args: argparse.Namespace, now_s: float) -> SignedForm:
     """What the arguments ask for. Raises ``WrongValue``."""
     size_max = _number(args.max_file_size)
     if size_max is None or size_max < 0:
@@ -83,7 +83,7 @@ def parse(args: argparse.Namespace, now_s: float) -> Form:
             "For example: /v1/account/container\n"
             "         Or: /v1/account/container/object_prefix"
         )
-    return Form(args.path, args.redirect, size_max, count_max, int(now_s + seconds))
+    return SignedForm(args.path, args.redirect, size_max, count_max, int(now_s + seconds))
 
 
 def _number(text: str) -> int | None:

@@ -27,11 +27,11 @@ from swift.ring.view import RingView
 _RING = re.compile(r"(account|container|object)(?:-(\d+))?\Z")
 
 
-class WrongUsage(Exception):
+class WrongTarget(Exception):
     """The arguments do not say what is looked for; the text is the reason."""
 
 
-class Target(NamedTuple):
+class LookupTarget(NamedTuple):
     """What is looked for, and in which ring."""
 
     ring: str
@@ -40,25 +40,25 @@ class Target(NamedTuple):
     part: int | None
 
 
-def parse_target(args: argparse.Namespace, cluster: Cluster) -> Target:
-    """What the arguments ask for. Raises ``WrongUsage``."""
+def parse_target(args: argparse.Namespace, cluster: Cluster) -> LookupTarget:
+    """What the arguments ask for. Raises ``WrongTarget``."""
     words = list(args.words)
     policy, ring = None, ""
     if args.policy_name:
         policy = cluster.policies.named(args.policy_name)
         if policy is None:
-            raise WrongUsage(f"No policy named {args.policy_name!r}")
+            raise WrongTarget(f"No policy named {args.policy_name!r}")
     if words and words[0].endswith("ring.gz"):
         if not os.path.exists(words[0]):
-            raise WrongUsage("Ring file does not exist")
+            raise WrongTarget("Ring file does not exist")
         ring = words.pop(0)
     if policy is None and not ring:
-        raise WrongUsage("Need to specify policy_name or <ring.gz>")
+        raise WrongTarget("Need to specify policy_name or <ring.gz>")
     if policy is not None and ring:
-        raise WrongUsage("Invalid arguments")
+        raise WrongTarget("Invalid arguments")
     path = None
     if args.partition is not None and args.partition < 0:
-        raise WrongUsage(f"There is no partition {args.partition}")
+        raise WrongTarget(f"There is no partition {args.partition}")
     if args.partition is None:
         path = _path_of(words, quoted=args.quoted)
     if policy is not None:
@@ -66,15 +66,15 @@ def parse_target(args: argparse.Namespace, cluster: Cluster) -> Target:
         ring = os.path.join(args.swift_dir, f"{name}.ring.gz")
         if path is not None and path.kind != "object":
             policy = None
-    return Target(ring, policy, path, args.partition)
+    return LookupTarget(ring, policy, path, args.partition)
 
 
 def _path_of(words: Sequence[str], *, quoted: bool) -> EntityPath:
     if not words:
-        raise WrongUsage("No target specified")
+        raise WrongTarget("No target specified")
     parts: list[str] = words[0].lstrip("/").split("/", 2) if len(words) == 1 else list(words)
     if len(parts) > 3 or not all(parts):
-        raise WrongUsage("Invalid arguments")
+        raise WrongTarget("Invalid arguments")
     if quoted:
         parts = [unquote(part, errors="surrogateescape") for part in parts]
     return EntityPath(*parts)
@@ -90,7 +90,7 @@ def _head(path: EntityPath) -> Iterator[str]:
         yield from ("", "")
 
 
-def find(target: Target, cluster: Cluster, *, all_handoffs: bool) -> tuple[Located, str]:
+def find(target: LookupTarget, cluster: Cluster, *, all_handoffs: bool) -> tuple[Located, str]:
     """Where it is, and a warning when the ring is none for it."""
     view = RingView(load_table(target.ring, thorough=False))
     name = os.path.basename(target.ring).removesuffix(".ring.gz")
@@ -142,7 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         cluster = cluster_of({"swift_dir": args.swift_dir})
         target = parse_target(args, cluster)
         found, warning = find(target, cluster, all_handoffs=args.all)
-    except WrongUsage as error:
+    except WrongTarget as error:
         parser.print_help()
         print(f"ERROR: {error}", file=sys.stderr)
         return 1

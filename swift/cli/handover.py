@@ -25,7 +25,7 @@ ENVIRONMENT_KEY = "SWIFT_HANDOVER"
 CHECK_TIMEOUT_S = 60.0
 
 
-class Handover:
+class SocketHandover:
     """The sockets of this server, those that were taken over among them, and the workers of former images."""
 
     def __init__(self, environ: MutableMapping[str, str] = os.environ):

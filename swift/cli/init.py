@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from swift.base.errors import SwiftError
 from swift.cli.launch import Launched, Launcher, raise_limits
-from swift.cli.pidfiles import Running, Signaller, running_of
+from swift.cli.pidfiles import ServiceProcess, Signaller, running_of
 from swift.cli.services import (
     RUN_DIR,
     SWIFT_DIR,
@@ -127,7 +127,7 @@ class Manager:
 
     # --- ending
 
-    def _running(self, service: Service) -> list[Running]:
+    def _running(self, service: Service) -> list[ServiceProcess]:
         found = running_of(
             service, self._args.run_dir, self._args.swift_dir, self._say if self._args.verbose else None
         )
@@ -141,7 +141,7 @@ class Manager:
 
     def _end(self, *, graceful: bool) -> int:
         failed = 0
-        told: list[Running] = []
+        told: list[ServiceProcess] = []
         for service in self._services:
             running = self._running(service)
             if not running:
@@ -176,7 +176,7 @@ class Manager:
 
     def reload(self) -> int:
         """End servers gracefully, which frees their ports at once, and start them again."""
-        told: list[Running] = []
+        told: list[ServiceProcess] = []
         for service in self._services:
             told += self._signaller.end(self._running(service), graceful=True)
         self._signaller.await_ends([each for each in told if not each.service.is_server])

@@ -23,7 +23,7 @@ _NOTE = (
 )
 
 
-class Place(NamedTuple):
+class HoldingNode(NamedTuple):
     """A node that holds, or may hold, what is looked for."""
 
     node: Node
@@ -39,7 +39,7 @@ class Located:
     part: int
     hash: str | None
     path: EntityPath | None
-    places: tuple[Place, ...]
+    places: tuple[HoldingNode, ...]
     #: The policy that requests must name.
     policy_index: int | None = None
 
@@ -116,10 +116,13 @@ def locate(
     )
 
 
-def places_of(view: RingView, part: int, *, all_handoffs: bool) -> tuple[Place, ...]:
+def places_of(view: RingView, part: int, *, all_handoffs: bool) -> tuple[HoldingNode, ...]:
     """The nodes of a partition; none of one beyond the ring."""
     if part >= view.partition_count:
         return ()
     primaries = view.primaries(part)
     handoffs = islice(view.handoffs(part), None if all_handoffs else len(primaries))
-    return (*(Place(node, False) for node in primaries), *(Place(node, True) for node in handoffs))
+    return (
+        *(HoldingNode(node, False) for node in primaries),
+        *(HoldingNode(node, True) for node in handoffs),
+    )

@@ -28,7 +28,7 @@ from swift.container.sharding.scan import Cut, find_cuts, in_state, ranges_of_cu
 from swift.container.sharding.settings import ContainerSharderSettings
 from swift.container.shardtable import ShardQuery
 from swift.db.broker import Engine
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.http import fields
 
 DONE, FAILED, BAD_ARGUMENTS, QUIT = 0, 1, 2, 3
@@ -44,7 +44,7 @@ class BadArguments(SwiftError):
 
 
 @dataclass(frozen=True)
-class Work:
+class RangesWork:
     """A database and what is to be done with it."""
 
     broker: ContainerBroker
@@ -86,7 +86,7 @@ def _print_ranges(ranges: Sequence[ShardRange], *, brief: bool = False) -> None:
     _print_json([[item.lower, item.upper] for item in ranges] if brief else [_shown(r) for r in ranges])
 
 
-def show(work: Work) -> int:
+def show(work: RangesWork) -> int:
     """The shards."""
     ranges = work.ranges(deleted=work.args.include_deleted, includes=work.args.includes)
     if not ranges:
@@ -96,7 +96,7 @@ def show(work: Work) -> int:
     return DONE
 
 
-def info(work: Work) -> int:
+def info(work: RangesWork) -> int:
     """What is known of the container."""
     facts = work.broker.info()
     is_enabled = is_true(facts.metadata.get(fields.SYSMETA_SHARDING.title(), ("", ""))[0])
@@ -125,7 +125,7 @@ def _own_text(own: ShardRange) -> str:
 # --- finding ----------------------------------------------------------------------------------------------
 
 
-def _cuts(work: Work) -> list[Cut]:
+def _cuts(work: RangesWork) -> list[Cut]:
     rows = work.args.rows_per_shard or work.settings.shard_rows
     minimum = work.args.minimum_shard_size or max(rows // 5, 1)
     broker = work.broker
@@ -136,7 +136,7 @@ def _cuts(work: Work) -> list[Cut]:
     return found
 
 
-def find(work: Work) -> int:
+def find(work: RangesWork) -> int:
     """Where the container may be cut."""
     started_s = time.monotonic()
     cuts = _cuts(work)
@@ -190,7 +190,7 @@ def _refuse(problems: list[str]) -> int:
     return FAILED
 
 
-def _remove(work: Work) -> int:
+def _remove(work: RangesWork) -> int:
     """Delete all shards, if the operator agrees."""
     existing = work.ranges()
     if not existing:
@@ -216,12 +216,12 @@ def _remove(work: Work) -> int:
     return DONE
 
 
-def delete(work: Work) -> int:
+def delete(work: RangesWork) -> int:
     """Delete all shards."""
     return _remove(work)
 
 
-def _replace(work: Work, cuts: list[Cut]) -> int:
+def _replace(work: RangesWork, cuts: list[Cut]) -> int:
     problems = _problems(cuts, work.own)
     if problems:
         return _refuse(problems)
@@ -242,17 +242,17 @@ def _replace(work: Work, cuts: list[Cut]) -> int:
     return DONE
 
 
-def replace_ranges(work: Work) -> int:
+def replace_ranges(work: RangesWork) -> int:
     """Put the shards of a file in the place of those that there are."""
     return _replace(work, [_cut_of(item) for item in _document(work.args.input)])
 
 
-def find_and_replace(work: Work) -> int:
+def find_and_replace(work: RangesWork) -> int:
     """The same with what is found."""
     return _replace(work, _cuts(work))
 
 
-def merge(work: Work) -> int:
+def merge(work: RangesWork) -> int:
     """Merge whole shard ranges of a file."""
     try:
         ranges = [ShardRange.from_mapping(item) for item in _document(work.args.input)]
@@ -268,7 +268,7 @@ def merge(work: Work) -> int:
 # --- steering ---------------------------------------------------------------------------------------------
 
 
-def enable(work: Work) -> int:
+def enable(work: RangesWork) -> int:
     """Have the sharder begin."""
     own = work.own
     problems = _problems(work.ranges(), own)
@@ -297,7 +297,7 @@ def enable(work: Work) -> int:
     return DONE
 
 
-def compact(work: Work) -> int:
+def compact(work: RangesWork) -> int:
     """Have small shards put together."""
     broker, args, settings = work.broker, work.args, work.settings
     if not broker.read(broker.is_root):
@@ -344,7 +344,7 @@ def compact(work: Work) -> int:
     return DONE
 
 
-def repair(work: Work) -> int:
+def repair(work: RangesWork) -> int:
     """Have overlapping shards shrink, or neighbours take the names of gaps."""
     broker, args = work.broker, work.args
     if not broker.read(broker.is_root):
@@ -388,7 +388,7 @@ def analyze(args: argparse.Namespace) -> int:
     return DONE if verdict.is_fit else FAILED
 
 
-def _has_consent(work: Work, question: str) -> bool:
+def _has_consent(work: RangesWork, question: str) -> bool:
     if work.args.yes or work.args.dry_run:
         return bool(work.args.yes)
     try:
@@ -397,7 +397,7 @@ def _has_consent(work: Work, question: str) -> bool:
         return False
 
 
-def _agreed(work: Work, what: str) -> int:
+def _agreed(work: RangesWork, what: str) -> int:
     """Whether a change is to be made."""
     if work.args.yes:
         return DONE
@@ -499,7 +499,7 @@ def _settings(path: str) -> ContainerSharderSettings:
 
 def _open(path: str) -> ContainerBroker:
     try:
-        broker = open_found(Place.of_file(path), Engine())
+        broker = open_found(DatabasePlace.of_file(path), Engine())
     except ValueError:
         broker = None
     if broker is None:
@@ -534,7 +534,7 @@ def _change(args: argparse.Namespace, settings: ContainerSharderSettings) -> int
         print(f"Loaded db broker for {broker.own_name}", file=sys.stderr)
         if not args.skip_commits:
             broker.merge_pending()
-        return COMMANDS[args.command](Work(broker, args, settings, Timestamp.now()))
+        return COMMANDS[args.command](RangesWork(broker, args, settings, Timestamp.now()))
     except BadArguments as error:
         print(error, file=sys.stderr)
         return BAD_ARGUMENTS

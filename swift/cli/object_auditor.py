@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence  # noqa: E402
 from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
 from swift.config.files import parser_of  # noqa: E402
 from swift.obj.auditor.settings import ObjectAuditorSettings, temporary_age_s  # noqa: E402
-from swift.obj.auditor.task import ALL, NAME, ZERO_BYTE, AuditKind, ObjectAuditor  # noqa: E402
+from swift.obj.auditor.task import ALL, NAME, ZERO_BYTE, AuditMode, ObjectAuditor  # noqa: E402
 from swift.obj.auditor.watchers import load_watchers  # noqa: E402
 from swift.obj.settings import ObjectSettings  # noqa: E402
 from swift.obj.stores import make_stores  # noqa: E402
@@ -20,7 +20,7 @@ from swift.runtime.daemon import DaemonTask, Schedule  # noqa: E402
 from swift.store.tier.conf import settings_of  # noqa: E402
 
 
-def _task(parts: DaemonParts, kind: AuditKind) -> ObjectAuditor:
+def _task(parts: DaemonParts, kind: AuditMode) -> ObjectAuditor:
     parser = parser_of(parts.conf_path)
 
     def conf_of(watcher: str) -> Mapping[str, str]:

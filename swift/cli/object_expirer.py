@@ -13,7 +13,7 @@ from swift.cli.resting import Resting  # noqa: E402
 from swift.cli.sharing import arguments_of, share_of  # noqa: E402
 from swift.compose import internal_client  # noqa: E402
 from swift.config.files import parser_of  # noqa: E402
-from swift.obj.expirer.queue import Queue  # noqa: E402
+from swift.obj.expirer.queue import ExpirerQueue  # noqa: E402
 from swift.obj.expirer.settings import Delays, ObjectExpirerSettings  # noqa: E402
 from swift.obj.expirer.task import NAME, ObjectExpirer  # noqa: E402
 from swift.runtime.daemon import DaemonTask  # noqa: E402
@@ -38,7 +38,7 @@ def _make(parts: DaemonParts) -> DaemonTask:
         tries=settings.request_tries,
         use_replication_network=True,
     )
-    queue = Queue(
+    queue = ExpirerQueue(
         client,
         settings.account,
         Delays.parse(parts.conf),

@@ -31,7 +31,7 @@ from swift.platform.durable import replace_file
 from swift.platform.mounts import Devices
 from swift.policy.policy import Policy, with_policy_suffix
 from swift.ring.ringfile import load_table
-from swift.ring.split import Phase, phase
+from swift.ring.split import SplitPhase, phase
 from swift.ring.table import PART_POWER_MAX
 from swift.store.api import Location
 from swift.store.registry import EngineParts, file_store, load_factory
@@ -80,7 +80,7 @@ class RelinkerSettings(Settings):
 
 
 @dataclass(frozen=True)
-class Job:
+class RelinkJob:
     """One policy that is to be split."""
 
     policy: Policy
@@ -90,7 +90,7 @@ class Job:
 
 
 @dataclass
-class Progress:
+class RelinkProgress:
     """How far a device is, as ``relink.<datadir>.json`` says."""
 
     path: str
@@ -100,7 +100,7 @@ class Progress:
     state: dict[str, bool] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, device_path: str, job: Job, found: Iterable[str]) -> Progress:
+    def load(cls, device_path: str, job: RelinkJob, found: Iterable[str]) -> RelinkProgress:
         """What is to be done; a file of other powers counts for nothing but the power before."""
         path = f"{device_path}/relink.{with_policy_suffix('objects', job.policy.index)}.json"
         fresh = cls(path, job.part_power, job.next_part_power)
@@ -122,7 +122,7 @@ class Progress:
                 fresh.state.setdefault(part, is_begun and job.action == RELINK)
         return fresh
 
-    def limit(self, job: Job) -> int | None:
+    def limit(self, job: RelinkJob) -> int | None:
         """Partitions from here on hold nothing that belongs elsewhere; None when that is not known."""
         if job.action == RELINK:
             return 1 << job.part_power
@@ -154,7 +154,7 @@ def _power(value: object) -> int | None:
     return value
 
 
-class Pace:
+class FilePace:
     """Not more than so many files a second."""
 
     def __init__(self, per_second: float):
@@ -201,14 +201,14 @@ class DeviceRelinker:
         if shared is not None:
             attach(self._store.core, shared)
 
-    def run(self, device: str, job: Job) -> Split:
+    def run(self, device: str, job: RelinkJob) -> Split:
         """Do all partitions of a policy; the sum. Raises OSError and ``DeviceUnavailable``."""
         path = self.devices.path(device)
         datadir = with_policy_suffix("objects", job.policy.index)
         total, begin_s, told_s = Split(), time.time(), time.monotonic()
         with _held(f"{path}/.relink.{datadir}.lock"):
             found = [part for part in self._store.partitions(device, job.policy) if part.isdigit()]
-            progress = Progress.load(path, job, found)
+            progress = RelinkProgress.load(path, job, found)
             todo = self._todo(progress)
             for number, part in enumerate(todo):
                 done = self._partition(device, part, job)
@@ -222,19 +222,19 @@ class DeviceRelinker:
             self._tell(device, job, len(todo), len(todo), total, begin_s)
         return total
 
-    def _todo(self, progress: Progress) -> list[str]:
+    def _todo(self, progress: RelinkProgress) -> list[str]:
         """The partitions to be done, the highest first."""
         waiting = [part for part, done in progress.state.items() if not done]
         if self._parts:
             waiting = [part for part in waiting if part in self._parts]
         return sorted(waiting, key=int, reverse=True)
 
-    def _partition(self, device: str, part: str, job: Job) -> Split:
+    def _partition(self, device: str, part: str, job: RelinkJob) -> Split:
         store, total = self._store, Split()
         splitter = Splitter(
             store.core, job.next_part_power, clobber=self._settings.clobber_hardlink_collisions
         )
-        pace, changed = Pace(self._settings.files_per_second), set()
+        pace, changed = FilePace(self._settings.files_per_second), set()
         for name_hash in store.inventory(device, part, job.policy):
             location = Location(device, part, job.policy, name_hash)
             if splitter.is_in_place(location):
@@ -252,7 +252,7 @@ class DeviceRelinker:
             self._finish(device, part, job, changed)
         return total
 
-    def _finish(self, device: str, part: str, job: Job, suffixes: Iterable[str]) -> None:
+    def _finish(self, device: str, part: str, job: RelinkJob, suffixes: Iterable[str]) -> None:
         """Rehash what changed; remove the partition when nothing is left in it."""
         store = self._store
         if store.hashes(device, part, job.policy, recalculate=sorted(suffixes)):
@@ -263,7 +263,7 @@ class DeviceRelinker:
         except LockTimeout:
             self._log.warning(f"{device}/{part} is busy; its empty directory stays")
 
-    def _tell(self, device: str, job: Job, done: int, of: int, total: Split, begin_s: float) -> None:
+    def _tell(self, device: str, job: RelinkJob, done: int, of: int, total: Split, begin_s: float) -> None:
         stats = {name: getattr(total, name) for name in ("hash_dirs", "files", "linked", "removed", "errors")}
         policy = {
             "step": job.action,
@@ -303,7 +303,7 @@ def _held(path: str) -> Iterator[None]:
         os.close(fd)
 
 
-def jobs_of(action: str, cluster: Cluster, names: Sequence[str], swift_dir: str, log: Log) -> list[Job]:
+def jobs_of(action: str, cluster: Cluster, names: Sequence[str], swift_dir: str, log: Log) -> list[RelinkJob]:
     """The policies to which an action applies now. Raises ``ConfigError``, ``RingError`` and OSError."""
     policies = []
     for name in names:
@@ -320,17 +320,17 @@ def jobs_of(action: str, cluster: Cluster, names: Sequence[str], swift_dir: str,
             log.warning(f"policy {policy.name} is left out: there is no {path}")
             continue
         table = load_table(path, thorough=False)
-        wanted = Phase.RELINK if action == RELINK else Phase.CLEANUP
+        wanted = SplitPhase.RELINK if action == RELINK else SplitPhase.CLEANUP
         if phase(table.part_power, table.next_part_power) is not wanted or table.next_part_power is None:
             continue
         if load_factory(policy.diskfile_module) is not file_store:
             log.warning(f"policy {policy.name} has an engine of its own, which splits no partitions here")
             continue
-        jobs.append(Job(policy, action, table.part_power, table.next_part_power))
+        jobs.append(RelinkJob(policy, action, table.part_power, table.next_part_power))
     return jobs
 
 
-def work(relinker: DeviceRelinker, devices: Sequence[str], jobs: Sequence[Job], log: Log) -> int:
+def work(relinker: DeviceRelinker, devices: Sequence[str], jobs: Sequence[RelinkJob], log: Log) -> int:
     """Split some devices, one after the other; the exit code."""
     failed = False
     for device in devices:
@@ -350,7 +350,7 @@ def work(relinker: DeviceRelinker, devices: Sequence[str], jobs: Sequence[Job], 
 
 
 def share_out(
-    relinker: DeviceRelinker, devices: Sequence[str], jobs: Sequence[Job], workers: int, log: Log
+    relinker: DeviceRelinker, devices: Sequence[str], jobs: Sequence[RelinkJob], workers: int, log: Log
 ) -> int:
     """The same in processes that share the devices; the worst exit code."""
     count = min(workers or len(devices), len(devices))

@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Running:
+class ServiceProcess:
     """A process of a service."""
 
     service: Service
@@ -42,7 +42,9 @@ class Running:
         return f"{self.service} ({self.pid})"
 
 
-def running_of(service: Service, run_dir: str, swift_dir: str, say: Say | None = None) -> list[Running]:
+def running_of(
+    service: Service, run_dir: str, swift_dir: str, say: Say | None = None
+) -> list[ServiceProcess]:
     """The processes of a service; ``say`` is told about pid files that were left behind."""
     configs = {pid_file(service, path, run_dir, swift_dir): path for path in configs_of(service, swift_dir)}
     found = []
@@ -63,7 +65,7 @@ def running_of(service: Service, run_dir: str, swift_dir: str, say: Say | None =
                 )
             _remove(path)
             continue
-        found.append(Running(service, pid, configs.get(path, path), path))
+        found.append(ServiceProcess(service, pid, configs.get(path, path), path))
     return found
 
 
@@ -91,7 +93,7 @@ class Signaller:
         self._kills = kills
         self._verbose = verbose
 
-    def _signal(self, each: Running, number: int) -> bool:
+    def _signal(self, each: ServiceProcess, number: int) -> bool:
         self._say(f"Signal {each.service}  pid: {each.pid}  signal: {number}")
         try:
             os.kill(each.pid, number)
@@ -103,7 +105,7 @@ class Signaller:
             return False
         return True
 
-    def end(self, running: Sequence[Running], *, graceful: bool) -> list[Running]:
+    def end(self, running: Sequence[ServiceProcess], *, graceful: bool) -> list[ServiceProcess]:
         """Tell processes to end: servers by SIGHUP when ``graceful``, all others by SIGTERM; those told."""
         return [
             each
@@ -111,7 +113,7 @@ class Signaller:
             if self._signal(each, signal.SIGHUP if graceful and each.service.is_server else signal.SIGTERM)
         ]
 
-    def await_ends(self, told: Sequence[Running]) -> int:
+    def await_ends(self, told: Sequence[ServiceProcess]) -> int:
         """Wait until processes have ended, for ``wait_s`` in all; how many have not."""
         left = 0
         deadline_s = self._wait_s
@@ -133,7 +135,7 @@ class Signaller:
             left += 1
         return left
 
-    def renew(self, running: Sequence[Running], *, wait: bool) -> int:
+    def renew(self, running: Sequence[ServiceProcess], *, wait: bool) -> int:
         """Reload servers seamlessly; how many did not say in time that they are ready again."""
         failed = 0
         for each in running:

@@ -26,9 +26,9 @@ from swift.bench.plan.report import amount, capacity_json, capacity_text, table
 from swift.cli.ring.select import BadValue, parse_add_value
 
 if TYPE_CHECKING:
-    from swift.bench.calibrate import Choices
+    from swift.bench.calibrate import CalibrationOptions
     from swift.bench.candidates import Candidate
-    from swift.bench.plan.catalogue import Catalogue, Workload
+    from swift.bench.plan.catalogue import Catalogue, PlannedWorkload
     from swift.bench.plan.costs import Costs
     from swift.bench.plan.search import Searched, Tried
 
@@ -218,7 +218,7 @@ def _costs(args: argparse.Namespace) -> Costs:
     return read_profile(args.profile) if args.profile else ASSUMED
 
 
-def _searched(args: argparse.Namespace) -> tuple[Catalogue, Workload, float, Searched]:
+def _searched(args: argparse.Namespace) -> tuple[Catalogue, PlannedWorkload, float, Searched]:
     """The search that both ``search`` and ``scale`` begin with."""
     from swift.bench.plan.catalogue import WORKLOADS, read_catalogue
     from swift.bench.plan.search import search
@@ -234,7 +234,7 @@ def _calibrate(args: argparse.Namespace) -> None:
     from swift.bench.plan.costs import read_profile
     from swift.bench.xfs import ending_in_order
 
-    choices = calibrate.Choices(
+    choices = calibrate.CalibrationOptions(
         root=Path(args.root or tempfile.gettempdir()) / f"swift-calibrate-{os.getpid()}",
         seconds=_float(args.seconds, "--seconds", 0.5),
         clients=_whole(args.clients, "--clients", 1, 256),
@@ -248,7 +248,7 @@ def _calibrate(args: argparse.Namespace) -> None:
         if costs is not None:
             raise PlanError("--check makes its own clusters: leave --auth out")
         kept = [calibrate.Kept.of(text) for text in args.policy] or list(calibrate.KEPT)
-        given = calibrate.Given(args.auth, args.user, args.key, kept)
+        given = calibrate.GivenCluster(args.auth, args.user, args.key, kept)
     elif args.policy:
         raise PlanError("--policy belongs to --auth")
     if args.json and not Path(args.json).absolute().parent.is_dir():
@@ -270,7 +270,7 @@ def _progress(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _check(args: argparse.Namespace, costs: Costs, choices: Choices) -> None:
+def _check(args: argparse.Namespace, costs: Costs, choices: CalibrationOptions) -> None:
     from swift.bench import calibrate
 
     found = []
@@ -355,13 +355,13 @@ def _search(args: argparse.Namespace) -> None:
 
 
 def _measured(
-    args: argparse.Namespace, found: Searched, workload: Workload, objects: float
+    args: argparse.Namespace, found: Searched, workload: PlannedWorkload, objects: float
 ) -> tuple[list[Candidate], float]:
     """The best of a search on emulated machines, and which part of real ones those are."""
-    from swift.bench.candidates import Bench, check_count, measure
+    from swift.bench.candidates import CandidateBench, check_count, measure
     from swift.bench.xfs import ending_in_order
 
-    bench = Bench(
+    bench = CandidateBench(
         Path(args.root or tempfile.gettempdir()) / f"swift-plan-{os.getpid()}",
         _whole(args.port, "--port", 1024, 60_000),
         _float(args.run_seconds, "--run-seconds", 1.0),

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from swift.cli.daemonize import Daemon, DaemonParts
 from swift.cluster.rings import Rings
 from swift.dbsync.daemon import DatabaseReplicator
-from swift.dbsync.kind import Kind
+from swift.dbsync.kind import ReplicatorKind
 from swift.dbsync.settings import ReplicatorSettings
 from swift.ring.ring import Ring
 
 
-def replicator(kind: Kind, ring_of: Callable[[Rings], Ring]) -> Daemon:
+def replicator(kind: ReplicatorKind, ring_of: Callable[[Rings], Ring]) -> Daemon:
     """The command of one kind."""
 
     def make(parts: DaemonParts) -> DatabaseReplicator:

@@ -19,8 +19,8 @@ from swift.cli.ring.select import BadValue
 from swift.cli.ring.session import (
     EXIT_ERROR,
     EXIT_SUCCESS,
-    Session,
-    Stop,
+    BuilderSession,
+    EndSubcommand,
     WrongUsage,
     file_names,
     take_switches,
@@ -37,7 +37,7 @@ _HELP = ("-h", "--help")
 _WITHOUT_BUILDER = ("create", "write_builder", "version")
 _KEEP_RING_NAME = ("write_builder", "version")
 
-COMMANDS: dict[str, Callable[[Session, Sequence[str]], int]] = {
+COMMANDS: dict[str, Callable[[BuilderSession, Sequence[str]], int]] = {
     "add": devices.add,
     "cancel_increase_partition_power": settings.cancel_increase_partition_power,
     "create": settings.create,
@@ -89,10 +89,10 @@ def main(argv: list[str] | None = None) -> int:
             print(everything())
             return EXIT_SUCCESS
         builder_path, ring_path = file_names(rest[0])
-        session = Session(builder_path, ring_path, rest[0], dry_run=dry_run, as_json=as_json)
+        session = BuilderSession(builder_path, ring_path, rest[0], dry_run=dry_run, as_json=as_json)
         with _lock(program, builder_path, dry_run=dry_run):
             return _run(session, rest[1] if len(rest) > 1 else "", rest[2:])
-    except Stop as stop:
+    except EndSubcommand as stop:
         if stop.text:
             print(stop.text)
         return stop.code
@@ -117,13 +117,13 @@ def _lock(program: str, builder_path: str, *, dry_run: bool):  # type: ignore[no
         with file_lock(Disk(), os.path.join(folder, ".lock"), LOCK_TIMEOUT_S):
             yield
     except LockTimeout:
-        raise Stop(EXIT_ERROR, "Ring/builder dir currently locked.")
+        raise EndSubcommand(EXIT_ERROR, "Ring/builder dir currently locked.")
 
 
-def _run(session: Session, name: str, argv: Sequence[str]) -> int:
+def _run(session: BuilderSession, name: str, argv: Sequence[str]) -> int:
     if name and name not in COMMANDS:
         _load(session, name)
-        raise Stop(EXIT_ERROR, f"Unknown command: {name}")
+        raise EndSubcommand(EXIT_ERROR, f"Unknown command: {name}")
     if any(word in _HELP for word in argv) and name:
         print(USAGES[name].render(name))
         return EXIT_SUCCESS
@@ -139,7 +139,7 @@ def _run(session: Session, name: str, argv: Sequence[str]) -> int:
         return EXIT_ERROR
 
 
-def _load(session: Session, name: str) -> None:
+def _load(session: BuilderSession, name: str) -> None:
     """Load the builder, which most subcommands need; a file that is no builder stops all of them."""
     try:
         session.builder = RingBuilder.load(session.builder_path)
@@ -150,15 +150,15 @@ def _load(session: Session, name: str) -> None:
             else ""
         )
         reason = "" if hint else f": {error.reason}"
-        raise Stop(EXIT_ERROR, f"Ring Builder file is invalid: {session.builder_path}{hint}{reason}")
+        raise EndSubcommand(EXIT_ERROR, f"Ring Builder file is invalid: {session.builder_path}{hint}{reason}")
     except FileNotFoundError:
         if name not in _WITHOUT_BUILDER:
-            raise Stop(EXIT_ERROR, f"Ring Builder file does not exist: {session.builder_path}")
+            raise EndSubcommand(EXIT_ERROR, f"Ring Builder file does not exist: {session.builder_path}")
     except PermissionError:
         if name not in _WITHOUT_BUILDER:
-            raise Stop(EXIT_ERROR, f"Ring Builder file can not be accessed: {session.builder_path}")
+            raise EndSubcommand(EXIT_ERROR, f"Ring Builder file can not be accessed: {session.builder_path}")
     except OSError as error:
-        raise Stop(
+        raise EndSubcommand(
             EXIT_ERROR, f"Problem occurred while reading builder file: {session.builder_path}. {error}"
         )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from swift.cli.generated import write_or_check
 from swift.middleware.s3api.checksums import ALGORITHMS
 from swift.middleware.s3api.resources import HANDLERS
-from swift.middleware.s3api.router import OPERATIONS, Level, Operation
+from swift.middleware.s3api.router import OPERATIONS, Operation, PathLevel
 
 _HEAD = """# The S3 API
 
@@ -95,7 +95,11 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
 
 {answered} of {all} are answered.
 """
-_TITLES = {Level.SERVICE: "Of the account", Level.BUCKET: "Of a bucket", Level.OBJECT: "Of an object"}
+_TITLES = {
+    PathLevel.SERVICE: "Of the account",
+    PathLevel.BUCKET: "Of a bucket",
+    PathLevel.OBJECT: "Of an object",
+}
 
 
 def matrix_text() -> str:
@@ -110,7 +114,9 @@ def matrix_text() -> str:
 
 def _row(operation: Operation) -> str:
     query = "&".join(sorted(operation.marks))
-    path = {Level.SERVICE: "/", Level.BUCKET: "/bucket", Level.OBJECT: "/bucket/key"}[operation.level]
+    path = {PathLevel.SERVICE: "/", PathLevel.BUCKET: "/bucket", PathLevel.OBJECT: "/bucket/key"}[
+        operation.level
+    ]
     request = f"`{operation.method} {path}{'?' if query else ''}{query}`"
     if operation.header:
         request += f" with `{operation.header}`"

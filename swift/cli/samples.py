@@ -36,7 +36,7 @@ from swift.middleware.backend_ratelimit import BackendRatelimitSettings
 from swift.middleware.bulk.filter import BulkSettings
 from swift.middleware.catch_errors import CatchErrorsSettings
 from swift.middleware.cname_lookup import CnameLookupSettings
-from swift.middleware.container_sync import ContainerSyncSettings
+from swift.middleware.container_sync import ContainerSyncFilterSettings
 from swift.middleware.copy import CopySettings
 from swift.middleware.crossdomain import CrossdomainSettings
 from swift.middleware.dlo import DloSettings
@@ -116,7 +116,7 @@ PROXY = Sample(
         _filter("cache", "memcache", CacheSettings),
         _filter("listing_formats", "listing_formats"),
         _filter("etag-quoter", "etag_quoter", EtagQuoterSettings),
-        _filter("container_sync", "container_sync", ContainerSyncSettings),
+        _filter("container_sync", "container_sync", ContainerSyncFilterSettings),
         _filter("bulk", "bulk", BulkSettings),
         _filter("tempurl", "tempurl", TempURLSettings),
         _filter(

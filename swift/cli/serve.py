@@ -20,7 +20,7 @@ from typing import Any
 
 from swift import __version__, green
 from swift.base.errors import ConfigError, SwiftError
-from swift.cli.handover import Handover
+from swift.cli.handover import SocketHandover
 from swift.cli.listeners import Listeners, OnePort, PortFinder, PortSettings, RingPorts
 from swift.compose import CONSOLE_KEY, PROCESS_KEY, Process, cluster_of, telemetry_of
 from swift.config.common import PrioritySettings, ServerSettings
@@ -147,7 +147,7 @@ class ServerProcess:
         self.app: Any = None
         self._board = MetricsBoard(1)
         self._metrics_listener: socket | None = None
-        self._handover = Handover()
+        self._handover = SocketHandover()
 
     def load(self) -> None:
         """Build the pipeline once, before forking, so that errors show at the start."""

@@ -17,7 +17,7 @@ _BUSY = (State.SHARDING, State.SHRINKING)
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RepairVerdict:
     """What was found: whether it can be mended, and the ranges that mend it; none when nothing is wrong."""
 
     is_fit: bool
@@ -41,19 +41,21 @@ def lines_of(items: Sequence[ShardRange], indent: str = "  ") -> str:
     )
 
 
-def overlaps(ranges: Sequence[ShardRange], now: Timestamp, *, min_age_s: float, verbose: int) -> Verdict:
+def overlaps(
+    ranges: Sequence[ShardRange], now: Timestamp, *, min_age_s: float, verbose: int
+) -> RepairVerdict:
     """Tell of overlapping shards; those beside the best sequence are to shrink into it."""
     busy = [state for state in _BUSY if any(item.state == state for item in ranges)]
     if busy:
         print(f"WARNING: Found shard ranges in {busy[0].name.lower()} state")
         print("No repairs performed.")
-        return Verdict(False, [])
+        return RepairVerdict(False, [])
     chosen = repair.best_sequence(ranges)
     if not chosen:
         print("Found no complete sequence of shard ranges.")
         print("Repairs necessary to fill gaps.")
         print("Gap filling not supported by this tool. No repairs performed.")
-        return Verdict(False, [])
+        return RepairVerdict(False, [])
     donors = _donors(ranges, chosen, now, min_age_s)
     isolated = repair.isolated_in(chosen, donors)
     if isolated:
@@ -61,13 +63,13 @@ def overlaps(ranges: Sequence[ShardRange], now: Timestamp, *, min_age_s: float, 
         if verbose:
             print(_both(donors, chosen))
         print("No repairs performed.")
-        return Verdict(False, [])
+        return RepairVerdict(False, [])
     if not donors:
         print(
             f"Found one complete sequence of {len(chosen)} shard ranges and no overlapping shard ranges.\n"
             "No repairs necessary."
         )
-        return Verdict(True, [])
+        return RepairVerdict(True, [])
     have = sum(item.object_count for item in chosen)
     print("Repairs necessary to remove overlapping shard ranges.")
     print(
@@ -80,7 +82,7 @@ def overlaps(ranges: Sequence[ShardRange], now: Timestamp, *, min_age_s: float, 
     print("Once applied to the broker these changes will result in:")
     print(f"    {len(donors)} shard ranges being removed.")
     print(f"    {moved} object records being moved to the chosen shard ranges.")
-    return Verdict(True, [in_state(item, State.SHRINKING, now, epoch=True) for item in donors])
+    return RepairVerdict(True, [in_state(item, State.SHRINKING, now, epoch=True) for item in donors])
 
 
 def _donors(
@@ -97,13 +99,13 @@ def _donors(
     return donors
 
 
-def gaps(ranges: Sequence[ShardRange], now: Timestamp, *, max_expanding: int) -> Verdict:
+def gaps(ranges: Sequence[ShardRange], now: Timestamp, *, max_expanding: int) -> RepairVerdict:
     """Tell of names without a shard; neighbours are to take them."""
     found = repair.find_gaps(ranges)
     if not found:
         count = len(repair.staying(ranges))
         print(f"Found one complete sequence of {count} shard ranges with no gaps.\nNo repairs necessary.")
-        return Verdict(True, [])
+        return RepairVerdict(True, [])
     print(f"Found {len(found)} gaps:")
     known = {item.name: item for item in ranges}
     changes: dict[str, ShardRange] = {}
@@ -130,4 +132,4 @@ def gaps(ranges: Sequence[ShardRange], now: Timestamp, *, max_expanding: int) ->
         "gaps. If necessary, abort this change \nand stop any auto-sharding processes before repeating this "
         "command.\n"
     )
-    return Verdict(bool(changes), list(changes.values()))
+    return RepairVerdict(bool(changes), list(changes.values()))

@@ -22,7 +22,7 @@ class Shared(Protocol):
         """Which of them this one is, from 0."""
 
 
-class Share(TypedDict):
+class ProcessNumbers(TypedDict):
     """Both of them."""
 
     processes: int
@@ -39,7 +39,7 @@ def arguments_of(who: str) -> Callable[[argparse.ArgumentParser], None]:
     return add
 
 
-def share_of(parts: DaemonParts, settings: Shared) -> Share:
+def share_of(parts: DaemonParts, settings: Shared) -> ProcessNumbers:
     """Both numbers, from the command line or the file; raises ``ConfigError`` when they do not fit."""
     given = {name: getattr(parts.args, name, None) for name in ("processes", "process")}
     processes = settings.processes if given["processes"] is None else given["processes"]

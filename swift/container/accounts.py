@@ -12,16 +12,16 @@ from functools import partial
 from swift import green
 from swift.base.digits import is_digits
 from swift.cluster.direct import DirectClient
-from swift.container.broker import ContainerInfo
+from swift.container.broker import ContainerFacts
 from swift.container.settings import ContainerSettings
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.databaseapp import Target
+from swift.runtime.databaseapp import StorageTarget
 
 
-class Outcome(Enum):
+class AccountsAnswer(Enum):
     """What the account servers said together."""
 
     TOLD = auto()
@@ -39,16 +39,18 @@ class AccountUpdater:
         """Refuse header lists that do not fit together: ``HTTPError`` 400."""
         self._nodes(request)
 
-    def report(self, request: Request, target: Target, info: ContainerInfo) -> Outcome:
+    def report(self, request: Request, target: StorageTarget, info: ContainerFacts) -> AccountsAnswer:
         """Tell the account servers that the request names."""
         nodes = self._nodes(request)
         if not nodes:
-            return Outcome.TOLD
+            return AccountsAnswer.TOLD
         headers = self._headers(request, info)
         statuses = green.gather(
             [partial(self._tell, request, target, host, device, headers) for host, device in nodes]
         )
-        return Outcome.ALL_MISSING if all(status == 404 for status in statuses) else Outcome.TOLD
+        return (
+            AccountsAnswer.ALL_MISSING if all(status == 404 for status in statuses) else AccountsAnswer.TOLD
+        )
 
     def _nodes(self, request: Request) -> list[tuple[str, str]]:
         hosts = _items(request.headers.get("x-account-host"))
@@ -62,7 +64,7 @@ class AccountUpdater:
             raise HTTPError(400)
         return list(zip(hosts, devices, strict=True)) if "x-account-partition" in request.headers else []
 
-    def _headers(self, request: Request, info: ContainerInfo) -> HeaderMap:
+    def _headers(self, request: Request, info: ContainerFacts) -> HeaderMap:
         headers = {
             "x-put-timestamp": info.put_timestamp,
             "x-delete-timestamp": info.delete_timestamp,
@@ -77,7 +79,7 @@ class AccountUpdater:
         return headers
 
     def _tell(
-        self, request: Request, target: Target, host: str, device: str, headers: HeaderMap
+        self, request: Request, target: StorageTarget, host: str, device: str, headers: HeaderMap
     ) -> int | None:
         """The status of one account server, None when it could not be asked."""
         partition = request.headers["x-account-partition"]

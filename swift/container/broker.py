@@ -1,6 +1,6 @@
 """A container's database: what is known of the container, and every change to it (account-container.md).
 
-The broker answers with values (``ContainerInfo``) and changes in single transactions. Which of two files is
+The broker answers with values (``ContainerFacts``) and changes in single transactions. Which of two files is
 asked while a container is being sharded is decided here (§19.2): writes go to the newest, listings and
 counts come from the oldest. It knows nothing of HTTP.
 """
@@ -25,8 +25,8 @@ from swift.db import files, stat
 from swift.db import metadata as meta
 from swift.db.broker import Broker, Engine
 from swift.db.database import Dialect
-from swift.db.files import Place
-from swift.db.listing import ListingQuery, PageRow, Source, page
+from swift.db.files import DatabasePlace
+from swift.db.listing import ListingQuery, PageRow, RowSource, page
 from swift.db.metadata import Metadata
 
 TABLE = "container_info"
@@ -81,7 +81,7 @@ class StaysAlive(InvalidValue):
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerInfo:
+class ContainerFacts:
     """The facts of ``container_info`` with the counts of §19.2; timestamps are column texts."""
 
     account: str
@@ -120,7 +120,7 @@ class ContainerBroker(Broker):
 
     dialect = DIALECT
 
-    def __init__(self, place: Place, engine: Engine, account: str, container: str):
+    def __init__(self, place: DatabasePlace, engine: Engine, account: str, container: str):
         super().__init__(place, engine)
         self.account = account
         self.container = container
@@ -155,7 +155,7 @@ class ContainerBroker(Broker):
         engine = self.engine
         return files.create(engine.disk, self.place, build, trace=engine.trace)
 
-    def info(self) -> ContainerInfo:
+    def info(self) -> ContainerFacts:
         """What is known of the container now; while it is being split, the old file has the counts."""
         info = self.read(self.info_of)
         if len(self.databases) > 1:
@@ -163,7 +163,7 @@ class ContainerBroker(Broker):
             info = replace(info, object_count=retiring.object_count, bytes_used=retiring.bytes_used)
         return info
 
-    def info_of(self, connection: sqlite3.Connection) -> ContainerInfo:
+    def info_of(self, connection: sqlite3.Connection) -> ContainerFacts:
         """The same within a transaction on the newest file."""
         cursor = connection.execute(_OWN_COUNTS)
         row = dict(zip((c[0] for c in cursor.description), cursor.fetchone(), strict=True))
@@ -177,7 +177,7 @@ class ContainerBroker(Broker):
                 count, size = count + inside[0], size + inside[1]
             else:
                 count, size = inside
-        return ContainerInfo(
+        return ContainerFacts(
             account=row["account"],
             container=row["container"],
             created_at=row["created_at"],
@@ -225,7 +225,7 @@ class ContainerBroker(Broker):
         own = shardtable.own_range(connection, self.own_name)
         return own is not None and own.state == State.ACTIVE
 
-    def lists_shards(self, info: ContainerInfo) -> bool:
+    def lists_shards(self, info: ContainerFacts) -> bool:
         """Whether a listing is put together from shards.
 
         A shard that shrinks lists what it has until all of it is in the shard that takes it in.
@@ -369,10 +369,10 @@ class ContainerBroker(Broker):
         return found[0] if found else None
 
 
-def source_of(policy_index: int, columns: tuple[str, ...] = LISTED, *, deleted: bool = False) -> Source:
+def source_of(policy_index: int, columns: tuple[str, ...] = LISTED, *, deleted: bool = False) -> RowSource:
     """The objects of a policy as listings have them, or their tombstones."""
     condition = "AND t.storage_policy_index = :policy_index"
-    return Source("object", columns, condition, {"policy_index": policy_index}, int(deleted))
+    return RowSource("object", columns, condition, {"policy_index": policy_index}, int(deleted))
 
 
 def set_policy(connection: sqlite3.Connection, policy_index: int, timestamp: Timestamp) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from swift.container.broker import ContainerBroker, source_of
 from swift.container.listing import as_rows
 from swift.container.shardtable import ShardQuery
-from swift.db.listing import ListingQuery, PageRow, Source, page
+from swift.db.listing import ListingQuery, PageRow, RowSource, page
 
 
 class HeldPage(NamedTuple):
@@ -64,7 +64,7 @@ def end_of(pages: Sequence[HeldPage], limit: int, *, reverse: bool) -> str:
     return max(ends) if reverse else min(ends)
 
 
-def _page(source: Source, query: ListingQuery, connection: sqlite3.Connection) -> list[PageRow]:
+def _page(source: RowSource, query: ListingQuery, connection: sqlite3.Connection) -> list[PageRow]:
     return page(connection, source, query)
 
 

@@ -13,7 +13,7 @@ from swift.base.errors import InvalidValue
 from swift.base.shardrange import ShardRange, State, parse_states
 from swift.base.truth import is_true
 from swift.container import shardtable
-from swift.container.broker import SHARDED, ContainerBroker, ContainerInfo
+from swift.container.broker import SHARDED, ContainerBroker, ContainerFacts
 from swift.container.shardtable import ShardQuery
 from swift.http.headers import HeaderMap
 from swift.http.listing import as_text, container_xml
@@ -42,7 +42,7 @@ def ranges_of_body(body: bytes) -> list[ShardRange]:
 
 
 def shard_rows(
-    request: Request, broker: ContainerBroker, info: ContainerInfo
+    request: Request, broker: ContainerBroker, info: ContainerFacts
 ) -> tuple[list[dict[str, object]], HeaderMap]:
     """The JSON rows that a GET asks for and the headers that describe them; raises ``HTTPError`` 400."""
     shape = request.headers.get("x-backend-record-shard-format", FULL).lower()

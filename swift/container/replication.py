@@ -12,13 +12,13 @@ from dataclasses import replace
 from swift.base.shardrange import ShardRange, State
 from swift.base.timestamp import Timestamp
 from swift.container import objecttable, shardtable
-from swift.container.broker import TABLE, ContainerBroker, ContainerInfo, set_policy
+from swift.container.broker import TABLE, ContainerBroker, ContainerFacts, set_policy
 from swift.container.policyconflict import PolicyClaim, wins
 from swift.container.rows import rows_of_mappings
 from swift.container.shardtable import ShardQuery
 from swift.db import stat
 from swift.db.broker import Engine
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.db.schema import max_row
 from swift.db.syncpoints import set_sync
 from swift.dbsync.protocol import RemoteState, row_ids
@@ -217,7 +217,7 @@ class ContainerReplica(Replica):
         return has_rows and self.is_being_split(connection)
 
 
-def _claim_of(info: ContainerInfo) -> PolicyClaim:
+def _claim_of(info: ContainerFacts) -> PolicyClaim:
     return PolicyClaim(
         info.storage_policy_index,
         info.object_count,
@@ -227,7 +227,7 @@ def _claim_of(info: ContainerInfo) -> PolicyClaim:
     )
 
 
-def _is_reported(info: ContainerInfo) -> bool:
+def _is_reported(info: ContainerFacts) -> bool:
     """Whether the account was told all that it will ever hear of this container."""
     return (
         stat.as_timestamp(info.reported_put_timestamp) >= stat.as_timestamp(info.put_timestamp)
@@ -237,7 +237,7 @@ def _is_reported(info: ContainerInfo) -> bool:
     )
 
 
-def replica_at(place: Place, engine: Engine) -> ContainerReplica:
+def replica_at(place: DatabasePlace, engine: Engine) -> ContainerReplica:
     """The replica of a hash directory whose container is not known yet; call ``broker.refresh`` first."""
     return ContainerReplica(ContainerBroker(place, engine, "", ""))
 

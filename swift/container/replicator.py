@@ -9,7 +9,7 @@ from swift.container.broker import ContainerBroker
 from swift.container.misplaced import queue_misplaced
 from swift.container.replication import identify, replica_at
 from swift.container.syncstore import keep_link
-from swift.dbsync.kind import Kind
+from swift.dbsync.kind import ReplicatorKind
 from swift.dbsync.replica import Replica
 from swift.ring.view import RingView
 
@@ -22,4 +22,4 @@ def _afterwards(replica: Replica, view: RingView, hasher: PathHasher, answers: S
     keep_link(broker, broker.info(), broker.engine.disk, broker.engine.run)
 
 
-KIND = Kind("container", "containers", replica_at, identify, _afterwards)
+KIND = ReplicatorKind("container", "containers", replica_at, identify, _afterwards)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from swift.container.broker import TABLE, ContainerBroker, ContainerInfo, root_path
+from swift.container.broker import TABLE, ContainerBroker, ContainerFacts, root_path
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.db.stat import as_timestamp
 
 
-class Report(NamedTuple):
+class ContainerReport(NamedTuple):
     """The facts that an account keeps of a container; timestamps are column texts."""
 
     put_timestamp: str
@@ -23,7 +23,7 @@ class Report(NamedTuple):
     bytes_used: int
 
 
-def open_found(place: Place, engine: Engine) -> ContainerBroker | None:
+def open_found(place: DatabasePlace, engine: Engine) -> ContainerBroker | None:
     """The refreshed broker of a database on disk, None when there is none; close it.
 
     Raises OSError and the errors of ``db.connection``.
@@ -47,14 +47,14 @@ def open_found(place: Place, engine: Engine) -> ContainerBroker | None:
     return broker
 
 
-def report_of(broker: ContainerBroker, info: ContainerInfo) -> Report | None:
+def report_of(broker: ContainerBroker, info: ContainerFacts) -> ContainerReport | None:
     """What the account should hear; None when it knows, or when the container was never put.
 
     A shard's objects are counted by its root, so a shard reports that it has none.
     """
     root = root_path(info.metadata)
     counts = (info.object_count, info.bytes_used) if root in (None, broker.own_name) else (0, 0)
-    report = Report(info.put_timestamp, info.delete_timestamp, *counts)
+    report = ContainerReport(info.put_timestamp, info.delete_timestamp, *counts)
     if not as_timestamp(report.put_timestamp):
         return None
     is_news = (
@@ -66,7 +66,7 @@ def report_of(broker: ContainerBroker, info: ContainerInfo) -> Report | None:
     return report if is_news else None
 
 
-def mark_reported(broker: ContainerBroker, report: Report) -> None:
+def mark_reported(broker: ContainerBroker, report: ContainerReport) -> None:
     """Remember that the account heard this; durable when it returns."""
     broker.write(
         lambda connection: (

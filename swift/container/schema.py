@@ -9,8 +9,8 @@ import sqlite3
 
 from swift.db.schema import (
     UPDATE_REFUSED,
-    Facts,
     Migration,
+    SchemaFacts,
     make_tables,
     missing_columns,
     missing_index,
@@ -152,7 +152,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
     make_tables(connection, TABLES)
 
 
-def _adopt_policies(connection: sqlite3.Connection, facts: Facts) -> None:
+def _adopt_policies(connection: sqlite3.Connection, facts: SchemaFacts) -> None:
     """From the days before storage policies: everything becomes policy 0."""
     if facts.lacks_column("object", "storage_policy_index"):
         connection.execute("ALTER TABLE object ADD COLUMN storage_policy_index INTEGER DEFAULT 0")
@@ -178,7 +178,7 @@ def _adopt_policies(connection: sqlite3.Connection, facts: Facts) -> None:
     run_statements(connection, (*POLICY_TRIGGERS, *STAT_VIEW))
 
 
-def _add_columns(connection: sqlite3.Connection, facts: Facts) -> None:
+def _add_columns(connection: sqlite3.Connection, facts: SchemaFacts) -> None:
     """Columns that came after ``container_info`` did; the view is made anew over all of them."""
     for column, declaration in INFO_COLUMNS.items():
         if facts.lacks_column("container_info", column):

@@ -17,11 +17,11 @@ from swift.cluster.syncrealms import Realms, SyncToError, validate_sync_to
 from swift.compose import backend_context, merged
 from swift.config.common import StorageSettings
 from swift.container import listing, records
-from swift.container.accounts import AccountUpdater, Outcome
+from swift.container.accounts import AccountsAnswer, AccountUpdater
 from swift.container.broker import (
     LISTED,
     ContainerBroker,
-    ContainerInfo,
+    ContainerFacts,
     NotEmpty,
     StaysAlive,
     StaysDeleted,
@@ -48,7 +48,7 @@ from swift.platform.space import SpaceGuard
 from swift.runtime.backendapp import BackendContext, Handler
 from swift.runtime.databaseapp import (
     DatabaseApp,
-    Target,
+    StorageTarget,
     check_metadata_text,
     header_int,
     listing_query,
@@ -95,7 +95,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         self._realms = realms or Realms()
         self._saved = _LEGACY_SAVED if self.settings.allow_versions else _SAVED
         #: What containers' raw paths, up to the slash before the object, say.
-        self._targets: dict[str, Target] = {}
+        self._targets: dict[str, StorageTarget] = {}
         self._accounts = AccountUpdater(context, self.settings)
 
     def database_verbs(self) -> Mapping[str, Handler]:
@@ -131,7 +131,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         return self._put_container(request, target, broker, timestamp)
 
     def _put_container(
-        self, request: Request, target: Target, broker: ContainerBroker, timestamp: Timestamp
+        self, request: Request, target: StorageTarget, broker: ContainerBroker, timestamp: Timestamp
     ) -> Response:
         self._accounts.check(request)
         metadata = self._metadata(request, timestamp)
@@ -148,7 +148,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         info = broker.info()
         self._keep_sync_link(broker, info)
         outcome = self._accounts.report(request, target, info)
-        if outcome is Outcome.ALL_MISSING:
+        if outcome is AccountsAnswer.ALL_MISSING:
             return error_response(404)
         headers = {_POLICY: str(info.storage_policy_index)}
         return error_response(201 if created else 202, headers=headers)
@@ -164,7 +164,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         return broker.put(timestamp, asked, default)
 
     def _put_shards(
-        self, request: Request, target: Target, broker: ContainerBroker, timestamp: Timestamp
+        self, request: Request, target: StorageTarget, broker: ContainerBroker, timestamp: Timestamp
     ) -> Response:
         ranges = records.ranges_of_body(whole_body(request))
         metadata = self._metadata(request, timestamp)
@@ -190,7 +190,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         headers = {_POLICY: str(broker.info().storage_policy_index)}
         return error_response(201 if created else 202, headers=headers)
 
-    def _target(self, request: Request) -> tuple[Target, str | None]:
+    def _target(self, request: Request) -> tuple[StorageTarget, str | None]:
         """The container and the object's name; where rows come by the thousand only the names are new."""
         raw = request.raw_path
         parts = raw.split("/", 5)
@@ -206,7 +206,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             known = self._targets[container] = self.target(request, 4, 5)
         return known, name
 
-    def _broker_for_row(self, request: Request, target: Target) -> ContainerBroker:
+    def _broker_for_row(self, request: Request, target: StorageTarget) -> ContainerBroker:
         """Putting the row looks at the files anyway; only what is decided before needs an earlier look."""
         broker = self.known_broker(target, target.path.account, target.path.container or "")
         if not broker.is_settled or _REDIRECT in request.headers or self._creates_itself(request, target):
@@ -231,7 +231,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         )
 
     def _store_row(
-        self, request: Request, target: Target, broker: ContainerBroker, row: ObjectRow, status: int
+        self, request: Request, target: StorageTarget, broker: ContainerBroker, row: ObjectRow, status: int
     ) -> Response:
         """Write a row here, or tell the caller which shard wants it."""
         headers = request.headers
@@ -246,7 +246,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         broker.put_rows((row,))
         return Response(status, {"content-type": HTML})
 
-    def _creates_itself(self, request: Request, target: Target) -> bool:
+    def _creates_itself(self, request: Request, target: StorageTarget) -> bool:
         """Whether a row may create its container: internal accounts do, shards only when told to."""
         told = request.headers.get(fields.BACKEND_AUTO_CREATE)
         if told is not None:
@@ -254,7 +254,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         prefix = self.context.limits.auto_create_account_prefix
         return target.path.account.startswith(prefix) and not self._is_shard(target)
 
-    def _is_shard(self, target: Target) -> bool:
+    def _is_shard(self, target: StorageTarget) -> bool:
         """Whether the account is one for shards."""
         prefix = self.context.limits.auto_create_account_prefix
         return target.path.account.startswith(prefix + _SHARDS_PREFIX)
@@ -296,7 +296,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             return error_response(409)
         info = broker.info()
         self._keep_sync_link(broker, info)
-        if self._accounts.report(request, target, info) is Outcome.ALL_MISSING:
+        if self._accounts.report(request, target, info) is AccountsAnswer.ALL_MISSING:
             return error_response(404)
         return error_response(204 if existed else 404)
 
@@ -390,7 +390,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
 
     # --- pieces -----------------------------------------------------------------------------------
 
-    def _broker(self, target: Target) -> ContainerBroker:
+    def _broker(self, target: StorageTarget) -> ContainerBroker:
         return self.broker_of(target, target.path.account, target.path.container or "")
 
     def _policy(self, request: Request) -> int | None:
@@ -406,7 +406,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             raise HTTPError(400, f"Invalid X-Backend-Storage-Policy-Index {index}", content_type=TEXT)
         return index
 
-    def _policy_shown(self, request: Request, info: ContainerInfo) -> int:
+    def _policy_shown(self, request: Request, info: ContainerFacts) -> int:
         """The policy whose rows a listing has."""
         index = self._policy(request)
         return info.storage_policy_index if index is None else index
@@ -424,7 +424,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         check_metadata_text(metadata)
         check_stored_metadata(meta.user_items(metadata, "container"), self.context.limits)
 
-    def _keep_sync_link(self, broker: ContainerBroker, info: ContainerInfo) -> None:
+    def _keep_sync_link(self, broker: ContainerBroker, info: ContainerFacts) -> None:
         keep_link(broker, info, self.disk, self.context.pools.run(broker.place.device))
 
     def _check_sync_to(self, value: str) -> None:
@@ -434,7 +434,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             raise HTTPError(400, str(error))
 
 
-def _always(info: ContainerInfo | None) -> HeaderMap:
+def _always(info: ContainerFacts | None) -> HeaderMap:
     """The headers of every HEAD and GET answer, also of a 404."""
     if info is None:
         zero = Timestamp(0).internal
@@ -452,7 +452,7 @@ def _always(info: ContainerInfo | None) -> HeaderMap:
     }
 
 
-def _facts(info: ContainerInfo) -> HeaderMap:
+def _facts(info: ContainerFacts) -> HeaderMap:
     """What HEAD and GET say about a container that is there."""
     put = as_timestamp(info.put_timestamp)
     return {

@@ -11,14 +11,14 @@ import contextlib
 import os
 
 from swift.base.calls import Run
-from swift.container.broker import ContainerBroker, ContainerInfo
-from swift.db.files import Place
+from swift.container.broker import ContainerBroker, ContainerFacts
+from swift.db.files import DatabasePlace
 from swift.platform.disk import Disk
 
 DIRECTORY = "sync_containers"
 
 
-def is_synced(info: ContainerInfo) -> bool:
+def is_synced(info: ContainerFacts) -> bool:
     """Whether a container is to be copied."""
     values = [
         info.metadata.get(name, ("", ""))[0] for name in ("X-Container-Sync-To", "X-Container-Sync-Key")
@@ -26,13 +26,13 @@ def is_synced(info: ContainerInfo) -> bool:
     return all(values) and not info.is_deleted
 
 
-def keep_link(broker: ContainerBroker, info: ContainerInfo, disk: Disk, run: Run) -> None:
+def keep_link(broker: ContainerBroker, info: ContainerFacts, disk: Disk, run: Run) -> None:
     """Make the link of a container that is to be copied, remove that of another; raises OSError."""
     if "X-Container-Sync-To" in info.metadata:
         run(_keep, disk, broker.place, broker.newest.path if is_synced(info) else None)
 
 
-def _keep(disk: Disk, place: Place, target: str | None) -> None:
+def _keep(disk: Disk, place: DatabasePlace, target: str | None) -> None:
     link = link_of(place)
     have = None
     with contextlib.suppress(OSError):
@@ -53,6 +53,6 @@ def _keep(disk: Disk, place: Place, target: str | None) -> None:
         os.symlink(target, link)
 
 
-def link_of(place: Place) -> str:
+def link_of(place: DatabasePlace) -> str:
     """Where the link of a container is."""
     return place._replace(kind=DIRECTORY).file()

@@ -19,8 +19,8 @@ from swift.cluster.direct import Answers, DirectClient
 from swift.cluster.transport import TransportError
 from swift.config.kinds import SECONDS, integer, number
 from swift.config.schema import Settings, option
-from swift.container.broker import ContainerBroker, ContainerInfo
-from swift.container.reported import Report, mark_reported, open_found, report_of
+from swift.container.broker import ContainerBroker, ContainerFacts
+from swift.container.reported import ContainerReport, mark_reported, open_found, report_of
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseError, DatabaseMissing
 from swift.db.files import quarantine
@@ -97,18 +97,18 @@ class ContainerUpdater(DeviceTask):
         self._settled[device].begin(0)
         return self._settled[device]
 
-    def begin(self, share: str, pass_context: PassContext) -> DevicePass:
+    def begin(self, share: str, pass_context: PassContext) -> ContainerUpdaterPass:
         """A pass over the device ``share``."""
         now = pass_context.clock.monotonic()
         self.suppressed = {account: until for account, until in self.suppressed.items() if until > now}
-        return DevicePass(self, share, pass_context)
+        return ContainerUpdaterPass(self, share, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass."""
         return {"container_updater_sweep": passed.seconds}
 
 
-class DevicePass(DatabasePassBase):
+class ContainerUpdaterPass(DatabasePassBase):
     """One pass over the container databases of a device."""
 
     def __init__(self, task: ContainerUpdater, device: str, pass_context: PassContext):
@@ -164,7 +164,7 @@ class DevicePass(DatabasePassBase):
         self._bring(broker, info, report)
         return True
 
-    def _bring(self, broker: ContainerBroker, info: ContainerInfo, report: Report) -> None:
+    def _bring(self, broker: ContainerBroker, info: ContainerFacts, report: ContainerReport) -> None:
         answers = self._tell(info, report)
         if answers.has_majority():
             mark_reported(broker, report)
@@ -190,7 +190,7 @@ class DevicePass(DatabasePassBase):
 
     # --- telling --------------------------------------------------------------------------------------
 
-    def _tell(self, info: ContainerInfo, report: Report) -> Answers:
+    def _tell(self, info: ContainerFacts, report: ContainerReport) -> Answers:
         """What every replica of the account says to the news."""
         part, nodes = self._task.ring.nodes(self._task.context.hasher.digest(info.account))
         headers = {

@@ -1,12 +1,12 @@
 """The base of account and container brokers: files, pending rows, reads and writes of one hash directory.
 
-A broker belongs to one process and one ``Place``. ``refresh`` looks at the directory, which every request
-does first, because another process may have created, replaced or removed a file; only rows for a broker that
-``is_settled`` are put without, because putting them looks again. Rows become durable in the pending file (one
-sync for all that arrive together) and are merged before anything is read. All writing of one broker goes
-through one lane, so that its threads never wait for each other; other processes are kept out by the
-directory's lock. Everything that touches the disk, looking and reading included, runs as the device's ``run``
-says: where it is called while a process serves one quick device, else in threads (decision 0004).
+A broker belongs to one process and one ``DatabasePlace``. ``refresh`` looks at the directory, which every
+request does first, because another process may have created, replaced or removed a file; only rows for a
+broker that ``is_settled`` are put without, because putting them looks again. Rows become durable in the
+pending file (one sync for all that arrive together) and are merged before anything is read. All writing of
+one broker goes through one lane, so that its threads never wait for each other; other processes are kept out
+by the directory's lock. Everything that touches the disk, looking and reading included, runs as the device's
+``run`` says: where it is called while a process serves one quick device, else in threads (decision 0004).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from swift.base.errors import InvalidValue
 from swift.db import files, pending
 from swift.db.connection import BUSY_TIMEOUT_S, DatabaseMissing, Trace, translate
 from swift.db.database import Database, Dialect, Replaced
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.db.transaction import GroupCommit, Run
 from swift.db.watch import Watch
 from swift.platform.disk import Disk
@@ -71,7 +71,7 @@ class Broker:
 
     dialect: Dialect
 
-    def __init__(self, place: Place, engine: Engine):
+    def __init__(self, place: DatabasePlace, engine: Engine):
         self.place = place
         self.engine = engine
         self.databases: list[Database] = []

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from swift.db.broker import Broker
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 
 #: Each open database holds two descriptors and two page caches.
 OPEN_MAX = 128
@@ -54,9 +54,9 @@ class BrokerCache(Generic[B]):
     def __init__(self, make: Callable[..., B], open_max: int = OPEN_MAX):
         self._make = make
         self._open_max = open_max
-        self._brokers: OrderedDict[Place, B] = OrderedDict()
+        self._brokers: OrderedDict[DatabasePlace, B] = OrderedDict()
 
-    def get(self, place: Place, *names: str) -> B:
+    def get(self, place: DatabasePlace, *names: str) -> B:
         """The broker of a place, the same one for everybody who asks while it is in use."""
         broker = self._brokers.get(place)
         if broker is None:
@@ -68,7 +68,7 @@ class BrokerCache(Generic[B]):
         _hold(broker)
         return broker
 
-    def peek(self, place: Place) -> B | None:
+    def peek(self, place: DatabasePlace) -> B | None:
         """The broker of a place when there is one already."""
         broker = self._brokers.get(place)
         if broker is not None:
@@ -91,7 +91,7 @@ class BrokerCache(Generic[B]):
         for place in idle[:excess]:
             self._brokers.pop(place).close()
 
-    def forget(self, place: Place) -> None:
+    def forget(self, place: DatabasePlace) -> None:
         """Close a broker, e.g. because its directory was moved away."""
         broker = self._brokers.pop(place, None)
         if broker is not None and not broker.is_busy:

@@ -26,7 +26,7 @@ from swift.db.connection import (
     connect,
     prepare,
 )
-from swift.db.files import Place, locked
+from swift.db.files import DatabasePlace, locked
 from swift.db.preallocate import Preallocator
 from swift.db.schema import Migration, facts_of, migrate
 from swift.platform.disk import Disk
@@ -61,7 +61,7 @@ class Database:
     def __init__(
         self,
         path: str,
-        place: Place,
+        place: DatabasePlace,
         disk: Disk,
         dialect: Dialect,
         *,

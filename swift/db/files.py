@@ -1,6 +1,6 @@
 """Where a database lives and how its files come and go (spec: account-container.md §1, §3).
 
-A ``Place`` is the hash directory of one account or container; it may hold several database files (a
+A ``DatabasePlace`` is the hash directory of one account or container; it may hold several database files (a
 sharding container has one per epoch). Everything that adds, replaces or removes a file does it under the
 directory's lock, the same that the peer takes. SQLite files must not be opened here by other means while a
 connection may be open: closing such a descriptor would drop the locks of this process.
@@ -29,7 +29,7 @@ _CREATE_TRIES = 5
 SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
-class Place(NamedTuple):
+class DatabasePlace(NamedTuple):
     """The hash directory of a database; ``kind`` is ``accounts`` or ``containers``."""
 
     device_path: str
@@ -38,7 +38,7 @@ class Place(NamedTuple):
     name_hash: str
 
     @classmethod
-    def of_file(cls, path: str) -> Place:
+    def of_file(cls, path: str) -> DatabasePlace:
         """The place of a file in a hash directory."""
         directory = os.path.dirname(path)
         head, partition, _suffix, name_hash = directory.rsplit("/", 3)
@@ -71,7 +71,7 @@ class Place(NamedTuple):
         return stem.partition("_")[2] or None
 
 
-def look(disk: Disk, place: Place) -> tuple[str, ...]:
+def look(disk: Disk, place: DatabasePlace) -> tuple[str, ...]:
     """The paths of database files from the oldest epoch on; raises OSError unless there is no directory."""
     directory = place.directory
     try:
@@ -92,7 +92,7 @@ def look(disk: Disk, place: Place) -> tuple[str, ...]:
     return (*found, *(path for _, path in epochs))
 
 
-def has_pending(disk: Disk, place: Place) -> bool:
+def has_pending(disk: Disk, place: DatabasePlace) -> bool:
     """Whether there are rows to be merged; raises OSError."""
     try:
         return disk.stat(place.pending).st_size > 0
@@ -100,23 +100,25 @@ def has_pending(disk: Disk, place: Place) -> bool:
         return False
 
 
-def locked(disk: Disk, place: Place, timeout_s: float = LOCK_TIMEOUT_S) -> AbstractContextManager[None]:
+def locked(
+    disk: Disk, place: DatabasePlace, timeout_s: float = LOCK_TIMEOUT_S
+) -> AbstractContextManager[None]:
     """Hold the directory's lock; raises ``LockTimeout``, and FileNotFoundError without directory."""
     return file_lock(disk, _lock_path(place), timeout_s)
 
 
-def lock(disk: Disk, place: Place, timeout_s: float = LOCK_TIMEOUT_S) -> int:
+def lock(disk: Disk, place: DatabasePlace, timeout_s: float = LOCK_TIMEOUT_S) -> int:
     """A descriptor that holds the same lock; closing it gives the lock back."""
     return lock_file(disk, _lock_path(place), timeout_s)
 
 
-def _lock_path(place: Place) -> str:
+def _lock_path(place: DatabasePlace) -> str:
     return f"{place.directory}/.lock"
 
 
 def create(
     disk: Disk,
-    place: Place,
+    place: DatabasePlace,
     build: Callable[[sqlite3.Connection], None],
     *,
     epoch: str | None = None,
@@ -138,7 +140,7 @@ def create(
 
 def _create(
     disk: Disk,
-    place: Place,
+    place: DatabasePlace,
     build: Callable[[sqlite3.Connection], None],
     epoch: str | None,
     trace: Trace | None,
@@ -159,7 +161,7 @@ def _create(
     return True
 
 
-def install(disk: Disk, place: Place, temporary: str, *, epoch: str | None) -> bool:
+def install(disk: Disk, place: DatabasePlace, temporary: str, *, epoch: str | None) -> bool:
     """Give a synced file the name of a database of that epoch; False when there is one.
 
     The directory must exist. Raises OSError and ``LockTimeout``.
@@ -203,7 +205,7 @@ def _remove_side_files(disk: Disk, path: str) -> None:
         remove_if_there(disk, path + suffix)
 
 
-def quarantine(disk: Disk, place: Place) -> str:
+def quarantine(disk: Disk, place: DatabasePlace) -> str:
     """Move the hash directory to the device's quarantine; the new path. Raises OSError."""
     target = f"{place.device_path}/quarantined/{place.kind}/{place.name_hash}"
     make_directories(disk, os.path.dirname(target), below=place.device_path)

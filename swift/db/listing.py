@@ -34,7 +34,7 @@ class ListingQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RowSource:
     """Where rows come from: a table, the columns of a row (``name`` first) and a condition on ``t``.
 
     The condition begins with ``AND`` and names its parameters with ``:name``.
@@ -93,7 +93,7 @@ class _Bounds:
         return {"low": self.low, "high": self.high}
 
 
-def page(connection: sqlite3.Connection, source: Source, query: ListingQuery) -> list[PageRow]:
+def page(connection: sqlite3.Connection, source: RowSource, query: ListingQuery) -> list[PageRow]:
     """The rows of one page in order; each is the source's columns plus the sub-directory or None."""
     if query.limit <= 0:
         return []
@@ -136,7 +136,7 @@ def _bounds(query: ListingQuery, prefix: str) -> _Bounds | None:
 
 
 def _scan(
-    connection: sqlite3.Connection, source: Source, query: ListingQuery, bounds: _Bounds
+    connection: sqlite3.Connection, source: RowSource, query: ListingQuery, bounds: _Bounds
 ) -> list[PageRow]:
     order = "DESC" if query.reverse else "ASC"
     return connection.execute(
@@ -187,7 +187,7 @@ class _Walk:
     """The seeking query of one listing."""
 
     def __init__(
-        self, connection: sqlite3.Connection, source: Source, reverse: bool, prefix: str, delimiter: str
+        self, connection: sqlite3.Connection, source: RowSource, reverse: bool, prefix: str, delimiter: str
     ):
         self._connection = connection
         self._source = source

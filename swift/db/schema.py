@@ -17,7 +17,7 @@ SYNC_TABLES = ("outgoing_sync", "incoming_sync")
 
 
 @dataclass(frozen=True)
-class Facts:
+class SchemaFacts:
     """Names in a database's catalogue: tables (and views) with their columns, indexes, triggers."""
 
     tables: Mapping[str, tuple[str, ...]]
@@ -34,7 +34,7 @@ class Facts:
         return table in self.tables and column not in self.tables[table]
 
 
-def facts_of(connection: sqlite3.Connection) -> Facts:
+def facts_of(connection: sqlite3.Connection) -> SchemaFacts:
     """Read the catalogue."""
     names: dict[str, set[str]] = {"table": set(), "view": set(), "index": set(), "trigger": set()}
     for kind, name in connection.execute("SELECT type, name FROM sqlite_master"):
@@ -43,7 +43,9 @@ def facts_of(connection: sqlite3.Connection) -> Facts:
         name: tuple(row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (name,)))
         for name in names["table"]
     }
-    return Facts(tables, frozenset(names["view"]), frozenset(names["index"]), frozenset(names["trigger"]))
+    return SchemaFacts(
+        tables, frozenset(names["view"]), frozenset(names["index"]), frozenset(names["trigger"])
+    )
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,8 @@ class Migration:
     """One step from an older schema: when it is needed and what it does."""
 
     name: str
-    needed: Callable[[Facts], bool]
-    apply: Callable[[sqlite3.Connection, Facts], None]
+    needed: Callable[[SchemaFacts], bool]
+    apply: Callable[[sqlite3.Connection, SchemaFacts], None]
 
 
 def migrate(connection: sqlite3.Connection, path: str, migrations: Iterable[Migration]) -> list[str]:
@@ -101,7 +103,7 @@ def sync_table_statements(table: str) -> tuple[str, ...]:
 def missing_sync_tables() -> Migration:
     """Creates sync tables that a damaged or ancient database lacks."""
 
-    def apply(connection: sqlite3.Connection, facts: Facts) -> None:
+    def apply(connection: sqlite3.Connection, facts: SchemaFacts) -> None:
         for table in SYNC_TABLES:
             if not facts.has_table(table):
                 run_statements(connection, sync_table_statements(table))
@@ -112,12 +114,12 @@ def missing_sync_tables() -> Migration:
 def missing_columns(table: str, declarations: Mapping[str, str]) -> Migration:
     """Adds columns (name → type and default) that an older table lacks."""
 
-    def apply(connection: sqlite3.Connection, facts: Facts) -> None:
+    def apply(connection: sqlite3.Connection, facts: SchemaFacts) -> None:
         for column, declaration in declarations.items():
             if facts.lacks_column(table, column):
                 connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {declaration}")
 
-    def needed(facts: Facts) -> bool:
+    def needed(facts: SchemaFacts) -> bool:
         return any(facts.lacks_column(table, column) for column in declarations)
 
     return Migration(f"columns of {table}", needed, apply)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.db.walk import HASH_DIGITS
 from swift.db.watch import REST_NS
 from swift.platform.disk import Disk
@@ -34,7 +34,7 @@ CALM = 0.25
 class Due(NamedTuple):
     """A database to be visited, and its mark at that time; None when it is not at rest."""
 
-    place: Place
+    place: DatabasePlace
     mark: int | None
 
     def __str__(self) -> str:
@@ -108,12 +108,12 @@ class Settled:
                 empty.append(f"{root}/{suffix}")
             for name in names:
                 if len(name) == HASH_DIGITS:
-                    place = Place(device_path, kind, partition, name)
+                    place = DatabasePlace(device_path, kind, partition, name)
                     mark = self.mark(place, now_ns)
                     if not self._may_wait(place, mark, now_ns):
                         due.append(Due(place, mark))
 
-    def _may_wait(self, place: Place, mark: int | None, now_ns: int) -> bool:
+    def _may_wait(self, place: DatabasePlace, mark: int | None, now_ns: int) -> bool:
         key = bytes.fromhex(place.name_hash)
         is_urgent = key in self._urgent
         if is_urgent:
@@ -133,7 +133,7 @@ class Settled:
         self._seen[key] = mark
         return True
 
-    def due(self, place: Place, now_ns: int) -> Due | None:
+    def due(self, place: DatabasePlace, now_ns: int) -> Due | None:
         """Blocking: a database to be visited, None if nothing has happened to it; it never waits for rest."""
         mark, key = self.mark(place, now_ns), bytes.fromhex(place.name_hash)
         if mark is None or self._known.get(key) != mark:
@@ -146,7 +146,7 @@ class Settled:
         if unit.mark is not None and self.mark(unit.place, now_ns) == unit.mark:
             self._seen[bytes.fromhex(unit.place.name_hash)] = unit.mark
 
-    def hurry(self, place: Place, *, is_urgent: bool) -> None:
+    def hurry(self, place: DatabasePlace, *, is_urgent: bool) -> None:
         """Whether a database has work that goes on, also while it is being written: from the next pass on."""
         key = bytes.fromhex(place.name_hash)
         if is_urgent:
@@ -154,7 +154,7 @@ class Settled:
         else:
             self._still_urgent.discard(key)
 
-    def mark(self, place: Place, now_ns: int) -> int | None:
+    def mark(self, place: DatabasePlace, now_ns: int) -> int | None:
         """Blocking: the mark of a database now, None when it is not at rest or gone. Raises OSError."""
         facts: list[int] = []
         for name in sorted(self._names.of(place.directory, now_ns)):
@@ -169,7 +169,7 @@ class Settled:
         period = (now_ns + self._begins_ns(place)) // self._period_ns
         return hash((self._circumstances, period, *facts)) if facts else None
 
-    def _begins_ns(self, place: Place) -> int:
+    def _begins_ns(self, place: DatabasePlace) -> int:
         """When the periods of a database begin."""
         return self._period_ns * int(place.name_hash[:8], 16) >> 32
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.db.transaction import Run
 from swift.platform.disk import Disk
 
@@ -26,13 +26,13 @@ def partitions(disk: Disk, run: Run, device_path: str, kind: str, rng: random.Ra
     return found
 
 
-def places(disk: Disk, run: Run, device_path: str, kind: str, partition: str) -> Iterator[Place]:
+def places(disk: Disk, run: Run, device_path: str, kind: str, partition: str) -> Iterator[DatabasePlace]:
     """The hash directories of a partition, one by one; raises OSError."""
     root = f"{device_path}/{kind}/{partition}"
     for suffix in names_in(disk, run, root):
         for name_hash in names_in(disk, run, f"{root}/{suffix}"):
             if len(name_hash) == HASH_DIGITS:
-                yield Place(device_path, kind, partition, name_hash)
+                yield DatabasePlace(device_path, kind, partition, name_hash)
 
 
 def portions(partitions: Sequence[str]) -> Iterator[Sequence[str]]:

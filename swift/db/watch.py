@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from swift.db import files
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.platform.disk import Disk
 
 #: Two changes that are so far apart have different times on every filesystem, nanoseconds.
@@ -23,7 +23,7 @@ class Watch:
 
     __slots__ = ("_directory", "_disk", "_now_ns", "_place", "_seen")
 
-    def __init__(self, disk: Disk, place: Place, now_ns: Callable[[], int]):
+    def __init__(self, disk: Disk, place: DatabasePlace, now_ns: Callable[[], int]):
         self._disk = disk
         self._place = place
         self._directory = place.directory

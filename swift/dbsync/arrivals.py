@@ -16,7 +16,7 @@ from swift.base.errors import InvalidValue
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.db import files
 from swift.db.connection import DatabaseBroken, DatabaseMissing, Transaction, Translating, connect
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.db.schema import facts_of, migrate
 from swift.dbsync.replica import Replica
 from swift.platform.disk import Disk
@@ -30,10 +30,10 @@ BATCH = 1000
 HashOf = Callable[[tuple[str, ...]], str]
 
 
-class Arrivals:
+class DatabaseArrivals:
     """What arrives on the device of one database."""
 
-    def __init__(self, disk: Disk, place: Place):
+    def __init__(self, disk: Disk, place: DatabasePlace):
         self._disk = disk
         self._place = place
         self.directory = f"{place.device_path}/tmp"
@@ -54,10 +54,10 @@ class Arrivals:
             return False
         return True
 
-    def upload(self, remote_id: str) -> Upload:
+    def upload(self, remote_id: str) -> DatabaseUpload:
         """A file that becomes the arrival of that sender when it is finished; raises OSError."""
         self.prepare()
-        return Upload(self._disk, self.directory, self.path(remote_id))
+        return DatabaseUpload(self._disk, self.directory, self.path(remote_id))
 
     def install(self, replica: Replica, remote_id: str, file_name: str | None, hash_of: HashOf) -> bool:
         """Make the arrived file the database of this place; False when there is one, or nothing arrived.
@@ -81,7 +81,7 @@ class Arrivals:
         return installed
 
 
-class Upload:
+class DatabaseUpload:
     """A database file on its way; only a whole one gets its name."""
 
     def __init__(self, disk: Disk, directory: str, path: str):
@@ -110,7 +110,7 @@ class Arrived:
     Raises ``DatabaseBroken`` and the other errors of ``db.connection``.
     """
 
-    def __init__(self, disk: Disk, path: str, replica: Replica, place: Place, hash_of: HashOf):
+    def __init__(self, disk: Disk, path: str, replica: Replica, place: DatabasePlace, hash_of: HashOf):
         self.path = path
         self._disk = disk
         self._replica = replica
@@ -179,7 +179,7 @@ class Arrived:
         self._connection.close()
 
 
-def epoch_in(place: Place, file_name: str | None) -> str | None:
+def epoch_in(place: DatabasePlace, file_name: str | None) -> str | None:
     """The epoch of a database file name; raises ``InvalidValue`` for one that does not belong here."""
     if file_name is None or file_name == f"{place.name_hash}.db":
         return None
@@ -192,12 +192,12 @@ def epoch_in(place: Place, file_name: str | None) -> str | None:
     raise InvalidValue("not the name of a database file of this place")
 
 
-def snapshot(disk: Disk, place: Place, path: str) -> str:
+def snapshot(disk: Disk, place: DatabasePlace, path: str) -> str:
     """A consistent copy of the database at ``path`` in the device's temporary directory; its path.
 
     Writers wait while it is made, at the pace of the device. Raises OSError and ``db.connection``'s errors.
     """
-    arrivals = Arrivals(disk, place)
+    arrivals = DatabaseArrivals(disk, place)
     arrivals.prepare()
     copy = arrivals.path(f"{secrets.token_hex(8)}.tmp")
     try:

@@ -17,7 +17,7 @@ from swift.cluster.owndevices import OwnDevices
 from swift.db.settled import BUSY_S, CALM, Due, Settled
 from swift.dbsync import handoffs
 from swift.dbsync.device import DeviceReplication
-from swift.dbsync.kind import Kind, Replication
+from swift.dbsync.kind import Replication, ReplicatorKind
 from swift.dbsync.remote import NodeAccess
 from swift.dbsync.settings import ReplicatorSettings
 from swift.platform.disk import Disk
@@ -51,7 +51,7 @@ class DatabaseReplicator(DeviceTask):
         self,
         context: BackendContext,
         ring: Ring,
-        kind: Kind,
+        kind: ReplicatorKind,
         settings: ReplicatorSettings,
         *,
         disk: Disk | None = None,
@@ -91,9 +91,9 @@ class DatabaseReplicator(DeviceTask):
         self._settled[device].begin(self.own.rings_seen)
         return self._settled[device]
 
-    def begin(self, share: str, pass_context: PassContext) -> DevicePass:
+    def begin(self, share: str, pass_context: PassContext) -> ReplicationPass:
         """A pass over the device ``share``."""
-        return DevicePass(self, share, pass_context)
+        return ReplicationPass(self, share, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass."""
@@ -118,7 +118,7 @@ class DatabaseReplicator(DeviceTask):
         }
 
 
-class DevicePass(DatabasePassBase):
+class ReplicationPass(DatabasePassBase):
     """One pass over the databases of a device."""
 
     unavailable_event = "failures"

@@ -15,13 +15,13 @@ from swift.base.timestamp import Timestamp
 from swift.db import files
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.dbsync import handoffs
 from swift.dbsync.kind import Replication
 from swift.dbsync.reclaim import age, reclaim, remove_leftovers
 from swift.dbsync.remote import NodeFailed, RemoteDatabase
 from swift.dbsync.replica import Replica
-from swift.dbsync.session import RemoteUnmounted, Session
+from swift.dbsync.session import RemoteUnmounted, ReplicationSession
 from swift.ring.device import Node
 from swift.ring.view import RingView
 from swift.runtime.daemon import PassContext
@@ -44,7 +44,7 @@ class DeviceReplication:
         #: How often each node failed: address → device → count.
         self.failed: dict[str, dict[str, int]] = {}
 
-    def visit(self, place: Place) -> bool:
+    def visit(self, place: DatabasePlace) -> bool:
         """Replicate one database; whatever goes wrong is counted and logged.
 
         True when all its copies are equal now and nothing is left to be done.
@@ -90,7 +90,7 @@ class DeviceReplication:
             self._log.error(f"ERROR {what}; are the hash path settings in swift.conf right?")
         return False
 
-    def _quarantine(self, place: Place, why: str) -> None:
+    def _quarantine(self, place: DatabasePlace, why: str) -> None:
         try:
             moved = self._run(files.quarantine, self._replication.disk, place)
         except OSError as error:
@@ -179,7 +179,9 @@ class DeviceReplication:
     def _is_this_device(self, node: Node, own_ids: frozenset[int]) -> bool:
         return node.id in own_ids and node.device == self._device
 
-    def _session(self, replica: Replica, part: int, node: Node, view: RingView, now: Timestamp) -> Session:
+    def _session(
+        self, replica: Replica, part: int, node: Node, view: RingView, now: Timestamp
+    ) -> ReplicationSession:
         shared = self._replication
         here = next((view.devices[n] for n in shared.own.ids(view)), None)
         remote = RemoteDatabase(
@@ -190,7 +192,7 @@ class DeviceReplication:
             run=self._run,
             is_remote_region=here is not None and node.region != here.region,
         )
-        return Session(
+        return ReplicationSession(
             replica,
             remote,
             shared.settings,

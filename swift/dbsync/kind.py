@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from swift.base.hashing import PathHasher
 from swift.cluster.owndevices import OwnDevices
 from swift.db.broker import Engine
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.dbsync.remote import NodeAccess
 from swift.dbsync.replica import Replica
 from swift.dbsync.settings import ReplicatorSettings
@@ -19,13 +19,13 @@ from swift.runtime.backendapp import BackendContext
 
 
 @dataclass(frozen=True)
-class Kind:
+class ReplicatorKind:
     """What account and container replicators differ in."""
 
     server_type: str
     #: Of the devices: ``accounts`` or ``containers``.
     directory: str
-    replica_at: Callable[[Place, Engine], Replica]
+    replica_at: Callable[[DatabasePlace, Engine], Replica]
     identify: Callable[[Replica, tuple[str, ...]], None]
     #: Called when the copies of a database were told; with the ring, and which of them have it now.
     afterwards: Callable[[Replica, RingView, PathHasher, Sequence[bool]], object] | None = None
@@ -42,7 +42,7 @@ class Replication:
 
     context: BackendContext
     ring: Ring
-    kind: Kind
+    kind: ReplicatorKind
     settings: ReplicatorSettings
     disk: Disk
     access: NodeAccess

@@ -17,10 +17,10 @@ from swift.base.errors import InvalidValue
 from swift.db import files
 from swift.db.broker import Broker, Engine
 from swift.db.connection import DatabaseBroken, DatabaseMissing
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.db.syncpoints import get_sync, merge_syncs, set_sync
 from swift.dbsync import protocol
-from swift.dbsync.arrivals import Arrivals, Arrived, epoch_in
+from swift.dbsync.arrivals import Arrived, DatabaseArrivals, epoch_in
 from swift.dbsync.protocol import UPLOAD_HEADER, RemoteState, check_identity
 from swift.dbsync.replica import Items, Replica
 from swift.http.request import Request
@@ -77,25 +77,27 @@ class Receiver:
         if handler is None:
             raise InvalidValue("unknown operation")
         try:
-            self._run(place, Arrivals(self._app.disk, place).prepare)
+            self._run(place, DatabaseArrivals(self._app.disk, place).prepare)
             replica = self._found(place)
             return error_response(404) if replica is None else handler(replica, arguments)
         except DatabaseBroken as error:
             self._app.quarantine(error, request)
             return error_response(404)
 
-    def _place(self, request: Request) -> Place:
+    def _place(self, request: Request) -> DatabasePlace:
         device, partition, name_hash = split_backend_path(request, 3, 3)
         self._app.context.partitions.check(partition, self._app.server_type)
         if len(name_hash) != 32 or not _HEX.issuperset(name_hash):
             raise HTTPError(400, f"Invalid path: {request.raw_path}", content_type=TEXT)
-        return Place(self._app.context.devices.path(device), self._app.directory, partition, name_hash)
+        return DatabasePlace(
+            self._app.context.devices.path(device), self._app.directory, partition, name_hash
+        )
 
-    def _run(self, place: Place, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+    def _run(self, place: DatabasePlace, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
         """In threads of its own, because merging a whole database takes long."""
         return self._app.context.pools.threads(place.device, "replication")(function, *args)
 
-    def _found(self, place: Place) -> Replica | None:
+    def _found(self, place: DatabasePlace) -> Replica | None:
         """The replica of a place by the names that its database has, None when there is none."""
         cache = self._app.brokers
         broker = cache.peek(place)
@@ -106,7 +108,7 @@ class Receiver:
             broker = cache.get(place, *names)
         return self._replica_of(broker) if broker.refresh() else None
 
-    def _names_at(self, place: Place) -> tuple[str, ...] | None:
+    def _names_at(self, place: DatabasePlace) -> tuple[str, ...] | None:
         if not files.look(self._app.disk, place):
             return None
         nameless = self._nameless(place)
@@ -122,7 +124,7 @@ class Receiver:
             raise HTTPError(409, f"The database there is of {'/'.join(names)}", content_type=TEXT)
         return names
 
-    def _nameless(self, place: Place) -> Replica:
+    def _nameless(self, place: DatabasePlace) -> Replica:
         """A replica that knows no names yet and works in the calling thread."""
         blanks = ("",) * (1 if self._app.server_type == "account" else 2)
         broker: Broker = self._app.broker_class(place, Engine(disk=self._app.disk), *blanks)
@@ -177,9 +179,9 @@ class Receiver:
 
     # --- whole databases ---------------------------------------------------------------------------
 
-    def _upload(self, request: Request, place: Place, remote_id: str) -> Response:
+    def _upload(self, request: Request, place: DatabasePlace, remote_id: str) -> Response:
         """Store a body as what rsync would have brought."""
-        upload = self._run(place, Arrivals(self._app.disk, place).upload, remote_id)
+        upload = self._run(place, DatabaseArrivals(self._app.disk, place).upload, remote_id)
         try:
             while piece := request.body.read(_PIECE_BYTES):
                 self._run(place, upload.write, piece)
@@ -188,8 +190,8 @@ class Receiver:
             upload.discard()
         return error_response(204)
 
-    def _complete(self, place: Place, remote_id: str, file_name: str | None) -> Response:
-        arrivals = Arrivals(self._app.disk, place)
+    def _complete(self, place: DatabasePlace, remote_id: str, file_name: str | None) -> Response:
+        arrivals = DatabaseArrivals(self._app.disk, place)
         replica = self._nameless(place)
         try:
             done = self._run(place, arrivals.install, replica, remote_id, file_name, self._hash_of)
@@ -198,10 +200,10 @@ class Receiver:
         return error_response(204 if done else 404)
 
     def _merge_arrival(
-        self, request: Request, place: Place, remote_id: str, file_name: str | None
+        self, request: Request, place: DatabasePlace, remote_id: str, file_name: str | None
     ) -> Response:
         """Exchange our database for the arrived one with all our rows merged in."""
-        arrivals = Arrivals(self._app.disk, place)
+        arrivals = DatabaseArrivals(self._app.disk, place)
         try:
             replica = self._found(place)
         except DatabaseBroken as error:

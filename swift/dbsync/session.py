@@ -31,7 +31,7 @@ class RemoteUnmounted(SwiftError):
     """The node's device cannot be used; a handoff may take the database meanwhile."""
 
 
-class Session:
+class ReplicationSession:
     """One conversation; call ``run`` once."""
 
     def __init__(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Kind(Enum):
+class FieldKind(Enum):
     """What a value is."""
 
     TEXT = "text"
@@ -36,6 +36,6 @@ class Field:
     """A declared name; a header's is in lower case, and a prefix when it ends in ``-``."""
 
     name: str
-    kind: Kind
+    kind: FieldKind
     direction: Direction
     doc: str

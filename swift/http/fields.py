@@ -8,24 +8,24 @@ not declared, and none at all outside this file in the packages that have moved.
 
 from __future__ import annotations
 
-from swift.http.field import Direction, Field, Kind
+from swift.http.field import Direction, Field, FieldKind
 
 #: All headers and all environment keys, by name.
 HEADERS: dict[str, Field] = {}
 ENVIRON: dict[str, Field] = {}
 
 
-def _header(name: str, kind: Kind, direction: Direction, doc: str) -> str:
+def _header(name: str, kind: FieldKind, direction: Direction, doc: str) -> str:
     HEADERS[name] = Field(name, kind, direction, doc)
     return name
 
 
-def _key(name: str, kind: Kind, doc: str) -> str:
+def _key(name: str, kind: FieldKind, doc: str) -> str:
     ENVIRON[name] = Field(name, kind, Direction.FILTERS, doc)
     return name
 
 
-_TEXT, _FLAG, _NUMBER, _TIME, _LIST, _MAP, _JSON, _CALL, _OBJECT = Kind
+_TEXT, _FLAG, _NUMBER, _TIME, _LIST, _MAP, _JSON, _CALL, _OBJECT = FieldKind
 _TO_NODE, _FROM_NODE, _BOTH_WAYS, _INSIDE, _STORED, _FILTERS = Direction
 
 # --- whole families: none of these enters or leaves the cluster ----------------------------------------
@@ -175,7 +175,7 @@ SYSMETA_S3_BUCKET = _header(
 )
 
 
-def _object(name: str, doc: str, kind: Kind = _TEXT) -> str:
+def _object(name: str, doc: str, kind: FieldKind = _TEXT) -> str:
     return _header(f"{SYSMETA_S3_OBJECT}{name}", kind, _STORED, doc)
 
 
@@ -215,7 +215,7 @@ BACKEND_LOOSE_LINK = _header(
 )
 
 
-def _bucket(name: str, doc: str, kind: Kind = _TEXT) -> str:
+def _bucket(name: str, doc: str, kind: FieldKind = _TEXT) -> str:
     return _header(f"{SYSMETA_S3_BUCKET}{name}", kind, _STORED, doc)
 
 

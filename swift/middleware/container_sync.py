@@ -26,17 +26,17 @@ _INVALID = "X-Container-Sync-Auth header not valid; contact cluster operator for
 
 
 @dataclass(frozen=True)
-class ContainerSyncSettings(Settings):
+class ContainerSyncFilterSettings(Settings):
     """``[filter:container_sync]``."""
 
     allow_full_urls: bool = option(True, "Let containers be copied to any URL, not only to realms.")
     current: str = option("", "This cluster as //REALM/CLUSTER, for /info.")
 
 
-class ContainerSync(Filter):
+class ContainerSyncFilter(Filter):
     """Lets a realm's requests in."""
 
-    def __init__(self, app: App, settings: ContainerSyncSettings, realms: Realms):
+    def __init__(self, app: App, settings: ContainerSyncFilterSettings, realms: Realms):
         super().__init__(app)
         self._full_urls = settings.allow_full_urls
         self._realms = realms
@@ -96,9 +96,9 @@ def _bytes(text: str) -> bytes:
     return text.lower().encode("latin-1", "replace")
 
 
-def make_container_sync(app: App, conf: Conf) -> ContainerSync:
+def make_container_sync(app: App, conf: Conf) -> ContainerSyncFilter:
     """The filter of a configuration section."""
-    settings = parse_options(ContainerSyncSettings, conf, "container_sync")
+    settings = parse_options(ContainerSyncFilterSettings, conf, "container_sync")
     path = os.path.join(conf.get("swift_dir", "/etc/swift"), "container-sync-realms.conf")
     realms = Realms.of_file(path)
     current = tuple(settings.current.upper().strip("/").split("/"))
@@ -108,7 +108,7 @@ def make_container_sync(app: App, conf: Conf) -> ContainerSync:
         clusters = realm.clusters if realm is not None else {}
         told[name] = {"clusters": {c: {"current": True} if (name, c) == current else {} for c in clusters}}
     process_of(conf).info.register("container_sync", {"realms": told})
-    return ContainerSync(app, settings, realms)
+    return ContainerSyncFilter(app, settings, realms)
 
 
 filter_factory = factory_of(make_container_sync)

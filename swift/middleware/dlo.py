@@ -27,7 +27,14 @@ from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.http.segments import SegmentedBody
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
-from swift.middleware.segments import Pace, Segment, SegmentSource, home_of, segment_request, version_query
+from swift.middleware.segments import (
+    Segment,
+    SegmentPace,
+    SegmentSource,
+    home_of,
+    segment_request,
+    version_query,
+)
 from swift.telemetry.log import Log
 
 SOURCE = "DLO"
@@ -146,7 +153,7 @@ class Dlo(Filter):
         if request.method == "HEAD":
             return Response(status, headers)
         settings = self._settings
-        pace = Pace(
+        pace = SegmentPace(
             settings.rate_limit_after_segment,
             settings.rate_limit_segments_per_sec,
             settings.max_get_time,

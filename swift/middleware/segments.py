@@ -46,7 +46,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class SegmentPace:
     """How fast segments may be opened.
 
     The first ``after`` are free, then ``per_s`` a second (0 is no limit). Segments of ``under_bytes`` and
@@ -68,7 +68,9 @@ class SegmentBroken(BodyError):
 class SegmentSource:
     """Opens segments for one download, and logs why it cannot go on."""
 
-    def __init__(self, forward: Handle, request: Request, version: str, source: str, pace: Pace, log: Log):
+    def __init__(
+        self, forward: Handle, request: Request, version: str, source: str, pace: SegmentPace, log: Log
+    ):
         self._forward = forward
         self._request = request
         self._version = version

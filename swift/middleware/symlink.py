@@ -57,7 +57,7 @@ class SymlinkSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkTarget:
     """Where a link leads."""
 
     target: EntityPath
@@ -68,7 +68,7 @@ class Link:
     may_be_reserved: bool
 
     @classmethod
-    def of(cls, headers: HeaderMap, path: EntityPath) -> Link | None:
+    def of(cls, headers: HeaderMap, path: EntityPath) -> LinkTarget | None:
         """The link that an answer of ``path`` is of; None when it is of none."""
         stored = headers.get(fields.SYSMETA_SYMLINK_TARGET)
         if not stored:
@@ -125,7 +125,7 @@ class Symlink(Filter):
         path, response = entity.path, self._read(request)
         wanted = None
         while True:
-            link = Link.of(response.headers, path)
+            link = LinkTarget.of(response.headers, path)
             if wanted is not None and link is not None and link.etag not in (None, wanted):
                 drained(response)
                 where = {"content-location": Entity(entity.version, path).raw_path}
@@ -163,7 +163,7 @@ class Symlink(Filter):
             headers[fields.BACKEND_IGNORE_RANGE] = before
         return response
 
-    def _hop(self, request: Request, target: Entity, link: Link, path: EntityPath) -> Request:
+    def _hop(self, request: Request, target: Entity, link: LinkTarget, path: EntityPath) -> Request:
         """The same request for what the link at ``path`` leads to."""
         sub = make_subrequest(
             request,
@@ -245,7 +245,7 @@ class Symlink(Filter):
         if _TARGET in request.headers:
             raise HTTPError(400, "A PUT request is required to set a symlink target", content_type=TEXT)
         response = self.forward(request)
-        link = Link.of(response.headers, entity.path) if response.is_success else None
+        link = LinkTarget.of(response.headers, entity.path) if response.is_success else None
         if link is None:
             return response
         drained(response)

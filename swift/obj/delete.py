@@ -13,7 +13,7 @@ from swift.base.timestamp import Timestamp
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.obj.conditions import Judge
-from swift.obj.locks import Guard, check_removal, guard_of
+from swift.obj.objectlock import Guard, check_removal, guard_of
 from swift.obj.target import next_part_power_of
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, ObjectStore, Viewpoint
 
@@ -29,7 +29,7 @@ class DeletePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class DeleteVerdict:
     """The status, whether a tombstone is written, and an early exit's text (no headers then)."""
 
     status: int
@@ -42,21 +42,21 @@ class Verdict:
 class DeleteResult:
     """What was decided and done, and what was there before."""
 
-    verdict: Verdict
+    verdict: DeleteVerdict
     before: ObjectState
 
 
 #: (state, request is newer) → verdict of a DELETE without X-If-Delete-At.
 PLAIN_TABLE = {
-    (ABSENT, True): Verdict(404, tombstone=True),
-    (LIVE, True): Verdict(204, tombstone=True),
-    (LIVE, False): Verdict(409),
-    (EXPIRED, True): Verdict(404, tombstone=True),
-    (EXPIRED, False): Verdict(404),
-    (DELETED, True): Verdict(404, tombstone=True),
-    (DELETED, False): Verdict(404),
+    (ABSENT, True): DeleteVerdict(404, tombstone=True),
+    (LIVE, True): DeleteVerdict(204, tombstone=True),
+    (LIVE, False): DeleteVerdict(409),
+    (EXPIRED, True): DeleteVerdict(404, tombstone=True),
+    (EXPIRED, False): DeleteVerdict(404),
+    (DELETED, True): DeleteVerdict(404, tombstone=True),
+    (DELETED, False): DeleteVerdict(404),
 }
-_MISMATCH = Verdict(412, text="X-If-Delete-At and X-Delete-At do not match", bare=True)
+_MISMATCH = DeleteVerdict(412, text="X-If-Delete-At and X-Delete-At do not match", bare=True)
 
 
 def parse_delete(request: Request) -> DeletePlan:
@@ -81,20 +81,20 @@ def _if_delete_at(request: Request) -> float | None:
     return seconds
 
 
-def decide_delete(state: ObjectState, plan: DeletePlan) -> Verdict:
+def decide_delete(state: ObjectState, plan: DeletePlan) -> DeleteVerdict:
     """Look the verdict up; with X-If-Delete-At the expirer must have meant this very object."""
     newer = state.write_timestamp < plan.timestamp
     wanted = plan.if_delete_at
     if wanted is None:
         return PLAIN_TABLE[state.kind, newer or state.kind == ABSENT]
     if state.kind == ABSENT:
-        return Verdict(404, bare=True)
+        return DeleteVerdict(404, bare=True)
     if not newer:
-        return Verdict(409, bare=True)
+        return DeleteVerdict(409, bare=True)
     have = state.delete_at if state.kind in (LIVE, EXPIRED) else 0
     if wanted != have:
         return _MISMATCH
-    return Verdict(404 if state.kind == DELETED else 204, tombstone=True)
+    return DeleteVerdict(404 if state.kind == DELETED else 204, tombstone=True)
 
 
 def store_delete(

@@ -133,7 +133,7 @@ def _fill(body: RequestBody, buffer: memoryview, deadline: float) -> memoryview:
     return buffer[:filled]
 
 
-def settle(draft: Draft, trailers: HeaderMap) -> None:
+def accept_trailers(draft: Draft, trailers: HeaderMap) -> None:
     """Take the sender's MD5 from trailers or footers (``wire.etagtrailer``).
 
     Raises ``ClientDisconnected`` when it sent none, ``HTTPError`` 422 when other bytes arrived than it sent.
@@ -141,5 +141,5 @@ def settle(draft: Draft, trailers: HeaderMap) -> None:
     etag, sums = trailers.get(etagtrailer.ETAG), trailers.get(etagtrailer.SUMS)
     if not etag or not sums:
         raise ClientDisconnected("the promised trailers did not come")
-    if not _MD5.match(etag) or not draft.settle(etag, sums):
+    if not _MD5.match(etag) or not draft.accept_etag(etag, sums):
         raise HTTPError(422)

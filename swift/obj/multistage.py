@@ -20,7 +20,7 @@ from swift.http.body import BodyTimeout, ClientDisconnected, RequestBody
 from swift.http.headers import HeaderMap, lower_name, title_case, wire_value
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.obj.intake import BATCH_BYTES, DraftWriter, receive_exactly, settle
+from swift.obj.intake import BATCH_BYTES, DraftWriter, accept_trailers, receive_exactly
 from swift.obj.put import USER_PREFIXES, PutPlan
 from swift.obj.target import is_flagged
 from swift.wire import etagtrailer, reservation
@@ -178,7 +178,7 @@ def receive(documents: MimeBody, stages: Stages, plan: PutPlan, writer: DraftWri
     if plan.size is not None and writer.size != plan.size:
         raise ClientDisconnected(f"{writer.size} of {plan.size} bytes came")
     if stages.etag_follows:
-        settle(writer.draft, plan.footers)
+        accept_trailers(writer.draft, plan.footers)
 
 
 def _read_footers(documents: MimeBody, *, more: bool) -> HeaderMap:

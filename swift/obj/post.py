@@ -15,7 +15,7 @@ from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
 from swift.obj.conditions import Judge
 from swift.obj.expiry import parse_delete_at
-from swift.obj.locks import Guard, check_change, check_end, guard_of
+from swift.obj.objectlock import Guard, check_change, check_end, guard_of
 from swift.obj.put import copied_headers, with_delete_at
 from swift.obj.target import PLAIN, next_part_power_of
 from swift.store.api import LIVE, ObjectKey, ObjectState, ObjectStore, Viewpoint

@@ -23,7 +23,7 @@ from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
 from swift.obj.conditions import Conditions, conditions_of
 from swift.obj.expiry import parse_delete_at
-from swift.obj.locks import Guard, check_end, check_removal, guard_of
+from swift.obj.objectlock import Guard, check_end, check_removal, guard_of
 from swift.obj.target import PLAIN, is_flagged, next_part_power_of
 from swift.store.api import Draft, Edit, ObjectKey, ObjectState, ObjectStore, Viewpoint
 from swift.store.errors import FilesChanged

@@ -15,7 +15,7 @@ from swift.http import fields
 from swift.http.response import HTTPError
 from swift.obj.conditions import Conditions
 from swift.obj.delete import DeletePlan, DeleteResult, decide_delete, store_delete
-from swift.obj.locks import check_change, check_removal
+from swift.obj.objectlock import check_change, check_removal
 from swift.obj.post import PostPlan, PostResult, store_post
 from swift.obj.put import PutPlan, PutResult, check, commit_archive, store_draft
 from swift.store.api import Draft, ObjectKey, ObjectState, ObjectStore, Reservation, Viewpoint

@@ -27,8 +27,9 @@ from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.obj import get
 from swift.obj.compare import digests
 from swift.obj.conditions import conditions_of
+from swift.obj.containerupdates import Update, UpdateMaker, Updater, without_swift_bytes
 from swift.obj.delete import DeletePlan, DeleteResult, parse_delete, store_delete
-from swift.obj.intake import SMALL_BYTES, DraftWriter, read_small, receive_all, settle
+from swift.obj.intake import SMALL_BYTES, DraftWriter, accept_trailers, read_small, receive_all
 from swift.obj.multistage import MimeBody, Stages, await_order, receive, stages_of
 from swift.obj.post import PostResult, parse_post, store_post
 from swift.obj.put import (
@@ -42,10 +43,9 @@ from swift.obj.put import (
 )
 from swift.obj.reserved import ReservedChange, ReservedDelete, ReservedLook, ReservedPost, ReservedPut
 from swift.obj.settings import ObjectSettings
-from swift.obj.ssync.receiver import Session, SsyncContext, answer
+from swift.obj.ssync.receiver import SsyncContext, SsyncHead, answer
 from swift.obj.stores import make_stores
 from swift.obj.target import PLAIN, is_flagged, key_of, opens_expired, policy_of, read_view
-from swift.obj.updates import Update, UpdateMaker, Updater, without_swift_bytes
 from swift.platform.mounts import Devices
 from swift.platform.places import SharedPlaces
 from swift.platform.xattrs import AttributesTooLarge
@@ -260,7 +260,7 @@ class ObjectServer(BackendApp):
                 deadline=time.monotonic() + self.settings.max_upload_time,
             )
             if etag_follows:
-                settle(writer.draft, body.trailers)
+                accept_trailers(writer.draft, body.trailers)
         except BaseException:
             writer.abandon()
             raise
@@ -467,7 +467,7 @@ class ObjectServer(BackendApp):
             names = suffixes.split("-")
             run(store.invalidate, device, partition, policy, names)
             if is_flagged(request.headers, fields.BACKEND_MAKE_DURABLE):
-                run(store.upkeep.settle, device, partition, policy, names)
+                run(store.upkeep.make_durable, device, partition, policy, names)
                 headers[fields.BACKEND_MAKE_DURABLE] = "true"
         elif is_flagged(request.headers, fields.BACKEND_PARTITION_DIGESTS):
             return self._digests(request, device, policy)
@@ -501,10 +501,10 @@ class ObjectServer(BackendApp):
         text = request.headers.get("x-backend-ssync-frag-index")
         if text is not None and not (text.isascii() and text.isdigit()):
             raise HTTPError(400, f"Invalid X-Backend-Ssync-Frag-Index {text!r}")
-        session = Session(device, partition, policy, None if text is None else int(text))
+        session = SsyncHead(device, partition, policy, None if text is None else int(text))
         return answer(request, session, self._ssync_context(session))
 
-    def _ssync_context(self, session: Session) -> SsyncContext:
+    def _ssync_context(self, session: SsyncHead) -> SsyncContext:
         """What a conversation needs of this server; raises ``DeviceUnavailable``."""
         context, settings = self.context, self.settings
         store = self._stores.of(session.policy)

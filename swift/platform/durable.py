@@ -143,11 +143,11 @@ def publish(
     Raises OSError, after which the new name does not exist (with ``replace``: it may, holding the new
     content, because the old one is gone). FileNotFoundError means that the directory was removed.
     """
-    syncs.settle(file.fd, file.opened, unsynced)
+    syncs.make_durable(file.fd, file.opened, unsynced)
     announce()
     file._take_name(name, directory, dir_fd, replace=replace)
     try:
-        syncs.settle(dir_fd, dir_opened)
+        syncs.make_durable(dir_fd, dir_opened)
     except OSError:
         if not replace:
             _unlink_quietly(disk, f"{directory}/{name}")
@@ -200,4 +200,4 @@ def rename_durably(disk: Disk, syncs: Syncs, old: str, new: str, *, dir_fd: int)
     """Rename within one directory and sync it; raises OSError, FileNotFoundError when ``old`` is gone."""
     moment = next(moments)
     disk.rename(old, new, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
-    syncs.settle(dir_fd, moment)
+    syncs.make_durable(dir_fd, moment)

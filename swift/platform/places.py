@@ -10,7 +10,7 @@ import fcntl
 import os
 
 
-class Place:
+class TakenPlace:
     """A taken place; ``close`` gives it back."""
 
     __slots__ = ("_fd",)
@@ -35,16 +35,16 @@ class SharedPlaces:
         self.count = count
         self._files = [os.memfd_create(f"place-{number}") for number in range(count)]
 
-    def take(self) -> Place | None:
+    def take(self) -> TakenPlace | None:
         """A free place, None when all are taken; never waits. Raises OSError."""
         if not self.count:
-            return Place(-1)
+            return TakenPlace(-1)
         for file in self._files:
             # A lock belongs to an open file: opened anew, it excludes this process's other holders as well.
             fd = os.open(f"/proc/self/fd/{file}", os.O_RDWR | os.O_CLOEXEC)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return Place(fd)
+                return TakenPlace(fd)
             except BlockingIOError:
                 os.close(fd)
             except BaseException:

@@ -57,7 +57,7 @@ def sync_directory(disk: Disk, path: str) -> None:
 class Syncs(Protocol):
     """Makes changes of one device durable."""
 
-    def settle(self, fd: int, opened: int, directories: Sequence[str] = ()) -> None:
+    def make_durable(self, fd: int, opened: int, directories: Sequence[str] = ()) -> None:
         """Return when an open file (or directory) and the names in ``directories`` are durable.
 
         ``opened`` is a moment (``next(moments)``) at which ``fd`` was open and nothing of it written yet.
@@ -71,7 +71,7 @@ class SingleSyncs:
     def __init__(self, disk: Disk):
         self._disk = disk
 
-    def settle(self, fd: int, opened: int, directories: Sequence[str] = ()) -> None:
+    def make_durable(self, fd: int, opened: int, directories: Sequence[str] = ()) -> None:
         """See ``Syncs``."""
         self._disk.fsync(fd)
         for path in directories:
@@ -148,13 +148,13 @@ class SharedSyncs:
         self._green = _GreenTurns(lambda members: self._sync(members, run))
         self._plain = _PlainTurns(self._share)
 
-    def settle(self, fd: int, opened: int, directories: Sequence[str] = ()) -> None:
+    def make_durable(self, fd: int, opened: int, directories: Sequence[str] = ()) -> None:
         """See ``Syncs``."""
         member = _Member(fd, opened, directories)
         if in_green_thread():
             self._green.wait(member)
         elif not self._plain.wait(member):
-            self._single.settle(fd, opened, directories)
+            self._single.make_durable(fd, opened, directories)
             return
         if member.error is not None:
             raise OSError(*member.error.args)
@@ -180,7 +180,7 @@ class SharedSyncs:
                 # Whoever waits may give up and close its descriptor meanwhile.
                 fd = self._disk.duplicate(member.fd)
                 try:
-                    run(self._single.settle, fd, member.opened, member.directories)
+                    run(self._single.make_durable, fd, member.opened, member.directories)
                 finally:
                     self._disk.close(fd)
             except OSError as error:

@@ -25,10 +25,10 @@ from swift.proxy.account import AccountController
 from swift.proxy.container import ContainerController
 from swift.proxy.context import ProxyContext
 from swift.proxy.cors import decorate, preflight
-from swift.proxy.info import InfoController, register_core
+from swift.proxy.discovery import InfoController, register_core
 from swift.proxy.obj.controller import ObjectController
 from swift.runtime.wsgi import serve_wsgi
-from swift.telemetry.info import InfoRegistry
+from swift.telemetry.features import InfoRegistry
 
 Handler = Callable[[Request, EntityPath], Response]
 

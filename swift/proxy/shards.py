@@ -182,7 +182,7 @@ def is_split(request: Request, response: Response) -> bool:
     )
 
 
-class Outdated(Exception):
+class OutdatedShards(Exception):
     """Other shards have the names of one that a listing was to be put together from."""
 
 
@@ -215,7 +215,7 @@ class ShardedListing:
         self._rows: list[JsonObject] = []
 
     def answer(self, root: Response, namespaces: Sequence[Namespace]) -> Response:
-        """The root's answer with the rows of its shards; raises ``HTTPError`` 503 and ``Outdated``."""
+        """The root's answer with the rows of its shards; raises ``HTTPError`` 503 and ``OutdatedShards``."""
         policy = root.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0")
         ordered = in_order(namespaces)
         if is_complete(ordered):
@@ -283,7 +283,7 @@ class ShardedListing:
             sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "false"
         with asked(self._forward, preauthorise(sub)) as response:
             if self._is_remembered and _has_moved(response.headers):
-                raise Outdated()
+                raise OutdatedShards()
             shown = response.headers.get(fields.BACKEND_RECORD_STORAGE_POLICY_INDEX, policy)
             if not response.is_success or shown != policy:
                 raise HTTPError(503)
@@ -393,7 +393,7 @@ def remembered_answer(
     """
     try:
         return ShardedListing(request, forward, path, limit_max, is_remembered=True).answer(root, namespaces)
-    except (HTTPError, Outdated):
+    except (HTTPError, OutdatedShards):
         forget(request, listing_key(path))
         forget(request, updating_key(path))
         forget(request, container_key(path.account, str(path.container)))

@@ -20,7 +20,7 @@ Graph = dict[Key, list[int]]
 _DEPTHS = 4
 
 
-class Level:
+class TierLevel:
     """The tiers of one depth, numbered, so that a million of them can be compared as small integers."""
 
     __slots__ = ("keys", "number_of")
@@ -42,9 +42,9 @@ class Level:
         return [[lookup(row[part]) for part in parts] for row in rows]
 
 
-def levels_of(records: Sequence[DeviceRecord | None]) -> list[Level]:
+def levels_of(records: Sequence[DeviceRecord | None]) -> list[TierLevel]:
     """The levels region, zone, server, device."""
-    return [Level(records, depth) for depth in range(_DEPTHS)]
+    return [TierLevel(records, depth) for depth in range(_DEPTHS)]
 
 
 def most_replicas(records: Sequence[DeviceRecord | None], replicas: float) -> dict[Key, int]:
@@ -57,7 +57,7 @@ def most_replicas(records: Sequence[DeviceRecord | None], replicas: float) -> di
 
 
 def repeating(
-    level: Level, rows: Sequence[array[int]], candidates: Sequence[int]
+    level: TierLevel, rows: Sequence[array[int]], candidates: Sequence[int]
 ) -> tuple[list[int], list[tuple[int, ...]]]:
     """The candidates with two replicas in one tier of the level, and their tier numbers.
 
@@ -114,7 +114,7 @@ def measure(
 
 
 def _level_graph(
-    level: Level,
+    level: TierLevel,
     held: Mapping[int, int],
     tally: Mapping[tuple[int, ...], int],
     *,
@@ -138,7 +138,7 @@ def _level_graph(
 
 
 def _excesses(
-    level: Level, parts: Sequence[int], combos: Sequence[tuple[int, ...]], most: Mapping[Key, int]
+    level: TierLevel, parts: Sequence[int], combos: Sequence[tuple[int, ...]], most: Mapping[Key, int]
 ) -> Iterator[tuple[int, int]]:
     """(partition, replicas beyond the most its tiers should hold) where there are such."""
     judged: dict[tuple[int, ...], int] = {}

@@ -16,7 +16,7 @@ from swift.ring.errors import PartPowerError
 _HASH_BITS = 32
 
 
-class Phase(Enum):
+class SplitPhase(Enum):
     """What nodes do with object files while a ring is in this state."""
 
     STEADY = "steady"
@@ -24,14 +24,14 @@ class Phase(Enum):
     CLEANUP = "cleanup"
 
 
-def phase(part_power: int, next_part_power: int | None) -> Phase:
+def phase(part_power: int, next_part_power: int | None) -> SplitPhase:
     """The phase of a ring. Raises PartPowerError for a next_part_power that no step produces."""
     if next_part_power is None:
-        return Phase.STEADY
+        return SplitPhase.STEADY
     if next_part_power == part_power + 1:
-        return Phase.RELINK
+        return SplitPhase.RELINK
     if next_part_power == part_power:
-        return Phase.CLEANUP
+        return SplitPhase.CLEANUP
     raise PartPowerError(f"next_part_power {next_part_power} does not follow part_power {part_power}")
 
 
@@ -52,7 +52,7 @@ def home_of(partition: str, name_hash: str, part_power: int, next_part_power: in
     """
     value, asked = int(name_hash[:8], 16), int(partition)
     here = value >> (_HASH_BITS - part_power)
-    if phase(part_power, next_part_power) is Phase.RELINK:
+    if phase(part_power, next_part_power) is SplitPhase.RELINK:
         is_own = asked in (here, value >> (_HASH_BITS - next_part_power))
         return Home(str(here), None, next_part_power) if is_own else None
     before = value >> (_HASH_BITS - part_power + 1)

@@ -20,7 +20,7 @@ from swift.db import files
 from swift.db.broker import Broker, Engine
 from swift.db.cache import BrokerCache, Held
 from swift.db.connection import DatabaseBroken, DatabaseMissing, DatabaseUnwritable
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.db.listing import ListingQuery
 from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, title_case, utf8_value, wire_value
@@ -36,7 +36,7 @@ _HASHES_MAX = 4096
 _DEVICE_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.ENODEV))
 
 
-class Target(NamedTuple):
+class StorageTarget(NamedTuple):
     """The parts of a storage request's path."""
 
     device: str
@@ -79,7 +79,7 @@ class DatabaseApp(BackendApp, Generic[B]):
 
     # --- finding things ---------------------------------------------------------------------------
 
-    def target(self, request: Request, minimum: int, maximum: int) -> Target:
+    def target(self, request: Request, minimum: int, maximum: int) -> StorageTarget:
         """The checked path of a request; raises ``HTTPError`` 400 and ``NotUTF8``."""
         device, partition, *names = split_backend_path(request, minimum, maximum)
         self.context.partitions.check(partition, self.server_type)
@@ -90,22 +90,22 @@ class DatabaseApp(BackendApp, Generic[B]):
         problem = reserved_name_error(path, self.context.limits.auto_create_account_prefix)
         if problem is not None:
             raise HTTPError(400, problem)
-        return Target(device, partition, path)
+        return StorageTarget(device, partition, path)
 
-    def broker_of(self, target: Target, *names: str) -> B:
+    def broker_of(self, target: StorageTarget, *names: str) -> B:
         """The refreshed broker of an entity; raises ``DeviceUnavailable`` and database errors."""
         broker = self.known_broker(target, *names)
         broker.refresh()
         return broker
 
-    def known_broker(self, target: Target, *names: str) -> B:
+    def known_broker(self, target: StorageTarget, *names: str) -> B:
         """The same as it was left by the last request; raises ``DeviceUnavailable``."""
         try:
             device_path = self.context.devices.path(target.device)
         except DeviceUnavailable:
             self.brokers.forget_device(target.device)
             raise
-        place = Place(device_path, self.directory, target.partition, self._hash_of(*names))
+        place = DatabasePlace(device_path, self.directory, target.partition, self._hash_of(*names))
         return self.brokers.get(place, *names)
 
     def check_space(self, broker: B) -> None:
@@ -116,7 +116,7 @@ class DatabaseApp(BackendApp, Generic[B]):
         """The clock's time."""
         return Timestamp(self.context.clock.time())
 
-    def _make_broker(self, place: Place, *names: str) -> B:
+    def _make_broker(self, place: DatabasePlace, *names: str) -> B:
         engine = self._engines.get(place.device)
         if engine is None:
             engine = self._engines[place.device] = Engine(
@@ -132,7 +132,7 @@ class DatabaseApp(BackendApp, Generic[B]):
 
     def quarantine(self, error: DatabaseBroken, request: Request) -> None:
         """Move a broken database aside and say so."""
-        place = Place.of_file(error.path)
+        place = DatabasePlace.of_file(error.path)
         log = self.context.telemetry.log
         txid = request.headers.get("x-trans-id")
         self.brokers.forget(place)

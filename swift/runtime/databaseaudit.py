@@ -16,7 +16,7 @@ from swift.base.errors import SwiftError
 from swift.db import files
 from swift.db.broker import Broker, Engine
 from swift.db.connection import DatabaseBroken, DatabaseMissing
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.db.verify import WHOLE_BYTES_MAX, verify
 from swift.platform.disk import Disk
 from swift.runtime.backendapp import BackendContext
@@ -36,7 +36,7 @@ class AuditKind:
     #: Of the database, the one with many rows.
     table: str
     #: The refreshed broker of a database on disk, None when there is none.
-    open_found: Callable[[Place, Engine], Broker | None]
+    open_found: Callable[[DatabasePlace, Engine], Broker | None]
     #: The names whose hash the database lies under, read through the broker as servers read it.
     names: Callable[[Any], tuple[str, ...]]
     #: Sentences about totals that are not what rows say.
@@ -66,9 +66,9 @@ class DatabaseAuditor(DeviceTask):
         self.kind = kind
         self.whole_bytes_max = whole_bytes_max
 
-    def begin(self, share: str, pass_context: PassContext) -> DevicePass:
+    def begin(self, share: str, pass_context: PassContext) -> DatabaseAuditPass:
         """A pass over the device ``share``."""
-        return DevicePass(self, share, pass_context)
+        return DatabaseAuditPass(self, share, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass (middleware.md, ``/recon/auditor``)."""
@@ -82,7 +82,7 @@ class DatabaseAuditor(DeviceTask):
         }
 
 
-class DevicePass(DatabasePassBase):
+class DatabaseAuditPass(DatabasePassBase):
     """One pass over the databases of a device."""
 
     def __init__(self, task: DatabaseAuditor, device: str, pass_context: PassContext):
@@ -90,7 +90,7 @@ class DevicePass(DatabasePassBase):
         self._task = task
         self._engine = Engine(disk=task.disk, run=self._run, warn=self._log.warning)
 
-    def plan(self) -> Iterator[Place]:
+    def plan(self) -> Iterator[DatabasePlace]:
         """The hash directories of all databases, partitions in random order."""
         path = self._device_path()
         if path is None:
@@ -99,7 +99,7 @@ class DevicePass(DatabasePassBase):
         for partition in self._partitions(path, directory):
             yield from self._places(path, directory, partition)
 
-    def do(self, unit: Place) -> None:
+    def do(self, unit: DatabasePlace) -> None:
         """Audit one database."""
         started_s = self._pass_context.clock.monotonic()
         try:
@@ -124,7 +124,7 @@ class DevicePass(DatabasePassBase):
             self._log.error(f"ERROR {self._task.kind.server_type} database {unit.directory}: {problem}")
         self._tally.add("failures" if problems else "passes")
 
-    def _problems(self, place: Place) -> list[str] | None:
+    def _problems(self, place: DatabasePlace) -> list[str] | None:
         """What is wrong with the content of a sound database; None when there is no database."""
         kind = self._task.kind
         broker = kind.open_found(place, self._engine)
@@ -147,12 +147,12 @@ class DevicePass(DatabasePassBase):
         finally:
             broker.close()
 
-    def _inodes(self, place: Place) -> list[tuple[str, int]]:
+    def _inodes(self, place: DatabasePlace) -> list[tuple[str, int]]:
         """Which database files there are; raises OSError."""
         disk = self._task.disk
         return [(path, disk.stat(path).st_ino) for path in files.look(disk, place)]
 
-    def _quarantine(self, place: Place, found: list[tuple[str, int]], error: DatabaseBroken) -> None:
+    def _quarantine(self, place: DatabasePlace, found: list[tuple[str, int]], error: DatabaseBroken) -> None:
         """Move a broken database away, if it still is the one that was read; in a disk thread.
 
         A server may have done so already, and replication brought a sound one.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from swift.base.errors import DeviceUnavailable
 from swift.db import walk
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.platform.disk import Disk
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
@@ -83,7 +83,7 @@ class DatabasePassBase(DevicePassBase):
         found = walk.partitions(task.disk, self._run, device_path, directory, task.rng)
         return [partition for partition in found if task.selection.has_partition(partition)]
 
-    def _places(self, device_path: str, directory: str, partition: str) -> Iterator[Place]:
+    def _places(self, device_path: str, directory: str, partition: str) -> Iterator[DatabasePlace]:
         """The databases of a partition, until the work is to end."""
         for place in walk.places(self._device_task.disk, self._run, device_path, directory, partition):
             if self._pass_context.stop.requested:

@@ -151,7 +151,7 @@ class Draft(Protocol):
     def etag(self) -> str:
         """MD5 hex of what was written."""
 
-    def settle(self, etag: str, sums: str) -> bool:
+    def accept_etag(self, etag: str, sums: str) -> bool:
         """Take the MD5 that the sender computed, of a draft made with ``etag_follows``.
 
         False, and the draft is worthless, unless ``sums`` is the ``base.checksum.ChunkSums.digest`` of
@@ -376,7 +376,7 @@ class Upkeep(Protocol):
     def idle_s(self, device: str, partition: str, policy: Policy) -> float:
         """Seconds since the partition was last changed; infinite when nobody can say. It costs a stat."""
 
-    def settle(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
+    def make_durable(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """Return when all that these suffixes hold survives a power cut, whoever wrote it there."""
 
     def prepare(self, device: str, policy: Policy, before_s: float) -> list[str]:
@@ -447,7 +447,7 @@ class ObjectStore(Protocol):
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> Draft:
         """A new body before the object is held; hand it to ``Edit.put``. Raises ``NoSpace``.
 
-        With ``etag_follows`` the MD5 is not computed but comes from the sender: ``Draft.settle``.
+        With ``etag_follows`` the MD5 is not computed but comes from the sender: ``Draft.accept_etag``.
         """
 
     def hashes(

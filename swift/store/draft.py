@@ -106,10 +106,10 @@ class FileDraft:
 
     @property
     def etag(self) -> str:
-        """MD5 hex of the bytes so far, or what the draft was made with or ``settle`` took."""
+        """MD5 hex of the bytes so far, or what the draft was made with or ``accept_etag`` took."""
         return self._etag if self._md5 is None else self._md5.hexdigest()
 
-    def settle(self, etag: str, sums: str) -> bool:
+    def accept_etag(self, etag: str, sums: str) -> bool:
         """See ``Draft``."""
         assert self._md5 is None and self._sums is not None
         if self._sums.digest() != sums:

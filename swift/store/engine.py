@@ -14,6 +14,7 @@ from functools import partial
 from swift.base.timestamp import Timestamp
 from swift.policy.policy import Policy
 from swift.store.api import Capabilities, Location, ObjectKey, ObjectState, Viewpoint
+from swift.store.asyncpending import FileUpdates
 from swift.store.calls import Effort, Run
 from swift.store.core import TRIES, EngineCore
 from swift.store.draft import FileDraft
@@ -28,7 +29,6 @@ from swift.store.recent import RecentChecks
 from swift.store.reclaim import remove_made
 from swift.store.relink import Linker
 from swift.store.reservation import FileReservation, reserve
-from swift.store.updates import FileUpdates
 from swift.store.upkeep import FileUpkeep
 from swift.store.verified import FileObject
 

@@ -259,9 +259,9 @@ class ForwardingUpkeep:
         """See ``Upkeep``."""
         return self.inner.idle_s(device, partition, policy)
 
-    def settle(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
+    def make_durable(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """See ``Upkeep``."""
-        self.inner.settle(device, partition, policy, suffixes)
+        self.inner.make_durable(device, partition, policy, suffixes)
 
     def prepare(self, device: str, policy: Policy, before_s: float) -> list[str]:
         """See ``Upkeep``."""

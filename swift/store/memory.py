@@ -383,7 +383,7 @@ class MemoryDraft:
             return self._etag
         return md5(self.body, usedforsecurity=False).hexdigest()
 
-    def settle(self, etag: str, sums: str) -> bool:
+    def accept_etag(self, etag: str, sums: str) -> bool:
         """See ``Draft``."""
         assert self._sums_chunk is not None
         mine = ChunkSums(self._sums_chunk)
@@ -574,7 +574,7 @@ class MemoryUpkeep:
         self._store.check_device(device)
         return math.inf
 
-    def settle(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
+    def make_durable(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """See ``Upkeep``; there is no power here that could be cut."""
         self._store.check_device(device)
 

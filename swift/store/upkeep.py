@@ -314,7 +314,7 @@ class FileUpkeep:
         path = partition_dir(self._core.devices.path(device), policy, partition)
         return journal_idle_s(self._core.disk, path, time.time_ns())
 
-    def settle(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
+    def make_durable(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """See ``Upkeep``: every file first, then the names that lead to it."""
         disk, device_path = self._core.disk, self._core.devices.path(device)
         path = partition_dir(device_path, policy, partition)

@@ -2,8 +2,8 @@
 
 A conversation is two byte streams of CRLF lines. The sender offers objects (``Offer``), the receiver says
 what it wants of them (``Want``), the sender then sends that as subrequests (``Subrequest``) whose bodies
-follow their heads without framing. ``Lines`` cuts a stream into lines and bodies wherever its pieces were
-cut; ``WantsReader`` and ``UpdatesReader`` are what a sender feeds the answers to.
+follow their heads without framing. ``LineReader`` cuts a stream into lines and bodies wherever its pieces
+were cut; ``WantsReader`` and ``UpdatesReader`` are what a sender feeds the answers to.
 
 It refuses to know sockets, chunked coding, timeouts, and what an offer means for files on a disk.
 """
@@ -240,7 +240,7 @@ def delete_of(path: str, timestamp: Timestamp) -> Subrequest:
 # --- cutting the stream -------------------------------------------------------------------------------
 
 
-class Lines:
+class LineReader:
     """Cuts a stream into lines and counted bytes; ``pull`` gives its next piece, empty at its end."""
 
     def __init__(self, pull: Callable[[], bytes]):

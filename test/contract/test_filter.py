@@ -22,7 +22,7 @@ from swift.middleware.bulk.filter import Bulk, BulkSettings
 from swift.middleware.catch_errors import CatchErrors, CatchErrorsSettings
 from swift.middleware.cname_lookup import CnameLookup, CnameLookupSettings
 from swift.middleware.container_quotas import ContainerQuotas
-from swift.middleware.container_sync import ContainerSync, ContainerSyncSettings
+from swift.middleware.container_sync import ContainerSyncFilter, ContainerSyncFilterSettings
 from swift.middleware.copy import Copy, CopySettings
 from swift.middleware.crossdomain import Crossdomain, CrossdomainSettings
 from swift.middleware.dlo import Dlo, DloSettings
@@ -95,7 +95,7 @@ FILTERS = {
     "Bulk": lambda app: Bulk(app, BulkSettings(), 5000, told()),
     "CnameLookup": lambda app: CnameLookup(app, OURS, lambda _: (0, None)),
     "ContainerQuotas": ContainerQuotas,
-    "ContainerSync": lambda app: ContainerSync(app, ContainerSyncSettings(), Realms()),
+    "ContainerSync": lambda app: ContainerSyncFilter(app, ContainerSyncFilterSettings(), Realms()),
     "Crossdomain": lambda app: Crossdomain(app, CrossdomainSettings()),
     "DomainRemap": lambda app: DomainRemap(app, DomainRemapSettings()),
     "EtagQuoter": lambda app: EtagQuoter(app, EtagQuoterSettings()),

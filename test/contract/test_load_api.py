@@ -9,7 +9,7 @@ import pytest
 
 from swift import green
 from swift.bench.load.api import Failed, api_for
-from swift.bench.load.endpoint import Endpoint
+from swift.bench.load.endpoint import LoadEndpoint
 from swift.bench.load.transports import transport_for
 
 #: The content of an object that another client has just replaced.
@@ -99,7 +99,9 @@ def use(request, server):
     """Calls a function with the API, in a thread with an event loop of its own."""
     root = f"http://127.0.0.1:{server.server_port}"
     endpoint = (
-        Endpoint(f"{root}/v1/a", "t") if request.param == "swift" else Endpoint(root, "", "key", "secret")
+        LoadEndpoint(f"{root}/v1/a", "t")
+        if request.param == "swift"
+        else LoadEndpoint(root, "", "key", "secret")
     )
 
     def call(do):

@@ -23,6 +23,7 @@ from swift.platform.mounts import Devices
 from swift.platform.space import SpaceGuard
 from swift.policy.policy import ErasureCode, Policy
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, AsyncUpdate, ObjectKey, Viewpoint
+from swift.store.asyncpending import decode_update
 from swift.store.choice import FragmentPreference
 from swift.store.core import EngineCore
 from swift.store.engine import FileStore
@@ -31,7 +32,6 @@ from swift.store.layered import ForwardingEdit, ForwardingObject, ForwardingStor
 from swift.store.memory import MemoryStore
 from swift.store.observed import ObservedStore
 from swift.store.tier.policy import MODES
-from swift.store.updates import decode_update
 from swift.telemetry.metrics import Registry
 from test.support.tiers import PerPolicy, make_tier
 
@@ -696,7 +696,7 @@ def test_a_draft_may_take_the_md5_of_a_sender_whose_sums_are_the_same(store, siz
     sums = ChunkSums(chunk_size_for(size))
     sums.update(body)
     etag = md5(body).hexdigest()
-    assert draft.settle(etag, sums.digest())
+    assert draft.accept_etag(etag, sums.digest())
     assert draft.etag == etag
     metadata = {
         "X-Timestamp": ts(10).internal,
@@ -714,7 +714,7 @@ def test_a_draft_takes_no_md5_of_other_bytes(bench, store):
     draft.write(b"hallo")
     sums = ChunkSums(chunk_size_for(5))
     sums.update(b"hello")
-    assert not draft.settle(md5(b"hello").hexdigest(), sums.digest())
+    assert not draft.accept_etag(md5(b"hello").hexdigest(), sums.digest())
     draft.discard()
     assert bench.names(key_of()) == []
 

@@ -293,8 +293,8 @@ def test_a_partition_that_was_just_written_is_not_idle_for_long_and_a_missing_on
 
 def test_what_was_brought_is_made_durable_whatever_is_there(bench, store, upkeep):
     put(store, key_of(), ts(NOW_S))
-    upkeep.settle("sda", "7", GOLD, [key_of().hash[-3:], "abc", "../x"])
-    upkeep.settle("sda", "8", GOLD, ["abc"])
+    upkeep.make_durable("sda", "7", GOLD, [key_of().hash[-3:], "abc", "../x"])
+    upkeep.make_durable("sda", "8", GOLD, ["abc"])
     assert read(store, key_of()) == b"body"
 
 

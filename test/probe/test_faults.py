@@ -23,8 +23,8 @@ import pytest
 
 from swift.cli.aio.make import make_cluster
 from swift.platform.disk import Disk
+from swift.store.asyncpending import decode_update
 from swift.store.metadata import read_metadata
-from swift.store.updates import decode_update
 from test.support.cluster import Answer, LiveCluster
 from test.support.ledger import Ledger
 

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from swift.cli.aio.plan import Plan
+from swift.cli.aio.plan import ClusterPlan
 from test.support.cluster import LiveCluster
 from test.support.identity import Catalog
 from test.support.nodes import run
@@ -150,7 +150,7 @@ def test_the_reconcilers_queue_gets_entries_of_the_peers_form(live):
 
 
 def test_health_tells_what_a_lost_device_costs(live: LiveCluster):
-    plan: Plan = live.plan
+    plan: ClusterPlan = live.plan
     facts = json.loads(run("swift-health", "-d", plan.etc, "--format", "json").stdout)
     assert facts["devices_away"] == []
     assert all(ring["degraded"] == 0 for ring in facts["rings"])

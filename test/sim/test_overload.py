@@ -9,8 +9,8 @@ import random
 import pytest
 
 from swift.middleware.admission.amounts import Amounts
-from swift.middleware.admission.gate import Gate, Grant, Promise
-from swift.middleware.admission.rules import Facts, Rules
+from swift.middleware.admission.gate import Admitted, Gate, PromisedLane
+from swift.middleware.admission.rules import AdmissionFacts, AdmissionRules
 
 MB = 1e6
 #: What the devices do, and what admission is told that they do.
@@ -41,13 +41,13 @@ class World:
         self.done = dict.fromkeys(offered, 0.0)
         self.times = {who: [] for who in offered}
         self.refused = dict.fromkeys(offered, 0)
-        self.gate = Gate(Rules(), Amounts(bytes=TOLD if admits else None), burst_s=0.5, now=0.0)
+        self.gate = Gate(AdmissionRules(), Amounts(bytes=TOLD if admits else None), burst_s=0.5, now=0.0)
         self.gate.set_promises({"ticket:r": RESERVED}, 0.0)
 
     def come(self, who, now):
-        promise = Promise("ticket:r", RESERVED) if who == "reserved" else None
-        grant = self.gate.ask(Facts(who), now, promise=promise)
-        if isinstance(grant, Grant):
+        promise = PromisedLane("ticket:r", RESERVED) if who == "reserved" else None
+        grant = self.gate.ask(AdmissionFacts(who), now, promise=promise)
+        if isinstance(grant, Admitted):
             grant.expect(SIZE, now)
             self.streams.append(Stream(who, now, grant))
         else:

@@ -36,6 +36,7 @@ from swift.store.api import (
     ObjectKey,
     Viewpoint,
 )
+from swift.store.asyncpending import decode_update
 from swift.store.core import EngineCore, EngineRules
 from swift.store.engine import FileStore
 from swift.store.errors import CorruptBody
@@ -43,7 +44,6 @@ from swift.store.hashes import SuffixHasher
 from swift.store.layout import is_suffix, partition_dir
 from swift.store.partitionlock import ReplicationLocks
 from swift.store.reclaim import ReclaimRules
-from swift.store.updates import decode_update
 from test.sim.powercut import ROOT, Killed, SimulatedDisk
 
 TOP = "/srv/sda"

@@ -9,7 +9,7 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.cluster.direct import DirectClient, NodeTimeouts
 from swift.container.misplaced import entry
-from swift.container.reconciler.queue import Queue
+from swift.container.reconciler.queue import ReconcilerQueue
 from swift.container.reconciler.settings import ContainerReconcilerSettings
 from swift.container.reconciler.task import ContainerReconciler
 from swift.container.rows import ObjectRow
@@ -86,7 +86,9 @@ class Bench:
         settings = ContainerReconcilerSettings(node_timeout=5.0, **options)
         client = InternalClient(self.pipeline, "reconciler", backoff_s=0.0)
         mover = InternalClient(self.pipeline, "reconciler", tries=1)
-        queue = Queue(client, processes=settings.processes, process=settings.process, warn=self.log.warning)
+        queue = ReconcilerQueue(
+            client, processes=settings.processes, process=settings.process, warn=self.log.warning
+        )
         task = ContainerReconciler(self.context, self.sim.context.rings, settings, client, mover, queue)
         runner = Runner(
             task,

@@ -19,7 +19,7 @@ from swift.http.objectlock import COMPLIANCE, ObjectLock
 from swift.http.response import error_response
 from swift.middleware.s3api.inventory.document import Inventory, stored_inventories
 from swift.middleware.s3api.lifecycle.registry import HOME, place_of
-from swift.middleware.s3api.lifecycle.rules import Rule
+from swift.middleware.s3api.lifecycle.rules import LifecycleRule
 from swift.middleware.s3api.lifecycle.settings import LifecycleSettings
 from swift.middleware.s3api.lifecycle.stored import stored_rules
 from swift.middleware.s3api.lifecycle.task import Lifecycle
@@ -145,7 +145,8 @@ TAG = {fields.TRANSIENT_S3_TAGGING: "k=v"}
 
 def test_objects_end_whose_name_size_and_tags_a_rule_is_about(bench):
     bench.set_rules(
-        Rule("r", prefix="p/", greater=1, tags=(("k", "v"),), days=1), Rule("t", prefix="tmp/", date=86400)
+        LifecycleRule("r", prefix="p/", greater=1, tags=(("k", "v"),), days=1),
+        LifecycleRule("t", prefix="tmp/", date=86400),
     )
     for name, body, headers in (
         ("p/ended", b"xx", TAG),
@@ -162,21 +163,21 @@ def test_objects_end_whose_name_size_and_tags_a_rule_is_about(bench):
 
 
 def test_nothing_ends_before_its_day(bench):
-    bench.set_rules(Rule("r", days=40_000))
+    bench.set_rules(LifecycleRule("r", days=40_000))
     bench.put("o")
     assert bench.once() == {"buckets": 1}
     assert bench.names() == ["o"]
 
 
 def test_a_rule_that_is_off_ends_nothing(bench):
-    bench.set_rules(Rule("r", is_enabled=False, days=1))
+    bench.set_rules(LifecycleRule("r", is_enabled=False, days=1))
     bench.put("o")
     bench.once()
     assert bench.names() == ["o"]
 
 
 def test_an_object_that_was_written_again_meanwhile_stays(bench):
-    bench.set_rules(Rule("r", days=1))
+    bench.set_rules(LifecycleRule("r", days=1))
     bench.put("o", b"old")
     handle = bench.pipeline.handle
 
@@ -192,7 +193,7 @@ def test_an_object_that_was_written_again_meanwhile_stays(bench):
 
 
 def test_a_large_object_takes_its_parts_along(bench):
-    bench.set_rules(Rule("r", prefix="big", days=1))
+    bench.set_rules(LifecycleRule("r", prefix="big", days=1))
     bench.put_large("big")
     bench.put_large("stays")
     bench.once()
@@ -201,7 +202,7 @@ def test_a_large_object_takes_its_parts_along(bench):
 
 
 def test_where_versions_are_kept_a_current_one_only_gets_a_mark(bench):
-    bench.set_rules(Rule("r", days=1), versions="true")
+    bench.set_rules(LifecycleRule("r", days=1), versions="true")
     version = bench.put_large("big")
     assert bench.once()["objects.ended"] == 1
     assert bench.names() == []
@@ -211,9 +212,9 @@ def test_where_versions_are_kept_a_current_one_only_gets_a_mark(bench):
 
 
 def test_an_object_from_before_versions_keeps_its_parts_as_a_version(bench):
-    bench.set_rules(Rule("r", days=1))
+    bench.set_rules(LifecycleRule("r", days=1))
     bench.put_large("big")
-    bench.set_rules(Rule("r", days=1), versions="true")
+    bench.set_rules(LifecycleRule("r", days=1), versions="true")
     bench.once()
     assert bench.names() == []
     assert len(bench.versions()) == 2
@@ -221,7 +222,7 @@ def test_an_object_from_before_versions_keeps_its_parts_as_a_version(bench):
 
 
 def test_former_versions_end_with_their_parts_but_some_are_kept(bench):
-    bench.set_rules(Rule("r", noncurrent_days=1, newer_versions=1), versions="true")
+    bench.set_rules(LifecycleRule("r", noncurrent_days=1, newer_versions=1), versions="true")
     bench.put_large("o", upload="first")
     kept = bench.put_large("o", upload="second")
     current = bench.put("o", b"3")
@@ -233,7 +234,7 @@ def test_former_versions_end_with_their_parts_but_some_are_kept(bench):
 
 
 def test_a_locked_version_stays(bench):
-    bench.set_rules(Rule("r", noncurrent_days=1), versions="true")
+    bench.set_rules(LifecycleRule("r", noncurrent_days=1), versions="true")
     lock = ObjectLock(COMPLIANCE, int(time.time()) + 3600)
     locked = bench.put("o", b"1", **{fields.TRANSIENT_S3_LOCK: str(lock)})
     current = bench.put("o", b"2")
@@ -242,7 +243,7 @@ def test_a_locked_version_stays(bench):
 
 
 def test_pages_of_versions_do_not_matter(bench):
-    bench.set_rules(Rule("r", noncurrent_days=1, newer_versions=2), versions="true")
+    bench.set_rules(LifecycleRule("r", noncurrent_days=1, newer_versions=2), versions="true")
     current = {}
     for name in ("a", "b", "c"):
         for _ in range(5):
@@ -254,7 +255,7 @@ def test_pages_of_versions_do_not_matter(bench):
 
 
 def test_a_version_that_became_the_object_again_stays(bench):
-    bench.set_rules(Rule("r", noncurrent_days=1), versions="true")
+    bench.set_rules(LifecycleRule("r", noncurrent_days=1), versions="true")
     old, new = bench.put("o", b"1"), bench.put("o", b"2")
     with bench.client.ask("PUT", BUCKET._replace(obj="o"), query=f"version-id={old}"):
         pass
@@ -263,7 +264,7 @@ def test_a_version_that_became_the_object_again_stays(bench):
 
 
 def test_a_delete_marker_ends_when_nothing_is_below_it(bench):
-    bench.set_rules(Rule("r", ends_markers=True), versions="true")
+    bench.set_rules(LifecycleRule("r", ends_markers=True), versions="true")
     gone, kept = bench.put("gone"), bench.put("kept")
     for name in ("gone", "kept"):
         bench.client.delete(BUCKET._replace(obj=name))
@@ -275,7 +276,7 @@ def test_a_delete_marker_ends_when_nothing_is_below_it(bench):
 
 
 def test_uploads_that_nobody_completes_are_aborted_with_their_parts(bench):
-    bench.set_rules(Rule("r", prefix="p/", abort_days=1))
+    bench.set_rules(LifecycleRule("r", prefix="p/", abort_days=1))
     bench.client.create(SEGMENTS)
     for name in ("p/a/id", "p/a/id/1", "p/a/id/2", "q/b/id", "q/b/id/1"):
         bench.client.put(SEGMENTS._replace(obj=name), b"")
@@ -285,7 +286,7 @@ def test_uploads_that_nobody_completes_are_aborted_with_their_parts(bench):
 
 @pytest.mark.parametrize("versions", ["false", "true"])
 def test_the_parts_of_an_upload_that_was_just_completed_stay(bench, versions):
-    bench.set_rules(Rule("r", abort_days=1), versions=versions)
+    bench.set_rules(LifecycleRule("r", abort_days=1), versions=versions)
     bench.put_large("o")
     bench.client.put(SEGMENTS._replace(obj="o/up"), b"")
     if versions == "true":
@@ -295,19 +296,19 @@ def test_the_parts_of_an_upload_that_was_just_completed_stay(bench, versions):
 
 
 def test_a_bucket_is_walked_over_once_a_day_and_when_its_rules_change(bench):
-    bench.set_rules(Rule("r", prefix="p", days=1))
+    bench.set_rules(LifecycleRule("r", prefix="p", days=1))
     bench.put("o")
     assert bench.once() == {"buckets": 1}
     assert bench.once() == {}
     assert len(bench.asked) == 2, "an idle pass is a listing"
-    bench.set_rules(Rule("r", days=1))
+    bench.set_rules(LifecycleRule("r", days=1))
     assert bench.once()["objects.ended"] == 1
     bench.rig.clock.advance(86400)
     assert bench.once() == {"buckets": 1}
 
 
 def test_a_bucket_in_which_something_failed_is_walked_over_again(bench):
-    bench.set_rules(Rule("r", days=1))
+    bench.set_rules(LifecycleRule("r", days=1))
     bench.put("o")
     handle = bench.pipeline.handle
 
@@ -321,23 +322,23 @@ def test_a_bucket_in_which_something_failed_is_walked_over_again(bench):
 
 
 def test_a_bucket_without_rules_is_forgotten_unless_they_are_set_again(bench):
-    bench.set_rules(Rule("r", days=1))
+    bench.set_rules(LifecycleRule("r", days=1))
     bench.set_rules()
     assert bench.once() == {"forgotten": 1}
     assert bench.names(HOME) == []
-    bench.set_rules(Rule("r", days=1))
+    bench.set_rules(LifecycleRule("r", days=1))
     assert bench.names(HOME) == ["a/b"]
 
 
 def test_buckets_are_shared_among_processes(bench):
-    bench.set_rules(Rule("r", days=1))
+    bench.set_rules(LifecycleRule("r", days=1))
     bench.put("o")
     counts = [bench.once(bench.daemon(processes=2, process=n)).get("objects.ended", 0) for n in (0, 1)]
     assert sorted(counts) == [0, 1]
 
 
 def test_a_pass_that_was_cut_short_goes_on_where_it_was(bench):
-    bench.set_rules(Rule("r", days=1))
+    bench.set_rules(LifecycleRule("r", days=1))
     for n in range(6):
         bench.put(f"o{n}")
     task = bench.daemon(page_size=2, concurrency=1)
@@ -422,7 +423,7 @@ def test_an_inventory_of_nothing_says_so(bench):
 
 
 def test_an_inventory_without_a_place_to_go_is_told_of_and_hinders_no_other(bench):
-    bench.set_rules(Rule("r", days=1))
+    bench.set_rules(LifecycleRule("r", days=1))
     bench.put("ended")
     gone = Inventory("gone", "nowhere")
     bench.client.create(BUCKET, stored_inventories([gone, Inventory("off", "b", is_enabled=False)]))
@@ -435,7 +436,7 @@ def test_an_inventory_without_a_place_to_go_is_told_of_and_hinders_no_other(benc
 @pytest.mark.parametrize("versions", [None, "true"])
 def test_encrypted_objects_end_with_their_parts_where_the_pipeline_decrypts_them(sim, tmp_path, versions):
     bench = Bench(sim, tmp_path / "rig", Front(sim).filter)
-    bench.set_rules(Rule("r", days=1, noncurrent_days=1), versions=versions)
+    bench.set_rules(LifecycleRule("r", days=1, noncurrent_days=1), versions=versions)
     bench.put("o", b"needle", **TAG)
     bench.put_large("large")
     assert bench.names(SEGMENTS) == ["large/up/1", "large/up/2"]
@@ -449,7 +450,7 @@ def test_what_the_pipeline_cannot_decrypt_does_not_end(sim, tmp_path):
     front = Front(sim)
     writer = Bench(sim, tmp_path / "writer", front.filter)
     bench = Bench(sim, tmp_path / "rig")
-    bench.set_rules(Rule("r", days=1))
+    bench.set_rules(LifecycleRule("r", days=1))
     writer.put("o", b"needle")
     writer.put_large("large")
     assert bench.once()["errors"] == 2
@@ -458,7 +459,7 @@ def test_what_the_pipeline_cannot_decrypt_does_not_end(sim, tmp_path):
 
 
 def test_lifecycles_of_all_buckets_come_before_any_inventory(bench):
-    bench.set_rules(Rule("r", days=1))
+    bench.set_rules(LifecycleRule("r", days=1))
     bench.put("ended")
     first = EntityPath("a", "a-first")
     bench.client.create(first, stored_inventories([Inventory("all", "stock")]))

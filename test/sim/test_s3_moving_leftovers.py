@@ -12,13 +12,13 @@ from swift.http import fields
 from swift.http.objectlock import COMPLIANCE, ObjectLock
 from swift.http.response import error_response
 from swift.middleware.s3api.lifecycle.leftovers import DAYS
-from swift.middleware.s3api.lifecycle.rules import DAY_S, Rule, Transition
+from swift.middleware.s3api.lifecycle.rules import DAY_S, LifecycleRule, Transition
 from test.sim.test_s3_lifecycle_ending import BUCKET, SEGMENTS, Bench
 
 #: The code of three and two.
 COLD = 1
 HOME = EntityPath("a", "b+COLD+segments")
-RULE = Rule("r", greater=0, transitions=(Transition("COLD", 1),))
+RULE = LifecycleRule("r", greater=0, transitions=(Transition("COLD", 1),))
 OBJECT = BUCKET._replace(obj="o")
 BODY = b"the bytes of an object"
 
@@ -86,7 +86,7 @@ def test_a_part_keeps_the_checksum_of_what_it_was(bench):
 
 
 def test_small_objects_stay_unless_the_rule_speaks_of_sizes(bench):
-    bench.set_rules(Rule("r", transitions=(Transition("COLD", 1),)))
+    bench.set_rules(LifecycleRule("r", transitions=(Transition("COLD", 1),)))
     bench.put("o", BODY)
     assert bench.once() == {"buckets": 1}
     assert bench.names(HOME) == []
@@ -94,7 +94,7 @@ def test_small_objects_stay_unless_the_rule_speaks_of_sizes(bench):
 
 @pytest.mark.parametrize("tagged", [True, False])
 def test_tags_decide_when_the_object_is_looked_at(bench, tagged):
-    bench.set_rules(Rule("r", tags=(("k", "v"),), greater=0, transitions=(Transition("COLD", 1),)))
+    bench.set_rules(LifecycleRule("r", tags=(("k", "v"),), greater=0, transitions=(Transition("COLD", 1),)))
     bench.put("o", BODY, **({fields.TRANSIENT_S3_TAGGING: "k=v"} if tagged else {}))
     assert bench.once()["objects.moved" if tagged else "objects.kept"] == 1
     assert read(bench)[1] == BODY
@@ -238,7 +238,7 @@ def test_a_deletion_while_a_version_moves_stays_one(bench):
 
 def test_versions_that_are_not_current_move_but_some_stay(bench):
     moves = (Transition("COLD", 1, newer=1),)
-    bench.set_rules(Rule("r", greater=0, noncurrent_transitions=moves), versions="true")
+    bench.set_rules(LifecycleRule("r", greater=0, noncurrent_transitions=moves), versions="true")
     ids = [bench.put("o", BODY + bytes([65 + n])) for n in range(4)]
     assert bench.once() == {"buckets": 1, "versions.moved": 2}
     found = [read(bench, query=f"version-id={version}") for version in ids]
@@ -255,7 +255,9 @@ def test_versions_that_are_not_current_move_but_some_stay(bench):
 
 
 def test_a_version_that_is_made_current_while_it_moves_can_be_read(bench):
-    bench.set_rules(Rule("r", greater=0, noncurrent_transitions=(Transition("COLD", 1),)), versions="true")
+    bench.set_rules(
+        LifecycleRule("r", greater=0, noncurrent_transitions=(Transition("COLD", 1),)), versions="true"
+    )
     old, _ = bench.put("o", BODY), bench.put("o", b"new")
 
     def restore():
@@ -361,7 +363,7 @@ def test_the_parts_of_an_upload_that_is_going_on_stay(bench):
 
 
 def test_an_upload_of_another_class_is_aborted_with_its_parts(bench):
-    bench.set_rules(Rule("r", abort_days=1))
+    bench.set_rules(LifecycleRule("r", abort_days=1))
     bench.client.create(SEGMENTS)
     bench.client.put(SEGMENTS._replace(obj="o/id"), b"", {fields.SYSMETA_S3_CLASS: "COLD"})
     bench.client.put(HOME._replace(obj="o/id/1"), b"part")
@@ -373,7 +375,7 @@ def test_objects_of_another_class_end_with_their_bytes(bench):
     bench.set_rules(RULE)
     bench.put("o", BODY)
     bench.once()
-    bench.set_rules(Rule("r", days=1))
+    bench.set_rules(LifecycleRule("r", days=1))
     assert bench.once()["objects.ended"] == 1
     assert bench.names() == bench.names(HOME) == []
 

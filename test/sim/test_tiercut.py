@@ -18,12 +18,12 @@ import pytest
 from swift.store.core import EngineCore
 from swift.store.tier.directory import Reader
 from swift.store.tier.entries import Entries
-from swift.store.tier.extents import Log
+from swift.store.tier.extents import ExtentLog
 from swift.store.tier.index import IndexFailed, MemoryIndex
 from swift.store.tier.policy import CLASSES
 from swift.store.tier.shared import BYTES, Words
 from swift.store.tier.store import TierStore
-from swift.store.tier.tier import Seams, Tier
+from swift.store.tier.tier import CacheTier, Seams
 from test.sim import test_powercut as plain
 from test.sim.powercut import Killed, SimulatedDisk
 from test.support.tiers import tier_settings
@@ -125,7 +125,7 @@ class _Mortal:
             self._inner.__exit__(kind, *error)
 
 
-class MemoryLog(Log):
+class MemoryLog(ExtentLog):
     """A log whose file is a buffer that several processes share."""
 
     def __init__(self, buffer, capacity):
@@ -145,7 +145,7 @@ class MemoryLog(Log):
 _tokens = iter(range(1, 1 << 60))
 
 
-class SpoiltTier(Tier):
+class SpoiltTier(CacheTier):
     """Makes a mistake if it is told one."""
 
     mistaken = None

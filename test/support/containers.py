@@ -3,7 +3,7 @@
 from swift.base.timestamp import Timestamp
 from swift.container.broker import ContainerBroker
 from swift.db.broker import Engine
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 
 #: The hash that its directory is named by.
 HASH = "0" * 29 + "abc"
@@ -12,6 +12,6 @@ HASH = "0" * 29 + "abc"
 def make_container(root):
     """The broker of a new container ``a/c`` on ``root``/sda; close it."""
     (root / "sda").mkdir()
-    broker = ContainerBroker(Place(str(root / "sda"), "containers", "7", HASH), Engine(), "a", "c")
+    broker = ContainerBroker(DatabasePlace(str(root / "sda"), "containers", "7", HASH), Engine(), "a", "c")
     broker.create(Timestamp(5), 0, created_at=Timestamp(5))
     return broker

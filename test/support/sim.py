@@ -31,7 +31,7 @@ from swift.proxy.context import ProxyContext
 from swift.proxy.settings import ProxySettings
 from swift.ring.builder import RingBuilder
 from swift.runtime.backendapp import BackendContext
-from swift.telemetry.info import InfoRegistry
+from swift.telemetry.features import InfoRegistry
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from swift.wire import etagtrailer

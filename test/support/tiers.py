@@ -9,7 +9,7 @@ from swift.store.layered import ForwardingStore, ForwardingUpkeep
 from swift.store.tier.policy import CLASSES
 from swift.store.tier.settings import TierSettings, option_of
 from swift.store.tier.store import TierStore
-from swift.store.tier.tier import Seams, Tier
+from swift.store.tier.tier import CacheTier, Seams
 
 #: Whether the nodes of all tests have a tier, to see what else the tests then find.
 EVERYWHERE = bool(os.environ.get("SWIFT_TIER"))
@@ -27,7 +27,7 @@ def tier_settings(root, mode="write-through", **more):
 
 
 def make_tier(root, mode="write-through", **seams):
-    return Tier(tier_settings(root, mode), Seams(**seams))
+    return CacheTier(tier_settings(root, mode), Seams(**seams))
 
 
 class PerPolicy(ForwardingStore):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import quote, urlencode
 
 from swift.base.errors import SwiftError
-from swift.bench.load.endpoint import Endpoint
+from swift.bench.load.endpoint import LoadEndpoint
 from swift.bench.load.sigv4 import signed
 from swift.cluster.transport import Exchange, Transport, TransportError
 from swift.http.headers import HeaderMap
@@ -20,7 +20,8 @@ TIMEOUT_S = 120.0
 #: Bodies up to this size travel with the head.
 WHOLE_BYTES = 1 << 20
 PAGE = 1000
-#: What Swift answers a change that a newer one of another client overtook: it is done, and nothing is left of it.
+#: What Swift answers a change that a newer one of another client overtook: it is done, and nothing is left of
+#: it.
 OVERTAKEN = 409
 READ_BYTES = 256 << 10
 _KEY = re.compile(rb"<Key>([^<]*)</Key>")
@@ -36,7 +37,7 @@ class Failed(SwiftError):
 class Api(ABC):
     """Requests against one endpoint. All methods raise ``Failed``."""
 
-    def __init__(self, endpoint: Endpoint, transport: Transport):
+    def __init__(self, endpoint: LoadEndpoint, transport: Transport):
         self._endpoint = endpoint
         self._transport = transport
 
@@ -169,7 +170,7 @@ def kind_of(error: TransportError) -> str:
     return {"TimedOut": "timeout", "BrokenOff": "broken off", "TransportError": "no answer"}.get(text, text)
 
 
-class SwiftApi(Api):
+class SwiftLoadApi(Api):
     """The Swift API."""
 
     def _headers(self, method: str, path: str, query: Mapping[str, str], sent: HeaderMap) -> HeaderMap:
@@ -213,7 +214,7 @@ class SwiftApi(Api):
         )
 
 
-class S3Api(Api):
+class S3LoadApi(Api):
     """The S3 API, path style."""
 
     def _headers(self, method: str, path: str, query: Mapping[str, str], sent: HeaderMap) -> HeaderMap:
@@ -262,6 +263,6 @@ class S3Api(Api):
         self._send("POST", path, {"uploadId": upload}, size=len(text), body=lambda: iter((memoryview(text),)))
 
 
-def api_for(endpoint: Endpoint, transport: Transport) -> Api:
+def api_for(endpoint: LoadEndpoint, transport: Transport) -> Api:
     """The API that an endpoint speaks."""
-    return S3Api(endpoint, transport) if endpoint.is_s3 else SwiftApi(endpoint, transport)
+    return S3LoadApi(endpoint, transport) if endpoint.is_s3 else SwiftLoadApi(endpoint, transport)

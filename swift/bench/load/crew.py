@@ -15,7 +15,7 @@ from typing import Protocol
 
 from swift.base.errors import SwiftError
 from swift.bench.load.measure import PhaseResult
-from swift.bench.load.share import Job
+from swift.bench.load.share import LoadJob
 
 #: What workers say while a phase runs: worker → operation → [count, bytes, failed, p50, p99].
 Summaries = Mapping[int, Mapping[str, list[float]]]
@@ -26,13 +26,13 @@ class CrewFailed(SwiftError):
     """A process that makes load has ended or cannot run its job."""
 
 
-class Workers(Protocol):
+class LoadWorkers(Protocol):
     """Whatever runs the shares of a phase: processes here, or workers elsewhere."""
 
     def __len__(self) -> int:
         """How many shares there are."""
 
-    def run(self, jobs: list[Job], watch: Callable[[Summaries], None]) -> PhaseResult:
+    def run(self, jobs: list[LoadJob], watch: Callable[[Summaries], None]) -> PhaseResult:
         """Have each worker do its job; what all measured. Raises ``CrewFailed``."""
 
     def end_phase(self) -> None:
@@ -74,8 +74,8 @@ class Crew:
             self._heard.put((number, line))
         self._heard.put((number, ""))
 
-    def run(self, jobs: list[Job], watch: Callable[[Summaries], None]) -> PhaseResult:
-        """See ``Workers``."""
+    def run(self, jobs: list[LoadJob], watch: Callable[[Summaries], None]) -> PhaseResult:
+        """See ``LoadWorkers``."""
         self._is_ending = False
         for child, job in zip(self._children, jobs, strict=True):
             assert child.stdin is not None, "it was asked for"
@@ -108,7 +108,7 @@ class Crew:
         return total
 
     def end_phase(self) -> None:
-        """See ``Workers``."""
+        """See ``LoadWorkers``."""
         self._is_ending = True
 
     def _pass_on_end(self) -> None:
@@ -118,7 +118,7 @@ class Crew:
                 self._children[number].send_signal(signal.SIGTERM)
 
     def close(self) -> None:
-        """See ``Workers``."""
+        """See ``LoadWorkers``."""
         for child in self._children:
             # One that has ended already will not hear what is still to be sent to it.
             with contextlib.suppress(BrokenPipeError):

@@ -14,7 +14,7 @@ from distributed import Client, Event, as_completed, get_client, get_worker
 
 from swift.bench.load.crew import POLL_S, Crew, CrewFailed, Summaries
 from swift.bench.load.measure import PhaseResult
-from swift.bench.load.share import Job
+from swift.bench.load.share import LoadJob
 
 CONNECT_S = 10
 _TOPIC = "swift-load"
@@ -39,7 +39,7 @@ def run_job(found: Mapping[str, object], number: int, ending: str, topic: str) -
             worker.log_event(topic, {"share": number, "summary": dict(summaries[0])})
 
     try:
-        return crew.run([Job.from_json(found)], watch).to_json()
+        return crew.run([LoadJob.from_json(found)], watch).to_json()
     finally:
         is_over.set()
         crew.close()
@@ -62,7 +62,7 @@ class Elsewhere:
     def __len__(self) -> int:
         return len(self._names)
 
-    def run(self, jobs: list[Job], watch: Callable[[Summaries], None]) -> PhaseResult:
+    def run(self, jobs: list[LoadJob], watch: Callable[[Summaries], None]) -> PhaseResult:
         """See ``Workers``."""
         self._wants_end.clear()
         name = f"{_TOPIC}-{secrets.token_hex(4)}"

@@ -23,7 +23,7 @@ class EndpointRefused(SwiftError):
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class LoadEndpoint:
     """What a process needs to know to send requests; S3 when there is an access key."""
 
     #: The storage URL, or the S3 endpoint.
@@ -84,7 +84,7 @@ def tls_context(cacert: str = "") -> ssl.SSLContext:
         raise EndpointRefused(f"{cacert}: no certificates can be read: {error}")
 
 
-def log_in(auth_url: str, user: str, key: str, cacert: str = "") -> Endpoint:
+def log_in(auth_url: str, user: str, key: str, cacert: str = "") -> LoadEndpoint:
     """An endpoint by v1 auth, or v3 when the URL's path begins with /v3; raises ``EndpointRefused``.
 
     ``user`` of Keystone is ``project:user``; domains are the default one.
@@ -96,10 +96,10 @@ def log_in(auth_url: str, user: str, key: str, cacert: str = "") -> Endpoint:
     status, headers, _body = ask(auth_url, "GET", named, cacert=cacert)
     if status // 100 != 2 or "x-storage-url" not in headers:
         raise EndpointRefused(f"{auth_url} answered {status} to {user}; are user and key right?")
-    return Endpoint(headers["x-storage-url"], headers.get("x-auth-token", ""), cacert=cacert)
+    return LoadEndpoint(headers["x-storage-url"], headers.get("x-auth-token", ""), cacert=cacert)
 
 
-def _log_in_v3(auth_url: str, user: str, key: str, cacert: str) -> Endpoint:
+def _log_in_v3(auth_url: str, user: str, key: str, cacert: str) -> LoadEndpoint:
     project, _, name = user.rpartition(":")
     url = keystone.tokens_url(auth_url)
     kind = {"Content-Type": "application/json"}
@@ -108,7 +108,7 @@ def _log_in_v3(auth_url: str, user: str, key: str, cacert: str) -> Endpoint:
         raise EndpointRefused(f"{url} answered {status} to {user}; are project, user and password right?")
     try:
         storage_url = keystone.storage_url_in(body)
-        return Endpoint(checked_url(storage_url), headers["x-subject-token"], cacert=cacert)
+        return LoadEndpoint(checked_url(storage_url), headers["x-subject-token"], cacert=cacert)
     except (InvalidValue, KeyError):
         raise EndpointRefused(f"{url} knows no public object-store for {user}")
 

@@ -9,7 +9,7 @@ from html import escape
 from swift.bench.load import plots
 from swift.bench.load.compare import Difference, change_text
 from swift.bench.load.saved import Saved, SavedPhase
-from swift.bench.load.summary import Costs, Row
+from swift.bench.load.summary import OperationRow, PhaseCosts
 
 STYLE = """
 :root { color-scheme: light; }
@@ -116,7 +116,7 @@ def whole_page(title: str, parts: Iterable[str]) -> str:
     )
 
 
-def _phase(phase: SavedPhase, rows: Sequence[Row]) -> str:
+def _phase(phase: SavedPhase, rows: Sequence[OperationRow]) -> str:
     result = phase.result
     loop = "closed loop" if phase.rate is None else f"open loop, {phase.rate:g}/s"
     facts = [
@@ -140,20 +140,20 @@ def plots_of(drawn: Iterable[str]) -> str:
     return f'<div class="plots">{"".join(f"<div class=card>{one}</div>" for one in drawn)}</div>'
 
 
-def _rows(rows: Sequence[Row]) -> str:
-    cells = [[getattr(row, field.name) for field in fields(Row)] for row in rows]
-    return table_of([ROW_TITLES[field.name] for field in fields(Row)], cells)
+def _rows(rows: Sequence[OperationRow]) -> str:
+    cells = [[getattr(row, field.name) for field in fields(OperationRow)] for row in rows]
+    return table_of([ROW_TITLES[field.name] for field in fields(OperationRow)], cells)
 
 
-def _costs(costs: Sequence[Costs]) -> str:
+def _costs(costs: Sequence[PhaseCosts]) -> str:
     cells = [
         [
             _percent(one.load_share) if field.name == "load_share" else getattr(one, field.name)
-            for field in fields(Costs)
+            for field in fields(PhaseCosts)
         ]
         for one in costs
     ]
-    return table_of([COST_TITLES[field.name] for field in fields(Costs)], cells)
+    return table_of([COST_TITLES[field.name] for field in fields(PhaseCosts)], cells)
 
 
 def _percent(part: float | None) -> str | None:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 from swift.base.errors import SwiftError
-from swift.bench.load.crew import Summaries, Workers
-from swift.bench.load.endpoint import Endpoint
+from swift.bench.load.crew import LoadWorkers, Summaries
+from swift.bench.load.endpoint import LoadEndpoint
 from swift.bench.load.measure import PhaseResult
-from swift.bench.load.servers import Servers, Usage
-from swift.bench.load.share import Job
+from swift.bench.load.servers import ResourceUsage, Servers
+from swift.bench.load.share import LoadJob
 from swift.bench.load.workload import Phase, Workload
 
 #: Told now and then how far a phase is: its workers' summaries, and seconds since it began.
@@ -34,11 +34,11 @@ class Ran:
     phase: Phase
     result: PhaseResult
     #: What servers used meanwhile; None where none can be seen.
-    usage: Usage | None = None
+    usage: ResourceUsage | None = None
 
 
 @dataclass
-class Run:
+class LoadRun:
     """A whole run."""
 
     workload: Workload
@@ -52,31 +52,31 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """What to run, and where. Workers make the workload again from ``text`` and ``options``."""
 
     workload: Workload
     text: str
     options: Options
-    endpoint: Endpoint
+    endpoint: LoadEndpoint
     keep: bool = False
 
 
-class Runner:
+class LoadRunner:
     """Runs a plan. Ctrl-C ends the phase that runs, and what was made is removed; a second one ends all."""
 
-    def __init__(self, plan: Plan, workers: Workers, servers: Servers, watch: Watch):
+    def __init__(self, plan: RunPlan, workers: LoadWorkers, servers: Servers, watch: Watch):
         self._plan = plan
         self._workers = workers
         self._servers = servers
         self._watch = watch
         prefix = f"load-{secrets.token_hex(4)}"
-        self._done = Run(plan.workload, left=prefix, no_watts=servers.no_watts)
+        self._done = LoadRun(plan.workload, left=prefix, no_watts=servers.no_watts)
         self._prefix = self._done.left
         self._interrupts = 0
         self._is_removing = False
 
-    def run(self) -> Run:
+    def run(self) -> LoadRun:
         """All phases, in order."""
         with self._interruptible():
             for number, phase in enumerate(self._plan.workload.phases):
@@ -117,7 +117,9 @@ class Runner:
         plan, shares = self._plan, len(self._workers)
         phase = plan.workload.phases[number]
         jobs = [
-            Job(plan.workload, plan.text, plan.options, number, share, shares, plan.endpoint, self._prefix)
+            LoadJob(
+                plan.workload, plan.text, plan.options, number, share, shares, plan.endpoint, self._prefix
+            )
             for share in range(shares)
         ]
         began = self._servers.look()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from swift.base.errors import SwiftError
 from swift.bench.load.measure import PhaseResult
-from swift.bench.load.summary import Costs, Row
+from swift.bench.load.summary import OperationRow, PhaseCosts
 
 
 class BadResult(SwiftError):
@@ -34,8 +34,8 @@ class Saved:
     workload: str
     description: str
     is_interrupted: bool
-    rows: list[Row]
-    costs: list[Costs]
+    rows: list[OperationRow]
+    costs: list[PhaseCosts]
     phases: list[SavedPhase]
 
 
@@ -56,8 +56,8 @@ def of_json(found: Mapping[str, object]) -> Saved:
         str(found["workload"]),
         str(found["description"]),
         found["interrupted"] is True,
-        [Row(**_checked(row, Row)) for row in _tables(found["rows"])],
-        [Costs(**_checked(costs, Costs)) for costs in _tables(found["costs"])],
+        [OperationRow(**_checked(row, OperationRow)) for row in _tables(found["rows"])],
+        [PhaseCosts(**_checked(costs, PhaseCosts)) for costs in _tables(found["costs"])],
         [
             SavedPhase(
                 str(phase["name"]),
@@ -71,7 +71,7 @@ def of_json(found: Mapping[str, object]) -> Saved:
     )
 
 
-def _checked(table: dict, kind: type[Row] | type[Costs]) -> dict:  # type: ignore[type-arg]
+def _checked(table: dict, kind: type[OperationRow] | type[PhaseCosts]) -> dict:  # type: ignore[type-arg]
     """The table, with text and numbers where they belong; raises KeyError and TypeError."""
     for name, wanted in kind.__annotations__.items():
         value = table[name]

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from swift.bench.load.endpoint import Endpoint
+from swift.bench.load.endpoint import LoadEndpoint
 
 PROC = Path("/proc")
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -25,7 +25,7 @@ POWERCAP = Path("/sys/class/powercap")
 
 
 @dataclass(frozen=True)
-class Usage:
+class ResourceUsage:
     """What was used between two looks."""
 
     seconds: float
@@ -97,7 +97,7 @@ class Energy:
 class Servers:
     """The servers behind an endpoint, those of this machine."""
 
-    def __init__(self, endpoint: Endpoint, energy: Energy | None = None):
+    def __init__(self, endpoint: LoadEndpoint, energy: Energy | None = None):
         self._energy = energy or Energy()
         self._roots = _roots_of(endpoint.port) if _is_here(endpoint.host) else set()
 
@@ -130,12 +130,12 @@ class Servers:
             memory += _memory_of(pid)
         return Look(self.clock(), cpu, read, written, memory, _network(), self._energy.look())
 
-    def since(self, before: Look) -> Usage | None:
+    def since(self, before: Look) -> ResourceUsage | None:
         """What was used since a look; None where no server can be seen."""
         if not self._roots:
             return None
         now = self.look()
-        return Usage(
+        return ResourceUsage(
             now.at_s - before.at_s,
             sum(used - before.cpu_s.get(pid, 0.0) for pid, used in now.cpu_s.items()),
             now.memory,

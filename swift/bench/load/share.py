@@ -17,7 +17,7 @@ from swift import green
 from swift.bench.load.api import Api, Failed, api_for
 from swift.bench.load.content import Content
 from swift.bench.load.draws import Mix, Names, SequentialNames, Sizes, UniformNames, ZipfNames
-from swift.bench.load.endpoint import Endpoint
+from swift.bench.load.endpoint import LoadEndpoint
 from swift.bench.load.measure import PhaseResult
 from swift.bench.load.transports import transport_for
 from swift.bench.load.workload import Phase, Workload, parse
@@ -34,7 +34,7 @@ STALE_LOOKS = 60
 
 
 @dataclass(frozen=True)
-class Job:
+class LoadJob:
     """A share of a phase."""
 
     workload: Workload
@@ -44,7 +44,7 @@ class Job:
     phase: int
     share: int
     shares: int
-    endpoint: Endpoint
+    endpoint: LoadEndpoint
     #: What all containers of the run begin with.
     prefix: str
 
@@ -61,7 +61,7 @@ class Job:
         }
 
     @classmethod
-    def from_json(cls, found: Mapping[str, object]) -> Job:
+    def from_json(cls, found: Mapping[str, object]) -> LoadJob:
         """The inverse; raises KeyError, TypeError, ValueError and ``BadWorkload``."""
         endpoint, options = found["endpoint"], found["options"]
         if not isinstance(endpoint, dict) or not isinstance(options, dict):
@@ -74,7 +74,7 @@ class Job:
             int(str(found["phase"])),
             int(str(found["share"])),
             int(str(found["shares"])),
-            Endpoint(**endpoint),
+            LoadEndpoint(**endpoint),
             str(found["prefix"]),
         )
 
@@ -84,7 +84,7 @@ def part_of(total: int, share: int, shares: int) -> int:
     return total // shares + (share < total % shares)
 
 
-class Place:
+class ObjectNumbers:
     """Where objects are: by their numbers, over the containers of the run."""
 
     def __init__(self, workload: Workload, prefix: str):
@@ -101,17 +101,17 @@ class Place:
         return (sizes or self._objects.sizes).of(self._seed, number)
 
 
-class Share:
+class LoadShare:
     """Runs a job."""
 
-    def __init__(self, job: Job, api: Api | None = None, *, stale_s: float = 1.0):
+    def __init__(self, job: LoadJob, api: Api | None = None, *, stale_s: float = 1.0):
         """``stale_s`` is between two looks at a listing that still has what was removed."""
         self._job = job
         self._stale_s = stale_s
         self._workload = job.workload
         self._phase: Phase = job.workload.phases[job.phase]
         self._api = api_for(job.endpoint, transport_for(job.endpoint)) if api is None else api
-        self._place = Place(job.workload, job.prefix)
+        self._place = ObjectNumbers(job.workload, job.prefix)
         self._content = Content(job.workload.seed)
         self._result = PhaseResult()
         self._stop = False
@@ -352,7 +352,7 @@ def _any(_data: memoryview) -> bool:
     return True
 
 
-def _arrivals(began_s: float, rate: float, job: Job) -> Iterator[float]:
+def _arrivals(began_s: float, rate: float, job: LoadJob) -> Iterator[float]:
     """Intended beginnings of an open loop: exponential gaps, so that they come at random."""
     chance = random.Random(f"{job.workload.seed}/{job.phase}/{job.share}/arrivals")
     at_s = began_s

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import quote
 
-from swift.bench.load.endpoint import Endpoint
+from swift.bench.load.endpoint import LoadEndpoint
 
 _PAYLOAD = "UNSIGNED-PAYLOAD"
 
@@ -23,7 +23,7 @@ def _signing_key(secret: str, day: str, region: str) -> bytes:
 
 
 def signed(
-    endpoint: Endpoint,
+    endpoint: LoadEndpoint,
     method: str,
     path: str,
     query: Mapping[str, str],

@@ -7,11 +7,11 @@ import io
 from dataclasses import asdict, dataclass, fields
 
 from swift.bench.load.measure import PERCENTILES, OperationResult
-from swift.bench.load.runs import Ran, Run
+from swift.bench.load.runs import LoadRun, Ran
 
 
 @dataclass(frozen=True)
-class Row:
+class OperationRow:
     """One operation of one phase."""
 
     phase: str
@@ -31,7 +31,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Costs:
+class PhaseCosts:
     """What one phase took from servers and from those who made the load."""
 
     phase: str
@@ -52,7 +52,7 @@ class Costs:
     latest_s: float
 
 
-def rows_of(run: Run) -> list[Row]:
+def rows_of(run: LoadRun) -> list[OperationRow]:
     """The rows of all phases."""
     return [
         _row(ran, name, result)
@@ -61,10 +61,10 @@ def rows_of(run: Run) -> list[Row]:
     ]
 
 
-def _row(ran: Ran, name: str, result: OperationResult) -> Row:
+def _row(ran: Ran, name: str, result: OperationResult) -> OperationRow:
     seconds = max(ran.result.seconds, 1e-9)
     p50, p90, p95, p99, p99_9, most = (result.latency_ms(percentile) for percentile in (*PERCENTILES, 100))
-    return Row(
+    return OperationRow(
         ran.phase.name,
         name,
         result.count,
@@ -82,17 +82,17 @@ def _row(ran: Ran, name: str, result: OperationResult) -> Row:
     )
 
 
-def costs_of(run: Run, price_per_hour: float | None) -> list[Costs]:
+def costs_of(run: LoadRun, price_per_hour: float | None) -> list[PhaseCosts]:
     """What each phase cost; ``price_per_hour`` is that of all servers."""
     return [_costs(ran, price_per_hour) for ran in run.phases]
 
 
-def _costs(ran: Ran, price_per_hour: float | None) -> Costs:
+def _costs(ran: Ran, price_per_hour: float | None) -> PhaseCosts:
     result, usage = ran.result, ran.usage
     count = result.count
     cpu_s = usage.cpu_s if usage is not None else None
     cost = None if price_per_hour is None else price_per_hour * result.seconds / 3600
-    return Costs(
+    return PhaseCosts(
         phase=ran.phase.name,
         seconds=result.seconds,
         load_cpu_s=result.load_cpu_s,
@@ -111,16 +111,16 @@ def _costs(ran: Ran, price_per_hour: float | None) -> Costs:
     )
 
 
-def to_csv(rows: list[Row]) -> str:
+def to_csv(rows: list[OperationRow]) -> str:
     """The rows as CSV, with a line of names."""
     text = io.StringIO()
-    table = csv.DictWriter(text, [field.name for field in fields(Row)], lineterminator="\n")
+    table = csv.DictWriter(text, [field.name for field in fields(OperationRow)], lineterminator="\n")
     table.writeheader()
     table.writerows(asdict(row) for row in rows)
     return text.getvalue()
 
 
-def to_json(run: Run, price_per_hour: float | None) -> dict[str, object]:
+def to_json(run: LoadRun, price_per_hour: float | None) -> dict[str, object]:
     """The whole run: the figures, and what they were made of, so that two runs can be compared."""
     return {
         "workload": run.workload.name,

@@ -10,12 +10,12 @@ from rich.table import Table
 
 from swift.bench.load.compare import Difference, change_text
 from swift.bench.load.crew import Summaries
-from swift.bench.load.runs import Run
-from swift.bench.load.summary import Costs, Row, costs_of, rows_of
+from swift.bench.load.runs import LoadRun
+from swift.bench.load.summary import OperationRow, PhaseCosts, costs_of, rows_of
 from swift.bench.load.workload import Phase, Workload
 
 
-class Progress:
+class RunProgress:
     """Shows how far a run is; on anything but a terminal one line a phase."""
 
     def __init__(self, console: Console, workload: Workload):
@@ -24,7 +24,7 @@ class Progress:
         self._live: Live | None = None
         self._phase: Phase | None = None
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> RunProgress:
         if self._console.is_terminal:
             self._live = Live(console=self._console, refresh_per_second=4, transient=True)
             self._live.start()
@@ -83,7 +83,7 @@ def _added(summaries: Summaries) -> dict[str, list[float]]:
     return found
 
 
-def show(console: Console, run: Run, price_per_hour: float | None) -> None:
+def show(console: Console, run: LoadRun, price_per_hour: float | None) -> None:
     """The tables at the end."""
     console.print(_rows_table(run.workload, rows_of(run)))
     console.print(_costs_table(costs_of(run, price_per_hour)))
@@ -95,7 +95,7 @@ def show(console: Console, run: Run, price_per_hour: float | None) -> None:
         console.print(f"left in the store: containers {run.left}-*")
 
 
-def _rows_table(workload: Workload, rows: list[Row]) -> Table:
+def _rows_table(workload: Workload, rows: list[OperationRow]) -> Table:
     table = Table(title=f"{workload.name}: {workload.description}")
     for name in ("phase", "operation"):
         table.add_column(name)
@@ -117,7 +117,7 @@ def _rows_table(workload: Workload, rows: list[Row]) -> Table:
     return table
 
 
-def _costs_table(costs: list[Costs]) -> Table:
+def _costs_table(costs: list[PhaseCosts]) -> Table:
     table = Table(title="cost; of servers those on this machine")
     table.add_column("phase")
     for name in (

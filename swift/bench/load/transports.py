@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TypeVar
 
-from swift.bench.load.endpoint import Endpoint, tls_context
+from swift.bench.load.endpoint import LoadEndpoint, tls_context
 from swift.cluster.client import HttpTransport
 from swift.cluster.transport import (
     BrokenOff,
@@ -30,7 +30,7 @@ CONNECTIONS = 4096
 THREADS = 64
 
 
-def transport_for(endpoint: Endpoint) -> Transport:
+def transport_for(endpoint: LoadEndpoint) -> Transport:
     """The transport of an endpoint's scheme."""
     if endpoint.is_tls:
         return TlsTransport(tls_context(endpoint.cacert))

@@ -14,15 +14,15 @@ from rich.console import Console
 
 from swift.base.errors import SwiftError
 from swift.bench.load import cosbench
-from swift.bench.load.crew import Crew, Workers
-from swift.bench.load.endpoint import Endpoint, EndpointRefused, ask, checked_url, log_in
+from swift.bench.load.crew import Crew, LoadWorkers
+from swift.bench.load.endpoint import EndpointRefused, LoadEndpoint, ask, checked_url, log_in
 from swift.bench.load.failures import verb as failures_verb
-from swift.bench.load.runs import Plan, Run, Runner
+from swift.bench.load.runs import LoadRun, LoadRunner, RunPlan
 from swift.bench.load.saved import of_json, read
 from swift.bench.load.servers import Servers
 from swift.bench.load.sigv4 import signed
 from swift.bench.load.summary import rows_of, to_csv, to_json
-from swift.bench.load.terminal import Progress, show, show_differences
+from swift.bench.load.terminal import RunProgress, show, show_differences
 from swift.bench.load.workload import BUILT_IN, BadWorkload, built_in_names, load, parse
 
 #: Tables of a report are wide; where no terminal tells its own width they are not folded.
@@ -68,11 +68,11 @@ def _run(args: argparse.Namespace) -> int:
     for path in (args.json, args.csv, args.html):
         _check_writable(path)
     endpoint = _endpoint(args)
-    plan = Plan(workload, text, options, endpoint, args.keep)
+    plan = RunPlan(workload, text, options, endpoint, args.keep)
     workers = _workers(args)
     try:
-        with Progress(console, workload) as progress:
-            done = Runner(plan, workers, Servers(endpoint), progress).run()
+        with RunProgress(console, workload) as progress:
+            done = LoadRunner(plan, workers, Servers(endpoint), progress).run()
     finally:
         workers.close()
     _report(console, done, price, args)
@@ -91,7 +91,7 @@ def _fail(args: argparse.Namespace) -> int:
     return failures_verb.fail(args, text, source, console)
 
 
-def _workers(args: argparse.Namespace) -> Workers:
+def _workers(args: argparse.Namespace) -> LoadWorkers:
     if args.distributed is None:
         return Crew(args.processes)
     from swift.bench.load.distributed import Elsewhere
@@ -99,7 +99,7 @@ def _workers(args: argparse.Namespace) -> Workers:
     return Elsewhere(args.distributed)
 
 
-def _report(console: Console, done: Run, price: float | None, args: argparse.Namespace) -> None:
+def _report(console: Console, done: LoadRun, price: float | None, args: argparse.Namespace) -> None:
     found = to_json(done, price)
     if args.format == "json":
         _print_json(found)
@@ -120,12 +120,14 @@ def _check_writable(path: Path | None) -> None:
         raise BadWorkload(f"{path}: cannot be written")
 
 
-def _endpoint(args: argparse.Namespace) -> Endpoint:
+def _endpoint(args: argparse.Namespace) -> LoadEndpoint:
     """Where to send requests, tried once; raises ``EndpointRefused``."""
     if args.s3:
         if not args.access_key or not args.secret_key:
             raise EndpointRefused("--s3 needs --access-key and --secret-key")
-        found = Endpoint(checked_url(args.s3), "", args.access_key, args.secret_key, args.region, args.cacert)
+        found = LoadEndpoint(
+            checked_url(args.s3), "", args.access_key, args.secret_key, args.region, args.cacert
+        )
         url = f"{found.url.rstrip('/')}/"
         status, _headers, said = ask(
             url, "GET", signed(found, "GET", f"{found.root}/", {}), cacert=args.cacert
@@ -135,7 +137,7 @@ def _endpoint(args: argparse.Namespace) -> Endpoint:
             raise EndpointRefused(f"{found.url} answered {status}; are both keys right?")
         return found
     if args.storage_url:
-        found = Endpoint(checked_url(args.storage_url), args.token or "", cacert=args.cacert)
+        found = LoadEndpoint(checked_url(args.storage_url), args.token or "", cacert=args.cacert)
     elif args.auth and args.user and args.key:
         found = log_in(args.auth, args.user, args.key, args.cacert)
     else:

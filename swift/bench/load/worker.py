@@ -14,7 +14,7 @@ from types import FrameType
 from swift import green
 from swift.base.errors import SwiftError
 from swift.bench.load.measure import PhaseResult
-from swift.bench.load.share import Job, Share
+from swift.bench.load.share import LoadJob, LoadShare
 
 
 def summary(result: PhaseResult) -> dict[str, object]:
@@ -39,7 +39,7 @@ def main() -> int:
     green.use_hub()
     # A terminal's Ctrl-C is for the process that gives the jobs, which says what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    running: list[Share] = []
+    running: list[LoadShare] = []
 
     def end_phase(_number: int, _frame: FrameType | None) -> None:
         for share in running:
@@ -49,7 +49,7 @@ def main() -> int:
     _say("ready", os.getpid())
     for line in sys.stdin:
         try:
-            running[:] = [Share(Job.from_json(json.loads(line)))]
+            running[:] = [LoadShare(LoadJob.from_json(json.loads(line)))]
             result = running[0].run(lambda so_far: _say("progress", summary(so_far)))
         except SwiftError as error:
             _say("failed", str(error))

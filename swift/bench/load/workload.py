@@ -30,7 +30,7 @@ class BadWorkload(SwiftError):
 
 
 @dataclass(frozen=True)
-class Objects:
+class ObjectSet:
     """What phases work on: ``containers`` times ``per_container`` objects."""
 
     containers: int = 8
@@ -74,7 +74,7 @@ class Workload:
     """A whole workload."""
 
     name: str
-    objects: Objects
+    objects: ObjectSet
     phases: tuple[Phase, ...]
     description: str = ""
     seed: int = 1
@@ -182,9 +182,9 @@ def parse(text: str, source: str) -> Workload:
     return Workload(name, objects, phases, description, seed, source)
 
 
-def _objects(reader: _Reader, table: Table) -> Objects:
-    where, base = "objects", Objects()
-    made = Objects(
+def _objects(reader: _Reader, table: Table) -> ObjectSet:
+    where, base = "objects", ObjectSet()
+    made = ObjectSet(
         containers=reader.take(table, where, "containers", _positive, base.containers),
         per_container=reader.take(table, where, "per_container", _positive, base.per_container),
         sizes=reader.take(table, where, "size", sizes_of, base.sizes),

@@ -45,7 +45,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class PlannedWorkload:
     """Shares of GET and PUT (the rest are DELETE), sizes uniform between two ends, clients, containers."""
 
     name: str
@@ -67,16 +67,16 @@ KB, MB = 1000, 1_000_000
 WORKLOADS = {
     workload.name: workload
     for workload in (
-        Workload("small-upload", 0.05, 0.90, KB, 100 * KB),
-        Workload("large-upload", 0.05, 0.90, MB, 10 * MB),
-        Workload("small-download", 0.90, 0.05, KB, 100 * KB),
-        Workload("large-download", 0.90, 0.05, MB, 10 * MB),
+        PlannedWorkload("small-upload", 0.05, 0.90, KB, 100 * KB),
+        PlannedWorkload("large-upload", 0.05, 0.90, MB, 10 * MB),
+        PlannedWorkload("small-download", 0.90, 0.05, KB, 100 * KB),
+        PlannedWorkload("large-download", 0.90, 0.05, MB, 10 * MB),
     )
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ClusterChoice:
     """One cluster: machines and how many of each, workers of a server, policy, where databases are."""
 
     proxy: Machine
@@ -118,14 +118,14 @@ class Catalogue:
         storage: Machine,
         nodes: int,
         settings: tuple[int, PolicyShape, str],
-    ) -> Choice:
+    ) -> ClusterChoice:
         """A cluster with its cost."""
         workers, policy, databases = settings
         ssd = self.ssd_price if databases == "ssd" else 0.0
         cost = proxies * proxy.price + nodes * (storage.price + ssd)
-        return Choice(proxy, proxies, storage, nodes, workers, policy, databases, cost)
+        return ClusterChoice(proxy, proxies, storage, nodes, workers, policy, databases, cost)
 
-    def choices(self) -> list[Choice]:
+    def choices(self) -> list[ClusterChoice]:
         """All of them."""
         settings = list(product(self.workers, self.policies, self.databases))
         hardware = product(self.proxies, self.proxy_counts, self.storages, self.node_counts)

@@ -12,9 +12,9 @@ from statistics import fmean
 
 import simpy
 
-from swift.bench.plan.catalogue import Choice, Machine, Workload
+from swift.bench.plan.catalogue import ClusterChoice, Machine, PlannedWorkload
 from swift.bench.plan.costs import ASSUMED, CHANGES, Costs
-from swift.bench.plan.engine import Disk, Station, Steps, Tally, closed_loop
+from swift.bench.plan.engine import LatencyTally, ModelDisk, Station, Steps, closed_loop
 from swift.bench.plan.errors import PlanError
 
 WRITE_ACCESSES = 3
@@ -49,7 +49,7 @@ def cores_used(machine: Machine, workers: int) -> int:
     return min(machine.cores, workers)
 
 
-def memory_hits(choice: Choice, objects: float) -> float:
+def memory_hits(choice: ClusterChoice, objects: float) -> float:
     """Share of metadata reads that a node's memory answers."""
     metadata = objects * choice.policy.total * METADATA_BYTES / choice.nodes
     return min(1.0, choice.storage.memory_bytes * CACHE_SHARE / metadata)
@@ -58,7 +58,14 @@ def memory_hits(choice: Choice, objects: float) -> float:
 class SimulatedCluster:
     """The stations of one choice and the requests that visit them."""
 
-    def __init__(self, choice: Choice, workload: Workload, objects: float, seed: str, costs: Costs = ASSUMED):
+    def __init__(
+        self,
+        choice: ClusterChoice,
+        workload: PlannedWorkload,
+        objects: float,
+        seed: str,
+        costs: Costs = ASSUMED,
+    ):
         disk = choice.storage.disk
         if disk is None or choice.nodes * choice.storage.drives < choice.policy.total:
             raise PlanError(f"{choice.name}: too few drives for {choice.policy.name}")
@@ -77,7 +84,7 @@ class SimulatedCluster:
         ]
         self.wires = [Station(env, "storage network") for _ in range(choice.nodes)]
         self.drives = [
-            [Disk(env, "disk", disk, rng) for _ in range(storage.drives)] for _ in range(choice.nodes)
+            [ModelDisk(env, "disk", disk, rng) for _ in range(storage.drives)] for _ in range(choice.nodes)
         ]
         self.databases = [Station(env, "database") for _ in range(workload.containers)]
         on_disk = disk.mean_s(BLOCK)
@@ -127,7 +134,7 @@ class SimulatedCluster:
 
     def run(self, seconds: float) -> Prediction:
         """The workload's clients in a closed loop, a fifth of the time to warm up."""
-        tally = Tally([])
+        tally = LatencyTally([])
         warm_up = seconds / 5
         closed_loop(self.env, self.workload.clients, self.request, tally, warm_up)
         self.env.run(until=seconds)
@@ -140,8 +147,8 @@ class SimulatedCluster:
 
 
 def predict(
-    choice: Choice,
-    workload: Workload,
+    choice: ClusterChoice,
+    workload: PlannedWorkload,
     objects: float,
     *,
     seconds: float,
@@ -154,7 +161,7 @@ def predict(
     return cluster.run(max(seconds, many / bound(choice, workload, objects, costs)))
 
 
-def bound(choice: Choice, workload: Workload, objects: float, costs: Costs = ASSUMED) -> float:
+def bound(choice: ClusterChoice, workload: PlannedWorkload, objects: float, costs: Costs = ASSUMED) -> float:
     """Requests a second that it cannot exceed: its most wanted part, busy all the time."""
     policy, storage, disk = choice.policy, choice.storage, choice.storage.disk
     assert disk is not None, "a storage node has drives"

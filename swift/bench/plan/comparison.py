@@ -9,7 +9,7 @@ from swift.bench.plan.report import table
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedFigure:
     """A figure of ours, and the published range and the tolerance; None where nothing is published."""
 
     name: str
@@ -41,7 +41,7 @@ class Compared:
         return f"{ends} {self.unit}"
 
 
-def comparison_text(figures: Sequence[Compared]) -> str:
+def comparison_text(figures: Sequence[ComparedFigure]) -> str:
     """Ours beside theirs, one line each."""
     rows = [["figure", "simulated", "published", "off by", "allowed"]]
     for figure in figures:

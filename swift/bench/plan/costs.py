@@ -32,7 +32,7 @@ KINDS = tuple(f"{verb} {kept}" for verb in VERBS for kept in (COPIES, ARCHIVES))
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class RequestCosts:
     """One kind of request; seconds, and bytes where it says so."""
 
     #: At the proxy, with ``nodes`` nodes, and for each byte of the object.
@@ -59,12 +59,12 @@ class Kind:
     network_bytes: float = 0.0
 
 
-_GET = Kind(0.002, 3e-9, 1, 0.002, 2e-9)
-_PUT = Kind(0.002, 3e-9, 3, 0.004, 2e-9)
-_DELETE = Kind(0.002, 0.0, 3, 0.003, 0.0)
+_GET = RequestCosts(0.002, 3e-9, 1, 0.002, 2e-9)
+_PUT = RequestCosts(0.002, 3e-9, 3, 0.004, 2e-9)
+_DELETE = RequestCosts(0.002, 0.0, 3, 0.003, 0.0)
 
 
-def _assumed() -> dict[str, Kind]:
+def _assumed() -> dict[str, RequestCosts]:
     by_verb = {"GET": _GET, "PUT": _PUT, "DELETE": _DELETE}
     return {kind: by_verb[kind.split()[0]] for kind in KINDS}
 
@@ -73,7 +73,7 @@ def _assumed() -> dict[str, Kind]:
 class Costs:
     """What is known of all kinds."""
 
-    kinds: Mapping[str, Kind] = field(default_factory=_assumed)
+    kinds: Mapping[str, RequestCosts] = field(default_factory=_assumed)
     #: At the proxy, for each node beyond those that a kind was measured with.
     node_s: float = 0.0
     #: At a container server, for each row that it is told.
@@ -128,13 +128,13 @@ def read_profile(path: str) -> Costs:
     )
 
 
-def _kind(table: object, where: str) -> Kind:
+def _kind(table: object, where: str) -> RequestCosts:
     if not isinstance(table, dict):
         raise PlanError(f"{where} is no table")
-    known = [entry.name for entry in fields(Kind)]
+    known = [entry.name for entry in fields(RequestCosts)]
     if unknown := sorted(set(table) - set(known)):
         raise PlanError(f"{where}: {unknown[0]!r} is not known")
-    return Kind(**{name: _seconds(table, name, where) for name in known})
+    return RequestCosts(**{name: _seconds(table, name, where) for name in known})
 
 
 def _seconds(table: Mapping[str, object], name: str, where: str) -> float:

@@ -70,7 +70,7 @@ def loss_in(shape: PolicyShape, failure: float, repair: float, time: float) -> f
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DurabilityCheck:
     """Chain and simulation at one, raised, failure rate: mean times to loss in repair times."""
 
     failures_a_repair: float
@@ -84,7 +84,7 @@ class Check:
         return self.simulated / self.markov
 
 
-def simulate_loss(shape: PolicyShape, *, seed: int = 0, losses: int = 1000) -> Check:
+def simulate_loss(shape: PolicyShape, *, seed: int = 0, losses: int = 1000) -> DurabilityCheck:
     """Let drives die and be made again, which takes a constant time, until ``losses`` groups were lost.
 
     Real failure rates would need ages of computing; so the rate is raised until drives often die during a
@@ -93,7 +93,7 @@ def simulate_loss(shape: PolicyShape, *, seed: int = 0, losses: int = 1000) -> C
     rng = random.Random(f"{seed} {shape.name}")
     failure = _DEAD_PER_TOLERATED * max(1, shape.tolerated) / shape.total
     time = sum(_time_to_loss(shape, failure, rng) for _ in range(losses))
-    return Check(failure, mean_time_to_loss(shape, failure, 1.0), time / losses, losses)
+    return DurabilityCheck(failure, mean_time_to_loss(shape, failure, 1.0), time / losses, losses)
 
 
 def _time_to_loss(shape: PolicyShape, failure: float, rng: random.Random) -> float:

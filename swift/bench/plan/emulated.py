@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import simpy
 
-from swift.bench.plan.costs import CHANGES, Costs, Kind, kind_of
-from swift.bench.plan.engine import Station, Steps, Tally, closed_loop
+from swift.bench.plan.costs import CHANGES, Costs, RequestCosts, kind_of
+from swift.bench.plan.engine import LatencyTally, Station, Steps, closed_loop
 from swift.bench.plan.fit import ROW_COPIES
 
 #: How long a PUT waits for the rest when enough nodes have it (post_quorum_timeout), seconds.
@@ -96,7 +96,7 @@ class _World:
         self.servers = [Station(env, "object server") for _ in range(cluster.nodes)]
         self.devices = {node: Station(env, "device") for node in cluster.slow}
         self.verbs = list(cluster.mix)
-        self.tallies = {verb: Tally([]) for verb in self.verbs}
+        self.tallies = {verb: LatencyTally([]) for verb in self.verbs}
         self.shares = [cluster.mix[verb] for verb in self.verbs]
 
     def request(self) -> Steps:
@@ -118,7 +118,7 @@ class _World:
         yield env.all_of(visits) | env.timeout(GRACE_S)
         self.tallies[verb].latencies.append(env.now - began)
 
-    def _luck(self, kind: Kind) -> float:
+    def _luck(self, kind: RequestCosts) -> float:
         """How much longer this request takes than the mean one."""
         return math.exp(self.rng.gauss(-(kind.spread**2) / 2, kind.spread)) if kind.spread else 1.0
 
@@ -134,7 +134,7 @@ class _World:
             yield core if process is None else process.visit(piece_s) & core
             seconds -= piece_s
 
-    def _at_node(self, node: int, verb: str, kind: Kind, luck: float) -> Steps:
+    def _at_node(self, node: int, verb: str, kind: RequestCosts, luck: float) -> Steps:
         cluster = self.cluster
         piece = 0.0 if verb == "DELETE" else cluster.piece
         store_s = self.costs.store_s(verb, piece, is_coded=cluster.is_coded)
@@ -153,7 +153,7 @@ class _World:
 
 def expect(cluster: Emulated, costs: Costs, *, seconds: float, seed: int = 0) -> Expected:
     """What the clients get in so long, after a fifth of it to warm up."""
-    world, tally = _World(cluster, costs, seed), Tally([])
+    world, tally = _World(cluster, costs, seed), LatencyTally([])
     warm_up = seconds / 5
     closed_loop(world.env, cluster.clients, world.request, tally, warm_up)
     world.env.run(until=seconds)

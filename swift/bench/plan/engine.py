@@ -60,7 +60,7 @@ class DiskModel:
         return self.seek_s + self.rotation_s + size / self.bytes_s
 
 
-class Disk(Station):
+class ModelDisk(Station):
     """A drive: seek, rotational delay, transfer; what goes on where the last access ended only transfers."""
 
     def __init__(self, env: simpy.Environment, name: str, model: DiskModel, rng: random.Random):
@@ -80,7 +80,7 @@ class Disk(Station):
 
 
 @dataclass(slots=True)
-class Tally:
+class LatencyTally:
     """Latencies in seconds of what began after the warm-up, and how many ended after it."""
 
     latencies: list[float]
@@ -98,7 +98,7 @@ class Tally:
 
 
 def closed_loop(
-    env: simpy.Environment, clients: int, request: Callable[[], Steps], tally: Tally, warm_up_s: float
+    env: simpy.Environment, clients: int, request: Callable[[], Steps], tally: LatencyTally, warm_up_s: float
 ) -> None:
     """Start clients of which each asks again as soon as it is answered."""
 
@@ -118,7 +118,7 @@ def open_loop(
     env: simpy.Environment,
     rate: float,
     request: Callable[[], Steps],
-    tally: Tally,
+    tally: LatencyTally,
     warm_up_s: float,
     rng: random.Random,
 ) -> None:

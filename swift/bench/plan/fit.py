@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from swift.bench.plan.costs import ARCHIVES, CHANGES, COPIES, KINDS, VERBS, Costs, Kind
+from swift.bench.plan.costs import ARCHIVES, CHANGES, COPIES, KINDS, VERBS, Costs, RequestCosts
 from swift.bench.plan.errors import PlanError
 
 #: Percentiles of a normal distribution: standard deviations between the median and the 99th.
@@ -59,7 +59,7 @@ def line_through(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return max(0.0, smallest[1] - slope * smallest[0]), slope
 
 
-def _kind(runs: Sequence[Observed], cores: int) -> Kind:
+def _kind(runs: Sequence[Observed], cores: int) -> RequestCosts:
     """The costs of one kind from its runs."""
     busy = [run for run in runs if run.clients > 1] or list(runs)
     alone = [run for run in runs if run.clients == 1] or list(runs)
@@ -75,7 +75,7 @@ def _kind(runs: Sequence[Observed], cores: int) -> Kind:
     wait_s, wait_byte_s = line_through(waits)
     small = min(busy, key=lambda run: run.size)
     ratios = [run.p99_s / run.p50_s for run in alone if run.p50_s > 0]
-    return Kind(
+    return RequestCosts(
         proxy_s,
         proxy_byte_s,
         fmean(run.nodes for run in runs),
@@ -119,7 +119,7 @@ def fit(runs: Sequence[Observed], *, machine: str, cores: int) -> Costs:
     return Costs(kinds, _node_s(kinds), fmean(changes), machine, cores)
 
 
-def _node_s(kinds: Mapping[str, Kind]) -> float:
+def _node_s(kinds: Mapping[str, RequestCosts]) -> float:
     """What a further node costs the proxy: reads of copies ask one, those of archives several."""
     copies, archives = kinds[f"GET {COPIES}"], kinds[f"GET {ARCHIVES}"]
     more = archives.nodes - copies.nodes

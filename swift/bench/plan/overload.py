@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 import simpy
 
-from swift.bench.plan.engine import Station, Steps, Tally
+from swift.bench.plan.engine import LatencyTally, Station, Steps
 from swift.bench.plan.given import Given, counts_of, numbers_of
 from swift.bench.plan.report import table
 from swift.middleware.admission.amounts import Amounts
-from swift.middleware.admission.gate import Gate, Grant, Promise
-from swift.middleware.admission.rules import Facts, Rules
+from swift.middleware.admission.gate import Admitted, Gate, PromisedLane
+from swift.middleware.admission.rules import AdmissionFacts, AdmissionRules
 
 MB = 1e6
 LOADS_MAX = 1000
@@ -42,7 +42,7 @@ GIVEN = {
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class OverloadSetting:
     """What is simulated, by the names of ``GIVEN``."""
 
     loads: tuple[int, ...]
@@ -56,7 +56,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class OverloadOutcome:
     """What came of a load; bytes a second, seconds."""
 
     load: int
@@ -68,17 +68,17 @@ class Outcome:
     gave_up: int
 
 
-def setting_of(words: Sequence[str], seed: int) -> Setting:
+def setting_of(words: Sequence[str], seed: int) -> OverloadSetting:
     """From words like ``loads=50,100,150``; raises ``PlanError``."""
     loads = [word for word in words if word.startswith("loads=")]
     numbers = numbers_of([word for word in words if word not in loads], GIVEN, "--overload")
     text = loads[-1].partition("=")[2] if loads else DEFAULT_LOADS
-    return Setting(counts_of(text, "--overload loads", LOADS_MAX), numbers, seed)
+    return OverloadSetting(counts_of(text, "--overload loads", LOADS_MAX), numbers, seed)
 
 
 @dataclass
 class _World:
-    setting: Setting
+    setting: OverloadSetting
     is_admitting: bool
     env: simpy.Environment = field(default_factory=simpy.Environment)
 
@@ -88,12 +88,12 @@ class _World:
         self.rng = random.Random(setting.seed)
         self.devices = [Station(self.env, "device") for _ in range(int(numbers["devices"]))]
         known = Amounts(bytes=capacity * numbers["told"] if self.is_admitting else None)
-        self.gate = Gate(Rules(), known, burst_s=numbers["burst_s"], now=0.0)
+        self.gate = Gate(AdmissionRules(), known, burst_s=numbers["burst_s"], now=0.0)
         self.promised = numbers["reserved"] * capacity
         if self.promised:
             self.gate.set_promises({TICKET: self.promised}, 0.0)
         self.warm_s = numbers["seconds"] / 6
-        self.done: dict[str, Tally] = {}
+        self.done: dict[str, LatencyTally] = {}
         self.refused = self.gave_up = 0
 
     def clients(self, who: str, rate: float) -> Steps:
@@ -106,9 +106,9 @@ class _World:
         """One request, from its head to its end or to where its client gives up."""
         env, numbers = self.env, self.setting.numbers
         began, size = env.now, numbers["size_mb"] * MB
-        promise = Promise(TICKET, self.promised) if who == RESERVED else None
-        grant = self.gate.ask(Facts(who), began, promise=promise)
-        if not isinstance(grant, Grant):
+        promise = PromisedLane(TICKET, self.promised) if who == RESERVED else None
+        grant = self.gate.ask(AdmissionFacts(who), began, promise=promise)
+        if not isinstance(grant, Admitted):
             self.refused += began >= self.warm_s
             return
         grant.expect(size, began)
@@ -126,11 +126,11 @@ class _World:
                 yield env.timeout(wait_s)
         grant.end(env.now)
         if left <= 0 and env.now >= self.warm_s:
-            tally = self.done.setdefault(who, Tally([]))
+            tally = self.done.setdefault(who, LatencyTally([]))
             tally.ended += 1
             tally.latencies.append(env.now - began)
 
-    def run(self, load: int) -> Outcome:
+    def run(self, load: int) -> OverloadOutcome:
         """So many hundredths of what the devices do are asked for; the reservation always its own."""
         numbers = self.setting.numbers
         total = load / 100 * self.setting.capacity
@@ -140,19 +140,19 @@ class _World:
             self.env.process(self.clients(who, share * (total - mine)))
         self.env.run(until=self.warm_s + numbers["seconds"])
         came = {who: t.ended * numbers["size_mb"] * MB / numbers["seconds"] for who, t in self.done.items()}
-        p99_s = self.done.get(RESERVED, Tally([])).percentile_s(0.99)
+        p99_s = self.done.get(RESERVED, LatencyTally([])).percentile_s(0.99)
         goodput, reserved = sum(came.values()), came.get(RESERVED, 0.0)
-        return Outcome(load, self.is_admitting, goodput, reserved, p99_s, self.refused, self.gave_up)
+        return OverloadOutcome(load, self.is_admitting, goodput, reserved, p99_s, self.refused, self.gave_up)
 
 
-def overload(setting: Setting) -> list[Outcome]:
+def overload(setting: OverloadSetting) -> list[OverloadOutcome]:
     """Each load without admission, and with it."""
     return [
         _World(setting, is_admitting).run(load) for load in setting.loads for is_admitting in (False, True)
     ]
 
 
-def overload_text(found: Sequence[Outcome], setting: Setting) -> str:
+def overload_text(found: Sequence[OverloadOutcome], setting: OverloadSetting) -> str:
     """A line for each load, without admission and with it."""
     rows = [["load", "admission", "goodput", "reserved", "99th of it", "refused", "gave up"]]
     for each in found:

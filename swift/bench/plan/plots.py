@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from swift.bench.plan.comparison import Compared
+from swift.bench.plan.comparison import ComparedFigure
 from swift.bench.plan.errors import PlanError
 
 KINDS = (".svg", ".png")
@@ -20,7 +20,7 @@ def checked_path(path: str) -> str:
     return path
 
 
-def plot_comparison(figures: Sequence[Compared], title: str, path: str) -> None:
+def plot_comparison(figures: Sequence[ComparedFigure], title: str, path: str) -> None:
     """Ours by the published figure; the band is what is allowed. Raises OSError."""
     from matplotlib.figure import Figure as Canvas
 

@@ -11,7 +11,7 @@ from dataclasses import asdict
 
 from swift.bench.plan.assumptions import Assumptions, doc_of
 from swift.bench.plan.capacity import Figure
-from swift.bench.plan.durability import Check
+from swift.bench.plan.durability import DurabilityCheck
 
 _BYTES = ("B", "kB", "MB", "GB", "TB", "PB", "EB", "ZB")
 _REPORT_EVERY_S = 2.0
@@ -51,7 +51,9 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def capacity_text(
-    plans: Mapping[str, Mapping[int, Sequence[Figure]]], checks: Mapping[str, Check], given: Assumptions
+    plans: Mapping[str, Mapping[int, Sequence[Figure]]],
+    checks: Mapping[str, DurabilityCheck],
+    given: Assumptions,
 ) -> str:
     """All policies, one column for each number of objects, the reasons and the assumptions below."""
     blocks = []
@@ -80,7 +82,9 @@ def capacity_text(
 
 
 def capacity_json(
-    plans: Mapping[str, Mapping[int, Sequence[Figure]]], checks: Mapping[str, Check], given: Assumptions
+    plans: Mapping[str, Mapping[int, Sequence[Figure]]],
+    checks: Mapping[str, DurabilityCheck],
+    given: Assumptions,
 ) -> str:
     """The same for programs."""
     content = {
@@ -96,7 +100,7 @@ def capacity_json(
     return json.dumps(content, indent=1)
 
 
-class Progress:
+class PlanProgress:
     """Says on stderr how far a piece of work is, now and then; nothing when it is soon over."""
 
     def __init__(self, say: Say | None = None, clock: Callable[[], float] = time.monotonic) -> None:

@@ -10,11 +10,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from swift.bench.plan.catalogue import Catalogue, Choice, Machine, Workload
+from swift.bench.plan.catalogue import Catalogue, ClusterChoice, Machine, PlannedWorkload
 from swift.bench.plan.cluster import Prediction, bound, predict
 from swift.bench.plan.costs import ASSUMED, Costs
 from swift.bench.plan.errors import PlanError
-from swift.bench.plan.report import Progress
+from swift.bench.plan.report import PlanProgress
 
 #: A short simulated run may exceed its bound by chance by so much.
 MARGIN = 1.1
@@ -25,7 +25,7 @@ _GAIN_WORTH_MORE = 1.05
 class Tried:
     """A choice and what the simulator said of it."""
 
-    choice: Choice
+    choice: ClusterChoice
     found: Prediction
 
     @property
@@ -57,16 +57,16 @@ class Searched:
 
 def search(
     catalogue: Catalogue,
-    workload: Workload,
+    workload: PlannedWorkload,
     *,
     seconds: float,
     seed: int = 0,
     prune: bool = True,
-    progress: Progress | None = None,
+    progress: PlanProgress | None = None,
     costs: Costs = ASSUMED,
 ) -> Searched:
     """Try what may win. Raises PlanError when nothing can be tried."""
-    said = progress or Progress()
+    said = progress or PlanProgress()
     everything = catalogue.choices()
     possible = [c for c in everything if c.nodes * c.storage.drives >= c.policy.total]
     hopeful = [c for c in possible if not prune or not _has_beaten_machine(c, catalogue)]
@@ -94,7 +94,7 @@ def search(
     )
 
 
-def _has_beaten_machine(choice: Choice, catalogue: Catalogue) -> bool:
+def _has_beaten_machine(choice: ClusterChoice, catalogue: Catalogue) -> bool:
     return _is_beaten(choice.proxy, catalogue.proxies) or _is_beaten(choice.storage, catalogue.storages)
 
 
@@ -102,7 +102,7 @@ def _is_beaten(machine: Machine, others: Sequence[Machine]) -> bool:
     return any(machine.is_beaten_by(other) for other in others)
 
 
-def _has_idle_workers(choice: Choice, workers: Sequence[int]) -> bool:
+def _has_idle_workers(choice: ClusterChoice, workers: Sequence[int]) -> bool:
     """Whether fewer workers would keep as many cores busy, on both kinds of machine."""
     cores = max(choice.proxy.cores, choice.storage.cores)
     return any(cores <= fewer < choice.workers for fewer in workers)
@@ -113,13 +113,13 @@ class Grown:
     """A cluster in the ratio of the small one, ``times`` as large."""
 
     times: float
-    choice: Choice
+    choice: ClusterChoice
     found: Prediction
 
 
 def grow(
-    choice: Choice,
-    workload: Workload,
+    choice: ClusterChoice,
+    workload: PlannedWorkload,
     objects: float,
     nodes: int,
     *,
@@ -139,18 +139,18 @@ def grow(
 
 def scale(
     best: Tried,
-    workload: Workload,
+    workload: PlannedWorkload,
     objects: float,
     target: float,
     *,
     seconds: float,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: PlanProgress | None = None,
     times_max: int = 512,
     costs: Costs = ASSUMED,
 ) -> list[Grown]:
     """Grow until the target is met or growing does not help any more; the steps, the last one the answer."""
-    said = progress or Progress()
+    said = progress or PlanProgress()
     steps = [Grown(1.0, best.choice, best.found)]
     while steps[-1].found.rate < target and steps[-1].times < times_max:
         last = steps[-1]

@@ -17,7 +17,7 @@ from swift.base.ranges import Span
 from swift.bench.plan.engine import Station, Steps
 from swift.bench.plan.given import Given, counts_of, numbers_of
 from swift.bench.plan.report import table
-from swift.proxy.obj.plan import Schedule, TransferPlan, make_plan
+from swift.proxy.obj.plan import TransferPlan, TransferSchedule, make_plan
 
 MIB = 1 << 20
 MB = 1e6
@@ -51,7 +51,7 @@ GIVEN = {
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class StripingSetting:
     """What is simulated; bytes, seconds and bytes a second."""
 
     devices: int
@@ -96,13 +96,13 @@ class Predicted:
         return self.rate / device_rate
 
 
-def settings_of(words: Sequence[str]) -> list[Setting]:
+def settings_of(words: Sequence[str]) -> list[StripingSetting]:
     """A setting for each number of devices, from words like ``devices=1..8``; raises ``PlanError``."""
     counts = [word for word in words if word.startswith("devices=")]
     others = [word for word in words if word not in counts]
     numbers = numbers_of(others, GIVEN, "--striping")
     text = counts[-1].partition("=")[2] if counts else "1..8"
-    base = Setting(
+    base = StripingSetting(
         devices=1,
         size=int(numbers["size_mib"] * MIB),
         rate=numbers["rate_mb"] * MB,
@@ -124,7 +124,7 @@ def settings_of(words: Sequence[str]) -> list[Setting]:
 class _World:
     """The stations, and who waits for something to change."""
 
-    setting: Setting
+    setting: StripingSetting
     env: simpy.Environment = field(default_factory=simpy.Environment)
 
     def __post_init__(self) -> None:
@@ -179,7 +179,7 @@ def from_one(world: _World) -> Steps:
 
 def striped(world: _World, plan: TransferPlan) -> Steps:
     """The same by a transfer plan."""
-    schedule, env = Schedule(plan), world.env
+    schedule, env = TransferSchedule(plan), world.env
 
     def work(source: int) -> Steps:
         while not schedule.is_over:
@@ -263,7 +263,7 @@ def put(world: _World, data: int) -> Steps:
     yield simpy.events.Condition(world.env, lambda _events, count: count >= need, written)
 
 
-def predict(setting: Setting) -> list[Predicted]:
+def predict(setting: StripingSetting) -> list[Predicted]:
     """All transfers on so many devices."""
     plan = make_plan(
         Span(0, setting.size),

@@ -12,9 +12,9 @@ from statistics import fmean
 
 import simpy
 
-from swift.bench.plan.comparison import Compared
-from swift.bench.plan.engine import Disk, DiskModel, Station, Steps, Tally, open_loop
-from swift.bench.plan.report import Progress
+from swift.bench.plan.comparison import ComparedFigure
+from swift.bench.plan.engine import DiskModel, LatencyTally, ModelDisk, Station, Steps, open_loop
+from swift.bench.plan.report import PlanProgress
 
 DISK = DiskModel(seek_s=0.016, rotation_s=0.0083, bytes_s=2.5e6)
 KIB = 1024
@@ -49,7 +49,7 @@ def instructions(size: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class StudiedLoad:
     """What a run under a given rate of requests showed."""
 
     rate: float
@@ -70,11 +70,11 @@ class Striped:
         self.rng = random.Random(seed)
         self.unit = unit
         self.units = units
-        self.disks = [Disk(self.env, f"disk {n}", DISK, self.rng) for n in range(disks)]
+        self.disks = [ModelDisk(self.env, f"disk {n}", DISK, self.rng) for n in range(disks)]
         self.network = Station(self.env, "network")
         self.host = Station(self.env, "host")
 
-    def _one_unit(self, disk: Disk) -> Steps:
+    def _one_unit(self, disk: ModelDisk) -> Steps:
         yield disk.access(self.unit)
         yield self.network.visit(self.unit / NETWORK_BYTES_S)
         yield self.host.visit(instructions(self.unit) / CLIENT_INSTRUCTIONS_S)
@@ -85,18 +85,18 @@ class Striped:
         chosen = [self.disks[(first + n) % len(self.disks)] for n in range(self.units)]
         yield self.env.all_of([self.env.process(self._one_unit(disk)) for disk in chosen])
 
-    def run(self, rate: float, seconds: float) -> Load:
+    def run(self, rate: float, seconds: float) -> StudiedLoad:
         """Requests at random for so long, a tenth of it to warm up."""
-        tally = Tally([])
+        tally = LatencyTally([])
         open_loop(self.env, rate, self.request, tally, seconds / 10, self.rng)
         self.env.run(until=seconds)
-        return Load(rate, tally.mean_s, fmean(disk.utilisation() for disk in self.disks))
+        return StudiedLoad(rate, tally.mean_s, fmean(disk.utilisation() for disk in self.disks))
 
 
-def sustained(disks: int, unit: int, *, seconds: float, seed: int, rounds: int = 9) -> Load:
+def sustained(disks: int, unit: int, *, seconds: float, seed: int, rounds: int = 9) -> StudiedLoad:
     """The largest rate that is sustained, by halving."""
     low, high = 0.0, 1 / DISK.mean_s(unit)
-    best = Load(0.0, 0.0, 0.0)
+    best = StudiedLoad(0.0, 0.0, 0.0)
     for _ in range(rounds):
         rate = (low + high) / 2
         load = Striped(disks, unit, disks, f"{seed} {disks} {unit}").run(rate, seconds)
@@ -110,7 +110,7 @@ def sustained(disks: int, unit: int, *, seconds: float, seed: int, rounds: int =
 def mean_transfer_s(unit: int, count: int, seed: int) -> float:
     """Mean time of one unit of an idle disk."""
     env = simpy.Environment()
-    disk = Disk(env, "disk", DISK, random.Random(seed))
+    disk = ModelDisk(env, "disk", DISK, random.Random(seed))
 
     def accesses() -> Steps:
         for _ in range(count):
@@ -146,20 +146,24 @@ def prototype_bytes_s(agents: int, wires: int, *, writes: bool = False, packets:
 
 
 def reproduce(
-    *, seconds: float = 100.0, seed: int = 1991, progress: Progress | None = None
-) -> list[Compared]:
+    *, seconds: float = 100.0, seed: int = 1991, progress: PlanProgress | None = None
+) -> list[ComparedFigure]:
     """All figures beside the published ones."""
-    said = progress or Progress()
+    said = progress or PlanProgress()
     total = 6
-    found = [Compared("32 KB transfer", mean_transfer_s(32 * KIB, 20_000, seed) * 1000, 37, 37, "ms", 0.1)]
+    found = [
+        ComparedFigure("32 KB transfer", mean_transfer_s(32 * KIB, 20_000, seed) * 1000, 37, 37, "ms", 0.1)
+    ]
     said(1, total, "study of 1991")
     busy = Striped(32, 32 * KIB, 20, f"{seed} busy").run(22, seconds)
     found.append(
-        Compared("disk utilisation at 22 requests/s, 32 disks", 100 * busy.utilisation, 50, 50, "%", 0.1)
+        ComparedFigure(
+            "disk utilisation at 22 requests/s, 32 disks", 100 * busy.utilisation, 50, 50, "%", 0.1
+        )
     )
     idle = Striped(32, 32 * KIB, 20, f"{seed} idle").run(0.5, max(seconds, 300)).mean_s
     found.append(
-        Compared(
+        ComparedFigure(
             "22 requests/s sustained: completion by that of an idle system",
             busy.mean_s / idle,
             1,
@@ -170,35 +174,39 @@ def reproduce(
     )
     said(2, total, "study of 1991")
     small = sustained(32, 4 * KIB, seconds=seconds, seed=seed)
-    found.append(Compared("client rate, 4 KB units, 32 disks", _mb_s(small, 32, 4), 2, 2, "MB/s", 0.1))
+    found.append(ComparedFigure("client rate, 4 KB units, 32 disks", _mb_s(small, 32, 4), 2, 2, "MB/s", 0.1))
     said(3, total, "study of 1991")
     rates = {
         disks: _mb_s(sustained(disks, 32 * KIB, seconds=seconds, seed=seed), disks, 32)
         for disks in (4, 8, 16, 32)
     }
-    found.append(Compared("client rate, 32 KB units, 32 disks", rates[32], 12, 12, "MB/s", 0.1))
+    found.append(ComparedFigure("client rate, 32 KB units, 32 disks", rates[32], 12, 12, "MB/s", 0.1))
     said(5, total, "study of 1991")
     found += [
-        Compared(f"client rate, 32 KB units, {disks} disks", rates[disks], None, None, "MB/s", 0.0)
+        ComparedFigure(f"client rate, 32 KB units, {disks} disks", rates[disks], None, None, "MB/s", 0.0)
         for disks in (4, 8, 16)
     ]
-    found.append(Compared("almost linear: 32 disks by 8", rates[32] / rates[8], 4, 4, "x", 0.1))
+    found.append(ComparedFigure("almost linear: 32 disks by 8", rates[32] / rates[8], 4, 4, "x", 0.1))
     return [*found, *prototype()]
 
 
-def _mb_s(load: Load, disks: int, unit_kib: int) -> float:
+def _mb_s(load: StudiedLoad, disks: int, unit_kib: int) -> float:
     return load.rate * disks * unit_kib * KIB / 1e6
 
 
-def prototype() -> list[Compared]:
+def prototype() -> list[ComparedFigure]:
     """The Ethernet prototype's figures."""
     read, write = prototype_bytes_s(3, 1), prototype_bytes_s(3, 1, writes=True)
     two = prototype_bytes_s(3, 2, writes=True)
     return [
-        Compared("prototype: share of the wire, 3 agents", 100 * read / WIRE_BYTES_S, 77, 80, "%", 0.1),
-        Compared("prototype: read by the local disk's", read / LOCAL_READ_BYTES_S, 1.29, 1.36, "x", 0.1),
-        Compared("prototype: read by NFS", read / NFS_READ_BYTES_S, 1.80, 1.97, "x", 0.1),
-        Compared("prototype: write by the local disk's", write / LOCAL_WRITE_BYTES_S, 2.74, 2.80, "x", 0.1),
-        Compared("prototype: write by NFS", write / NFS_WRITE_BYTES_S, 7.67, 8.09, "x", 0.1),
-        Compared("prototype: write with a second wire", two / write, 2, 2, "x", 0.1),
+        ComparedFigure("prototype: share of the wire, 3 agents", 100 * read / WIRE_BYTES_S, 77, 80, "%", 0.1),
+        ComparedFigure(
+            "prototype: read by the local disk's", read / LOCAL_READ_BYTES_S, 1.29, 1.36, "x", 0.1
+        ),
+        ComparedFigure("prototype: read by NFS", read / NFS_READ_BYTES_S, 1.80, 1.97, "x", 0.1),
+        ComparedFigure(
+            "prototype: write by the local disk's", write / LOCAL_WRITE_BYTES_S, 2.74, 2.80, "x", 0.1
+        ),
+        ComparedFigure("prototype: write by NFS", write / NFS_WRITE_BYTES_S, 7.67, 8.09, "x", 0.1),
+        ComparedFigure("prototype: write with a second wire", two / write, 2, 2, "x", 0.1),
     ]

@@ -14,9 +14,9 @@ from statistics import fmean
 
 import simpy
 
-from swift.bench.plan.comparison import Compared
-from swift.bench.plan.engine import Disk, DiskModel, Station, Steps, Tally, closed_loop
-from swift.bench.plan.report import Progress
+from swift.bench.plan.comparison import ComparedFigure
+from swift.bench.plan.engine import DiskModel, LatencyTally, ModelDisk, Station, Steps, closed_loop
+from swift.bench.plan.report import PlanProgress
 
 KIB = 1024
 DRIVES_A_NODE = 8
@@ -52,7 +52,7 @@ ASSUMED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StudyOutcome:
     """What clients saw: mean latency in seconds, requests a second, and the busiest SSD's share."""
 
     mean_s: float
@@ -72,7 +72,7 @@ class Cluster2017:
         self.wires = [Station(self.env, f"network {n}") for n in range(nodes)]
         self.ssds = [Station(self.env, f"ssd {n}") for n in range(nodes)]
         self.drives = [
-            [Disk(self.env, f"drive {n}.{d}", DRIVE, self.rng) for d in range(DRIVES_A_NODE)]
+            [ModelDisk(self.env, f"drive {n}.{d}", DRIVE, self.rng) for d in range(DRIVES_A_NODE)]
             for n in range(nodes)
         ]
         metadata = objects * REPLICAS * size * METADATA_SHARE / nodes
@@ -97,14 +97,14 @@ class Cluster2017:
         yield self.wires[node].visit(self.size / NETWORK_BYTES_S)
         yield self.wires[proxy].visit(self.size / NETWORK_BYTES_S)
 
-    def run(self, seconds: float) -> Outcome:
+    def run(self, seconds: float) -> StudyOutcome:
         """Random GETs for so long, a tenth of it to warm up."""
-        tally = Tally([])
+        tally = LatencyTally([])
         warm_up = seconds / 10
         closed_loop(self.env, OUTSTANDING, self.get, tally, warm_up)
         self.env.run(until=seconds)
         ssd = max(station.utilisation() for station in self.ssds)
-        return Outcome(tally.mean_s, len(tally.latencies) / (seconds - warm_up), ssd)
+        return StudyOutcome(tally.mean_s, len(tally.latencies) / (seconds - warm_up), ssd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,8 @@ class Gain:
 
     size: int
     objects: int
-    without: Outcome
-    cached: Outcome
+    without: StudyOutcome
+    cached: StudyOutcome
 
     @property
     def latency_change(self) -> float:
@@ -137,7 +137,7 @@ def gain(nodes: int, size: int, objects: int, *, seconds: float, seed: int) -> G
 def pass_s(metadata_cached: bool, hashes_cached: bool, *, partitions: int, seed: int) -> float:
     """Time of a node's replication pass, from the mean of so many simulated partitions."""
     env = simpy.Environment()
-    drive = Disk(env, "drive", DRIVE, random.Random(f"{seed} pass"))
+    drive = ModelDisk(env, "drive", DRIVE, random.Random(f"{seed} pass"))
     ssd = Station(env, "ssd")
     all_partitions = 2**16 * REPLICAS / 5
 
@@ -160,29 +160,33 @@ def rising(*, seconds: float, seed: int, sets: Sequence[int] = WORKING_SET) -> l
     return [gain(5, SIZES[0], objects, seconds=seconds, seed=seed) for objects in sets]
 
 
-def reproduce(*, seconds: float = 20.0, seed: int = 2017, progress: Progress | None = None) -> list[Compared]:
+def reproduce(
+    *, seconds: float = 20.0, seed: int = 2017, progress: PlanProgress | None = None
+) -> list[ComparedFigure]:
     """All figures beside the published ones."""
-    said = progress or Progress()
+    said = progress or PlanProgress()
     gains = []
     for place, size in enumerate(SIZES):
         gains.append(gain(5, size, WORKING_SET[-1], seconds=seconds, seed=seed))
         said(place + 1, len(SIZES) + 6, "study of 2017")
     mean = 100 * fmean(each.latency_change for each in gains)
     found = [
-        Compared("GET latency, 64 KB", 100 * gains[0].latency_change, -86, -86, "%", 0.2),
-        Compared("GET latency, 1 MB", 100 * gains[-1].latency_change, -53, -53, "%", 0.2),
-        Compared("GET latency, mean of 64 KB to 1 MB", mean, -67, -67, "%", 0.2),
-        Compared("throughput, mean of sizes", _mean_gain(gains), 3, 3.1, "x", 0.2),
-        Compared("busiest SSD, 8 drives", 100 * max(each.cached.ssd for each in gains), 0, 100, "%", 0.0),
+        ComparedFigure("GET latency, 64 KB", 100 * gains[0].latency_change, -86, -86, "%", 0.2),
+        ComparedFigure("GET latency, 1 MB", 100 * gains[-1].latency_change, -53, -53, "%", 0.2),
+        ComparedFigure("GET latency, mean of 64 KB to 1 MB", mean, -67, -67, "%", 0.2),
+        ComparedFigure("throughput, mean of sizes", _mean_gain(gains), 3, 3.1, "x", 0.2),
+        ComparedFigure(
+            "busiest SSD, 8 drives", 100 * max(each.cached.ssd for each in gains), 0, 100, "%", 0.0
+        ),
     ]
     for nodes, published in ((10, -65), (15, -64)):
         wider = [gain(nodes, size, WORKING_SET[-1], seconds=seconds, seed=seed) for size in SIZES]
         change = 100 * fmean(each.latency_change for each in wider)
-        found.append(Compared(f"the same mean, {nodes} nodes", change, published, published, "%", 0.2))
+        found.append(ComparedFigure(f"the same mean, {nodes} nodes", change, published, published, "%", 0.2))
         said(len(SIZES) + nodes // 5, len(SIZES) + 6, "study of 2017")
     growing = rising(seconds=seconds, seed=seed)
     found += [
-        Compared(
+        ComparedFigure(
             f"GET latency, 64 KB, {each.objects:,} objects", 100 * each.latency_change, None, None, "%", 0
         )
         for each in growing
@@ -195,7 +199,7 @@ def _mean_gain(gains: Sequence[Gain]) -> float:
     return fmean(each.without.mean_s for each in gains) / fmean(each.cached.mean_s for each in gains)
 
 
-def replication(*, seed: int, partitions: int = 2000) -> list[Compared]:
+def replication(*, seed: int, partitions: int = 2000) -> list[ComparedFigure]:
     """The replication pass, in minutes."""
     cases = (
         ("nothing cached", False, False, 360),
@@ -203,7 +207,7 @@ def replication(*, seed: int, partitions: int = 2000) -> list[Compared]:
         ("metadata and hashes cached", True, True, 65),
     )
     return [
-        Compared(
+        ComparedFigure(
             f"replication pass, {name}",
             pass_s(metadata, hashes, partitions=partitions, seed=seed) / 60,
             published,

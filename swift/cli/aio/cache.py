@@ -77,7 +77,7 @@ def _size_of(key: bytes, entry: tuple[bytes, bytes, float]) -> int:
     return _ENTRY_BYTES + len(key) + len(entry[0]) + len(entry[1])
 
 
-class Session:
+class CacheSession:
     """One client connection: bytes in, bytes out."""
 
     def __init__(self, store: Store):
@@ -145,7 +145,7 @@ class Session:
 
 
 def _converse(sock, store: Store) -> None:  # type: ignore[no-untyped-def]
-    session = Session(store)
+    session = CacheSession(store)
     sock.setblocking(False)
     try:
         while True:

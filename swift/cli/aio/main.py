@@ -23,7 +23,7 @@ from swift.cli.aio.make import (
     remove_cluster,
     unmount_devices,
 )
-from swift.cli.aio.plan import Plan, default_ec, new_plan, saved_plan
+from swift.cli.aio.plan import ClusterPlan, default_ec, new_plan, saved_plan
 from swift.cli.aio.supervisor import AlreadyRunning, RunLock, Supervisor, check_ports, processes_of
 from swift.ec.codec import available_types
 
@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _existing(data: Path) -> Plan:
+def _existing(data: Path) -> ClusterPlan:
     plan = saved_plan(data)
     if plan is None:
         raise ConfigError(f"there is no cluster in {data}; create one with: swift-aio start {data}")
@@ -101,7 +101,7 @@ def _existing(data: Path) -> Plan:
 # --- start ------------------------------------------------------------------------------------------
 
 
-def _plan_of(args: argparse.Namespace) -> tuple[Plan | None, Plan]:
+def _plan_of(args: argparse.Namespace) -> tuple[ClusterPlan | None, ClusterPlan]:
     """The plan of the cluster that is there, if any, and the one to be run."""
     choices = {
         "ip": args.ip,
@@ -160,7 +160,7 @@ def _tell(text: str) -> None:
     print(f"swift-aio: {text}", flush=True)
 
 
-def _run(plan: Plan, lock: RunLock, *, ready, tell) -> int:  # type: ignore[no-untyped-def]
+def _run(plan: ClusterPlan, lock: RunLock, *, ready, tell) -> int:  # type: ignore[no-untyped-def]
     lock.acquire()
     if plan.xfs:
         mount_devices(plan)
@@ -177,7 +177,7 @@ def _run(plan: Plan, lock: RunLock, *, ready, tell) -> int:  # type: ignore[no-u
     return 0
 
 
-def _start_in_background(plan: Plan, lock: RunLock) -> int:
+def _start_in_background(plan: ClusterPlan, lock: RunLock) -> int:
     """Fork a supervisor and wait for its word that all is up."""
     read_end, write_end = os.pipe()
     sys.stdout.flush()
@@ -215,7 +215,7 @@ def _clear_progress() -> None:
         print("\r\x1b[K", end="", flush=True)
 
 
-def _become_daemon(plan: Plan, lock: RunLock, read_end: int, write_end: int) -> None:
+def _become_daemon(plan: ClusterPlan, lock: RunLock, read_end: int, write_end: int) -> None:
     status = 1
     try:
         os.setsid()
@@ -254,7 +254,7 @@ def _command(name: str) -> str:
     return name if shutil.which(name) or not beside.exists() else str(beside)
 
 
-def _s3_lines(plan: Plan) -> str:
+def _s3_lines(plan: ClusterPlan) -> str:
     """How S3 clients reach the cluster."""
     url = plan.url
     user, key = plan.user, plan.key
@@ -266,7 +266,7 @@ def _s3_lines(plan: Plan) -> str:
   python3 -c "import boto3; print(boto3.client('s3', 'us-east-1', {given}).list_buckets()['Buckets'])\""""
 
 
-def _welcome(plan: Plan) -> str:
+def _welcome(plan: ClusterPlan) -> str:
     swift, own = _command("swift"), _command("swift-aio")
     auth = f"-A {plan.auth_url} -U {plan.user} -K {plan.key}"
     policies = f"{plan.replicas} replicas"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from swift.base.errors import ConfigError
 from swift.cli.aio.images import check_xfs, make_image, mount_image, unmount_image
-from swift.cli.aio.plan import DAEMONS, IMAGES, PLAN_FILE, Plan, daemon_options, parse_ec
+from swift.cli.aio.plan import DAEMONS, IMAGES, PLAN_FILE, ClusterPlan, daemon_options, parse_ec
 from swift.cli.aio.room import fitting_limits, measure_room
 from swift.ec.codec import DEFAULT_EC_TYPE, Codec, CodecError, available_types
 from swift.platform.disk import Disk
@@ -39,7 +39,7 @@ _SWITCHES = {
 }
 
 
-def create_cluster(plan: Plan) -> None:
+def create_cluster(plan: ClusterPlan) -> None:
     """Make a new cluster in an empty or missing directory and remember its plan.
 
     Raises ``ConfigError`` and OSError, after which the directory is as it was.
@@ -57,7 +57,7 @@ def create_cluster(plan: Plan) -> None:
         raise
 
 
-def remove_cluster(plan: Plan) -> None:
+def remove_cluster(plan: ClusterPlan) -> None:
     """Remove a stopped cluster with its data; raises ``ConfigError`` when other things are beside it."""
     foreign = plan.foreign()
     if foreign:
@@ -78,7 +78,7 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def move_ports(old: Plan, new: Plan) -> None:
+def move_ports(old: ClusterPlan, new: ClusterPlan) -> None:
     """Give a stopped cluster other ports: in its configuration, its rings and its plan."""
     moved = {old_port: port for (_, old_port), (_, port) in zip(old.ports(), new.ports(), strict=True)}
 
@@ -105,7 +105,7 @@ def move_ports(old: Plan, new: Plan) -> None:
     new.save()
 
 
-def make_cluster(plan: Plan) -> None:
+def make_cluster(plan: ClusterPlan) -> None:
     """Create everything that does not exist yet."""
     for path in (plan.root, plan.etc, plan.run, plan.logs, plan.cache):
         path.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ def make_cluster(plan: Plan) -> None:
         _make_rings(plan)
 
 
-def _write_configs(plan: Plan) -> None:
+def _write_configs(plan: ClusterPlan) -> None:
     swift_conf = f"[swift-hash]\nswift_hash_path_suffix = {plan.hash_suffix}\n"
     policy = "\n[storage-policy:0]\nname = gold\ndefault = yes\n"
     text = swift_conf + policy + _ec_policy(plan) + _constraints(plan)
@@ -133,7 +133,7 @@ def _write_configs(plan: Plan) -> None:
             _write(plan.etc / f"{kind}-server" / f"{node}.conf", _storage_conf(plan, kind, node))
 
 
-def _constraints(plan: Plan) -> str:
+def _constraints(plan: ClusterPlan) -> str:
     """The limits of metadata that fit into the attributes of files here; devices of XFS take all."""
     if plan.xfs:
         return ""
@@ -142,7 +142,7 @@ def _constraints(plan: Plan) -> str:
     return "".join(("\n[swift-constraints]\n", *lines)) if lines else ""
 
 
-def _ec_policy(plan: Plan) -> str:
+def _ec_policy(plan: ClusterPlan) -> str:
     if not plan.ec:
         return ""
     data, parity = parse_ec(plan.ec)
@@ -153,7 +153,7 @@ def _ec_policy(plan: Plan) -> str:
     )
 
 
-def check_ec(plan: Plan) -> None:
+def check_ec(plan: ClusterPlan) -> None:
     """Raise ``ConfigError`` when the plan's erasure code cannot work here."""
     if not plan.ec:
         return
@@ -175,7 +175,7 @@ def _write(path: Path, text: str, *, mode: int = 0o644) -> None:
     path.write_text(text)
 
 
-def _defaults(plan: Plan, port: int, metrics_port: int, workers: int) -> str:
+def _defaults(plan: ClusterPlan, port: int, metrics_port: int, workers: int) -> str:
     user = pwd.getpwuid(os.geteuid()).pw_name
     return (
         f"[DEFAULT]\nbind_ip = {plan.ip}\nbind_port = {port}\nworkers = {workers}\n"
@@ -184,7 +184,7 @@ def _defaults(plan: Plan, port: int, metrics_port: int, workers: int) -> str:
     )
 
 
-def _proxy_conf(plan: Plan) -> str:
+def _proxy_conf(plan: ClusterPlan) -> str:
     account, _, name = plan.user.partition(":")
     return (
         _defaults(plan, plan.proxy_port, plan.metrics_port("proxy"), plan.proxy_workers)
@@ -213,7 +213,7 @@ user_admin_admin = admin .admin .reseller_admin
     )
 
 
-def _internal_client_conf(plan: Plan, filters: tuple[str, ...] = ()) -> str:
+def _internal_client_conf(plan: ClusterPlan, filters: tuple[str, ...] = ()) -> str:
     """The pipeline of daemons that are clients themselves; ``filters`` are those that they need besides."""
     return f"""[DEFAULT]
 swift_dir = {plan.etc}
@@ -235,7 +235,7 @@ memcache_servers = {address(plan.ip, plan.cache_port)}
 """ + "".join(map(_plain_filter, filters))
 
 
-def _daemon_section(plan: Plan, name: str) -> str:
+def _daemon_section(plan: ClusterPlan, name: str) -> str:
     options: dict[str, object] = {**daemon_options(name)}
     if name == "object-replicator":
         # It needs no daemon beside the servers.
@@ -265,7 +265,7 @@ def _token_key() -> str:
     return f"active_fernet_key_id = aio\nfernet_key_aio = {key}\n"
 
 
-def _storage_conf(plan: Plan, kind: str, node: int) -> str:
+def _storage_conf(plan: ClusterPlan, kind: str, node: int) -> str:
     mount_check = "true" if plan.xfs else "false"
     daemons = [name for name, server in DAEMONS.items() if server == kind]
     return (
@@ -290,7 +290,7 @@ use = egg:swift#recon
     )
 
 
-def _make_rings(plan: Plan) -> None:
+def _make_rings(plan: ClusterPlan) -> None:
     rings = {kind: (kind, plan.replicas) for kind in ("account", "container", "object")}
     if plan.ec:
         rings["object-1"] = ("object", plan.fragments)
@@ -314,7 +314,7 @@ def _make_rings(plan: Plan) -> None:
 # --- XFS on loop devices ----------------------------------------------------------------------------
 
 
-def mount_devices(plan: Plan, *, reserved: bool = False) -> None:
+def mount_devices(plan: ClusterPlan, *, reserved: bool = False) -> None:
     """Create missing images, their space ``reserved`` at once, and mount them all; raises ``ConfigError``."""
     check_xfs()
     images = plan.root / IMAGES
@@ -328,7 +328,7 @@ def mount_devices(plan: Plan, *, reserved: bool = False) -> None:
             target.chmod(0o700)
 
 
-def unmount_devices(plan: Plan) -> None:
+def unmount_devices(plan: ClusterPlan) -> None:
     """Unmount what is mounted; raises ``ConfigError``."""
     for target in plan.device_paths():
         unmount_image(target)

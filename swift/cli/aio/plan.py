@@ -84,7 +84,7 @@ def daemon_options(name: str) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Process:
+class PlannedProcess:
     """One process of the cluster: its name, its arguments after the interpreter, its port.
 
     Daemons have no port: they are up as long as they live.
@@ -96,7 +96,7 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ClusterPlan:
     """A cluster below ``root``; sizes and ports are fixed when it is created."""
 
     root: Path
@@ -202,17 +202,17 @@ class Plan:
         """1…n."""
         return range(1, self.nodes + 1)
 
-    def servers(self) -> Iterator[Process]:
+    def servers(self) -> Iterator[PlannedProcess]:
         """The servers in the order to start them; the proxy last."""
         for node in self.node_numbers():
             for kind in ("account", "container", "object"):
                 conf = self.etc / f"{kind}-server" / f"{node}.conf"
                 module = f"swift.cli.{kind}_server"
-                yield Process(f"{kind}-{node}", ("-m", module, str(conf), "-v"), self.port(kind, node))
+                yield PlannedProcess(f"{kind}-{node}", ("-m", module, str(conf), "-v"), self.port(kind, node))
         conf = self.etc / "proxy-server.conf"
-        yield Process("proxy", ("-m", "swift.cli.proxy_server", str(conf), "-v"), self.proxy_port)
+        yield PlannedProcess("proxy", ("-m", "swift.cli.proxy_server", str(conf), "-v"), self.proxy_port)
 
-    def daemons(self) -> Iterator[Process]:
+    def daemons(self) -> Iterator[PlannedProcess]:
         """What works in the background: all daemons of a node in one process."""
         for node in self.node_numbers():
             confs = [
@@ -220,7 +220,7 @@ class Plan:
                 for name, kind in DAEMONS.items()
                 if node == 1 or name not in ONLY_ONCE
             ]
-            yield Process(f"daemons-{node}", ("-m", "swift.cli.aio.daemons", *confs))
+            yield PlannedProcess(f"daemons-{node}", ("-m", "swift.cli.aio.daemons", *confs))
 
     def ports(self) -> Iterator[tuple[str, int]]:
         """Name and port of everything that listens."""
@@ -296,13 +296,13 @@ def default_ec(devices: int) -> str:
     return "2+1" if devices >= 4 else ""
 
 
-def new_plan(root: Path, **choices: object) -> Plan:
+def new_plan(root: Path, **choices: object) -> ClusterPlan:
     """A plan for a new cluster; a choice that is None keeps its default."""
     chosen = {name: value for name, value in choices.items() if value is not None}
-    return Plan(root, hash_suffix=secrets.token_hex(16), **chosen)  # type: ignore[arg-type]
+    return ClusterPlan(root, hash_suffix=secrets.token_hex(16), **chosen)  # type: ignore[arg-type]
 
 
-def saved_plan(root: Path) -> Plan | None:
+def saved_plan(root: Path) -> ClusterPlan | None:
     """The plan of an existing cluster, None when there is none; raises ``ConfigError`` for a foreign file."""
     path = root / PLAN_FILE
     if not path.exists():
@@ -311,7 +311,9 @@ def saved_plan(root: Path) -> Plan | None:
         values = json.loads(path.read_text())
         if values.pop("version") != PLAN_VERSION:
             raise ConfigError(f"{path} was written by another version of swift-aio")
-        known = {field.name: field.default for field in dataclasses.fields(Plan) if field.name != "root"}
+        known = {
+            field.name: field.default for field in dataclasses.fields(ClusterPlan) if field.name != "root"
+        }
         # Plans are older than some of the choices; they were made with what is the default now.
         values = {**{name: known[name] for name in LATER_CHOICES}, **values}
         if values.keys() != known.keys():
@@ -319,6 +321,6 @@ def saved_plan(root: Path) -> Plan | None:
         for name, default in known.items():
             if type(values[name]) is not type(default):
                 raise TypeError(f"{name} is {values[name]!r}")
-        return Plan(root, **values)
+        return ClusterPlan(root, **values)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(f"{path} is not a plan of swift-aio ({error}); choose another directory")

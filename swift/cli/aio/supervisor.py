@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from swift.base.errors import ConfigError, SwiftError
-from swift.cli.aio.plan import Plan, Process
+from swift.cli.aio.plan import ClusterPlan, PlannedProcess
 from swift.runtime.workers import die_with_parent
 
 START_TIMEOUT_S = 60.0
@@ -49,7 +49,7 @@ class AlreadyRunning(SwiftError):
 class RunLock:
     """An exclusive lock on the data directory; its file names the supervisor."""
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: ClusterPlan):
         self._path = plan.run / "aio.pid"
         self._file: object = None
 
@@ -82,17 +82,17 @@ class RunLock:
         return None
 
 
-def cache_process(plan: Plan) -> Process:
+def cache_process(plan: ClusterPlan) -> PlannedProcess:
     """memcached when it is installed, else our own small cache server."""
     port = str(plan.cache_port)
     memcached = shutil.which("memcached")
     if memcached:
         user = ("-u", "root") if os.geteuid() == 0 else ()
-        return Process(
+        return PlannedProcess(
             "cache", (memcached, "-l", plan.ip, "-p", port, "-m", "64", "-U", "0", *user), plan.cache_port
         )
     args = ("-m", "swift.cli.aio.cache", plan.ip, port)
-    return Process("cache", args, plan.cache_port)
+    return PlannedProcess("cache", args, plan.cache_port)
 
 
 def port_is_free(ip: str, port: int) -> bool:
@@ -106,7 +106,7 @@ def port_is_free(ip: str, port: int) -> bool:
     return True
 
 
-def check_ports(plan: Plan) -> None:
+def check_ports(plan: ClusterPlan) -> None:
     """Raise ``ConfigError`` naming a port that something listens on already."""
     for name, port in plan.ports():
         if not port_is_free(plan.ip, port):
@@ -147,11 +147,11 @@ class Pauses:
 class Supervisor:
     """Starts, watches and ends the processes of one plan."""
 
-    def __init__(self, plan: Plan, report: Report):
+    def __init__(self, plan: ClusterPlan, report: Report):
         self._plan = plan
         self._report = report
         self._children: dict[str, subprocess.Popen[bytes]] = {}
-        self._processes: dict[str, Process] = {}
+        self._processes: dict[str, PlannedProcess] = {}
         self._pauses: defaultdict[str, Pauses] = defaultdict(Pauses)
         #: When those that have ended are started again, monotonic seconds.
         self._again_at: dict[str, float] = {}
@@ -177,7 +177,7 @@ class Supervisor:
             self.end()
             raise
 
-    def _spawn(self, process: Process) -> None:
+    def _spawn(self, process: PlannedProcess) -> None:
         self._processes[process.name] = process
         program = process.args if process.args[0] != "-m" else (sys.executable, *process.args)
         log = open(self._plan.logs / f"{process.name}.log", "ab", buffering=0)  # noqa: SIM115
@@ -193,11 +193,11 @@ class Supervisor:
             )
             self._children[process.name] = began.result()
 
-    def _write_state(self, processes: list[Process]) -> None:
+    def _write_state(self, processes: list[PlannedProcess]) -> None:
         rows = [{"name": p.name, "pid": self._children[p.name].pid, "port": p.port} for p in processes]
         (self._plan.run / "processes.json").write_text(json.dumps(rows))
 
-    def _await(self, processes: list[Process]) -> None:
+    def _await(self, processes: list[PlannedProcess]) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
         waiting = {p.name: p for p in processes}
         while waiting:
@@ -307,7 +307,7 @@ def _signal_group(child: subprocess.Popen[bytes], sig: int) -> None:
             child.send_signal(sig)
 
 
-def processes_of(plan: Plan) -> list[dict[str, object]]:
+def processes_of(plan: ClusterPlan) -> list[dict[str, object]]:
     """The recorded processes with their state: up, silent (has a port but does not answer) or dead."""
     path: Path = plan.run / "processes.json"
     if not path.exists():
@@ -318,7 +318,7 @@ def processes_of(plan: Plan) -> list[dict[str, object]]:
     return rows
 
 
-def _state_of(plan: Plan, pid: int, port: int | None) -> str:
+def _state_of(plan: ClusterPlan, pid: int, port: int | None) -> str:
     if not _is_alive(pid):
         return "dead"
     return "up" if port is None or answers(plan.ip, port) else "silent"

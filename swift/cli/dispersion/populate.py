@@ -34,7 +34,7 @@ class NotPopulated(SwiftError):
     """A request failed for good."""
 
 
-class Client:
+class DispersionClient:
     """Requests to the proxy; a connection for each."""
 
     def __init__(self, login: Login, settings: DispersionSettings, *, insecure: bool):
@@ -133,7 +133,7 @@ def wanted(
 
 
 def populate(
-    noun: str, names: Sequence[str], put: Callable[[str], None], client: Client, at_once: int
+    noun: str, names: Sequence[str], put: Callable[[str], None], client: DispersionClient, at_once: int
 ) -> None:
     """Make them, and tell. Raises ``NotPopulated``."""
     begin_s, retried = time.monotonic(), client.retried
@@ -155,7 +155,7 @@ def run(args: argparse.Namespace) -> None:
     settings = conf.read_conf(args.config)
     cluster, policy = conf.policy_of(settings, args.policy_name)
     print(f"Using storage policy: {policy.name} ", flush=True)
-    client = Client(conf.log_in(settings, insecure=args.insecure), settings, insecure=args.insecure)
+    client = DispersionClient(conf.log_in(settings, insecure=args.insecure), settings, insecure=args.insecure)
     rings = Rings(settings.swift_dir, cluster.policies)
     hasher, account = cluster.config.hasher, client.account
     header = {"X-Storage-Policy": policy.name}
@@ -181,7 +181,7 @@ def _populate_objects(
     args: argparse.Namespace,
     settings: DispersionSettings,
     policy: Policy,
-    client: Client,
+    client: DispersionClient,
     rings: Rings,
     hasher: PathHasher,
 ) -> None:

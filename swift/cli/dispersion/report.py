@@ -23,7 +23,7 @@ from swift.base.errors import SwiftError  # noqa: E402
 from swift.base.hashing import PathHasher  # noqa: E402
 from swift.cli.dispersion import conf  # noqa: E402
 from swift.cli.dispersion.conf import DispersionSettings  # noqa: E402
-from swift.cli.dispersion.populate import Client  # noqa: E402
+from swift.cli.dispersion.populate import DispersionClient  # noqa: E402
 from swift.cluster.client import make_transport  # noqa: E402
 from swift.cluster.direct import DirectClient  # noqa: E402
 from swift.cluster.rings import Rings  # noqa: E402
@@ -156,7 +156,7 @@ def run(args: argparse.Namespace) -> None:
     as_json = args.dump_json or settings.dump_json
     if not as_json:
         print(f"Using storage policy: {policy.name} ", flush=True)
-    client = Client(conf.log_in(settings, insecure=args.insecure), settings, insecure=args.insecure)
+    client = DispersionClient(conf.log_in(settings, insecure=args.insecure), settings, insecure=args.insecure)
     rings = Rings(settings.swift_dir, cluster.policies)
     surveyor = Surveyor(settings, debug=args.debug, partitions=args.partitions)
     hasher, reports = cluster.config.hasher, {}
@@ -183,7 +183,7 @@ def run(args: argparse.Namespace) -> None:
         print(json.dumps(reports))
 
 
-def _paths(noun: str, client: Client, policy: Policy) -> list[EntityPath]:
+def _paths(noun: str, client: DispersionClient, policy: Policy) -> list[EntityPath]:
     """What was made to be looked for."""
     account = client.account
     if noun == "container":

@@ -21,7 +21,7 @@ from swift.ring.view import RingView
 NUMBER_MAX = 1e18
 
 
-class Ring:
+class WatchedRing:
     """A ring to be looked at."""
 
     def __init__(self, swift_dir: str, name: str, noun: str, needed: int = 1):
@@ -34,17 +34,17 @@ class Ring:
         return self.name.partition("-")[0]
 
 
-def rings_of(swift_dir: str, policies: Policies) -> list[Ring]:
+def rings_of(swift_dir: str, policies: Policies) -> list[WatchedRing]:
     """The rings that are there. Raises ``RingError`` and OSError."""
-    found = [Ring(swift_dir, kind, kind) for kind in ("account", "container")]
+    found = [WatchedRing(swift_dir, kind, kind) for kind in ("account", "container")]
     for policy in policies:
         if os.path.exists(f"{swift_dir}/{policy.ring_name}.ring.gz"):
             needed = policy.ec.data if policy.ec else 1
-            found.append(Ring(swift_dir, policy.ring_name, f"object ({policy.name})", needed))
+            found.append(WatchedRing(swift_dir, policy.ring_name, f"object ({policy.name})", needed))
     return found
 
 
-def listen(rings: Sequence[Ring], scout: Scout, swift_dir: str) -> Heard:
+def listen(rings: Sequence[WatchedRing], scout: Scout, swift_dir: str) -> Heard:
     """Ask all servers."""
     heard = Heard()
     for kind in ("account", "container", "object"):
@@ -125,7 +125,7 @@ def _count(content: object, key: str) -> int:
 
 
 def _hear_rings(
-    scout: Scout, hosts: Sequence[Host], heard: Heard, rings: Sequence[Ring], swift_dir: str
+    scout: Scout, hosts: Sequence[Host], heard: Heard, rings: Sequence[WatchedRing], swift_dir: str
 ) -> None:
     own = {}
     for ring in rings:

@@ -25,7 +25,7 @@ CLOCK_S = 5.0
 MINUTE_S = 60.0
 
 
-class Level(IntEnum):
+class Severity(IntEnum):
     """How bad something is; the numbers are the exit codes that monitoring knows."""
 
     OK = 0
@@ -38,13 +38,13 @@ class Level(IntEnum):
 class Problem:
     """One thing that is not as it should be, and what heals it."""
 
-    level: Level
+    level: Severity
     text: str
     remedy: str
 
 
 @dataclass(frozen=True)
-class RingState:
+class RingHealth:
     """A ring: its partitions by the number of copies that are away."""
 
     name: str
@@ -99,7 +99,7 @@ class Health:
     """The verdict."""
 
     problems: Sequence[Problem]
-    rings: Sequence[RingState]
+    rings: Sequence[RingHealth]
     devices: int
     away: Sequence[str]
     #: Unix seconds at which the replicators should have made up for it; None when nothing is to be healed or
@@ -108,9 +108,9 @@ class Health:
     facts: JsonObject
 
     @property
-    def level(self) -> Level:
+    def level(self) -> Severity:
         """The worst of all."""
-        return max((problem.level for problem in self.problems), default=Level.OK)
+        return max((problem.level for problem in self.problems), default=Severity.OK)
 
     def as_json(self) -> dict[str, object]:
         """Everything, for programs."""
@@ -167,7 +167,7 @@ def uses_mounts(heard: Heard) -> bool:
 
 def ring_state(
     view: RingView, name: str, noun: str, is_away: IsAway, *, needed: int = 1, shown_max: int = 10
-) -> RingState:
+) -> RingHealth:
     """Count the copies of all partitions."""
     gone = [
         device is not None and is_away(Host(device.ip, device.port), device.device) for device in view.devices
@@ -184,7 +184,7 @@ def ring_state(
             at_last.append(part)
         elif left < needed:
             lost.append(part)
-    return RingState(
+    return RingHealth(
         name,
         noun,
         view.replica_count,
@@ -199,7 +199,7 @@ def ring_state(
 
 
 def judge(
-    rings: Sequence[RingState], devices: Mapping[str, bool], heard: Heard, now_s: float | None = None
+    rings: Sequence[RingHealth], devices: Mapping[str, bool], heard: Heard, now_s: float | None = None
 ) -> Health:
     """The verdict; ``devices`` says of every device (``host/name``) whether it is away."""
     now_s = time.time() if now_s is None else now_s
@@ -227,7 +227,7 @@ def judge(
 def _silent(heard: Heard) -> list[Problem]:
     return [
         Problem(
-            Level.CRITICAL,
+            Severity.CRITICAL,
             f"{_counted(len(hosts), f'{kind} server')} silent: {_some(list(map(str, hosts)))}",
             f"start them (swift-init {kind}-server start) or bring their hosts back",
         )
@@ -241,21 +241,21 @@ def _away(away: Sequence[str]) -> list[Problem]:
         return []
     return [
         Problem(
-            Level.WARNING,
+            Severity.WARNING,
             f"{_counted(len(away), 'device')} away: {_some(away)}",
             "mount or replace them, or remove them from the rings (swift-ring-builder remove, rebalance)",
         )
     ]
 
 
-def _copies(rings: Sequence[RingState]) -> list[Problem]:
+def _copies(rings: Sequence[RingHealth]) -> list[Problem]:
     found = []
     for ring in rings:
         copies = "fragments" if ring.needed > 1 else "copies"
         if ring.lost_count:
             found.append(
                 Problem(
-                    Level.CRITICAL,
+                    Severity.CRITICAL,
                     f"{ring.name}: {ring.lost_count} partitions have too few {copies} within reach",
                     "bring a device of each back: nothing else can make these readable",
                 )
@@ -266,13 +266,15 @@ def _copies(rings: Sequence[RingState]) -> list[Problem]:
                 text = f"{ring.name}: {ring.last_count} partitions are at one copy"
             found.append(
                 Problem(
-                    Level.CRITICAL, text, "bring devices back first; replicators copy to handoffs meanwhile"
+                    Severity.CRITICAL,
+                    text,
+                    "bring devices back first; replicators copy to handoffs meanwhile",
                 )
             )
         elif ring.degraded and not ring.lost_count:
             found.append(
                 Problem(
-                    Level.WARNING,
+                    Severity.WARNING,
                     f"{ring.name}: {ring.degraded} partitions lack {ring.missing_copies} {copies}",
                     "replicators and reconstructors make them anew on handoffs and give them back later",
                 )
@@ -290,7 +292,7 @@ def _stale(heard: Heard, now_s: float) -> list[Problem]:
             stale.setdefault(kind, []).append(str(host))
     return [
         Problem(
-            Level.WARNING,
+            Severity.WARNING,
             f"no {kind} replication completed within {STALE_S / 3600:g} hours on {_some(hosts)}",
             f"start it (swift-init {kind}-replicator start); its log says what holds it up",
         )
@@ -300,8 +302,8 @@ def _stale(heard: Heard, now_s: float) -> list[Problem]:
 
 def _full(heard: Heard) -> list[Problem]:
     found = []
-    for limit, level in ((CRITICAL_FULL_PERCENT, Level.CRITICAL), (WARN_FULL_PERCENT, Level.WARNING)):
-        upper = 101.0 if level is Level.CRITICAL else CRITICAL_FULL_PERCENT
+    for limit, level in ((CRITICAL_FULL_PERCENT, Severity.CRITICAL), (WARN_FULL_PERCENT, Severity.WARNING)):
+        upper = 101.0 if level is Severity.CRITICAL else CRITICAL_FULL_PERCENT
         names = [
             f"{host}/{entry['device']}"
             for host, entries in heard.usage.items()
@@ -329,7 +331,7 @@ def _rest(heard: Heard) -> list[Problem]:
     if heard.other_rings:
         found.append(
             Problem(
-                Level.WARNING,
+                Severity.WARNING,
                 f"rings differ on {_some(list(map(str, heard.other_rings)))}",
                 "copy the ring files of this machine there, or take theirs; swift-recon --md5 says which",
             )
@@ -338,7 +340,7 @@ def _rest(heard: Heard) -> list[Problem]:
     if wrong:
         found.append(
             Problem(
-                Level.CRITICAL,
+                Severity.CRITICAL,
                 f"clocks differ by more than {CLOCK_S:g} s on {_some(wrong)}",
                 "set them right (NTP): the newest write wins by its time",
             )
@@ -346,7 +348,7 @@ def _rest(heard: Heard) -> list[Problem]:
     bad = [f"{host} ({count})" for host, count in heard.drive_errors.items() if count]
     if bad:
         found.append(
-            Problem(Level.WARNING, f"the kernel saw drive errors on {_some(bad)}", "look at these drives")
+            Problem(Severity.WARNING, f"the kernel saw drive errors on {_some(bad)}", "look at these drives")
         )
     return found
 

@@ -20,9 +20,9 @@ from swift.base.errors import SwiftError  # noqa: E402
 from swift.cli.health.hearing import listen, rings_of  # noqa: E402
 from swift.cli.health.judge import (  # noqa: E402
     Health,
-    Level,
     Problem,
-    RingState,
+    RingHealth,
+    Severity,
     is_away_by,
     judge,
     ring_state,
@@ -42,7 +42,7 @@ def look(swift_dir: str, timeout_s: float) -> Health:
     rings = rings_of(swift_dir, policies)
     heard = listen(rings, Scout(timeout_s, agent="swift-health"), swift_dir)
     check_mounts = uses_mounts(heard)
-    states: list[RingState] = []
+    states: list[RingHealth] = []
     devices: dict[str, bool] = {}
     for ring in rings:
         is_away = is_away_by(heard, ring.server_type, check_mounts=check_mounts)
@@ -116,7 +116,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _unknown(error: Exception) -> Health:
-    problem = Problem(Level.UNKNOWN, str(error), "run this where swift.conf and the rings are")
+    problem = Problem(Severity.UNKNOWN, str(error), "run this where swift.conf and the rings are")
     nothing = {"async_pending": 0, "quarantined": {"objects": 0, "containers": 0, "accounts": 0}}
     return Health([problem], [], 0, [], None, nothing)
 
@@ -131,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (SwiftError, OSError) as error:
             if args.format == "text" and args.watch is None:
                 print(f"swift-health: {error}", file=sys.stderr)
-                return Level.UNKNOWN
+                return Severity.UNKNOWN
             health = _unknown(error)
         text = (
             json.dumps(health.as_json()) if args.format == "json" else "\n".join(screen(health, time.time()))

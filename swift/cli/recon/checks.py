@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import md5
 
-from swift.cli.recon.report import Report, clock_text, size_text
+from swift.cli.recon.report import ReconReport, clock_text, size_text
 from swift.cli.scout import Host, Scout, Word
 
 GRAPH_WIDTH = 69
@@ -40,7 +40,7 @@ class Tour:
     top: int = 0
     lowest: int = 0
 
-    def recon(self, check: str, report: Report) -> list[Word]:
+    def recon(self, check: str, report: ReconReport) -> list[Word]:
         """The words of the hosts that answered; errors are reported."""
         return report.hear(self.scout.recon(self.hosts, check))
 
@@ -69,13 +69,13 @@ def _lasts(words: Sequence[Word], *keys: str) -> dict[str, float]:
     return found
 
 
-def check_async(tour: Tour, report: Report) -> None:
+def check_async(tour: Tour, report: ReconReport) -> None:
     """Container updates that wait to be delivered."""
     report.begin("Checking async pendings")
     report.stats("async_pending", _values(tour.recon("async", report), "async_pending"))
 
 
-def check_unmounted(tour: Tour, report: Report) -> None:
+def check_unmounted(tour: Tour, report: ReconReport) -> None:
     """Devices that are not mounted, or cannot be looked at."""
     report.begin(f"Getting unmounted drives from {len(tour.hosts)} hosts...")
     found = []
@@ -89,7 +89,7 @@ def check_unmounted(tour: Tour, report: Report) -> None:
     report.facts["unmounted"] = found
 
 
-def check_replication(tour: Tour, report: Report) -> None:
+def check_replication(tour: Tour, report: ReconReport) -> None:
     """How the last passes of the replicators went."""
     report.begin("Checking on replication")
     words = tour.recon(f"replication/{tour.server_type}", report)
@@ -100,7 +100,7 @@ def check_replication(tour: Tour, report: Report) -> None:
     report.completions(_lasts(words, "replication_last", "object_replication_last"))
 
 
-def check_reconstruction(tour: Tour, report: Report) -> None:
+def check_reconstruction(tour: Tour, report: ReconReport) -> None:
     """How the last passes of the reconstructors went."""
     report.begin("Checking on reconstructors")
     words = tour.recon("reconstruction/object", report)
@@ -108,7 +108,7 @@ def check_reconstruction(tour: Tour, report: Report) -> None:
     report.completions(_lasts(words, "object_reconstruction_last"))
 
 
-def check_auditor(tour: Tour, report: Report) -> None:
+def check_auditor(tour: Tour, report: ReconReport) -> None:
     """What the auditors found."""
     if tour.server_type == "object":
         _check_object_auditor(tour, report)
@@ -129,7 +129,7 @@ def check_auditor(tour: Tour, report: Report) -> None:
     )
 
 
-def _check_object_auditor(tour: Tour, report: Report) -> None:
+def _check_object_auditor(tour: Tour, report: ReconReport) -> None:
     report.begin("Checking auditor stats ")
     words = tour.recon("auditor/object", report)
     for kind, keys in (
@@ -158,7 +158,7 @@ def _summed(stats: object) -> dict[str, object]:
     return dict(total)
 
 
-def check_updater(tour: Tour, report: Report) -> None:
+def check_updater(tour: Tour, report: ReconReport) -> None:
     """How long the last sweeps of the updaters took."""
     report.begin("Checking updater times")
     kind = tour.server_type
@@ -167,7 +167,7 @@ def check_updater(tour: Tour, report: Report) -> None:
     report.stats("updater_last_sweep", sweeps)
 
 
-def check_expirer(tour: Tour, report: Report) -> None:
+def check_expirer(tour: Tour, report: ReconReport) -> None:
     """What the expirers did last."""
     report.begin("Checking on expirers")
     words = tour.recon("expirer/object", report)
@@ -175,7 +175,7 @@ def check_expirer(tour: Tour, report: Report) -> None:
         report.stats(key, _values(words, key))
 
 
-def check_sharding(tour: Tour, report: Report) -> None:
+def check_sharding(tour: Tour, report: ReconReport) -> None:
     """How the last passes of the sharders went."""
     report.begin("Checking on sharders")
     words = tour.recon("sharding", report)
@@ -185,7 +185,7 @@ def check_sharding(tour: Tour, report: Report) -> None:
     report.completions(_lasts(words, "sharding_last"))
 
 
-def check_servers(tour: Tour, report: Report) -> None:
+def check_servers(tour: Tour, report: ReconReport) -> None:
     """Whether the servers are those that the ring says."""
     report.begin(f"Validating server type '{tour.server_type}' on {len(tour.hosts)} hosts...")
     errors = wrong = 0
@@ -200,7 +200,7 @@ def check_servers(tour: Tour, report: Report) -> None:
     report.matched(len(tour.hosts) - errors - wrong, len(tour.hosts), errors, "ok")
 
 
-def check_load(tour: Tour, report: Report) -> None:
+def check_load(tour: Tour, report: ReconReport) -> None:
     """Load averages."""
     report.begin("Checking load averages")
     words = tour.recon("load", report)
@@ -208,7 +208,7 @@ def check_load(tour: Tour, report: Report) -> None:
         report.stats(f"{key}_load_avg", _values(words, key))
 
 
-def check_quarantined(tour: Tour, report: Report) -> None:
+def check_quarantined(tour: Tour, report: ReconReport) -> None:
     """What auditors and servers moved out of the way."""
     report.begin("Checking quarantine")
     words = tour.recon("quarantined", report)
@@ -222,7 +222,7 @@ def check_quarantined(tour: Tour, report: Report) -> None:
         report.stats(f"quarantined_{kind}", _values(words, kind))
 
 
-def check_sockets(tour: Tour, report: Report) -> None:
+def check_sockets(tour: Tour, report: ReconReport) -> None:
     """Sockets in use."""
     report.begin("Checking socket usage")
     words = tour.recon("sockstat", report)
@@ -230,14 +230,14 @@ def check_sockets(tour: Tour, report: Report) -> None:
         report.stats(name, _values(words, key))
 
 
-def check_drive_audit(tour: Tour, report: Report) -> None:
+def check_drive_audit(tour: Tour, report: ReconReport) -> None:
     """Errors that swift-drive-audit found in the kernel's log."""
     report.begin("Checking drive-audit errors")
     words = tour.recon("driveaudit", report)
     report.stats("drive_audit_errors", _values(words, "drive_audit_errors"))
 
 
-def check_time(tour: Tour, report: Report) -> None:
+def check_time(tour: Tour, report: ReconReport) -> None:
     """Whether the clocks of the servers agree with the one here."""
     report.begin("Checking time-sync")
     good = errors = 0
@@ -258,7 +258,7 @@ def check_time(tour: Tour, report: Report) -> None:
     report.matched(good, len(tour.hosts), errors)
 
 
-def check_versions(tour: Tour, report: Report) -> None:
+def check_versions(tour: Tour, report: ReconReport) -> None:
     """Whether all servers run the same release."""
     report.begin("Checking versions")
     words = tour.scout.recon(tour.hosts, "version")
@@ -270,7 +270,7 @@ def check_versions(tour: Tour, report: Report) -> None:
     report.say(f"{text} ({', '.join(versions)}), {errors} error[s] while checking hosts.")
 
 
-def check_digests(tour: Tour, report: Report) -> None:
+def check_digests(tour: Tour, report: ReconReport) -> None:
     """Whether the servers have the same rings and swift.conf as this machine."""
     report.begin("Checking ring md5sums")
     own = {name: _digest(os.path.join(tour.swift_dir, name)) for name in tour.rings}
@@ -292,7 +292,7 @@ def _digest(path: str) -> str:
         return "missing"
 
 
-def _compare(tour: Tour, report: Report, check: str, own: Mapping[str, str]) -> None:
+def _compare(tour: Tour, report: ReconReport, check: str, own: Mapping[str, str]) -> None:
     """Compare files by their names, wherever the servers keep them."""
     words = tour.scout.recon(tour.hosts, check)
     good = report.hear(words)
@@ -313,7 +313,7 @@ def _compare(tour: Tour, report: Report, check: str, own: Mapping[str, str]) -> 
     report.facts[check] = report.facts.pop("hosts")
 
 
-def check_disk_usage(tour: Tour, report: Report) -> None:
+def check_disk_usage(tour: Tour, report: ReconReport) -> None:
     """How full the devices are."""
     report.begin("Checking disk usage now")
     usage: list[tuple[float, Host, str]] = []
@@ -356,7 +356,7 @@ def check_disk_usage(tour: Tour, report: Report) -> None:
     _ranked(tour, report, usage)
 
 
-def _ranked(tour: Tour, report: Report, usage: Sequence[tuple[float, Host, str]]) -> None:
+def _ranked(tour: Tour, report: ReconReport, usage: Sequence[tuple[float, Host, str]]) -> None:
     if tour.top or tour.lowest:
         report.end()
     for title, count, is_reversed in (("TOP", tour.top, True), ("LOWEST", tour.lowest, False)):
@@ -371,7 +371,7 @@ class Check:
     """A check: the switch that asks for it, what it does, and the server types that know it."""
 
     switch: str
-    run: Callable[[Tour, Report], None]
+    run: Callable[[Tour, ReconReport], None]
     types: tuple[str, ...] = ("account", "container", "object")
     #: What cannot be checked on other types.
     noun: str = ""

@@ -18,7 +18,7 @@ from collections.abc import Sequence  # noqa: E402
 
 from swift.base.errors import SwiftError  # noqa: E402
 from swift.cli.recon.checks import CHECKS, Tour  # noqa: E402
-from swift.cli.recon.report import RULE, Report  # noqa: E402
+from swift.cli.recon.report import RULE, ReconReport  # noqa: E402
 from swift.cli.scout import Host, Scout, hosts_of  # noqa: E402
 from swift.cli.services import SWIFT_DIR  # noqa: E402
 from swift.compose import cluster_of  # noqa: E402
@@ -29,7 +29,7 @@ from swift.ring.view import RingView  # noqa: E402
 TYPES = ("account", "container", "object")
 
 
-class WrongUsage(Exception):
+class WrongArguments(Exception):
     """The arguments are no good; the text says why, ``code`` is the exit code."""
 
     def __init__(self, text: str, code: int = 1):
@@ -87,14 +87,14 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _ring_names(server_type: str, policy: str, policies: Policies, swift_dir: str) -> list[str]:
-    """The rings whose servers are asked. Raises ``WrongUsage``."""
+    """The rings whose servers are asked. Raises ``WrongArguments``."""
     if server_type != "object":
         return [server_type]
     if policy:
         is_index = policy.isascii() and policy.isdigit()
         found = policies.named(policy) or (policies.get(int(policy)) if is_index else None)
         if found is None:
-            raise WrongUsage(f"Invalid Storage Policy: {policy}", 0)
+            raise WrongArguments(f"Invalid Storage Policy: {policy}", 0)
         return [found.ring_name]
     return [p.ring_name for p in policies if os.path.exists(f"{swift_dir}/{p.ring_name}.ring.gz")]
 
@@ -115,8 +115,8 @@ def _rings_of(server_type: str, swift_dir: str) -> list[str]:
     return [os.path.basename(path) for path in paths if os.path.exists(path)]
 
 
-def tour_type(server_type: str, args: argparse.Namespace, report: Report, policies: Policies) -> None:
-    """Make all checks of one server type. Raises ``WrongUsage``, ``RingError`` and OSError."""
+def tour_type(server_type: str, args: argparse.Namespace, report: ReconReport, policies: Policies) -> None:
+    """Make all checks of one server type. Raises ``WrongArguments``, ``RingError`` and OSError."""
     hosts = _hosts(_ring_names(server_type, args.policy, policies, args.swiftdir), args)
     tour = Tour(
         Scout(args.timeout),
@@ -158,13 +158,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(RULE)
     try:
         if not set(types) <= set(TYPES):
-            raise WrongUsage("Invalid Server Type")
+            raise WrongArguments("Invalid Server Type")
         policies = cluster_of({"swift_dir": args.swiftdir}).policies
         for server_type in types:
-            report = Report(prints=is_text, verbose=args.verbose, suppress=args.suppress)
+            report = ReconReport(prints=is_text, verbose=args.verbose, suppress=args.suppress)
             tour_type(server_type, args, report, policies)
             facts[server_type] = report.facts
-    except WrongUsage as error:
+    except WrongArguments as error:
         print(error)
         parser.print_help()
         return error.code

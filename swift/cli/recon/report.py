@@ -57,7 +57,7 @@ def statistics(values: Sequence[Number | None]) -> JsonObject | None:
     }
 
 
-class Report:
+class ReconReport:
     """Prints as it is told, or keeps quiet and has everything in ``facts`` at the end."""
 
     def __init__(self, *, prints: bool, verbose: bool = False, suppress: bool = False):

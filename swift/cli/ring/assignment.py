@@ -14,7 +14,14 @@ from dataclasses import asdict
 from datetime import timedelta
 
 from swift.cli.ring.devices import require_rows
-from swift.cli.ring.session import EXIT_ERROR, EXIT_SUCCESS, EXIT_WARNING, Session, Stop, WrongUsage
+from swift.cli.ring.session import (
+    EXIT_ERROR,
+    EXIT_SUCCESS,
+    EXIT_WARNING,
+    BuilderSession,
+    EndSubcommand,
+    WrongUsage,
+)
 from swift.cli.ring.tables import tier_table
 from swift.ring.builder import BALANCE_OF_WEIGHTLESS, Rebalanced, RingBuilder
 from swift.ring.errors import RingError, RingFileError, RingValidationError
@@ -65,7 +72,7 @@ class _Options:
         return None if value is None else int(value)
 
 
-def _format_version(session: Session, options: _Options) -> int:
+def _format_version(session: BuilderSession, options: _Options) -> int:
     version = options.choice("--format-version", ("1", "2"))
     if version is None:
         session.say(_FORMAT_NOTICE)
@@ -73,14 +80,14 @@ def _format_version(session: Session, options: _Options) -> int:
     return version
 
 
-def rebalance(session: Session, argv: Sequence[str]) -> int:
+def rebalance(session: BuilderSession, argv: Sequence[str]) -> int:
     """Assign partitions anew with as few moves as possible and write builder and ring."""
     options = _Options(argv, ("--force", "--debug"), ("--seed", "--format-version"))
     seed = options.values.get("--seed") or next(iter(options.words), None)
     format_version = _format_version(session, options)
     builder = session.loaded
     if builder.next_part_power is not None:
-        raise Stop(
+        raise EndSubcommand(
             EXIT_ERROR,
             "Partition power increase in progress.\n"
             "You need to finish the increase first before rebalancing.",
@@ -96,7 +103,7 @@ def rebalance(session: Session, argv: Sequence[str]) -> int:
             result = builder.rebalance(seed=seed, progress=session.progress())
         builder.validate()
     except RingError as error:
-        raise Stop(EXIT_ERROR, _framed(str(error)))
+        raise EndSubcommand(EXIT_ERROR, _framed(str(error)))
     if not (result.changed or result.removed or "--force" in options.flags):
         return _nothing_to_do(session, builder, seconds_left)
     if not (devs_changed or "--force" in options.flags) and _hardly_changed(before, result):
@@ -135,7 +142,7 @@ def _framed(text: str) -> str:
     )
 
 
-def _nothing_to_do(session: Session, builder: RingBuilder, seconds_left: int) -> int:
+def _nothing_to_do(session: BuilderSession, builder: RingBuilder, seconds_left: int) -> int:
     session.say("No partitions could be reassigned.")
     if seconds_left > 0:
         reason = (
@@ -157,7 +164,7 @@ def _hardly_changed(before: tuple[float, float], after: Rebalanced) -> bool:
     return not balance_changed and not dispersion_changed
 
 
-def _describe_result(session: Session, builder: RingBuilder, result: Rebalanced) -> int:
+def _describe_result(session: BuilderSession, builder: RingBuilder, result: Rebalanced) -> int:
     percent = 100.0 * result.changed / builder.parts
     session.report({"saved": not session.dry_run, "changed_percent": percent, **asdict(result)})
     session.say(
@@ -185,7 +192,7 @@ def _describe_result(session: Session, builder: RingBuilder, result: Rebalanced)
     return EXIT_SUCCESS
 
 
-def dispersion(session: Session, argv: Sequence[str]) -> int:
+def dispersion(session: BuilderSession, argv: Sequence[str]) -> int:
     """Show how well replicas are kept apart, tier by tier."""
     options = _Options(argv, ("--verbose", "--recalculate"))
     require_rows(session)
@@ -197,7 +204,7 @@ def dispersion(session: Session, argv: Sequence[str]) -> int:
     try:
         report = dispersion_report(builder, next(iter(options.words), None))
     except re.error as error:
-        raise Stop(EXIT_ERROR, f"Invalid search filter {options.words[0]!r}: {error}")
+        raise EndSubcommand(EXIT_ERROR, f"Invalid search filter {options.words[0]!r}: {error}")
     session.report(asdict(report))
     session.say(
         f"Dispersion is {report.dispersion:.6f}, Balance is {report.balance:.6f}, "
@@ -214,7 +221,7 @@ def dispersion(session: Session, argv: Sequence[str]) -> int:
     return code
 
 
-def validate(session: Session, argv: Sequence[str]) -> int:
+def validate(session: BuilderSession, argv: Sequence[str]) -> int:
     """Check the assignment; silent when all is well."""
     try:
         session.loaded.validate()
@@ -226,7 +233,7 @@ def validate(session: Session, argv: Sequence[str]) -> int:
     return EXIT_SUCCESS
 
 
-def write_ring(session: Session, argv: Sequence[str]) -> int:
+def write_ring(session: BuilderSession, argv: Sequence[str]) -> int:
     """Write the ring file again, without rebalancing."""
     options = _Options(argv, (), ("--format-version", "--dev-id-bytes"))
     if options.words:
@@ -235,7 +242,7 @@ def write_ring(session: Session, argv: Sequence[str]) -> int:
     dev_id_bytes = options.choice("--dev-id-bytes", ("2", "4"))
     builder = session.loaded
     if not builder.live_devs:
-        raise Stop(EXIT_ERROR, "Unable to write empty ring.")
+        raise EndSubcommand(EXIT_ERROR, "Unable to write empty ring.")
     if not builder.rows:
         session.warn(
             "WARNING: Writing a ring with no partition assignments but with devices; "
@@ -245,15 +252,15 @@ def write_ring(session: Session, argv: Sequence[str]) -> int:
     try:
         session.write_ring(format_version=format_version, dev_id_bytes=dev_id_bytes)
     except (RingFileError, OverflowError) as error:
-        raise Stop(EXIT_ERROR, str(error))
+        raise EndSubcommand(EXIT_ERROR, str(error))
     session.back_up(session.ring_path)
     return EXIT_SUCCESS
 
 
-def write_builder(session: Session, argv: Sequence[str]) -> int:
+def write_builder(session: BuilderSession, argv: Sequence[str]) -> int:
     """Make a builder from a ring file, for those who lost theirs; what a ring does not hold is lost."""
     if os.path.exists(session.builder_path):
-        raise Stop(
+        raise EndSubcommand(
             EXIT_ERROR,
             f"Cowardly refusing to overwrite existing Ring Builder file: {session.builder_path}",
         )
@@ -262,7 +269,7 @@ def write_builder(session: Session, argv: Sequence[str]) -> int:
         if hours < 0:
             raise ValueError
     except ValueError:
-        raise Stop(EXIT_ERROR, f"{argv[0]!r} is not a whole number of hours.")
+        raise EndSubcommand(EXIT_ERROR, f"{argv[0]!r} is not a whole number of hours.")
     if not argv:
         session.warn(
             f"WARNING: default min_part_hours may not match the value in the lost builder ({hours})."
@@ -273,7 +280,7 @@ def write_builder(session: Session, argv: Sequence[str]) -> int:
     return EXIT_SUCCESS
 
 
-def version(session: Session, argv: Sequence[str]) -> int:
+def version(session: BuilderSession, argv: Sequence[str]) -> int:
     """Show the format and the builder version of a ring file."""
     table = load_table(session.ring_path)
     built = "none" if table.build_version is None else str(table.build_version)

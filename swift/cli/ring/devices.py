@@ -20,7 +20,7 @@ from swift.cli.ring.select import (
     parse_change_value,
     parse_device_name,
 )
-from swift.cli.ring.session import EXIT_ERROR, EXIT_SUCCESS, Session, Stop, WrongUsage
+from swift.cli.ring.session import EXIT_ERROR, EXIT_SUCCESS, BuilderSession, EndSubcommand, WrongUsage
 from swift.cli.ring.tables import search_table
 from swift.ring.device import DeviceRecord, describe
 from swift.ring.errors import DeviceError, DuplicateDevice
@@ -38,16 +38,16 @@ _ADD_REQUIRED = (
 )
 
 
-def _refuse_during_increase(session: Session, action: str) -> None:
+def _refuse_during_increase(session: BuilderSession, action: str) -> None:
     if session.loaded.next_part_power is not None:
-        raise Stop(
+        raise EndSubcommand(
             EXIT_ERROR,
             "Partition power increase in progress. You need \n"
             f"to finish the increase first before {action} devices.",
         )
 
 
-def add(session: Session, argv: Sequence[str]) -> int:
+def add(session: BuilderSession, argv: Sequence[str]) -> int:
     """Add devices by add values with weights, or one device by options."""
     _refuse_during_increase(session, "adding")
     try:
@@ -60,16 +60,16 @@ def add(session: Session, argv: Sequence[str]) -> int:
             assert dev is not None, "a device that was just added exists"
             lines.append(f"Device {describe(dev)} with {dev['weight']} weight got id {dev_id}")
     except DuplicateDevice as error:
-        raise Stop(EXIT_ERROR, f"{error}\n{UNCHANGED}\n")
+        raise EndSubcommand(EXIT_ERROR, f"{error}\n{UNCHANGED}\n")
     except (BadValue, DeviceError, ValueError) as error:
-        raise Stop(EXIT_ERROR, f"{error}\n{UNCHANGED}")
+        raise EndSubcommand(EXIT_ERROR, f"{error}\n{UNCHANGED}")
     for line in lines:
         session.say(line)
     session.save()
     return EXIT_SUCCESS
 
 
-def _devices_to_add(session: Session, arguments: Arguments) -> list[DeviceRecord]:
+def _devices_to_add(session: BuilderSession, arguments: Arguments) -> list[DeviceRecord]:
     if arguments.wanted:
         if arguments.words:
             raise WrongUsage
@@ -99,7 +99,7 @@ def _device_from_options(wanted: DeviceRecord) -> DeviceRecord:
     return fields
 
 
-def search(session: Session, argv: Sequence[str]) -> int:
+def search(session: BuilderSession, argv: Sequence[str]) -> int:
     """Show the devices that match."""
     arguments = Arguments(argv)
     if len(arguments.words) > 1:
@@ -115,7 +115,7 @@ def search(session: Session, argv: Sequence[str]) -> int:
     return EXIT_SUCCESS
 
 
-def list_parts(session: Session, argv: Sequence[str]) -> int:
+def list_parts(session: BuilderSession, argv: Sequence[str]) -> int:
     """Show which partitions are on the devices that match."""
     arguments = Arguments(argv)
     wanted = arguments.searches(arguments.words)
@@ -133,16 +133,16 @@ def list_parts(session: Session, argv: Sequence[str]) -> int:
     return EXIT_SUCCESS
 
 
-def require_rows(session: Session) -> None:
+def require_rows(session: BuilderSession) -> None:
     """Stop unless the builder has been rebalanced."""
     if not session.loaded.rows:
-        raise Stop(
+        raise EndSubcommand(
             EXIT_ERROR,
             f'Specified builder file "{session.builder_path}" is not rebalanced yet. Please rebalance first.',
         )
 
 
-def _set_each(session: Session, argv: Sequence[str], name: str, parse: Callable[[str], float]) -> int:
+def _set_each(session: BuilderSession, argv: Sequence[str], name: str, parse: Callable[[str], float]) -> int:
     """set_weight, set_region and set_zone: (search value, new value) pairs."""
     arguments = Arguments(argv)
     try:
@@ -154,19 +154,19 @@ def _set_each(session: Session, argv: Sequence[str], name: str, parse: Callable[
                 session.loaded.change_device(dev["id"], **cast(DeviceRecord, {name: value}))
                 session.say(f"{describe(dev)} {name} set to {dev.get(name)}")
     except (DeviceError, ValueError) as error:
-        raise Stop(EXIT_ERROR, str(error))
+        raise EndSubcommand(EXIT_ERROR, str(error))
     session.save()
     return EXIT_SUCCESS
 
 
-def _found_or_stop(session: Session, wanted: DeviceRecord) -> list[DeviceRecord]:
+def _found_or_stop(session: BuilderSession, wanted: DeviceRecord) -> list[DeviceRecord]:
     devs = matching(session.loaded, wanted)
     if not devs:
-        raise Stop(EXIT_ERROR, f"Search value matched 0 devices.\n{UNCHANGED}")
+        raise EndSubcommand(EXIT_ERROR, f"Search value matched 0 devices.\n{UNCHANGED}")
     return devs
 
 
-def _confirm_many(session: Session, devs: list[DeviceRecord], what: str, *, yes: bool) -> None:
+def _confirm_many(session: BuilderSession, devs: list[DeviceRecord], what: str, *, yes: bool) -> None:
     if len(devs) < 2:
         return
     for line in list_names(devs):
@@ -178,22 +178,22 @@ def _confirm_many(session: Session, devs: list[DeviceRecord], what: str, *, yes:
     )
 
 
-def set_weight(session: Session, argv: Sequence[str]) -> int:
+def set_weight(session: BuilderSession, argv: Sequence[str]) -> int:
     """Change weights; takes effect at the next rebalance."""
     return _set_each(session, argv, "weight", float)
 
 
-def set_region(session: Session, argv: Sequence[str]) -> int:
+def set_region(session: BuilderSession, argv: Sequence[str]) -> int:
     """Change regions; takes effect at the next rebalance."""
     return _set_each(session, argv, "region", int)
 
 
-def set_zone(session: Session, argv: Sequence[str]) -> int:
+def set_zone(session: BuilderSession, argv: Sequence[str]) -> int:
     """Change zones; takes effect at the next rebalance."""
     return _set_each(session, argv, "zone", int)
 
 
-def set_info(session: Session, argv: Sequence[str]) -> int:
+def set_info(session: BuilderSession, argv: Sequence[str]) -> int:
     """Change addresses, names and meta, which placement does not look at."""
     arguments = Arguments(argv)
     changes: list[tuple[DeviceRecord, DeviceRecord]]
@@ -215,19 +215,19 @@ def set_info(session: Session, argv: Sequence[str]) -> int:
                 session.loaded.set_info(dev["id"], **change)
                 session.say(f"Device {before} is now {describe(dev)}")
     except (DeviceError, DuplicateDevice) as error:
-        raise Stop(EXIT_ERROR, str(error))
+        raise EndSubcommand(EXIT_ERROR, str(error))
     session.save()
     return EXIT_SUCCESS
 
 
-def remove(session: Session, argv: Sequence[str]) -> int:
+def remove(session: BuilderSession, argv: Sequence[str]) -> int:
     """Mark devices; they go at the next rebalance."""
     arguments = Arguments(argv)
     wanted = arguments.searches(arguments.words)
     _refuse_during_increase(session, "removing")
     devs = matching_any(session.loaded, wanted)
     if not devs:
-        raise Stop(EXIT_ERROR, f"Search value matched 0 devices.\n{UNCHANGED}")
+        raise EndSubcommand(EXIT_ERROR, f"Search value matched 0 devices.\n{UNCHANGED}")
     if len(devs) > 1:
         for line in list_names(devs):
             session.say(line)

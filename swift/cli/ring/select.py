@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import NoReturn, cast
 
-from swift.cli.ring.session import EXIT_ERROR, Stop, WrongUsage
+from swift.cli.ring.session import EXIT_ERROR, EndSubcommand, WrongUsage
 from swift.ring.builder import RingBuilder
 from swift.ring.device import DeviceRecord, describe
 
@@ -169,7 +169,7 @@ class _Parser(argparse.ArgumentParser):
     """Reports errors as one line instead of exiting."""
 
     def error(self, message: str) -> NoReturn:
-        raise Stop(EXIT_ERROR, f"swift-ring-builder: error: {message}")
+        raise EndSubcommand(EXIT_ERROR, f"swift-ring-builder: error: {message}")
 
 
 _OPTIONS = (

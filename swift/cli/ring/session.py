@@ -1,8 +1,8 @@
 """One run of swift-ring-builder: the files it works on, where it prints, and how it stops.
 
-A subcommand is a function of a ``Session`` and its arguments that returns an exit code. It stops early by
-raising ``Stop``. Everything that touches files goes through the session, so that a dry run writes nothing.
-spec: ring.md §11
+A subcommand is a function of a ``BuilderSession`` and its arguments that returns an exit code. It stops early
+by raising ``EndSubcommand``. Everything that touches files goes through the session, so that a dry run writes
+nothing. spec: ring.md §11
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXIT_ERROR = 2
 _PROGRESS_EVERY_S = 0.2
 
 
-class Stop(Exception):
+class EndSubcommand(Exception):
     """Ends a subcommand with an exit code; the text, if any, has a line of its own on stdout."""
 
     def __init__(self, code: int, text: str = ""):
@@ -38,7 +38,7 @@ class WrongUsage(Exception):
 
 
 @dataclass
-class Session:
+class BuilderSession:
     """``builder`` is None for subcommands that do not need an existing builder file."""
 
     builder_path: str
@@ -55,7 +55,7 @@ class Session:
     def loaded(self) -> RingBuilder:
         """The builder, for subcommands that cannot run without."""
         if self.builder is None:
-            raise Stop(EXIT_ERROR, f"Ring Builder file does not exist: {self.builder_path}")
+            raise EndSubcommand(EXIT_ERROR, f"Ring Builder file does not exist: {self.builder_path}")
         return self.builder
 
     def say(self, text: str = "") -> None:
@@ -106,14 +106,14 @@ class Session:
         except EOFError:
             answer = ""
         if answer.strip().lower() != "y":
-            raise Stop(EXIT_ERROR, refusal)
+            raise EndSubcommand(EXIT_ERROR, refusal)
 
     def progress(self) -> Callable[[str, int, int], None] | None:
         """A line on stderr that shows how far a rebalance is, or None when nobody is watching."""
-        return Progress(self.err) if self.err.isatty() else None
+        return LineProgress(self.err) if self.err.isatty() else None
 
 
-class Progress:
+class LineProgress:
     """Rewrites one line of a terminal, a few times a second at most."""
 
     def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic):
@@ -142,7 +142,7 @@ def take_switches(argv: Sequence[str]) -> tuple[list[str], bool, bool]:
         elif word == "--format" or word.startswith("--format="):
             value = word.partition("=")[2] if "=" in word else next(words, "")
             if value not in ("json", "text"):
-                raise Stop(EXIT_ERROR, f"--format must be text or json (was {value!r})")
+                raise EndSubcommand(EXIT_ERROR, f"--format must be text or json (was {value!r})")
             as_json = value == "json"
         else:
             rest.append(word)

@@ -10,7 +10,14 @@ import os
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from swift.cli.ring.session import EXIT_ERROR, EXIT_SUCCESS, EXIT_WARNING, Session, Stop, WrongUsage
+from swift.cli.ring.session import (
+    EXIT_ERROR,
+    EXIT_SUCCESS,
+    EXIT_WARNING,
+    BuilderSession,
+    EndSubcommand,
+    WrongUsage,
+)
 from swift.cli.ring.tables import device_table
 from swift.ring import partpower
 from swift.ring.builder import RingBuilder
@@ -21,7 +28,7 @@ _NEXT_REBALANCE = "The change will take effect after the next rebalance."
 _NEXT_WRITE = "The change will take effect after the next write_ring."
 
 
-def show(session: Session, argv: Sequence[str]) -> int:
+def show(session: BuilderSession, argv: Sequence[str]) -> int:
     """What the command does without a subcommand: the settings, the ring file's state, the devices."""
     builder = session.loaded
     facts = summary(builder, session.builder_path, session.ring_path)
@@ -75,14 +82,14 @@ def _part_power_lines(builder: RingBuilder) -> list[str]:
     ]
 
 
-def create(session: Session, argv: Sequence[str]) -> int:
+def create(session: BuilderSession, argv: Sequence[str]) -> int:
     """Make a new builder file: part power, replicas, hours between moves of one partition."""
     if len(argv) < 3:
         raise WrongUsage
     try:
         session.builder = RingBuilder(int(argv[0]), _finite(argv[1]), int(argv[2]))
     except (DeviceError, ValueError) as error:
-        raise Stop(EXIT_ERROR, str(error))
+        raise EndSubcommand(EXIT_ERROR, str(error))
     session.prepare_backups()
     session.save()
     session.back_up(session.builder_path)
@@ -97,23 +104,23 @@ def _finite(text: str) -> float:
     return number
 
 
-def set_min_part_hours(session: Session, argv: Sequence[str]) -> int:
+def set_min_part_hours(session: BuilderSession, argv: Sequence[str]) -> int:
     """Change the hours between two moves of one partition."""
     if not argv:
         raise WrongUsage
     try:
         hours = int(argv[0])
     except ValueError:
-        raise Stop(EXIT_ERROR, f"{argv[0]!r} is not a whole number of hours.")
+        raise EndSubcommand(EXIT_ERROR, f"{argv[0]!r} is not a whole number of hours.")
     if hours < 0:
-        raise Stop(EXIT_ERROR, f"min_part_hours must be non-negative (was {hours})")
+        raise EndSubcommand(EXIT_ERROR, f"min_part_hours must be non-negative (was {hours})")
     session.loaded.min_part_hours = hours
     session.say(f"The minimum number of hours before a partition can be reassigned is now set to {hours}")
     session.save()
     return EXIT_SUCCESS
 
 
-def set_replicas(session: Session, argv: Sequence[str]) -> int:
+def set_replicas(session: BuilderSession, argv: Sequence[str]) -> int:
     """Change the replica count, which may be fractional."""
     if not argv:
         raise WrongUsage
@@ -122,7 +129,7 @@ def set_replicas(session: Session, argv: Sequence[str]) -> int:
     except ValueError:
         raise WrongUsage(f'"{argv[0]}" is not a valid number.')
     if replicas < 1:
-        raise Stop(EXIT_ERROR, "Replica count must be at least 1.")
+        raise EndSubcommand(EXIT_ERROR, "Replica count must be at least 1.")
     session.loaded.set_replicas(replicas)
     session.say(f"The replica count is now {replicas:.6f}.")
     session.say(_NEXT_REBALANCE)
@@ -130,7 +137,7 @@ def set_replicas(session: Session, argv: Sequence[str]) -> int:
     return EXIT_SUCCESS
 
 
-def set_overload(session: Session, argv: Sequence[str]) -> int:
+def set_overload(session: BuilderSession, argv: Sequence[str]) -> int:
     """Change how far devices may go over their share for the sake of dispersion."""
     if not argv:
         raise WrongUsage
@@ -141,7 +148,7 @@ def set_overload(session: Session, argv: Sequence[str]) -> int:
     except ValueError:
         raise WrongUsage(f"{text!r} is not a valid number.")
     if overload < 0:
-        raise Stop(EXIT_ERROR, "Overload must be non-negative.")
+        raise EndSubcommand(EXIT_ERROR, "Overload must be non-negative.")
     code = EXIT_SUCCESS
     if overload > 1 and not percent:
         session.say("!?! Warning overload is greater than 100% !?!")
@@ -153,28 +160,30 @@ def set_overload(session: Session, argv: Sequence[str]) -> int:
     return code
 
 
-def pretend_min_part_hours_passed(session: Session, argv: Sequence[str]) -> int:
+def pretend_min_part_hours_passed(session: BuilderSession, argv: Sequence[str]) -> int:
     """Allow every partition to move at the next rebalance."""
     session.loaded.pretend_min_part_hours_passed()
     session.save()
     return EXIT_SUCCESS
 
 
-def _step(session: Session, step: Callable[[RingBuilder], None], lines: Callable[[int], list[str]]) -> int:
+def _step(
+    session: BuilderSession, step: Callable[[RingBuilder], None], lines: Callable[[int], list[str]]
+) -> int:
     try:
         step(session.loaded)
     except PartPowerError as error:
-        raise Stop(EXIT_ERROR, str(error))
+        raise EndSubcommand(EXIT_ERROR, str(error))
     for line in lines(session.loaded.next_part_power or 0):
         session.say(line)
     session.save()
     return EXIT_SUCCESS
 
 
-def prepare_increase_partition_power(session: Session, argv: Sequence[str]) -> int:
+def prepare_increase_partition_power(session: BuilderSession, argv: Sequence[str]) -> int:
     """Announce twice as many partitions, so that nodes link objects to their coming places."""
     if "object" not in os.path.basename(session.builder_path):
-        raise Stop(EXIT_ERROR, "Partition power increase is only supported for object rings.")
+        raise EndSubcommand(EXIT_ERROR, "Partition power increase is only supported for object rings.")
     return _step(
         session,
         partpower.prepare_increase,
@@ -189,7 +198,7 @@ def prepare_increase_partition_power(session: Session, argv: Sequence[str]) -> i
     )
 
 
-def increase_partition_power(session: Session, argv: Sequence[str]) -> int:
+def increase_partition_power(session: BuilderSession, argv: Sequence[str]) -> int:
     """Double the partitions, once all objects are linked."""
     return _step(
         session,
@@ -198,7 +207,7 @@ def increase_partition_power(session: Session, argv: Sequence[str]) -> int:
     )
 
 
-def cancel_increase_partition_power(session: Session, argv: Sequence[str]) -> int:
+def cancel_increase_partition_power(session: BuilderSession, argv: Sequence[str]) -> int:
     """Give up a prepared increase."""
     return _step(
         session,
@@ -212,6 +221,6 @@ def cancel_increase_partition_power(session: Session, argv: Sequence[str]) -> in
     )
 
 
-def finish_increase_partition_power(session: Session, argv: Sequence[str]) -> int:
+def finish_increase_partition_power(session: BuilderSession, argv: Sequence[str]) -> int:
     """End an increase, once the links at the old places are gone."""
     return _step(session, partpower.finish_increase, lambda power: [_NEXT_WRITE])

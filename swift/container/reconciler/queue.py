@@ -22,7 +22,7 @@ PUT_TYPE = "application/x-put"
 DELETE_TYPE = "application/x-delete"
 
 
-class Entry(NamedTuple):
+class MisplacedObject(NamedTuple):
     """An object that may lie in a wrong policy."""
 
     #: Where the entry is in the queue.
@@ -41,7 +41,7 @@ class Entry(NamedTuple):
         return f"{self.container}/{self.name}"
 
 
-def parse_entry(container: str, row: Mapping[str, object]) -> Entry:
+def parse_entry(container: str, row: Mapping[str, object]) -> MisplacedObject:
     """The entry of a row of a queue container's listing; raises ``InvalidValue``."""
     name, kind = str(row.get("name", "")), row.get("content_type")
     index, colon, rest = name.partition(":")
@@ -54,7 +54,7 @@ def parse_entry(container: str, row: Mapping[str, object]) -> Entry:
     except BadPath:
         raise InvalidValue("names no object")
     times = decode_timestamps(str(row.get("hash", "")))
-    return Entry(
+    return MisplacedObject(
         container,
         name,
         int(index),
@@ -73,7 +73,7 @@ def _recorded(text: str) -> Timestamp:
     return Timestamp(moment.timestamp())
 
 
-class Queue:
+class ReconcilerQueue:
     """Reads the queue; ``processes`` of them share it, of which this one is number ``process``."""
 
     def __init__(
@@ -97,7 +97,7 @@ class Queue:
         # Its account may not have heard of it yet.
         return [this_hour, *(name for name in found if name != this_hour)]
 
-    def entries(self, container: str) -> Iterator[Entry]:
+    def entries(self, container: str) -> Iterator[MisplacedObject]:
         """The entries of a container that are this process's."""
         for row in self._client.objects(QUEUE_ACCOUNT, container):
             try:
@@ -108,7 +108,7 @@ class Queue:
             if self._is_mine(entry):
                 yield entry
 
-    def _is_mine(self, entry: Entry) -> bool:
+    def _is_mine(self, entry: MisplacedObject) -> bool:
         if not self._processes:
             return True
         digest = md5(str(entry).encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()

@@ -16,7 +16,7 @@ from swift.cluster.rings import Rings
 from swift.cluster.transport import Reply
 from swift.container.misplaced import QUEUE_ACCOUNT
 from swift.container.policyconflict import PolicyClaim, wins
-from swift.container.reconciler.queue import Entry, Queue
+from swift.container.reconciler.queue import MisplacedObject, ReconcilerQueue
 from swift.container.reconciler.settings import ContainerReconcilerSettings
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.http import fields
@@ -57,7 +57,7 @@ class ContainerReconciler(QueueTask):
         settings: ContainerReconcilerSettings,
         client: InternalClient,
         mover: InternalClient,
-        queue: Queue,
+        queue: ReconcilerQueue,
     ):
         """``mover`` tries once: what it sends is read from elsewhere at the same time."""
         self.context = context
@@ -94,7 +94,7 @@ class ReconcilerPass:
         self._log = task.context.telemetry.log
         self._containers: list[str] = []
 
-    def plan(self) -> Iterator[Entry]:
+    def plan(self) -> Iterator[MisplacedObject]:
         """The entries, those of the newest hour first."""
         queue = self._task.queue
         for container in queue.containers(self._pass_context.clock.time()):
@@ -104,7 +104,7 @@ class ReconcilerPass:
                     return
                 yield entry
 
-    def do(self, unit: Entry) -> None:
+    def do(self, unit: MisplacedObject) -> None:
         """Bring one object to where it belongs, and take its entry out of the queue."""
         try:
             outcome = self._reconcile(unit)
@@ -118,7 +118,7 @@ class ReconcilerPass:
 
     # --- deciding -------------------------------------------------------------------------------------
 
-    def _reconcile(self, entry: Entry) -> str:
+    def _reconcile(self, entry: MisplacedObject) -> str:
         """What became of it; raises ``UnexpectedAnswer``."""
         task = self._task
         policies = task.context.policies
@@ -140,7 +140,7 @@ class ReconcilerPass:
             return "success"
         return self._move(entry, right)
 
-    def _policy_of(self, entry: Entry) -> int | None:
+    def _policy_of(self, entry: MisplacedObject) -> int | None:
         """The policy of the entry's container; None when no majority of its nodes can say."""
         task, path = self._task, entry.path
         part, nodes = task.rings.container.nodes(task.context.hasher.digest(path.account, path.container))
@@ -162,7 +162,7 @@ class ReconcilerPass:
 
     # --- moving ---------------------------------------------------------------------------------------
 
-    def _move(self, entry: Entry, right: int) -> str:
+    def _move(self, entry: MisplacedObject, right: int) -> str:
         task = self._task
         headers = {**_in(entry.policy_index), "x-newest": "true", fields.BACKEND_OPEN_EXPIRED: "true"}
         with task.client.ask("GET", entry.path, headers, query="symlink=get", accept=(2, 404)) as source:
@@ -180,19 +180,19 @@ class ReconcilerPass:
         self._throw_tombstone(entry)
         return "success"
 
-    def _without_source(self, entry: Entry) -> str:
+    def _without_source(self, entry: MisplacedObject) -> str:
         now_s = self._pass_context.clock.time()
         if entry.timestamp.seconds + self._task.settings.reclaim_age > now_s:
             return "unavailable_source"
         self._log.error(f"{entry.path} is in no policy; nobody has had it for long: {entry} is given up")
         return "lost_source"
 
-    def _throw_tombstone(self, entry: Entry) -> None:
+    def _throw_tombstone(self, entry: MisplacedObject) -> None:
         """Remove the copy in the wrong policy."""
         headers = {**_in(entry.policy_index), "x-timestamp": _above(entry.timestamp, TOMBSTONE)}
         self._task.client.delete(entry.path, headers, accept=(2, 404, 409))
 
-    def _pop(self, entry: Entry) -> None:
+    def _pop(self, entry: MisplacedObject) -> None:
         """Take an entry out of the queue at all its servers; one that misses it is met in the next pass."""
         task = self._task
         path = EntityPath(QUEUE_ACCOUNT, entry.container, entry.name)

@@ -9,7 +9,7 @@ from swift.base.shardrange import ShardRange
 from swift.base.timestamp import Timestamp
 from swift.container.broker import ContainerBroker
 from swift.db.broker import Engine
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.dbsync.device import DeviceReplication
 from swift.dbsync.kind import Replication
 from swift.dbsync.replica import Replica
@@ -35,7 +35,7 @@ class ShardDelivery(DeviceReplication):
         self._copies = sum(answers) + is_at_home
         return answers
 
-    def deliver(self, place: Place) -> int:
+    def deliver(self, place: DatabasePlace) -> int:
         """Bring a shard to its primaries; how many have all of it now."""
         self._copies = 0
         self.visit(place)
@@ -48,7 +48,7 @@ class ShardDelivery(DeviceReplication):
         account, _, container = shard.name.partition("/")
         digest = self._replication.context.hasher.digest(account, container)
         part = self._replication.ring.view().partition_of(digest)
-        place = Place(device_path, "containers", str(part), digest.hex())
+        place = DatabasePlace(device_path, "containers", str(part), digest.hex())
         broker = ContainerBroker(place, self._shard_engine, account, container)
         if not broker.refresh():
             made = Timestamp(shard.timestamp)

@@ -9,7 +9,7 @@ from swift.base.documents import JsonObject
 from swift.base.shardrange import ShardRange, State
 from swift.base.timestamp import Timestamp
 from swift.container import shardtable
-from swift.container.broker import SHARDED, SHARDING, ContainerBroker, ContainerInfo, root_path
+from swift.container.broker import SHARDED, SHARDING, ContainerBroker, ContainerFacts, root_path
 from swift.container.sharding import overview
 from swift.container.sharding.overview import Overview
 from swift.container.sharding.settings import ContainerSharderSettings
@@ -46,7 +46,7 @@ class Observer:
         self.overview.note(broker.place.directory, lists)
 
     def _facts(
-        self, broker: ContainerBroker, info: ContainerInfo, own: ShardRange, node_index: int | None
+        self, broker: ContainerBroker, info: ContainerFacts, own: ShardRange, node_index: int | None
     ) -> JsonObject:
         path = broker.newest.path
         return {
@@ -63,7 +63,7 @@ class Observer:
 
     def _of_root(
         self,
-        info: ContainerInfo,
+        info: ContainerFacts,
         own: ShardRange,
         ranges: list[ShardRange],
         facts: JsonObject,
@@ -99,7 +99,7 @@ class Observer:
     def _audit(
         self,
         broker: ContainerBroker,
-        info: ContainerInfo,
+        info: ContainerFacts,
         own: ShardRange,
         ranges: list[ShardRange],
         now: Timestamp,
@@ -116,7 +116,7 @@ class Observer:
     def _warn_of_slowness(
         self,
         broker: ContainerBroker,
-        info: ContainerInfo,
+        info: ContainerFacts,
         own: ShardRange,
         ranges: list[ShardRange],
         now: Timestamp,

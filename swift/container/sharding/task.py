@@ -85,9 +85,9 @@ class ContainerSharder(DeviceTask):
         self._settled[device].begin(self.own.rings_seen)
         return self._settled[device]
 
-    def begin(self, share: str, pass_context: PassContext) -> DevicePass:
+    def begin(self, share: str, pass_context: PassContext) -> ShardingPass:
         """A pass over the device ``share``."""
-        return DevicePass(self, share, pass_context)
+        return ShardingPass(self, share, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass."""
@@ -121,7 +121,7 @@ def _category(name: str) -> tuple[str, str]:
     return category, event
 
 
-class DevicePass(DatabasePassBase):
+class ShardingPass(DatabasePassBase):
     """One pass over the containers of a device."""
 
     def __init__(self, task: ContainerSharder, device: str, pass_context: PassContext):

@@ -6,7 +6,7 @@ from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.container.rows import ObjectRow, split_swift_bytes
-from swift.container.sync.remote import RemoteCluster, RemoteError, Target
+from swift.container.sync.remote import RemoteCluster, RemoteError, SyncTarget
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.http import fields
 from swift.http.body import BodyError
@@ -38,7 +38,7 @@ class Copier:
         self,
         client: InternalClient,
         remote: RemoteCluster,
-        target: Target,
+        target: SyncTarget,
         container: EntityPath,
         *,
         tally: Tally,

@@ -37,7 +37,7 @@ class RemoteAnswer(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Target:
+class SyncTarget:
     """A container of another cluster and the key that it shares with ours."""
 
     sync_to: SyncTo
@@ -90,7 +90,7 @@ class RemoteCluster:
     def ask(
         self,
         method: str,
-        target: Target,
+        target: SyncTarget,
         name: str,
         timestamp: str,
         headers: HeaderMap,

@@ -18,11 +18,11 @@ from swift.base.errors import LockTimeout, NoSpace
 from swift.cluster.owndevices import OwnDevices
 from swift.cluster.syncrealms import Realms, SyncToError, validate_sync_to
 from swift.container import objecttable
-from swift.container.broker import TABLE, ContainerBroker, ContainerInfo
+from swift.container.broker import TABLE, ContainerBroker, ContainerFacts
 from swift.container.reported import open_found
 from swift.container.rows import ObjectRow, row_of_mapping
 from swift.container.sync.copying import Copier
-from swift.container.sync.remote import RemoteCluster, Target
+from swift.container.sync.remote import RemoteCluster, SyncTarget
 from swift.container.sync.settings import ContainerSyncSettings
 from swift.container.syncstore import DIRECTORY, is_synced, keep_link
 from swift.db.broker import Engine
@@ -81,16 +81,16 @@ class ContainerSync(DeviceTask):
         known.begin(self.own.rings_seen)
         return known
 
-    def begin(self, share: str, pass_context: PassContext) -> DevicePass:
+    def begin(self, share: str, pass_context: PassContext) -> SyncPass:
         """A pass over the device ``share``."""
-        return DevicePass(self, share, pass_context)
+        return SyncPass(self, share, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass."""
         return {"container_sync_sweep": passed.seconds, "container_sync_stats": passed.counts(COUNTS)}
 
 
-class DevicePass(DatabasePassBase):
+class SyncPass(DatabasePassBase):
     """One pass over the containers of a device that are to be copied."""
 
     def __init__(self, task: ContainerSync, device: str, pass_context: PassContext):
@@ -169,16 +169,16 @@ class DevicePass(DatabasePassBase):
         own = (n for n, node in enumerate(primaries) if node.id in ids and node.device == self._device)
         return next(own, None), len(primaries)
 
-    def _target(self, info: ContainerInfo) -> Target | None:
+    def _target(self, info: ContainerFacts) -> SyncTarget | None:
         task = self._task
         value = info.metadata["X-Container-Sync-To"][0]
         found = validate_sync_to(value, task.settings.allowed_sync_hosts, task.realms)
-        return None if found is None else Target(found, info.metadata["X-Container-Sync-Key"][0])
+        return None if found is None else SyncTarget(found, info.metadata["X-Container-Sync-Key"][0])
 
     # --- one container --------------------------------------------------------------------------------
 
     def _copy(
-        self, broker: ContainerBroker, info: ContainerInfo, copier: Copier, index: int, count: int
+        self, broker: ContainerBroker, info: ContainerFacts, copier: Copier, index: int, count: int
     ) -> None:
         clock = self._pass_context.clock
         until_s = clock.monotonic() + self._task.settings.container_time

@@ -23,7 +23,7 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.middleware.access import unauthorised
 from swift.middleware.admission.announced import RULES_BYTES_MAX
 from swift.middleware.admission.gate import SPARE
-from swift.middleware.admission.rules import LANE, LIMIT, Rules
+from swift.middleware.admission.rules import LANE, LIMIT, AdmissionRules
 from swift.middleware.admission.sharing import DELIVERED, Told
 
 #: No account of anybody has this name.
@@ -73,7 +73,7 @@ class Console:
             raise HTTPError(503, text, content_type=TEXT)
 
 
-def uses_of(totals: Told, rules: Rules) -> dict[str, object]:
+def uses_of(totals: Told, rules: AdmissionRules) -> dict[str, object]:
     """What of each lane and under each limit is asked for, and what is delivered, in a form for JSON."""
     guarantees, lanes, limits = rules.guarantees(), {}, {}
     for key in sorted(totals):

@@ -22,14 +22,14 @@ from swift.http.response import TEXT, Response, error_response
 from swift.middleware.admission.announced import Announcement, Announcements
 from swift.middleware.admission.bodies import MeteredDownload, MeteredUpload
 from swift.middleware.admission.console import ACCOUNT, Console, NowhereToKeep, uses_of
-from swift.middleware.admission.desk import Desk, is_reserving
-from swift.middleware.admission.gate import Gate, Grant, Promise, Refusal
+from swift.middleware.admission.gate import Admitted, Gate, PromisedLane, Refusal
 from swift.middleware.admission.learning import LearntRate
 from swift.middleware.admission.ledger import Ledger
+from swift.middleware.admission.reserving import ReservationHandler, is_reserving
 from swift.middleware.admission.rulefile import RuleFile
-from swift.middleware.admission.rules import Facts, parse_rules
+from swift.middleware.admission.rules import AdmissionFacts, parse_rules
 from swift.middleware.admission.settings import LEARN, AdmissionSettings
-from swift.middleware.admission.sharing import DELIVERED, Exchange, even
+from swift.middleware.admission.sharing import DELIVERED, ShareExchange, even
 from swift.middleware.admission.tickets import READ, WRITE, BadTicket, checked
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.telemetry.telemetry import Telemetry
@@ -70,9 +70,9 @@ class Admission(Filter):
         now = self._clock.monotonic()
         self.gate = Gate(self._file.rules, self._capacity, burst_s=settings.burst_seconds, now=now)
         self._ledger = Ledger(sleep)
-        self._desk = Desk(settings, self._ledger)
+        self._reservations = ReservationHandler(settings, self._ledger)
         self._key = settings.ticket_key.encode()
-        self._exchange = Exchange()
+        self._exchange = ShareExchange()
         self._announcements = Announcements()
         self._learnt = {
             name: LearntRate()
@@ -99,9 +99,9 @@ class Admission(Filter):
             console = Console(self._state, lambda: self._file.text, partial(self._change_rules, cache))
             return console.answer(request)
         if is_reserving(request):
-            return self._desk.answer(request, cache, self._promisable(), self._clock.time())
+            return self._reservations.answer(request, cache, self._promisable(), self._clock.time())
         path = entity.path
-        facts = Facts(path.account, path.container or "", _user_of(request), self._class_of(request))
+        facts = AdmissionFacts(path.account, path.container or "", _user_of(request), self._class_of(request))
         promise, problem = self._promise_of(request, path.account)
         now = self._clock.monotonic()
         size = self._expected(request)
@@ -123,7 +123,7 @@ class Admission(Filter):
             return "replication"
         return self._settings.request_class
 
-    def _promise_of(self, request: Request, account: str) -> tuple[Promise | None, str]:
+    def _promise_of(self, request: Request, account: str) -> tuple[PromisedLane | None, str]:
         """What a request's ticket promises, and why it promises nothing; a bad one does no other harm."""
         ticket = request.headers.pop(TICKET, None)
         if ticket is None:
@@ -135,7 +135,7 @@ class Admission(Filter):
             found = checked(ticket, self._key, account=account, direction=direction, now=self._clock.time())
         except BadTicket as error:
             return None, error.reason
-        return Promise(found.key, found.bytes), ""
+        return PromisedLane(found.key, found.bytes), ""
 
     def _expected(self, request: Request) -> float | None:
         if request.method in _READING:
@@ -145,7 +145,7 @@ class Admission(Filter):
 
     # while it is answered
 
-    def _answered(self, request: Request, grant: Grant) -> Response:
+    def _answered(self, request: Request, grant: Admitted) -> Response:
         cost = self._settings.write_cost
         if request.method not in _READING:
             request.body = MeteredUpload(request.body, lambda size: self._draw(grant, size * cost))
@@ -170,7 +170,7 @@ class Admission(Filter):
         response.observe_end(lambda _sent, _complete: grant.end(self._clock.monotonic()))
         return response
 
-    def _draw(self, grant: Grant, amount: float) -> None:
+    def _draw(self, grant: Admitted, amount: float) -> None:
         self._count(amount)
         wait_s = grant.draw(amount, self._clock.monotonic())
         while wait_s > 0:

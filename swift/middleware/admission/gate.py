@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from swift.middleware.admission.amounts import NOTHING, RATES, Amounts, shown
 from swift.middleware.admission.lanes import Bound, Lanes
-from swift.middleware.admission.rules import LIMIT, Facts, Rule, Rules
+from swift.middleware.admission.rules import LIMIT, AdmissionFacts, AdmissionRule, AdmissionRules
 
 #: Of a request of unknown size so much is expected at first.
 FIRST_GUESS_BYTES = 64 << 10
@@ -45,7 +45,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class PromisedLane:
     """A lane that a ticket gives: so many bytes a second."""
 
     key: str
@@ -68,12 +68,14 @@ class _Lane:
     weight: float
 
 
-class Grant:
+class Admitted:
     """A request that was let in; ``end`` it exactly once."""
 
     __slots__ = ("lane", "_gate", "_limits", "_expected", "_prepaid", "_size", "_drawn", "_is_over")
 
-    def __init__(self, gate: Gate, lane: _Lane, limits: Mapping[str, Rule], expected: float, prepaid: float):
+    def __init__(
+        self, gate: Gate, lane: _Lane, limits: Mapping[str, AdmissionRule], expected: float, prepaid: float
+    ):
         self.lane = lane.key
         self._gate = gate
         self._limits = tuple(limits)
@@ -117,7 +119,7 @@ class Grant:
 class Gate:
     """Decides for one process."""
 
-    def __init__(self, rules: Rules, capacity: Amounts, *, burst_s: float, now: float):
+    def __init__(self, rules: AdmissionRules, capacity: Amounts, *, burst_s: float, now: float):
         self._rules = rules
         self._capacity = capacity
         self._burst_s = burst_s
@@ -138,7 +140,7 @@ class Gate:
 
     # what it is told
 
-    def set_rules(self, rules: Rules, now: float) -> None:
+    def set_rules(self, rules: AdmissionRules, now: float) -> None:
         """Other rules from now on; requests that are under way keep their lanes."""
         self._rules = rules
         self._known.clear()
@@ -198,12 +200,12 @@ class Gate:
 
     def ask(
         self,
-        facts: Facts,
+        facts: AdmissionFacts,
         now: float,
         *,
         expected_bytes: float | None = None,
-        promise: Promise | None = None,
-    ) -> Grant | Refusal:
+        promise: PromisedLane | None = None,
+    ) -> Admitted | Refusal:
         """Let a request in, or say why not. ``expected_bytes`` None: nobody knows its size yet."""
         lane = self._lane_of(facts, promise)
         limits = dict(self._rules.limits_of(facts))
@@ -220,10 +222,10 @@ class Gate:
             for key in limits:
                 if (name, key) in self._bounds:
                     self._bounds[name, key].take(amount)
-        return Grant(self, lane, limits, expected, prepaid)
+        return Admitted(self, lane, limits, expected, prepaid)
 
     def draw(self, lane: str, limits: tuple[str, ...], amount: float, now: float) -> float:
-        """See ``Grant.draw``; a negative amount gives back."""
+        """See ``Admitted.draw``; a negative amount gives back."""
         if amount:
             self.uses[lane].bytes += amount
         lanes = self._lanes["bytes"]
@@ -242,7 +244,7 @@ class Gate:
         return wait_s
 
     def end(self, lane: str, limits: tuple[str, ...], unused: float, size: float, now: float) -> None:
-        """See ``Grant.end``."""
+        """See ``Admitted.end``."""
         if unused:
             self.draw(lane, limits, -unused, now)
         for key in (lane, *limits):
@@ -252,7 +254,7 @@ class Gate:
         before = self._sizes.get(lane, FIRST_GUESS_BYTES)
         self._sizes[lane] = before + _LEARN * (min(size, PREPAID_BYTES) - before)
 
-    def _lane_of(self, facts: Facts, promise: Promise | None) -> _Lane:
+    def _lane_of(self, facts: AdmissionFacts, promise: PromisedLane | None) -> _Lane:
         if promise is not None:
             promised = Amounts(bytes=promise.bytes * self.part("bytes", promise.key))
             lane = self._known[promise.key] = _Lane(promise.key, promised, 1.0)
@@ -268,7 +270,7 @@ class Gate:
             known = self._known[key] = _Lane(key, replace(whole, **mine), weight)
         return known
 
-    def _prepaid(self, limits: Mapping[str, Rule]) -> float:
+    def _prepaid(self, limits: Mapping[str, AdmissionRule]) -> float:
         """How many bytes of a request are counted before it moves any: what may be moved in a second."""
         rates = [self._lanes["bytes"].capacity or PREPAID_BYTES]
         for key, rule in limits.items():
@@ -284,7 +286,7 @@ class Gate:
         else:
             lanes.set_lane(key, guaranteed=getattr(lane.guaranteed, resource) or 0.0, weight=lane.weight)
 
-    def _note(self, lane: _Lane, limits: Mapping[str, Rule], expected: float, streams: int) -> None:
+    def _note(self, lane: _Lane, limits: Mapping[str, AdmissionRule], expected: float, streams: int) -> None:
         """Keep what was asked for, let in or not: it says how much of the whole this process needs."""
         for key in (lane.key, *limits):
             use = self.uses[key]
@@ -292,7 +294,7 @@ class Gate:
             use.requests += 1
             use.streams += streams
 
-    def _beyond_limits(self, limits: Mapping[str, Rule], now: float) -> Refusal | None:
+    def _beyond_limits(self, limits: Mapping[str, AdmissionRule], now: float) -> Refusal | None:
         for key, rule in limits.items():
             most = rule.greatest.streams
             if most is not None and self._streams(key) >= most:
@@ -370,7 +372,7 @@ class Gate:
         return f"<Gate {self._capacity}, {len(self._rules.rules)} rules, {self._lanes!r}>"
 
 
-def _limited(rule: Rule, resource: str, most: float, wait_s: float) -> Refusal:
+def _limited(rule: AdmissionRule, resource: str, most: float, wait_s: float) -> Refusal:
     return Refusal(429, wait_s, f"Rule {rule.name} allows {shown(most, resource)}.")
 
 

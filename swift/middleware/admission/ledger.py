@@ -14,7 +14,7 @@ from dataclasses import asdict
 
 from swift.cluster.memcache import MemcacheError
 from swift.gateway.infocache import Cache
-from swift.middleware.admission.tickets import Reservation, live
+from swift.middleware.admission.tickets import ReservedShare, live
 
 _LIST = "admission/reservations"
 _LOCK = "admission/reservations/lock"
@@ -27,7 +27,7 @@ _PAUSE_S = 0.05
 RESERVATIONS_MAX = 2000
 
 #: From the reservations of all to the new one, None when there is no room.
-Decide = Callable[[Iterable[Reservation]], Reservation | None]
+Decide = Callable[[Iterable[ReservedShare]], ReservedShare | None]
 
 
 class Busy(MemcacheError):
@@ -39,14 +39,14 @@ class Ledger:
 
     def __init__(self, sleep: Callable[[float], None]):
         self._sleep = sleep
-        self._known: dict[str, Reservation] = {}
+        self._known: dict[str, ReservedShare] = {}
 
-    def known(self, now: float) -> dict[str, Reservation]:
+    def known(self, now: float) -> dict[str, ReservedShare]:
         """Those that are not over, by id."""
         self._known = live(self._known.values(), now)
         return self._known
 
-    def reserve(self, cache: Cache, decide: Decide, now: float) -> Reservation | None:
+    def reserve(self, cache: Cache, decide: Decide, now: float) -> ReservedShare | None:
         """Make a reservation, if ``decide`` does; raises ``MemcacheError``."""
         self._lock(cache)
         try:
@@ -64,7 +64,7 @@ class Ledger:
     def hear(self, cache: Cache, now: float) -> None:
         """Learn what others reserved, and bring back what the list has lost; raises ``MemcacheError``."""
         value = cache.get(_LIST, None, raise_on_error=True)
-        told = [r for item in value if (r := Reservation.of(item))] if isinstance(value, list) else []
+        told = [r for item in value if (r := ReservedShare.of(item))] if isinstance(value, list) else []
         ids = {r.id for r in told}
         self._known = live((*told, *self._known.values()), now)
         if any(id_ not in ids for id_ in self._known):

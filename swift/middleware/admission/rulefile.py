@@ -9,7 +9,7 @@ from collections.abc import Callable
 from swift.base.errors import ConfigError
 from swift.middleware.admission.amounts import Amounts
 from swift.middleware.admission.announced import Announcement
-from swift.middleware.admission.rules import Rules, parse_rules
+from swift.middleware.admission.rules import AdmissionRules, parse_rules
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
 
@@ -89,7 +89,7 @@ class RuleFile:
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{self._path} cannot be read: {error}")
 
-    def _parsed(self, text: str, promisable: Amounts) -> Rules:
+    def _parsed(self, text: str, promisable: Amounts) -> AdmissionRules:
         """Raises ``ConfigError``."""
         return parse_rules(text, source=self.source, promisable=promisable)
 

@@ -34,7 +34,7 @@ _HEADER = re.compile(r"\s*\[\[\s*rule\s*\]\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class AdmissionFacts:
     """What rules look at in a request; empty where a request has none."""
 
     account: str
@@ -50,7 +50,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AdmissionRule:
     """One rule; ``whom`` has its conditions as (name, value) pairs."""
 
     name: str
@@ -67,7 +67,7 @@ class Rule:
         """Whether requests that meet it have a share of their own."""
         return self.is_weighted or self.guaranteed != NOTHING
 
-    def holds(self, facts: Facts) -> bool:
+    def holds(self, facts: AdmissionFacts) -> bool:
         """Whether a request meets it."""
         for whom, wanted in self.whom:
             said = facts.said(whom)
@@ -75,19 +75,19 @@ class Rule:
                 return False
         return True
 
-    def key(self, facts: Facts, prefix: str) -> str:
+    def key(self, facts: AdmissionFacts, prefix: str) -> str:
         """Under which name its use is counted, as a lane (``LANE``) or as what is bounded (``LIMIT``)."""
         each = [facts.said(whom) for whom, wanted in self.whom if wanted == EACH]
         return "/".join((prefix + self.name, *each))
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class AdmissionRules:
     """All rules of a file, in order."""
 
-    rules: tuple[Rule, ...] = field(default=())
+    rules: tuple[AdmissionRule, ...] = field(default=())
 
-    def lane_of(self, facts: Facts) -> tuple[str, Rule | None]:
+    def lane_of(self, facts: AdmissionFacts) -> tuple[str, AdmissionRule | None]:
         """The lane of a request: its key, and the rule that says so. Without one, each account has its
         own."""
         for rule in self.rules:
@@ -95,7 +95,7 @@ class Rules:
                 return rule.key(facts, LANE), rule
         return f"account:{facts.account}", None
 
-    def limits_of(self, facts: Facts) -> Iterator[tuple[str, Rule]]:
+    def limits_of(self, facts: AdmissionFacts) -> Iterator[tuple[str, AdmissionRule]]:
         """The rules that bound a request, with the names under which its use is counted."""
         for rule in self.rules:
             if rule.greatest != NOTHING and rule.holds(facts):
@@ -106,7 +106,7 @@ class Rules:
         return {LANE + rule.name: rule.guaranteed for rule in self.rules if rule.guaranteed != NOTHING}
 
 
-def parse_rules(text: str, *, source: str, promisable: Amounts = NOTHING) -> Rules:
+def parse_rules(text: str, *, source: str, promisable: Amounts = NOTHING) -> AdmissionRules:
     """The rules of a file; raises ``ConfigError`` naming file, line and rule.
 
     ``promisable`` is what guarantees may add up to; None where nobody knows.
@@ -127,7 +127,7 @@ def parse_rules(text: str, *, source: str, promisable: Amounts = NOTHING) -> Rul
     if not isinstance(tables, list):
         raise ConfigError(f"{source}: line {_line_of(text, 'rule')}: rules begin with [[rule]]")
     starts = [number for number, line in enumerate(text.splitlines(), 1) if _HEADER.match(line)]
-    rules: list[Rule] = []
+    rules: list[AdmissionRule] = []
     for index, table in enumerate(tables):
         start = starts[index] if index < len(starts) else 1
         end = starts[index + 1] if index + 1 < len(starts) else None
@@ -136,7 +136,7 @@ def parse_rules(text: str, *, source: str, promisable: Amounts = NOTHING) -> Rul
         )
         rules.append(reader.rule({rule.name for rule in rules}))
     _check_sum(rules, promisable, source)
-    return Rules(tuple(rules))
+    return AdmissionRules(tuple(rules))
 
 
 def _line_of(text: str, name: str) -> int:
@@ -144,7 +144,7 @@ def _line_of(text: str, name: str) -> int:
     return next((n for n, line in enumerate(text.splitlines(), 1) if pattern.match(line)), 1)
 
 
-def _check_sum(rules: Sequence[Rule], promisable: Amounts, source: str) -> None:
+def _check_sum(rules: Sequence[AdmissionRule], promisable: Amounts, source: str) -> None:
     for resource in RESOURCES:
         most, total = getattr(promisable, resource), 0.0
         for rule in rules:
@@ -168,7 +168,7 @@ class _Reader:
             raise self._error("a rule is a table", "rule")
         self._table: Mapping[str, object] = table
 
-    def rule(self, taken: set[str]) -> Rule:
+    def rule(self, taken: set[str]) -> AdmissionRule:
         """The rule of this table; raises ``ConfigError``."""
         table = self._table
         self._name = self._text("name", required=True)
@@ -188,7 +188,7 @@ class _Reader:
             low, high = getattr(guaranteed, resource), getattr(greatest, resource)
             if low is not None and high is not None and low > high:
                 raise self._error(f"{resource} are guaranteed beyond the greatest", "guaranteed")
-        rule = Rule(
+        rule = AdmissionRule(
             self._name, whom, guaranteed, greatest, self._weight(), "weight" in table, line=self._start
         )
         if not rule.makes_lane and greatest == NOTHING:

@@ -86,7 +86,7 @@ def is_told(value: object) -> bool:
     )
 
 
-class Exchange:
+class ShareExchange:
     """Tells and hears, through memcached; raises ``MemcacheError`` when it is away."""
 
     def __init__(self) -> None:

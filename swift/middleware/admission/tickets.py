@@ -33,7 +33,7 @@ class BadTicket(SwiftError):
 
 
 @dataclass(frozen=True, slots=True)
-class Reservation:
+class ReservedShare:
     """What a ticket is for; times in Unix seconds."""
 
     id: str
@@ -53,7 +53,7 @@ class Reservation:
         return self.begins <= now < self.ends
 
     @classmethod
-    def of(cls, value: object) -> Reservation | None:
+    def of(cls, value: object) -> ReservedShare | None:
         """A reservation from a value of JSON, None when it is none."""
         if not isinstance(value, Mapping):
             return None
@@ -66,13 +66,13 @@ class Reservation:
         return cls(*(str(text) for text in texts), *(float(n) for n in numbers))  # type: ignore[arg-type]
 
 
-def signed(reservation: Reservation, key: bytes) -> str:
+def signed(reservation: ReservedShare, key: bytes) -> str:
     """The ticket of a reservation."""
     payload = json.dumps(asdict(reservation), sort_keys=True, separators=(",", ":")).encode()
     return f"{base64.urlsafe_b64encode(payload).decode()}.{_signature(payload, key)}"
 
 
-def checked(ticket: str, key: bytes, *, account: str, direction: str, now: float) -> Reservation:
+def checked(ticket: str, key: bytes, *, account: str, direction: str, now: float) -> ReservedShare:
     """What a ticket is good for now; raises ``BadTicket``."""
     payload, dot, signature = ticket.partition(".")
     if not dot or len(ticket) > _TEXT_MAX or not ticket.isascii():
@@ -83,7 +83,7 @@ def checked(ticket: str, key: bytes, *, account: str, direction: str, now: float
         raise BadTicket("malformed")
     if not hmac.compare_digest(_signature(raw, key), signature):
         raise BadTicket("forged")
-    reservation = Reservation.of(json.loads(raw))
+    reservation = ReservedShare.of(json.loads(raw))
     if reservation is None:
         raise BadTicket("malformed")
     if reservation.account != account:
@@ -99,7 +99,9 @@ def _signature(payload: bytes, key: bytes) -> str:
     return hmac.new(key, b"swift admission ticket\n" + payload, sha256).hexdigest()
 
 
-def free_for(reservations: Iterable[Reservation], *, promisable: float, begins: float, ends: float) -> float:
+def free_for(
+    reservations: Iterable[ReservedShare], *, promisable: float, begins: float, ends: float
+) -> float:
     """Bytes a second that nobody has reserved at any moment between two times; never below zero."""
     rivals = [r for r in reservations if r.begins < ends and begins < r.ends]
     # The sum changes only where one begins.
@@ -108,6 +110,6 @@ def free_for(reservations: Iterable[Reservation], *, promisable: float, begins: 
     return max(0.0, promisable - most)
 
 
-def live(reservations: Iterable[Reservation], now: float) -> dict[str, Reservation]:
+def live(reservations: Iterable[ReservedShare], now: float) -> dict[str, ReservedShare]:
     """Those that are not over, by id."""
     return {r.id: r for r in reservations if r.ends > now}

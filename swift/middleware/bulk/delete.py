@@ -12,7 +12,7 @@ from swift.gateway.subrequest import Forward, asked
 from swift.http.body import CHUNK_BYTES, BodyError
 from swift.http.request import Request
 from swift.middleware.bulk.extract import sub_request
-from swift.middleware.bulk.report import Report, status_line
+from swift.middleware.bulk.report import BulkReport, status_line
 
 #: No line of a list is longer, bytes.
 LINE_BYTES_MAX = 1 << 14
@@ -48,14 +48,14 @@ class Deletion:
 
     def __init__(self, request: Request, forward: Forward, limits: DeleteLimits):
         assert request.entity is not None, "lists are of an account"
-        self.report = Report("delete", {"Number Deleted": 0, "Number Not Found": 0})
+        self.report = BulkReport("delete", {"Number Deleted": 0, "Number Not Found": 0})
         self._request = request
         self._forward = forward
         self._limits = limits
         entity = request.entity
         self._root = f"/{entity.version}/{quote(entity.path.account, safe='~')}"
 
-    def run(self) -> Report:
+    def run(self) -> BulkReport:
         """Do it all, objects before containers; the report."""
         report = self.report
         try:

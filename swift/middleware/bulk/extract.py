@@ -9,7 +9,7 @@ from swift.gateway.subrequest import Forward, asked, make_subrequest
 from swift.http.body import CHUNK_BYTES, BodyError, RequestBody
 from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
-from swift.middleware.bulk.report import Report, status_line
+from swift.middleware.bulk.report import BulkReport, status_line
 from swift.middleware.bulk.unpack import Unpacked
 from swift.wire.tar import BadTar, Member, MemberKind, TarReader
 
@@ -46,7 +46,7 @@ class MemberBody(RequestBody):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ExtractLimits:
     """How much one archive may do and fail."""
 
     containers: int
@@ -56,9 +56,9 @@ class Limits:
 class Extraction:
     """One archive."""
 
-    def __init__(self, request: Request, forward: Forward, kind: str, limits: Limits):
+    def __init__(self, request: Request, forward: Forward, kind: str, limits: ExtractLimits):
         assert request.entity is not None, "archives go to entities"
-        self.report = Report("extract", {"Number Files Created": 0})
+        self.report = BulkReport("extract", {"Number Files Created": 0})
         self._request = request
         self._forward = forward
         self._limits = limits
@@ -70,7 +70,7 @@ class Extraction:
         self._containers: set[bytes] = set()
         self._made = 0
 
-    def run(self) -> Report:
+    def run(self) -> BulkReport:
         """Do it all; the report."""
         seen = False
         try:

@@ -20,8 +20,8 @@ from swift.http.negotiate import ListingFormat, accepted_format
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
 from swift.middleware.bulk.delete import DeleteLimits, Deletion
-from swift.middleware.bulk.extract import Extraction, Limits
-from swift.middleware.bulk.report import Report
+from swift.middleware.bulk.extract import Extraction, ExtractLimits
+from swift.middleware.bulk.report import BulkReport
 from swift.middleware.bulk.unpack import KINDS
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.telemetry.telemetry import Telemetry
@@ -61,7 +61,7 @@ class Bulk(Filter):
             kind = kind.lower().strip(".")
             if kind not in KINDS:
                 return error_response(400, "Unsupported archive format")
-            limits = Limits(settings.max_containers_per_extraction, settings.max_failed_extractions)
+            limits = ExtractLimits(settings.max_containers_per_extraction, settings.max_failed_extractions)
             extraction = Extraction(request, self.forward, kind, limits)
             return self._answer(request, extraction.report, extraction.run)
         if "bulk-delete" in request.params and request.method in ("POST", "DELETE"):
@@ -82,7 +82,7 @@ class Bulk(Filter):
             return self._answer(request, deletion.report, deletion.run)
         return self.forward(request)
 
-    def _answer(self, request: Request, report: Report, run: Callable[[], Report]) -> Response:
+    def _answer(self, request: Request, report: BulkReport, run: Callable[[], BulkReport]) -> Response:
         shape = accepted_format(request.headers.get("accept"))
         if shape is None:
             report.fail(406)
@@ -107,8 +107,8 @@ class _Work:
 
     def __init__(
         self,
-        report: Report,
-        run: Callable[[], Report],
+        report: BulkReport,
+        run: Callable[[], BulkReport],
         interval_s: float,
         failed: Callable[[Exception], None],
     ):
@@ -118,7 +118,7 @@ class _Work:
         self._done = green.Event()
         self._task = green.spawn(self._do, run)
 
-    def _do(self, run: Callable[[], Report]) -> None:
+    def _do(self, run: Callable[[], BulkReport]) -> None:
         try:
             run()
         except Exception as error:

@@ -16,7 +16,7 @@ def status_line(status: int) -> str:
 
 
 @dataclass
-class Report:
+class BulkReport:
     """Filled in as the work goes on; ``root`` names it in XML."""
 
     root: str

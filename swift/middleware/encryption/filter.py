@@ -17,7 +17,7 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_metadata
 from swift.middleware.encryption import cipher
 from swift.middleware.encryption.read import decrypt_body, decrypt_headers, decrypt_listing
-from swift.middleware.encryption.write import Upload, encrypt_metadata, object_key
+from swift.middleware.encryption.write import EncryptedUpload, encrypt_metadata, object_key
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.telemetry.log import Log
 
@@ -87,7 +87,7 @@ class Encryption(Filter):
         check_metadata(request.headers, "object", self._limits)
         env, sent = request.env, request.body
         before = env.get(fields.UPDATE_FOOTERS)
-        upload = Upload(request, self._keys(request, fetch))
+        upload = EncryptedUpload(request, self._keys(request, fetch))
         try:
             return upload.told(self.forward(request))
         finally:

@@ -40,7 +40,7 @@ def object_key(keys: Keys) -> bytes:
     return key
 
 
-class Upload:
+class EncryptedUpload:
     """One PUT: encrypts the body as it passes and says afterwards what belongs to it."""
 
     def __init__(self, request: Request, keys: Keys):

@@ -96,7 +96,7 @@ class Form:
         return event
 
 
-class FileBody(RequestBody):
+class FormFileBody(RequestBody):
     """A file of a form as the body of a PUT; more than ``size_max`` bytes are refused (``FileTooLarge``)."""
 
     def __init__(self, form: Form, size_max: int):

@@ -23,7 +23,7 @@ from swift.middleware.s3api.acls import (
 )
 from swift.middleware.s3api.call import Call
 from swift.middleware.s3api.errors import S3Error
-from swift.middleware.s3api.router import Level
+from swift.middleware.s3api.router import PathLevel
 from swift.middleware.s3api.rules import OWNERSHIP_KEY, PREFERRED
 from swift.middleware.s3api.versions import version_query
 
@@ -33,12 +33,12 @@ OWNER = "OWNER"
 class Need(NamedTuple):
     """A permission on the bucket or on the object of a request."""
 
-    level: Level
+    level: PathLevel
     permission: str
 
 
-_BUCKET_READ, _BUCKET_WRITE = Need(Level.BUCKET, "READ"), Need(Level.BUCKET, "WRITE")
-_OBJECT_READ, _BUCKET_OWNER = Need(Level.OBJECT, "READ"), Need(Level.BUCKET, OWNER)
+_BUCKET_READ, _BUCKET_WRITE = Need(PathLevel.BUCKET, "READ"), Need(PathLevel.BUCKET, "WRITE")
+_OBJECT_READ, _BUCKET_OWNER = Need(PathLevel.OBJECT, "READ"), Need(PathLevel.BUCKET, OWNER)
 #: Operation → what it needs. Of others on a bucket or key the caller must own the bucket.
 ACCESS: dict[str, Need | None] = {
     # Swift decides who may make containers and see all of them.
@@ -51,10 +51,10 @@ ACCESS: dict[str, Need | None] = {
     **dict.fromkeys(("CreateMultipartUpload", "UploadPart", "UploadPartCopy"), _BUCKET_WRITE),
     **dict.fromkeys(("CompleteMultipartUpload", "AbortMultipartUpload", "ListParts"), _BUCKET_WRITE),
     **dict.fromkeys(("GetObject", "HeadObject", "GetObjectAttributes"), _OBJECT_READ),
-    "GetBucketAcl": Need(Level.BUCKET, "READ_ACP"),
-    "PutBucketAcl": Need(Level.BUCKET, "WRITE_ACP"),
-    "GetObjectAcl": Need(Level.OBJECT, "READ_ACP"),
-    "PutObjectAcl": Need(Level.OBJECT, "WRITE_ACP"),
+    "GetBucketAcl": Need(PathLevel.BUCKET, "READ_ACP"),
+    "PutBucketAcl": Need(PathLevel.BUCKET, "WRITE_ACP"),
+    "GetObjectAcl": Need(PathLevel.OBJECT, "READ_ACP"),
+    "PutObjectAcl": Need(PathLevel.OBJECT, "WRITE_ACP"),
 }
 
 
@@ -66,7 +66,7 @@ def check_access(call: Call) -> None:
     account = call.account
     account.identify()
     account.is_trusted = True
-    if need.level is Level.OBJECT:
+    if need.level is PathLevel.OBJECT:
         found = object_acl(call, call.bucket, call.key)
     else:
         found = bucket_acl(call, call.bucket)

@@ -16,10 +16,10 @@ from swift.middleware.s3api.account import Account
 from swift.middleware.s3api.checksums import PREFIX, Algorithm, usual_algorithm
 from swift.middleware.s3api.classes import STANDARD, StorageClasses
 from swift.middleware.s3api.errors import S3Error
-from swift.middleware.s3api.payload import Upload, read_document, upload_of
+from swift.middleware.s3api.payload import S3Upload, read_document, upload_of
 from swift.middleware.s3api.router import Endpoint
 from swift.middleware.s3api.settings import S3Settings
-from swift.middleware.s3api.xml import Node, Tree, Value, parse, render
+from swift.middleware.s3api.xml import Element, Tree, Value, parse, render
 from swift.telemetry.log import Log
 
 XML = "application/xml"
@@ -97,7 +97,7 @@ class Call:
 
     # bodies
 
-    def upload(self, wanted: Algorithm | None = None) -> Upload:
+    def upload(self, wanted: Algorithm | None = None) -> S3Upload:
         """The body as data, its checksum of a wanted kind computed; raises ``S3Error``.
 
         Without a checksum, promised or wanted, the usual one is computed.
@@ -121,7 +121,7 @@ class Call:
             headers = {name: text for name, text in headers.items() if not name.startswith(PREFIX)}
         return read_document(self.request.body, headers, self.account.claim, limit)
 
-    def document(self, schema: Node, *, limit: int = DOCUMENT_MAX, error: str = "MalformedXML") -> Tree:
+    def document(self, schema: Element, *, limit: int = DOCUMENT_MAX, error: str = "MalformedXML") -> Tree:
         """The body as a document; raises ``S3Error``."""
         body = self.read_body(limit)
         if not body:
@@ -143,7 +143,7 @@ Handler = Callable[[Call], Response]
 
 
 def xml_response(
-    schema: Node, value: Value, *, headers: HeaderMap | None = None, status: int = 200
+    schema: Element, value: Value, *, headers: HeaderMap | None = None, status: int = 200
 ) -> Response:
     """A document as an answer."""
     return Response(status, {"content-type": XML, **(headers or {})}, render(schema, value))

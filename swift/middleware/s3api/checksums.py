@@ -22,7 +22,7 @@ PREFIX = "x-amz-checksum-"
 COMPOSITE, FULL = "COMPOSITE", "FULL_OBJECT"
 
 
-class Running(Protocol):
+class RunningChecksum(Protocol):
     """A checksum that is being computed."""
 
     def update(self, data: bytes | memoryview, /) -> None:
@@ -43,11 +43,11 @@ class _Crc:
         self._size = size
 
     def update(self, data: bytes | memoryview, /) -> None:
-        """See ``Running``."""
+        """See ``RunningChecksum``."""
         self._value = self._compute(data, self._value)
 
     def digest(self) -> bytes:
-        """See ``Running``."""
+        """See ``RunningChecksum``."""
         return self._value.to_bytes(self._size, "big")
 
 
@@ -57,7 +57,7 @@ class Algorithm:
 
     name: str
     size: int
-    start: Callable[[], Running]
+    start: Callable[[], RunningChecksum]
     polynomial: Polynomial | None = None
 
     @property
@@ -97,19 +97,19 @@ class Algorithm:
         return encoded(value.to_bytes(self.size, "big"))
 
 
-def _crc32c() -> Running:
+def _crc32c() -> RunningChecksum:
     return _Crc(fastcrc.crc32c() or CRC32C.compute, 4)
 
 
-def _crc64nvme() -> Running:
+def _crc64nvme() -> RunningChecksum:
     return _Crc(fastcrc.crc64nvme() or CRC64NVME.compute, 8)
 
 
 @cache
-def xxhash_named(name: str) -> Callable[[], Running]:
+def xxhash_named(name: str) -> Callable[[], RunningChecksum]:
     """What computes one of the hashes of the package ``xxhash``; raises ``S3Error`` where it is missing."""
     try:
-        start: Callable[[], Running] = getattr(import_module("xxhash"), name)
+        start: Callable[[], RunningChecksum] = getattr(import_module("xxhash"), name)
     except ImportError:
         raise S3Error("NotImplemented", "Checksums of the kind XXHASH need a library that is missing here.")
     return start
@@ -178,7 +178,7 @@ def algorithm_named(name: str) -> Algorithm:
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class PromisedChecksum:
     """The checksum that a body is said to have.
 
     ``text`` is None when it comes in the trailer, and empty when nothing is said and it is only computed.
@@ -188,7 +188,7 @@ class Promise:
     text: str | None
 
 
-def promised(headers: Mapping[str, str], *, of_body: bool = True) -> Promise | None:
+def promised(headers: Mapping[str, str], *, of_body: bool = True) -> PromisedChecksum | None:
     """What the headers of an upload promise; raises ``S3Error``."""
     given = [name for name in headers if name.startswith(PREFIX) and name in _BY_HEADER]
     unknown = [
@@ -209,13 +209,13 @@ def promised(headers: Mapping[str, str], *, of_body: bool = True) -> Promise | N
                 "InvalidRequest", "The value specified in the x-amz-trailer header is not supported"
             )
         _check_named(headers, _BY_HEADER[trailer])
-        return Promise(_BY_HEADER[trailer], None)
+        return PromisedChecksum(_BY_HEADER[trailer], None)
     if given:
         algorithm, text = _BY_HEADER[given[0]], headers[given[0]].strip()
         if decoded(algorithm, text) is None:
             raise S3Error("InvalidRequest", f"Value for {given[0]} header is invalid.")
         _check_named(headers, algorithm)
-        return Promise(algorithm, text)
+        return PromisedChecksum(algorithm, text)
     if of_body and "x-amz-sdk-checksum-algorithm" in headers:
         raise S3Error(
             "InvalidRequest",

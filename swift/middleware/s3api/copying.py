@@ -26,7 +26,7 @@ from swift.middleware.s3api.versions import check_version_id, missing_key
 COPY_BYTES_MAX = 5 << 30
 
 
-class Source(NamedTuple):
+class CopySource(NamedTuple):
     """What is to be copied."""
 
     bucket: str
@@ -39,7 +39,7 @@ class Source(NamedTuple):
         return f"version-id={quote(self.version, safe='')}" if self.version else ""
 
 
-def source_of(call: Call) -> Source:
+def source_of(call: Call) -> CopySource:
     """From ``x-amz-copy-source``; raises ``S3Error``."""
     value = call.headers["x-amz-copy-source"]
     path, _, query = value.partition("?")
@@ -61,7 +61,7 @@ def source_of(call: Call) -> Source:
         check_version_id(version)
     if version and not call.features.versioning:
         raise S3Error("NotImplemented", "There is no object versioning here.")
-    return Source(bucket, key, version)
+    return CopySource(bucket, key, version)
 
 
 def _bad(value: str) -> S3Error:
@@ -69,7 +69,7 @@ def _bad(value: str) -> S3Error:
     return invalid_argument("x-amz-copy-source", value, text)
 
 
-def open_source(call: Call, source: Source, byte_range: str | None = None) -> Response:
+def open_source(call: Call, source: CopySource, byte_range: str | None = None) -> Response:
     """The source's bytes and headers; raises ``S3Error``. The caller releases them."""
     account = source_account(call, source.bucket, source.key, source.version)
     if call.settings.s3_acl and not account.is_trusted:

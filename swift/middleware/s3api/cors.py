@@ -33,7 +33,7 @@ _VARY = "Origin, Access-Control-Request-Headers, Access-Control-Request-Method"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CorsRule:
     """Who may do what; ``*`` once in an origin or in the name of a header stands for anything."""
 
     origins: tuple[str, ...]
@@ -63,7 +63,7 @@ def _matches(pattern: str, text: str) -> bool:
 # --- documents ----------------------------------------------------------------------------------------
 
 
-def rules_of_document(tree: Tree) -> tuple[Rule, ...]:
+def rules_of_document(tree: Tree) -> tuple[CorsRule, ...]:
     """What a ``CORSConfiguration`` says; raises ``S3Error``."""
     items = trees_of(tree.get("CORSRule"))
     if len(items) > RULES_MAX:
@@ -73,7 +73,7 @@ def rules_of_document(tree: Tree) -> tuple[Rule, ...]:
     return tuple(map(_rule, items))
 
 
-def _rule(item: Tree) -> Rule:
+def _rule(item: Tree) -> CorsRule:
     methods, origins = _texts(item.get("AllowedMethod")), _texts(item.get("AllowedOrigin"))
     headers, exposed = _texts(item.get("AllowedHeader")), _texts(item.get("ExposeHeader"))
     if not methods or not origins:
@@ -94,7 +94,7 @@ def _rule(item: Tree) -> Rule:
     name, age = text_of(item.get("ID")), text_of(item.get("MaxAgeSeconds"))
     if len(name) > ID_MAX or (age and not _is_age(age)):
         raise S3Error("MalformedXML")
-    return Rule(origins, methods, headers, exposed, name, int(age) if age else None)
+    return CorsRule(origins, methods, headers, exposed, name, int(age) if age else None)
 
 
 def _texts(value: Parsed | None) -> tuple[str, ...]:
@@ -114,12 +114,12 @@ def _is_token(name: str) -> bool:
     return name.isascii() and not set(name) & set(' "(),/:;<=>?@[\\]{}')
 
 
-def document_of_rules(rules: Sequence[Rule]) -> Value:
+def document_of_rules(rules: Sequence[CorsRule]) -> Value:
     """The value of a ``CORSConfiguration``."""
     return {"CORSRule": [_value(rule) for rule in rules]}
 
 
-def _value(rule: Rule) -> Value:
+def _value(rule: CorsRule) -> Value:
     value: dict[str, Value] = {
         "AllowedMethod": rule.methods,
         "AllowedOrigin": rule.origins,
@@ -133,13 +133,13 @@ def _value(rule: Rule) -> Value:
     return value
 
 
-def stored_rules(rules: Sequence[Rule]) -> bytes:
+def stored_rules(rules: Sequence[CorsRule]) -> bytes:
     """The form in which a bucket keeps its rules."""
     return json.dumps([asdict(rule) for rule in rules], separators=(",", ":")).encode()
 
 
 @lru_cache(maxsize=256)
-def parsed_rules(document: bytes) -> tuple[Rule, ...]:
+def parsed_rules(document: bytes) -> tuple[CorsRule, ...]:
     """Rules as a bucket keeps them; none if they cannot be read."""
     try:
         return tuple(map(_stored_rule, json.loads(document)))
@@ -147,8 +147,8 @@ def parsed_rules(document: bytes) -> tuple[Rule, ...]:
         return ()
 
 
-def _stored_rule(item: JsonObject) -> Rule:
-    return Rule(
+def _stored_rule(item: JsonObject) -> CorsRule:
+    return CorsRule(
         tuple(item["origins"]),
         tuple(item["methods"]),
         tuple(item["headers"]),
@@ -161,7 +161,7 @@ def _stored_rule(item: JsonObject) -> Rule:
 # --- answers ------------------------------------------------------------------------------------------
 
 
-def preflight_headers(rules: Sequence[Rule], headers: HeaderMap) -> HeaderMap:
+def preflight_headers(rules: Sequence[CorsRule], headers: HeaderMap) -> HeaderMap:
     """What a question of a browser is answered; raises ``S3Error`` when no rule allows what it asks for."""
     origin, method = headers["origin"], headers.get("access-control-request-method", "")
     if method not in METHODS:
@@ -186,7 +186,7 @@ def preflight_headers(rules: Sequence[Rule], headers: HeaderMap) -> HeaderMap:
     )
 
 
-def actual_headers(rules: Sequence[Rule], origin: str, method: str) -> HeaderMap:
+def actual_headers(rules: Sequence[CorsRule], origin: str, method: str) -> HeaderMap:
     """What an answer tells a browser besides; nothing if no rule allows the request."""
     rule = next((rule for rule in rules if rule.allows(origin, method)), None)
     if rule is None:
@@ -194,7 +194,7 @@ def actual_headers(rules: Sequence[Rule], origin: str, method: str) -> HeaderMap
     return {**_answer(rule, origin), "access-control-allow-methods": ", ".join(rule.methods)}
 
 
-def _answer(rule: Rule, origin: str) -> HeaderMap:
+def _answer(rule: CorsRule, origin: str) -> HeaderMap:
     anybody = "*" in rule.origins
     answer = {"access-control-allow-origin": "*" if anybody else origin, "vary": _VARY}
     if not anybody:

@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 from swift.middleware.s3api.call import Call
 from swift.middleware.s3api.errors import S3Error
-from swift.middleware.s3api.xml import Group, Node, Text, Value
+from swift.middleware.s3api.xml import Element, Group, Text, Value
 
 
-def person(name: str) -> Node:
+def person(name: str) -> Element:
     """An owner or initiator."""
     return Group(name, Text("ID"), Text("DisplayName"))
 

@@ -35,10 +35,10 @@ from swift.middleware.s3api.resources import HANDLERS
 from swift.middleware.s3api.router import OPERATIONS, Endpoint, route
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3api.signature import anonymous, identify, is_signed
-from swift.middleware.s3api.target import Target, host_bucket_of, is_for_anybody, target_of
+from swift.middleware.s3api.target import S3Target, host_bucket_of, is_for_anybody, target_of
 from swift.middleware.s3api.visit import page_of, visit
 from swift.middleware.s3api.website import parsed_site
-from swift.telemetry.info import InfoRegistry
+from swift.telemetry.features import InfoRegistry
 from swift.telemetry.telemetry import Telemetry
 
 
@@ -176,7 +176,7 @@ class S3Api(Filter):
                 with_row_parameters(response, _OF_ROWS, _shown)
         return response
 
-    def _account(self, request: Request, target: Target, host_bucket: str, *, is_signed: bool) -> Account:
+    def _account(self, request: Request, target: S3Target, host_bucket: str, *, is_signed: bool) -> Account:
         """Whose bucket is meant, with who asks; raises ``S3Error``."""
         settings = self._settings
         if is_signed:
@@ -186,7 +186,7 @@ class S3Api(Filter):
             claim = anonymous()
         return Account(self.forward, request, claim, settings, self._known, target.account)
 
-    def _answer(self, request: Request, target: Target, account: Account) -> Response:
+    def _answer(self, request: Request, target: S3Target, account: Account) -> Response:
         """The answer of the operation; raises ``S3Error``, ``HTTPError`` and ``BodyError``."""
         try:
             endpoint = route(request.method, target.bucket, target.key, request.params, request.headers)
@@ -210,7 +210,7 @@ class S3Api(Filter):
                 error.details.setdefault("BucketName", target.bucket)
             raise
 
-    def _check(self, target: Target, endpoint: Endpoint) -> None:
+    def _check(self, target: S3Target, endpoint: Endpoint) -> None:
         """Raise ``S3Error`` for names that no bucket or key has."""
         bucket = target.bucket
         if bucket and not is_bucket_name(bucket, dns=self._settings.dns_compliant_bucket_names):

@@ -18,8 +18,8 @@ from swift.middleware.s3api.call import Call
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.facts import RequestFacts, caller_of
 from swift.middleware.s3api.policy.actions import action_of, actions_of
-from swift.middleware.s3api.policy.decide import Ask, Verdict, decide, together
-from swift.middleware.s3api.rules import ENFORCED, Rules, rules_of
+from swift.middleware.s3api.policy.decide import Ask, PolicyVerdict, decide, together
+from swift.middleware.s3api.rules import ENFORCED, BucketRules, rules_of
 from swift.middleware.s3api.tags import Tags, parsed_tags
 
 #: What its owner may always do, whatever a policy says: else one could lock oneself out.
@@ -46,9 +46,9 @@ def guard(call: Call) -> None:
     facts = _facts(call, call.bucket, call.key, call.params.get("versionId", ""))
     actions = actions_of(name, call.params, call.headers)
     verdict = _verdict(call, rules, actions, call.bucket, call.key, facts)
-    if verdict is Verdict.DENY and name not in _ALWAYS_OWNERS:
+    if verdict is PolicyVerdict.DENY and name not in _ALWAYS_OWNERS:
         raise S3Error("AccessDenied")
-    if verdict is Verdict.ALLOW:
+    if verdict is PolicyVerdict.ALLOW:
         account.is_trusted = True
 
 
@@ -77,7 +77,7 @@ def source_account(call: Call, bucket: str, key: str, version: str) -> Account:
         own = not account.is_trusted and account.rights is Rights.ALL
         return account if own else account.with_rights(Rights.ALL, is_trusted=False)
     verdict = _verdict_on_key(call, "GetObject", bucket, key, version)
-    return account.with_rights(_rights(rules), is_trusted=verdict is Verdict.ALLOW)
+    return account.with_rights(_rights(rules), is_trusted=verdict is PolicyVerdict.ALLOW)
 
 
 def guarded_deletion(call: Call, key: str, version: str | None) -> Call:
@@ -86,25 +86,25 @@ def guarded_deletion(call: Call, key: str, version: str | None) -> Call:
     What one key is allowed is no other's, though they are deleted at the same time.
     """
     verdict = _verdict_on_key(call, "DeleteObject", call.bucket, key, version or "")
-    return replace(call, account=trusted(call.account)) if verdict is Verdict.ALLOW else call
+    return replace(call, account=trusted(call.account)) if verdict is PolicyVerdict.ALLOW else call
 
 
-def _rights(rules: Rules) -> Rights:
+def _rights(rules: BucketRules) -> Rights:
     """What of the ACLs counts."""
     if rules.ownership == ENFORCED:
         return Rights.OWN
     return Rights.NOT_PUBLIC if "IgnorePublicAcls" in rules.blocks else Rights.ALL
 
 
-def _verdict_on_key(call: Call, operation: str, bucket: str, key: str, version: str) -> Verdict:
+def _verdict_on_key(call: Call, operation: str, bucket: str, key: str, version: str) -> PolicyVerdict:
     account = call.account
     rules = rules_of(account.settings_of(bucket), bucket)
     if rules is None:
-        return Verdict.SILENT
+        return PolicyVerdict.SILENT
     account.identify()
     action = action_of(operation, versioned=bool(version))
     verdict = _verdict(call, rules, (action,), bucket, key, _facts(call, bucket, key, version))
-    if verdict is Verdict.DENY:
+    if verdict is PolicyVerdict.DENY:
         raise S3Error("AccessDenied")
     return verdict
 
@@ -117,17 +117,17 @@ def _facts(call: Call, bucket: str, key: str, version: str) -> RequestFacts:
 
 
 def _verdict(
-    call: Call, rules: Rules, actions: Sequence[str], bucket: str, key: str, facts: RequestFacts
-) -> Verdict:
+    call: Call, rules: BucketRules, actions: Sequence[str], bucket: str, key: str, facts: RequestFacts
+) -> PolicyVerdict:
     policy = rules.policy
     if policy is None:
-        return Verdict.SILENT
+        return PolicyVerdict.SILENT
     caller = caller_of(call)
     verdict = together(decide(policy, Ask(caller, action, bucket, key, facts)) for action in actions)
     account = call.account
     if "RestrictPublicBuckets" in rules.blocks and rules.is_public and account.home != account.name:
         # What a public policy allows is for the bucket's own account alone.
-        return Verdict.DENY
+        return PolicyVerdict.DENY
     return verdict
 
 
@@ -140,7 +140,7 @@ def _tags(call: Call, bucket: str, key: str, version: str) -> Tags:
     return parsed_tags(head.headers.get(fields.TRANSIENT_S3_TAGGING)) if head.is_success else {}
 
 
-def _check_payer(call: Call, rules: Rules) -> None:
+def _check_payer(call: Call, rules: BucketRules) -> None:
     """Raise ``S3Error`` for a caller of another account who does not say that it pays."""
     if not rules.requester_pays or (call.account.home and call.account.home == call.account.name):
         return
@@ -149,7 +149,7 @@ def _check_payer(call: Call, rules: Rules) -> None:
         raise S3Error("AccessDenied", "Access Denied: the requester must say that it pays.")
 
 
-def _check_acl_headers(headers: Mapping[str, str], rules: Rules) -> None:
+def _check_acl_headers(headers: Mapping[str, str], rules: BucketRules) -> None:
     """Raise ``S3Error`` for an ACL that a request must not bring."""
     if "BlockPublicAcls" in rules.blocks and is_public_grant(headers):
         raise S3Error("AccessDenied")
@@ -157,7 +157,7 @@ def _check_acl_headers(headers: Mapping[str, str], rules: Rules) -> None:
         raise S3Error("AccessControlListNotSupported")
 
 
-def check_acl(acl: Acl, rules: Rules) -> None:
+def check_acl(acl: Acl, rules: BucketRules) -> None:
     """Raise ``S3Error`` for an ACL that a bucket's rules do not let be set."""
     if "BlockPublicAcls" in rules.blocks and acl.is_public:
         raise S3Error("AccessDenied")
@@ -173,6 +173,6 @@ def _brings_foreign_acl(headers: Mapping[str, str]) -> bool:
     return any(name.startswith("x-amz-grant-") for name in headers)
 
 
-def rules_of_bucket(call: Call) -> Rules:
+def rules_of_bucket(call: Call) -> BucketRules:
     """The rules of the bucket of a request, those of a new one if there are none; raises ``S3Error``."""
-    return rules_of(call.account.settings_of(call.bucket), call.bucket) or Rules()
+    return rules_of(call.account.settings_of(call.bucket), call.bucket) or BucketRules()

@@ -16,7 +16,7 @@ from swift.gateway.subrequest import drained, make_subrequest, preauthorise
 from swift.http import fields
 from swift.http.request import Request
 from swift.middleware.s3api.hidden import SOURCE
-from swift.middleware.s3api.serverlog import Target
+from swift.middleware.s3api.serverlog import LogTarget
 from swift.runtime.wsgi import Handle
 from swift.telemetry.log import Log
 from swift.telemetry.statsd import Statsd
@@ -25,11 +25,11 @@ from swift.telemetry.statsd import Statsd
 HELD_MAX, EARLY_BYTES = 16 << 20, 1 << 20
 
 
-class Place(NamedTuple):
+class LogPlace(NamedTuple):
     """A log: whose account it is in, and where there."""
 
     account: str
-    target: Target
+    target: LogTarget
 
 
 class LogDelivery:
@@ -40,10 +40,10 @@ class LogDelivery:
         self._log = log
         self._statsd = statsd
         self._interval_s = interval_s
-        self._lines: dict[Place, list[str]] = {}
-        self._sizes: dict[Place, int] = {}
+        self._lines: dict[LogPlace, list[str]] = {}
+        self._sizes: dict[LogPlace, int] = {}
         #: Logs that somebody will store when the time has come.
-        self._awaited: set[Place] = set()
+        self._awaited: set[LogPlace] = set()
         self._held = 0
 
     @property
@@ -51,7 +51,7 @@ class LogDelivery:
         """What is gathered and not stored yet."""
         return self._held
 
-    def add(self, place: Place, line: str, cache: object) -> None:
+    def add(self, place: LogPlace, line: str, cache: object) -> None:
         """Keep a line until its log is stored; ``cache`` is that of the request."""
         if self._held + len(line) > HELD_MAX:
             self._statsd.increment("s3api.logs.dropped")
@@ -65,16 +65,16 @@ class LogDelivery:
             self._awaited.add(place)
             green.spawn_detached(self._later, place, cache)
 
-    def _later(self, place: Place, cache: object) -> None:
+    def _later(self, place: LogPlace, cache: object) -> None:
         green.sleep(self._interval_s)
         self._awaited.discard(place)
         self._stored(place, cache)
 
-    def store(self, place: Place, cache: object) -> None:
+    def store(self, place: LogPlace, cache: object) -> None:
         """Store what there is of a log, beside the request that asks for it."""
         green.spawn_detached(self._stored, place, cache)
 
-    def _stored(self, place: Place, cache: object) -> None:
+    def _stored(self, place: LogPlace, cache: object) -> None:
         lines = self._lines.pop(place, [])
         self._held -= self._sizes.pop(place, 0)
         if not lines:
@@ -91,7 +91,7 @@ class LogDelivery:
                 f"{len(lines)} lines of a log for {place.account}/{place.target.bucket} are lost: {status}"
             )
 
-    def _put(self, place: Place, content: bytes, cache: object) -> int:
+    def _put(self, place: LogPlace, content: bytes, cache: object) -> int:
         stamp = time.strftime("%Y-%m-%d-%H-%M-%S", time.gmtime())
         name = f"{place.target.prefix}{stamp}-{uuid4().hex[:16].upper()}"
         path = EntityPath(place.account, place.target.bucket, name)

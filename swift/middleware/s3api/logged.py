@@ -8,21 +8,21 @@ from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.s3api.account import Account
-from swift.middleware.s3api.logdelivery import Place
-from swift.middleware.s3api.serverlog import Entry, operation_of, target_of
+from swift.middleware.s3api.logdelivery import LogPlace
+from swift.middleware.s3api.serverlog import LoggedRequest, operation_of, target_of
 
 _KEY = fields.SYSMETA_S3_BUCKET_LOGGING.removeprefix(fields.CONTAINER_SYSMETA)
 _SIGNATURES = {"AWS": "SigV2", "AWS4-HMAC-SHA256": "SigV4"}
 _AUTHENTICATIONS = {"REST-HEADER": "AuthHeader", "REST-QUERY-STRING": "QueryString", "POST": "-"}
 
 
-def log_place(request: Request, account: Account, bucket: str) -> Place | None:
+def log_place(request: Request, account: Account, bucket: str) -> LogPlace | None:
     """Where the log of a bucket goes; None when it has none, or nobody knows whose bucket it is."""
     # The rules of the bucket were asked for before; for its log alone nobody is asked.
     known = known_container(request, account.name, bucket) if account.name else None
     sysmeta = known.get("sysmeta") if known is not None else None
     target = target_of(sysmeta.get(_KEY)) if isinstance(sysmeta, dict) else None
-    return None if target is None else Place(account.name, target)
+    return None if target is None else LogPlace(account.name, target)
 
 
 def log_entry(
@@ -33,7 +33,7 @@ def log_entry(
     code: str,
     sent_bytes: int,
     times: tuple[float, float, float],
-) -> Entry:
+) -> LoggedRequest:
     """The entry of a request that was answered; ``times`` (Unix seconds) are when it began, was answered and
     ended.
     """
@@ -43,7 +43,7 @@ def log_entry(
     size = response.headers.get("content-length") if request.method == "GET" else None
     if request.method == "PUT" and key:
         size = str(request.body.received)
-    return Entry(
+    return LoggedRequest(
         owner=account.name,
         bucket=bucket,
         key=key,

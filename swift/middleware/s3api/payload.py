@@ -14,7 +14,14 @@ from swift.base.digits import is_digits
 from swift.http.body import BytesBody, RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.transform import WrappedRequest
-from swift.middleware.s3api.checksums import Algorithm, Promise, Running, decoded, encoded, promised
+from swift.middleware.s3api.checksums import (
+    Algorithm,
+    PromisedChecksum,
+    RunningChecksum,
+    decoded,
+    encoded,
+    promised,
+)
 from swift.middleware.s3api.errors import RefusedBody, S3Error
 from swift.middleware.s3api.signature.chunked import ChunkedPayload
 from swift.middleware.s3api.signature.claim import STREAMING, UNSIGNED, Claim
@@ -29,11 +36,11 @@ class CheckedBody(WrappedRequest):
 
     __slots__ = ("_sha", "_promise", "_sum", "_got", "_done", "checksum")
 
-    def __init__(self, source: RequestBody, digest: str | None, promise: Promise | None):
+    def __init__(self, source: RequestBody, digest: str | None, promise: PromisedChecksum | None):
         super().__init__(source)
         self._sha = None if digest is None else (sha256(), digest)
         self._promise = promise
-        self._sum: Running | None = None if promise is None else promise.algorithm.start()
+        self._sum: RunningChecksum | None = None if promise is None else promise.algorithm.start()
         self._got = 0
         self._done = False
         #: The checksum in base64, once all was read.
@@ -83,7 +90,7 @@ class CheckedBody(WrappedRequest):
             self.checksum = encoded(self._sum.digest())
             self._check_promise(self._promise)
 
-    def _check_promise(self, promise: Promise) -> None:
+    def _check_promise(self, promise: PromisedChecksum) -> None:
         wanted, name = promise.text, promise.algorithm.header
         if wanted is None:
             wanted = self._source.trailers.get(name)
@@ -123,10 +130,12 @@ class _Watched(WrappedRequest):
             raise
 
 
-class Upload:
+class S3Upload:
     """The body of an upload and the headers that go with it to the rest of the pipeline."""
 
-    def __init__(self, source: RequestBody, body: RequestBody, headers: HeaderMap, promise: Promise | None):
+    def __init__(
+        self, source: RequestBody, body: RequestBody, headers: HeaderMap, promise: PromisedChecksum | None
+    ):
         self._checked = body if isinstance(body, CheckedBody) else None
         self.body = body if body is source or isinstance(body, BytesBody) else _Watched(body)
         self.headers = headers
@@ -151,7 +160,7 @@ def upload_of(
     claim: Claim,
     wanted: Algorithm | None = None,
     usual: Algorithm | None = None,
-) -> Upload:
+) -> S3Upload:
     """The upload that a request brings; raises ``S3Error`` for promises that cannot be kept at all.
 
     A checksum that is ``wanted`` and was not promised is computed; one of another kind is refused. Where
@@ -173,7 +182,7 @@ def upload_of(
     if promise is None and wanted is None and source.length is not None and source.length <= _AT_ONCE_BYTES:
         wanted = usual
     if wanted is not None and promise is None:
-        promise, stored = Promise(wanted, ""), Promise(wanted, None)
+        promise, stored = PromisedChecksum(wanted, ""), PromisedChecksum(wanted, None)
     digest = claim.payload if claim.payload and claim.payload != UNSIGNED and body is source else None
     if digest is not None or promise is not None:
         body = CheckedBody(body, digest, promise)
@@ -190,8 +199,8 @@ def upload_of(
         if size is not None and size <= _AT_ONCE_BYTES and not claim.payload.startswith(STREAMING):
             # It is known at once, and goes with the head.
             data = body.read()
-            return Upload(source, BytesBody(data), sent, Promise(stored.algorithm, body.checksum))
-    return Upload(source, body, sent, stored)
+            return S3Upload(source, BytesBody(data), sent, PromisedChecksum(stored.algorithm, body.checksum))
+    return S3Upload(source, body, sent, stored)
 
 
 def decoded_length(headers: HeaderMap) -> int:

@@ -20,7 +20,7 @@ PIECE_BYTES, PIECES = 4000, 8
 TEXT_BYTES_MAX = 4 << 20
 
 
-class Pieces:
+class DocumentPieces:
     """Where documents of one kind lie."""
 
     def __init__(self, what: str):

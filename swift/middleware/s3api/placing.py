@@ -21,10 +21,10 @@ from swift.middleware.s3api.call import Call
 from swift.middleware.s3api.checksums import FULL
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.lifecycle.registry import HOME, place_of
-from swift.middleware.s3api.locks import completed_lock, lock_parts
 from swift.middleware.s3api.metadata import apart_headers
 from swift.middleware.s3api.names import segments_of
-from swift.middleware.s3api.payload import Upload
+from swift.middleware.s3api.objectlocks import completed_lock, lock_parts
+from swift.middleware.s3api.payload import S3Upload
 from swift.middleware.s3api.storing import keep_checksum
 from swift.middleware.s3api.uploads import new_upload_id, part_of
 
@@ -32,7 +32,7 @@ from swift.middleware.s3api.uploads import new_upload_id, part_of
 _OF_BODY = ("content-length", "transfer-encoding", "etag")
 
 
-def place(call: Call, kind: str, upload: Upload, stored: HeaderMap) -> Response:
+def place(call: Call, kind: str, upload: S3Upload, stored: HeaderMap) -> Response:
     """Store an object with these headers; the head of the answer. ``kind`` is empty for the bucket's class.
 
     Raises ``S3Error``.
@@ -45,7 +45,7 @@ def place(call: Call, kind: str, upload: Upload, stored: HeaderMap) -> Response:
         return response
 
 
-def _place_apart(call: Call, kind: str, upload: Upload, stored: HeaderMap) -> Response:
+def _place_apart(call: Call, kind: str, upload: S3Upload, stored: HeaderMap) -> Response:
     home, upload_id = make_home(call, kind), new_upload_id()
     part = part_of(call.key, upload_id, 1)
     about = {name: stored[name] for name in _OF_BODY if name in stored}

@@ -8,11 +8,11 @@ from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.s3api.account import Account, KnownAccounts
-from swift.middleware.s3api.cors import Rule, actual_headers, decorate, parsed_rules, preflight_headers
+from swift.middleware.s3api.cors import CorsRule, actual_headers, decorate, parsed_rules, preflight_headers
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.kept import kept_document
 from swift.middleware.s3api.settings import S3Settings
-from swift.middleware.s3api.target import Target
+from swift.middleware.s3api.target import S3Target
 
 METHODS = "GET, HEAD, PUT, POST, DELETE, OPTIONS"
 
@@ -50,7 +50,7 @@ def _is_for_s3(request: Request) -> bool:
 # --- the rules of buckets -------------------------------------------------------------------------------
 
 
-def asked_account(request: Request, target: Target, known: KnownAccounts, settings: S3Settings) -> str:
+def asked_account(request: Request, target: S3Target, known: KnownAccounts, settings: S3Settings) -> str:
     """Whose bucket a browser asks about, as far as a question without a signature tells; empty: unknown.
 
     The key of a signed link tells it once the key was seen with a good signature.
@@ -93,6 +93,6 @@ def add_cors(request: Request, response: Response, account: Account, bucket: str
         decorate(response.headers, actual_headers(rules, request.headers["origin"], request.method))
 
 
-def _rules(account: Account, bucket: str) -> tuple[Rule, ...]:
+def _rules(account: Account, bucket: str) -> tuple[CorsRule, ...]:
     document = kept_document(account.settings_of(bucket), fields.SYSMETA_S3_BUCKET_CORS)
     return parsed_rules(document) if document else ()

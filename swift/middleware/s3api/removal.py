@@ -16,9 +16,9 @@ from swift.http.response import Response
 from swift.middleware.s3api.call import Call, invalid_argument
 from swift.middleware.s3api.conditions import unmet
 from swift.middleware.s3api.errors import S3Error, refusal
-from swift.middleware.s3api.locks import bypass_headers, protected
 from swift.middleware.s3api.metadata import is_large as is_manifest
 from swift.middleware.s3api.names import own_parts
+from swift.middleware.s3api.objectlocks import bypass_headers, protected
 
 _MARKER_TYPE = "application/x-deleted;"
 _WITH_PARTS = "multipart-manifest=delete&async=on"

@@ -15,7 +15,7 @@ from enum import Enum
 from swift.middleware.s3api.errors import S3Error
 
 
-class Level(Enum):
+class PathLevel(Enum):
     """What a path names."""
 
     SERVICE = "service"
@@ -29,7 +29,7 @@ class Operation:
 
     name: str
     method: str
-    level: Level
+    level: PathLevel
     #: Query parameters that choose it.
     marks: frozenset[str]
     #: Others that it understands.
@@ -43,11 +43,11 @@ class Operation:
 #: Every operation by name.
 OPERATIONS: dict[str, Operation] = {}
 
-_SERVICE, _BUCKET, _OBJECT = Level
+_SERVICE, _BUCKET, _OBJECT = PathLevel
 
 
 def _op(
-    level: Level,
+    level: PathLevel,
     method: str,
     names: str,
     marks: str = "",
@@ -185,7 +185,7 @@ MARKS = frozenset(mark for operation in OPERATIONS.values() for mark in operatio
 #: Parameters of every request: signatures, and what SDKs add for logs.
 _EVERYWHERE = frozenset(("x-id", "AWSAccessKeyId", "Expires", "Signature"))
 
-_candidates: dict[tuple[str, Level], list[Operation]] = {}
+_candidates: dict[tuple[str, PathLevel], list[Operation]] = {}
 for _operation in OPERATIONS.values():
     _candidates.setdefault((_operation.method, _operation.level), []).append(_operation)
 for _found in _candidates.values():
@@ -202,7 +202,7 @@ class Endpoint:
     key: str = ""
 
 
-def level_of(bucket: str, key: str) -> Level:
+def level_of(bucket: str, key: str) -> PathLevel:
     """What the two names name."""
     return _OBJECT if key else _BUCKET if bucket else _SERVICE
 
@@ -231,7 +231,7 @@ _PLAIN = {
 }
 
 
-def _find(method: str, level: Level, params: Mapping[str, str], headers: Mapping[str, str]) -> Operation:
+def _find(method: str, level: PathLevel, params: Mapping[str, str], headers: Mapping[str, str]) -> Operation:
     marks = MARKS & params.keys()
     allowed = _candidates.get((method, level), ())
     for operation in allowed:

@@ -14,7 +14,7 @@ from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.kept import kept_document
 from swift.middleware.s3api.policy.conditions import BadPolicy
 from swift.middleware.s3api.policy.decide import is_public
-from swift.middleware.s3api.policy.document import Policy, parse_policy
+from swift.middleware.s3api.policy.document import BucketPolicy, parse_policy
 
 #: The switches of a public access block, in the order of its document.
 BLOCKS = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
@@ -35,10 +35,10 @@ _KEYS = (POLICY_KEY, BLOCK_KEY, OWNERSHIP_KEY, PAYER_KEY)
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class BucketRules:
     """What there is to be asked before anything is done in a bucket."""
 
-    policy: Policy | None = None
+    policy: BucketPolicy | None = None
     is_public: bool = False
     blocks: frozenset[str] = frozenset()
     ownership: str = WRITER
@@ -46,7 +46,7 @@ class Rules:
     requester_pays: bool = False
 
 
-def rules_of(sysmeta: Mapping[str, str], bucket: str) -> Rules | None:
+def rules_of(sysmeta: Mapping[str, str], bucket: str) -> BucketRules | None:
     """The rules of a bucket, None when it has none of its own; raises ``S3Error``."""
     if not any(map(sysmeta.get, _KEYS)):
         return None
@@ -54,11 +54,11 @@ def rules_of(sysmeta: Mapping[str, str], bucket: str) -> Rules | None:
     policy, public = _parsed(document, bucket) if document else (None, False)
     blocks = frozenset(sysmeta.get(BLOCK_KEY, "").split(",")) & frozenset(BLOCKS)
     pays = sysmeta.get(PAYER_KEY) == REQUESTER_PAYS
-    return Rules(policy, public, blocks, sysmeta.get(OWNERSHIP_KEY) or WRITER, pays)
+    return BucketRules(policy, public, blocks, sysmeta.get(OWNERSHIP_KEY) or WRITER, pays)
 
 
 @lru_cache(maxsize=256)
-def _parsed(document: bytes, bucket: str) -> tuple[Policy, bool]:
+def _parsed(document: bytes, bucket: str) -> tuple[BucketPolicy, bool]:
     try:
         policy = parse_policy(document, bucket)
     except BadPolicy:

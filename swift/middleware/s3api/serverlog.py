@@ -41,7 +41,7 @@ _secrets = re.compile(r"((?:^|[?&])(?:X-Amz-(?:Signature|Security-Token)|Signatu
 _RESOURCES = {"versions": "BUCKETVERSIONS", "delete": "MULTI_OBJECT_DELETE", "uploads": "UPLOADS"}
 
 
-class Target(NamedTuple):
+class LogTarget(NamedTuple):
     """Where a bucket's log goes: a bucket of the same account, and how the keys there begin."""
 
     bucket: str
@@ -53,14 +53,14 @@ class Target(NamedTuple):
         return f"{self.bucket} {quote(self.prefix, safe='')}"
 
 
-def target_of(stored: str | None) -> Target | None:
+def target_of(stored: str | None) -> LogTarget | None:
     """What a bucket keeps; None when it has no log."""
     bucket, space, prefix = (stored or "").partition(" ")
-    return Target(bucket, unquote(prefix)) if bucket and space else None
+    return LogTarget(bucket, unquote(prefix)) if bucket and space else None
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LoggedRequest:
     """One request and its answer."""
 
     owner: str

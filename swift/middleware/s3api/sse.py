@@ -24,7 +24,7 @@ from swift.http.transform import BrokenSource, Mapped, MappedRequest
 from swift.middleware.s3api.account import Account
 from swift.middleware.s3api.call import Call
 from swift.middleware.s3api.errors import S3Error
-from swift.middleware.s3api.payload import Upload
+from swift.middleware.s3api.payload import S3Upload
 from swift.middleware.s3api.versions import version_query
 
 HEADER = "x-amz-server-side-encryption"
@@ -108,7 +108,7 @@ def check_algorithm(call: Call, wanted: str) -> None:
 # --- keys of customers --------------------------------------------------------------------------------
 
 
-def encrypt(call: Call, upload: Upload) -> HeaderMap:
+def encrypt(call: Call, upload: S3Upload) -> HeaderMap:
     """Have an upload encrypted with the customer's key, if it brings one; what is stored beside it.
 
     Raises ``S3Error``. What the answer says is ``write_headers``.

@@ -14,7 +14,7 @@ from swift.middleware.s3api.checksums import ALGORITHMS, FULL
 from swift.middleware.s3api.classes import STANDARD
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.metadata import REDIRECT, object_class, object_etag
-from swift.middleware.s3api.payload import Upload
+from swift.middleware.s3api.payload import S3Upload
 from swift.middleware.s3api.tags import stored_tags, tags_of_header
 
 #: Headers whose wish nobody here can meet; each would change what is stored or who may change it.
@@ -73,7 +73,7 @@ def tagging_headers(headers: HeaderMap) -> HeaderMap:
     return {fields.TRANSIENT_S3_TAGGING: stored_tags(tags)} if tags else {}
 
 
-def keep_checksum(sub: Request, upload: Upload) -> None:
+def keep_checksum(sub: Request, upload: S3Upload) -> None:
     """Have the checksum of an upload stored with it: from its head, or once its trailer came."""
     promise = upload.promise
     if promise is None:
@@ -98,7 +98,7 @@ def stored_checksum(below: HeaderMap) -> HeaderMap:
     return {ALGORITHMS[name].header: text, "x-amz-checksum-type": kind}
 
 
-def checksum_headers(upload: Upload) -> HeaderMap:
+def checksum_headers(upload: S3Upload) -> HeaderMap:
     """What an answer says of the checksum of an upload."""
     if upload.promise is None:
         return {}

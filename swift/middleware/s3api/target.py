@@ -13,7 +13,7 @@ from swift.middleware.s3api.names import is_bucket_name
 ACCOUNT_MARK = ":"
 
 
-class Target(NamedTuple):
+class S3Target(NamedTuple):
     """Bucket and key as text, either may be empty; ``account`` is the bucket's if the request says it."""
 
     bucket: str
@@ -34,7 +34,7 @@ def host_bucket_of(request: Request, domains: tuple[str, ...]) -> str:
     return ""
 
 
-def target_of(request: Request, host_bucket: str) -> Target:
+def target_of(request: Request, host_bucket: str) -> S3Target:
     """What a request is about; raises ``S3Error``."""
     try:
         path = request.path
@@ -46,12 +46,12 @@ def target_of(request: Request, host_bucket: str) -> Target:
     if not path.startswith("/"):
         raise S3Error("InvalidURI")
     if host_bucket:
-        return Target(host_bucket, path[1:])
+        return S3Target(host_bucket, path[1:])
     bucket, _, key = path[1:].partition("/")
     if key and not bucket:
         raise S3Error("InvalidBucketName", details={"BucketName": ""})
     account, colon, name = bucket.partition(ACCOUNT_MARK)
-    return Target(name, key, account) if colon and account else Target(bucket, key)
+    return S3Target(name, key, account) if colon and account else S3Target(bucket, key)
 
 
 def is_for_anybody(request: Request, host_bucket: str, account: str) -> bool:

@@ -31,7 +31,7 @@ WISH = fields.SYSMETA_S3_CHECKSUM
 _ID_MAX = 128
 
 
-class Wish(NamedTuple):
+class WantedChecksum(NamedTuple):
     """The checksum that the object of an upload is to have."""
 
     algorithm: Algorithm
@@ -107,10 +107,10 @@ def home_of(call: Call, marker: HeaderMap) -> str:
     return segments_of(call.bucket, marker.get(fields.SYSMETA_S3_CLASS, ""))
 
 
-def wish_of(headers: HeaderMap) -> Wish | None:
+def wish_of(headers: HeaderMap) -> WantedChecksum | None:
     """What the marker of an upload says of the object's checksum."""
     name, _, kind = headers.get(WISH, "").partition(" ")
-    return Wish(ALGORITHMS[name], kind) if name in ALGORITHMS and kind else None
+    return WantedChecksum(ALGORITHMS[name], kind) if name in ALGORITHMS and kind else None
 
 
 def rows_of(

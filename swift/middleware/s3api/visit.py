@@ -13,14 +13,14 @@ from swift.http.response import Response
 from swift.http.status import reason_of
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.metadata import REDIRECT
-from swift.middleware.s3api.website import Redirect, Site, error_page
+from swift.middleware.s3api.website import BucketWebsite, WebsiteRedirect, error_page
 
 #: Reads an object; raises ``S3Error``.
 Read = Callable[[str], Response]
 _HTML = "text/html; charset=utf-8"
 
 
-def visit(request: Request, site: Site, path: str, read: Read) -> Response:
+def visit(request: Request, site: BucketWebsite, path: str, read: Read) -> Response:
     """The page at a path (decoded, without its first slash)."""
     if request.method not in ("GET", "HEAD"):
         return page_of(request, S3Error("MethodNotAllowed"))
@@ -42,10 +42,10 @@ def visit(request: Request, site: Site, path: str, read: Read) -> Response:
     return Response(301, {"location": place, "content-type": _HTML})
 
 
-def _unread(request: Request, site: Site, path: str, read: Read, error: S3Error) -> Response:
+def _unread(request: Request, site: BucketWebsite, path: str, read: Read, error: S3Error) -> Response:
     """What a visitor gets for a page that cannot be read."""
     if error.status == 404 and path and not path.endswith("/") and _is_there(read, f"{path}/{site.index}"):
-        return _moved(request, Redirect(status=302), f"{path}/")
+        return _moved(request, WebsiteRedirect(status=302), f"{path}/")
     rule = site.rule_for(path, error.status)
     if rule is not None:
         return _moved(request, rule.redirect, path, rule.prefix)
@@ -74,7 +74,7 @@ def _is_there(read: Read, key: str) -> bool:
     return True
 
 
-def _moved(request: Request, redirect: Redirect, path: str, matched: str = "") -> Response:
+def _moved(request: Request, redirect: WebsiteRedirect, path: str, matched: str = "") -> Response:
     host = request.headers.get("host", "localhost")
     location = redirect.location(request.scheme, host, path, matched)
     return Response(redirect.status, {"location": location, "content-type": _HTML})

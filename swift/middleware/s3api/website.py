@@ -41,7 +41,7 @@ _CODES = frozenset(map(str, (301, 302, 303, 304, 305, 307, 308)))
 
 
 @dataclass(frozen=True, slots=True)
-class Redirect:
+class WebsiteRedirect:
     """Another place: what is empty stays as it was asked for."""
 
     host: str = ""
@@ -61,39 +61,39 @@ class Redirect:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RoutingRule:
     """A redirection and when it is taken."""
 
-    redirect: Redirect
+    redirect: WebsiteRedirect
     prefix: str = ""
     status: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class BucketWebsite:
     """The web site of a bucket."""
 
     index: str = ""
     error: str = ""
-    everything: Redirect | None = None
-    rules: tuple[Rule, ...] = ()
+    everything: WebsiteRedirect | None = None
+    rules: tuple[RoutingRule, ...] = ()
 
     def key_of(self, path: str) -> str:
         """The key of a path, a folder's index for a folder."""
         return path + self.index if not path or path.endswith("/") else path
 
-    def rule_for(self, key: str, status: int = 0) -> Rule | None:
+    def rule_for(self, key: str, status: int = 0) -> RoutingRule | None:
         """The redirection of a key, before it is looked for or after an error."""
         return next((r for r in self.rules if r.status == status and key.startswith(r.prefix)), None)
 
 
-def site_of_document(tree: Tree) -> Site:
+def site_of_document(tree: Tree) -> BucketWebsite:
     """What a ``WebsiteConfiguration`` says; raises ``S3Error``."""
     everything = tree_of(tree.get("RedirectAllRequestsTo"))
     if everything:
         if len(tree) > 1:
             raise S3Error("MalformedXML")
-        return Site(everything=Redirect(_host(everything), _protocol(everything)))
+        return BucketWebsite(everything=WebsiteRedirect(_host(everything), _protocol(everything)))
     index = text_of(tree_of(tree.get("IndexDocument")).get("Suffix"))
     if not index or "/" in index:
         raise _invalid("IndexDocument", index, "The IndexDocument Suffix is not well formed")
@@ -106,10 +106,10 @@ def site_of_document(tree: Tree) -> Site:
     error = _short(text_of(tree_of(tree.get("ErrorDocument")).get("Key")))
     if "ErrorDocument" in tree and not error:
         raise _invalid("ErrorDocument", error, "The ErrorDocument Key is not well formed")
-    return Site(_short(index), error, None, tuple(map(_rule, items)))
+    return BucketWebsite(_short(index), error, None, tuple(map(_rule, items)))
 
 
-def _rule(item: Tree) -> Rule:
+def _rule(item: Tree) -> RoutingRule:
     condition, wanted = tree_of(item.get("Condition")), tree_of(item.get("Redirect"))
     status = text_of(condition.get("HttpErrorCodeReturnedEquals"))
     if status and not (is_digits(status) and len(status) == 3 and status[0] in "45"):
@@ -125,14 +125,14 @@ def _rule(item: Tree) -> Rule:
         )
     if "ReplaceKeyWith" in wanted and "ReplaceKeyPrefixWith" in wanted:
         raise _bad("You can only define ReplaceKeyPrefix or ReplaceKey but not both.")
-    redirect = Redirect(
+    redirect = WebsiteRedirect(
         _host(wanted),
         _protocol(wanted),
         int(code or 301),
         _short(text_of(wanted["ReplaceKeyPrefixWith"])) if "ReplaceKeyPrefixWith" in wanted else None,
         _short(text_of(wanted["ReplaceKeyWith"])) if "ReplaceKeyWith" in wanted else None,
     )
-    return Rule(redirect, _short(text_of(condition.get("KeyPrefixEquals"))), int(status or 0))
+    return RoutingRule(redirect, _short(text_of(condition.get("KeyPrefixEquals"))), int(status or 0))
 
 
 def _bad(text: str) -> S3Error:
@@ -183,7 +183,7 @@ def parsed_tree(document: bytes) -> Tree:
 
 
 @lru_cache(maxsize=256)
-def parsed_site(document: bytes) -> Site | None:
+def parsed_site(document: bytes) -> BucketWebsite | None:
     """The web site that a bucket keeps; None if it cannot be read."""
     try:
         return site_of_document(parsed_tree(document))

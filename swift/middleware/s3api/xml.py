@@ -33,7 +33,7 @@ Tree = dict[str, "Parsed"]
 Parsed = Union[str, Tree, "list[Parsed]"]
 
 
-class Node:
+class Element:
     """An element: its name, what is in it, and how often it may come."""
 
     __slots__ = ("name", "children", "required", "many", "attribute")
@@ -41,7 +41,7 @@ class Node:
     def __init__(
         self,
         name: str,
-        children: tuple[Node, ...] | None = None,
+        children: tuple[Element, ...] | None = None,
         *,
         required: bool = False,
         many: bool = False,
@@ -56,35 +56,35 @@ class Node:
         self.attribute = attribute
 
 
-def Text(name: str, *, required: bool = False) -> Node:  # noqa: N802
+def Text(name: str, *, required: bool = False) -> Element:  # noqa: N802
     """An element with text."""
-    return Node(name, required=required)
+    return Element(name, required=required)
 
 
-def Texts(name: str) -> Node:  # noqa: N802
+def Texts(name: str) -> Element:  # noqa: N802
     """Any number of elements with text."""
-    return Node(name, many=True)
+    return Element(name, many=True)
 
 
-def Group(name: str, *children: Node, required: bool = False) -> Node:  # noqa: N802
+def Group(name: str, *children: Element, required: bool = False) -> Element:  # noqa: N802
     """An element with elements."""
-    return Node(name, children, required=required)
+    return Element(name, children, required=required)
 
 
-def Many(name: str, *children: Node, required: bool = False) -> Node:  # noqa: N802
+def Many(name: str, *children: Element, required: bool = False) -> Element:  # noqa: N802
     """Any number of elements with elements; ``required``: one at least."""
-    return Node(name, children, required=required, many=True)
+    return Element(name, children, required=required, many=True)
 
 
-def Kind(name: str = "type") -> Node:  # noqa: N802
+def Kind(name: str = "type") -> Element:  # noqa: N802
     """The attribute ``xsi:type``."""
-    return Node(name, attribute=True)
+    return Element(name, attribute=True)
 
 
 # --- reading ------------------------------------------------------------------------------------------
 
 
-def parse(schema: Node, body: bytes, *, error: str = "MalformedXML") -> Tree:
+def parse(schema: Element, body: bytes, *, error: str = "MalformedXML") -> Tree:
     """What a document of this schema says; raises ``S3Error`` with the code ``error``."""
     parser = etree.XMLParser(
         resolve_entities=False,
@@ -112,7 +112,7 @@ def _local(element: etree._Element) -> str | None:
     return name if not brace or space[1:] == NAMESPACE else None
 
 
-def _read(schema: Node, element: etree._Element, error: str) -> Parsed:
+def _read(schema: Element, element: etree._Element, error: str) -> Parsed:
     if schema.children is None:
         if len(element):
             raise S3Error(error)
@@ -175,7 +175,7 @@ def escape(text: str) -> str:
     return _replace(_reference, text) if _special(text) else text
 
 
-def render(schema: Node, value: Value, *, namespace: bool = True, declaration: bool = True) -> bytes:
+def render(schema: Element, value: Value, *, namespace: bool = True, declaration: bool = True) -> bytes:
     """The document of a value; children in the order of the schema, absent ones left out."""
     pieces: list[str] = []
     space = f' xmlns="{NAMESPACE}"' if namespace else ""
@@ -184,7 +184,7 @@ def render(schema: Node, value: Value, *, namespace: bool = True, declaration: b
     return DECLARATION + body if declaration else body
 
 
-def _write(pieces: list[str], schema: Node, value: Value, attributes: str = "") -> None:
+def _write(pieces: list[str], schema: Element, value: Value, attributes: str = "") -> None:
     name = schema.name
     if isinstance(value, Fragment):
         pieces.append(value)

@@ -25,9 +25,9 @@ from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.http.segments import SegmentedBody
 from swift.http.status import default_body
 from swift.middleware.segments import (
-    Pace,
     Segment,
     SegmentBroken,
+    SegmentPace,
     SegmentSource,
     home_of,
     segment_request,
@@ -65,7 +65,7 @@ class Download:
     def __init__(self, forward: Handle, settings: SloSettings, log: Log):
         self._forward = forward
         self._log = log
-        self._pace = Pace(
+        self._pace = SegmentPace(
             settings.rate_limit_after_segment,
             settings.rate_limit_segments_per_sec,
             settings.max_get_time,

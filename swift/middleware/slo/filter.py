@@ -19,7 +19,7 @@ from swift.middleware.slo.hidden import HiddenSegments
 from swift.middleware.slo.manifest import MIN_SEGMENT_BYTES
 from swift.middleware.slo.removal import Removal
 from swift.middleware.slo.settings import SloSettings
-from swift.middleware.slo.upload import Upload
+from swift.middleware.slo.upload import ManifestUpload
 from swift.policy.policies import Policies
 from swift.telemetry.log import Log
 
@@ -42,7 +42,7 @@ class Slo(Filter):
         policies: Policies | None = None,
     ):
         super().__init__(app)
-        self._upload = Upload(self.forward, settings, guesser, log)
+        self._upload = ManifestUpload(self.forward, settings, guesser, log)
         self._download = Download(self.forward, settings, log)
         self._hidden = None
         if settings.hidden_segments and policies is not None:

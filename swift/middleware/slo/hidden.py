@@ -30,7 +30,7 @@ from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.middleware.segments import allow_hidden, parts_container
 from swift.middleware.slo.settings import SloSettings
-from swift.middleware.slo.upload import SOURCE, Upload
+from swift.middleware.slo.upload import SOURCE, ManifestUpload
 from swift.policy.policies import Policies
 from swift.runtime.wsgi import Handle
 
@@ -46,7 +46,7 @@ _OF_VERSIONS = ("versions-location", "versions-container")
 class HiddenSegments:
     """Uploads of hidden parts, and what becomes of them."""
 
-    def __init__(self, forward: Handle, settings: SloSettings, upload: Upload, policies: Policies):
+    def __init__(self, forward: Handle, settings: SloSettings, upload: ManifestUpload, policies: Policies):
         self._forward = forward
         self._settings = settings
         self._upload = upload

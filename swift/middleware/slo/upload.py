@@ -56,7 +56,7 @@ def owns_parts(request: Request) -> bool:
     return fields.SYSMETA_SLO_UPLOAD in request.headers
 
 
-class Upload:
+class ManifestUpload:
     """Stores manifests."""
 
     def __init__(self, forward: Handle, settings: SloSettings, guesser: TypeGuesser, log: Log):

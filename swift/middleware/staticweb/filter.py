@@ -40,7 +40,7 @@ class StaticWebSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ContainerSite:
     """What a container's metadata says of its web site."""
 
     index: str
@@ -51,7 +51,7 @@ class Site:
     directory_type: str
 
     @classmethod
-    def of(cls, meta: dict[str, str]) -> Site:
+    def of(cls, meta: dict[str, str]) -> ContainerSite:
         """From the metadata of a container, by names without prefix."""
         return cls(
             index=meta.get("web-index", "").strip(),
@@ -85,7 +85,7 @@ class StaticWeb(Filter):
         if request.env.get(fields.REMOTE_USER) not in (None, "", TEMPURL_USER) and not web_mode:
             return self.forward(request)
         info = container_info(request, self.forward, entity.path.account, entity.path.container)
-        site = Site.of(info.meta)
+        site = ContainerSite.of(info.meta)
         if not info.exists or not site.is_one:
             if entity.path.obj is None and web_mode:
                 return _error(request, 404)
@@ -109,7 +109,7 @@ def _error(request: Request, status: int, headers: HeaderMap | None = None) -> R
 class _Visit:
     """One request to a web site."""
 
-    def __init__(self, web: StaticWeb, request: Request, site: Site):
+    def __init__(self, web: StaticWeb, request: Request, site: ContainerSite):
         assert request.entity is not None, "only entities are visited"
         self._web = web
         self._forward = web.forward

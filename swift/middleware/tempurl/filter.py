@@ -70,7 +70,7 @@ class TempURLSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class SignedLink:
     """What a query says of a temporary URL; texts are Latin-1 views, None for absent ones."""
 
     signature: str
@@ -81,7 +81,7 @@ class Link:
     inline: bool
 
     @classmethod
-    def of(cls, query: str) -> Link | None:
+    def of(cls, query: str) -> SignedLink | None:
         """The link of a query, None when there is none; of a repeated parameter the first counts."""
         pairs = parse_qsl(query, keep_blank_values=True, encoding="latin-1")
         params = dict(reversed(pairs))
@@ -143,7 +143,7 @@ class TempURL(Filter):
 
     def handle(self, request: Request) -> Response:
         """Let a valid link pass; everything without one is not this filter's business."""
-        link = None if request.method == "OPTIONS" or not request.query else Link.of(request.query)
+        link = None if request.method == "OPTIONS" or not request.query else SignedLink.of(request.query)
         if link is None:
             return self.forward(request)
         expires = parse_expiry(link.expires)
@@ -161,7 +161,7 @@ class TempURL(Filter):
             self._dispose(request, response, link, expires)
         return response
 
-    def _scope_of(self, request: Request, link: Link, expires: int) -> EntityPath | None:
+    def _scope_of(self, request: Request, link: SignedLink, expires: int) -> EntityPath | None:
         """What the key that signed the link governs; None when the link is not good."""
         entity = request.entity
         signature = parse_signature(link.signature, self._settings.allowed_digests)
@@ -193,7 +193,7 @@ class TempURL(Filter):
         kept = [p for p in request.query.split("&") if unquote_plus(p.partition("=")[0]) not in PARAMETERS]
         request.set_query("&".join(kept))
 
-    def _dispose(self, request: Request, response: Response, link: Link, expires: int) -> None:
+    def _dispose(self, request: Request, response: Response, link: SignedLink, expires: int) -> None:
         """How a browser is to keep what it got, and until when."""
         headers = response.headers
         headers["expires"] = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(expires))
@@ -233,7 +233,7 @@ class _Names:
         return name in self._exact or name.startswith(self._starts)
 
 
-def _signed_path(path: EntityPath, link: Link, method: str) -> bytes | None:
+def _signed_path(path: EntityPath, link: SignedLink, method: str) -> bytes | None:
     """The path as it was signed; None when the link cannot be for this one."""
     if path.container is None:
         return None

@@ -39,7 +39,7 @@ _OF_ANSWER = frozenset(
 )
 
 
-class Version(NamedTuple):
+class FormerVersion(NamedTuple):
     """One former object, or the mark of a deletion."""
 
     name: str
@@ -115,7 +115,7 @@ class Archive:
         with asked(self._forward, sub) as response:
             _check_stored(response.status)
 
-    def newest(self) -> list[Version]:
+    def newest(self) -> list[FormerVersion]:
         """The newest versions, the newest first; raises ``HTTPError`` with the listing's status."""
         query = f"format=json&reverse=on&limit={_LOOKED_AT}&prefix={quote(self._prefix, safe='')}"
         with asked(self._forward, self._ask("GET", self._home, query)) as response:
@@ -125,12 +125,12 @@ class Archive:
                 raise HTTPError(503)
             rows = json.loads(response.read_body() or b"[]")
         return [
-            Version(row["name"], row["content_type"].startswith("application/x-deleted"))
+            FormerVersion(row["name"], row["content_type"].startswith("application/x-deleted"))
             for row in rows
             if "name" in row
         ]
 
-    def restore(self, version: Version) -> bool:
+    def restore(self, version: FormerVersion) -> bool:
         """Make a version the object again and remove it from the versions; False when it is gone.
 
         Raises ``HTTPError`` 503.
@@ -145,7 +145,7 @@ class Archive:
         self.remove(version)
         return True
 
-    def remove(self, version: Version) -> None:
+    def remove(self, version: FormerVersion) -> None:
         """Forget a version; raises ``HTTPError`` 503."""
         with asked(self._forward, self._ask("DELETE", self._home._replace(obj=version.name))) as response:
             status = response.status

@@ -25,7 +25,7 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.versioned_writes.archive import Archive
 from swift.middleware.versioned_writes.containers import Containers
-from swift.middleware.versioned_writes.objects import Objects
+from swift.middleware.versioned_writes.objects import VersionedObjects
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 
 #: Client's header → mode.
@@ -48,7 +48,7 @@ class VersionedWrites(Filter):
         if settings.allow_object_versioning and versioning is not None:
             cluster, guesser = versioning
             limits = cluster.config.limits
-            self._objects = Objects(self.forward, guesser)
+            self._objects = VersionedObjects(self.forward, guesser)
             self._containers = Containers(
                 self.forward, cluster.policies, limits.container_listing_limit, limits.account_listing_limit
             )
@@ -114,7 +114,7 @@ class VersionedWrites(Filter):
 
     # objects
 
-    def _versioned(self, request: Request, entity: Entity, objects: Objects) -> Response:
+    def _versioned(self, request: Request, entity: Entity, objects: VersionedObjects) -> Response:
         """The answer where objects may have versions."""
         path, response = entity.path, None
         if not is_true(request.headers.get(fields.BACKEND_REPLICATION)):

@@ -76,7 +76,7 @@ class _Target(NamedTuple):
     content_type: str
 
 
-class Objects:
+class VersionedObjects:
     """The object's side of object versioning."""
 
     def __init__(self, forward: Handle, guesser: TypeGuesser):

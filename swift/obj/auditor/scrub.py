@@ -2,8 +2,8 @@
 
 What is left to read is estimated from what the pass has met so far, at its beginning from what the device
 says is in use; it is divided by the time that is left, again and again. So a pass neither hurries nor comes
-late, also when it was interrupted. When reading as fast as it can is not enough, ``Promise`` says so, and
-what would be.
+late, also when it was interrupted. When reading as fast as it can is not enough, ``ScrubPromise`` says so,
+and what would be.
 
 An object costs as much as ``OBJECT_BYTES`` bytes, whatever its size: many small ones take their time too.
 """
@@ -31,7 +31,7 @@ _PARTITIONS_KNOWN = 10
 
 
 @dataclass(frozen=True)
-class Promise:
+class ScrubPromise:
     """How a promise stands."""
 
     days: float
@@ -131,7 +131,7 @@ class Scrub:
             if self._wait(step_s):
                 return
 
-    def promise(self) -> Promise:
+    def promise(self) -> ScrubPromise:
         """How it stands now."""
         now_s = self._clock.time()
         busy_s = self._clock.monotonic() - self._started_s - self._rested_s
@@ -146,7 +146,7 @@ class Scrub:
             ends_s = max(now_s, self._begun_s + self._promised_s * AIM) if left else now_s
         else:
             ends_s = now_s + (left / possible if is_known else 0.0)
-        return Promise(
+        return ScrubPromise(
             self._promised_s / DAY_S,
             (ends_s - self._begun_s) / DAY_S,
             needed if needed != float("inf") else left,

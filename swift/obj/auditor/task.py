@@ -37,7 +37,7 @@ _OVER = "OVER"
 
 
 @dataclass(frozen=True)
-class AuditKind:
+class AuditMode:
     """A kind of pass."""
 
     #: In recon and in the files on the devices.
@@ -51,8 +51,8 @@ class AuditKind:
         return NAME if self.full else f"{NAME}-zbf"
 
 
-ALL = AuditKind("ALL", True)
-ZERO_BYTE = AuditKind("ZBF", False)
+ALL = AuditMode("ALL", True)
+ZERO_BYTE = AuditMode("ZBF", False)
 
 
 class ObjectAuditor(DeviceTask):
@@ -61,7 +61,7 @@ class ObjectAuditor(DeviceTask):
     def __init__(
         self,
         context: BackendContext,
-        kind: AuditKind,
+        kind: AuditMode,
         settings: ObjectAuditorSettings,
         stores: StoreRegistry,
         watchers: Watchers,

@@ -99,7 +99,7 @@ def digest_of(hashes: Mapping[str, object], index: int | None) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KnownPartition:
     """What is known of one partition."""
 
     #: None while a suffix cannot be hashed.
@@ -112,7 +112,7 @@ class Entry:
 class _Known:
     mark: str
     index: int | None
-    entry: Entry
+    entry: KnownPartition
     #: When the suffixes were listed last, monotonic seconds.
     listed_s: float
 
@@ -128,7 +128,7 @@ class DigestBook:
 
     def entry(
         self, store: ObjectStore, device: str, part: int, policy: Policy, index: int | None = None
-    ) -> Entry:
+    ) -> KnownPartition:
         """Blocking; raises what ``store.hashes`` raises."""
         place = device, policy.index, part
         name = str(part)
@@ -139,7 +139,7 @@ class DigestBook:
             return known.entry
         lists = self._recheck_s is not None and is_old
         hashes = store.hashes(device, name, policy, list_suffixes=lists)
-        entry = Entry(digest_of(hashes, index), _indexes(hashes))
+        entry = KnownPartition(digest_of(hashes, index), _indexes(hashes))
         if mark and entry.digest is not None and store.upkeep.mark(device, name, policy) == mark:
             if len(self._known) >= REMEMBERED_MAX:
                 self._known.clear()

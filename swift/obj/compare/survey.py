@@ -19,7 +19,7 @@ from swift.policy.policy import Policy
 from swift.ring.device import Node
 
 
-class Verdict(IntEnum):
+class SurveyVerdict(IntEnum):
     """What a partner has of a partition."""
 
     EQUAL = 0
@@ -43,34 +43,34 @@ class Asked:
 class Standing:
     """What the partners of a partition said, by the id of their device."""
 
-    verdicts: Mapping[int, Verdict]
+    verdicts: Mapping[int, SurveyVerdict]
 
     @property
     def is_settled(self) -> bool:
         """Whether everybody has the same."""
-        return all(verdict is Verdict.EQUAL for verdict in self.verdicts.values())
+        return all(verdict is SurveyVerdict.EQUAL for verdict in self.verdicts.values())
 
     @property
     def copies(self) -> float:
         """Copies besides ours, as far as is known: half of one that differs or is silent."""
-        worth = {Verdict.EQUAL: 1.0, Verdict.NOTHING: 0.0}
+        worth = {SurveyVerdict.EQUAL: 1.0, SurveyVerdict.NOTHING: 0.0}
         return sum(worth.get(verdict, 0.5) for verdict in self.verdicts.values())
 
-    def says(self, node: Node) -> Verdict:
+    def says(self, node: Node) -> SurveyVerdict:
         """What one of them said."""
-        return self.verdicts.get(node.id, Verdict.UNKNOWN)
+        return self.verdicts.get(node.id, SurveyVerdict.UNKNOWN)
 
     def __str__(self) -> str:
         return ", ".join(f"{node}: {verdict.name.lower()}" for node, verdict in sorted(self.verdicts.items()))
 
 
-def verdict_on(mine: str | None, theirs: str | None) -> Verdict:
+def verdict_on(mine: str | None, theirs: str | None) -> SurveyVerdict:
     """What two digests of a partition say about the other's."""
     if theirs is None:
-        return Verdict.UNKNOWN
+        return SurveyVerdict.UNKNOWN
     if mine == theirs:
-        return Verdict.EQUAL
-    return Verdict.NOTHING if theirs == NOTHING else Verdict.DIFFERENT
+        return SurveyVerdict.EQUAL
+    return SurveyVerdict.NOTHING if theirs == NOTHING else SurveyVerdict.DIFFERENT
 
 
 def survey(
@@ -83,7 +83,7 @@ def survey(
 
     ``questions`` is by device id; ``noticed`` is told the status of a partner that gave no digests.
     """
-    found: dict[int, dict[int, Verdict]] = {}
+    found: dict[int, dict[int, SurveyVerdict]] = {}
 
     def ask(node: Node, asked: list[Asked]) -> None:
         status, told = partners.digests(node, policy, {each.part: each.index for each in asked})

@@ -21,10 +21,10 @@ from swift.cluster.direct import DirectClient
 from swift.cluster.owndevices import OwnDevices
 from swift.cluster.rings import Rings
 from swift.obj.compare.calm import Calm
-from swift.obj.compare.digests import DigestBook, Entry
+from swift.obj.compare.digests import DigestBook, KnownPartition
 from swift.obj.compare.partners import NO_ANSWER, UNMOUNTED, Partners
 from swift.obj.compare.settings import CompareSettings
-from swift.obj.compare.survey import Asked, Standing, Verdict, survey
+from swift.obj.compare.survey import Asked, Standing, SurveyVerdict, survey
 from swift.obj.ssync.sender import Sender, SenderTimes
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy
@@ -59,7 +59,7 @@ class Local:
     primaries: tuple[Node, ...]
     #: This device among the primaries; None when the partition does not belong here.
     own: Node | None
-    entry: Entry
+    entry: KnownPartition
 
     @property
     def others(self) -> list[Node]:
@@ -71,7 +71,7 @@ class Local:
 
 
 @dataclass(frozen=True)
-class Unit:
+class PartitionUnit:
     """A partition to work on."""
 
     local: Local
@@ -180,15 +180,15 @@ class ComparePass(DevicePassBase, Generic[T]):
         """Erasure coding: the index of the archives that belong on this device."""
         return None
 
-    def ordered(self, units: list[Unit]) -> Iterator[Unit]:
+    def ordered(self, units: list[PartitionUnit]) -> Iterator[PartitionUnit]:
         """The units in the order in which to take them; it may wait between them."""
         yield from units
 
-    def needs_work(self, unit: Unit) -> bool:
+    def needs_work(self, unit: PartitionUnit) -> bool:
         """Whether a partition is a unit; what is not is settled."""
         return unit.local.own is None or not unit.standing.is_settled
 
-    def settled(self, units: Sequence[Unit]) -> None:
+    def settled(self, units: Sequence[PartitionUnit]) -> None:
         """Everybody has the same of these partitions."""
 
     def is_left_out(self, own: Node | None) -> bool:
@@ -197,7 +197,7 @@ class ComparePass(DevicePassBase, Generic[T]):
 
     # --- planning ------------------------------------------------------------------------------------
 
-    def plan(self) -> Iterator[Unit]:
+    def plan(self) -> Iterator[PartitionUnit]:
         """Units of all policies, most in need first within some thousand partitions."""
         if self._device_path() is None:
             return
@@ -213,7 +213,7 @@ class ComparePass(DevicePassBase, Generic[T]):
                 continue
             yield from self._of_policy(policy, view)
 
-    def _of_policy(self, policy: Policy, view: RingView) -> Iterator[Unit]:
+    def _of_policy(self, policy: Policy, view: RingView) -> Iterator[PartitionUnit]:
         store = self._task.stores.of(policy)
         run = store.run(self._device, Effort.HASHES)
         before_s = self._task.context.clock.time() - max(_TEMPORARY_S, self._task.settings.reclaim_age)
@@ -290,9 +290,9 @@ class ComparePass(DevicePassBase, Generic[T]):
         view: RingView,
         store: ObjectStore,
         some: Sequence[tuple[int, tuple[Node, ...], Node | None]],
-    ) -> list[Entry | None]:
+    ) -> list[KnownPartition | None]:
         """Blocking; None for what cannot be hashed, or is better left alone now."""
-        entries: list[Entry | None] = []
+        entries: list[KnownPartition | None] = []
         for part, _primaries, own in some:
             try:
                 idle_s = store.upkeep.idle_s(self._device, str(part), policy)
@@ -309,7 +309,7 @@ class ComparePass(DevicePassBase, Generic[T]):
             self._tally.moves += 1
         return entries
 
-    def _survey(self, policy: Policy, view: RingView, locals_: Sequence[Local]) -> list[Unit]:
+    def _survey(self, policy: Policy, view: RingView, locals_: Sequence[Local]) -> list[PartitionUnit]:
         """Those that need work, fewest copies first."""
         questions: dict[int, tuple[Node, list[Asked]]] = {}
         for local in locals_:
@@ -317,10 +317,10 @@ class ComparePass(DevicePassBase, Generic[T]):
                 questions.setdefault(node.id, (node, []))[1].append(asked)
         standings = survey(self._task.partners, policy, questions, self._noticed)
         nobody = Standing({})
-        units = [Unit(local, standings.get(local.part, nobody)) for local in locals_]
+        units = [PartitionUnit(local, standings.get(local.part, nobody)) for local in locals_]
         left = [unit for unit in units if self.needs_work(unit)]
         rest = [unit for unit in units if not self.needs_work(unit)]
-        if any(Verdict.NOTHING in unit.standing.verdicts.values() for unit in left):
+        if any(SurveyVerdict.NOTHING in unit.standing.verdicts.values() for unit in left):
             self._task.calm.forget(self._device, policy.index)
         self._task.calm.settled(self._device, policy.index, view, (unit.local.part for unit in rest))
         self.settled(rest)
@@ -334,12 +334,12 @@ class ComparePass(DevicePassBase, Generic[T]):
 
     # --- doing and telling ---------------------------------------------------------------------------
 
-    def may_do(self, unit: Unit) -> bool:
+    def may_do(self, unit: PartitionUnit) -> bool:
         """Whether a planned unit is still to be done: not by an old ring, and not after the end."""
         return not self._is_over(unit.local.policy, unit.local.view)
 
     @contextmanager
-    def working_on(self, unit: Unit) -> Iterator[None]:
+    def working_on(self, unit: PartitionUnit) -> Iterator[None]:
         """The work on a unit: when no node fails meanwhile, the partition is in order afterwards."""
         failures = self._failures
         yield

@@ -17,7 +17,7 @@ from swift.obj.expirer.settings import Delays
 T = TypeVar("T")
 
 
-class Task(NamedTuple):
+class ExpiringObject(NamedTuple):
     """An object to be deleted."""
 
     #: Where the task is in the queue.
@@ -33,7 +33,7 @@ class Task(NamedTuple):
         return f"{self.container}/{self.name}"
 
 
-class Queue:
+class ExpirerQueue:
     """Reads the queue; ``processes`` of them share it, of which this one is number ``process``."""
 
     def __init__(
@@ -66,7 +66,7 @@ class Queue:
                 self._warn(f"{self._account}/{name} lies at an unusual place of the queue")
             yield name
 
-    def due(self, container: str, now_s: float) -> Iterator[Task]:
+    def due(self, container: str, now_s: float) -> Iterator[ExpiringObject]:
         """The tasks of a container that are due and this process's, oldest first."""
         for row in self._client.objects(self._account, container):
             name = row.get("name", "")
@@ -77,17 +77,19 @@ class Queue:
             timestamp, path = parsed
             if timestamp.seconds > now_s:
                 return
-            task = Task(container, name, timestamp, path, row.get("content_type") == ASYNC_DELETE_TYPE)
+            task = ExpiringObject(
+                container, name, timestamp, path, row.get("content_type") == ASYNC_DELETE_TYPE
+            )
             if self._is_mine(task) and timestamp.seconds + self._delay_s(task) <= now_s:
                 yield task
 
-    def _is_mine(self, task: Task) -> bool:
+    def _is_mine(self, task: ExpiringObject) -> bool:
         if not self._processes:
             return True
         digest = md5(str(task).encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
         return int(digest, 16) % self._processes == self._process
 
-    def _delay_s(self, task: Task) -> float:
+    def _delay_s(self, task: ExpiringObject) -> float:
         return 0.0 if task.is_async_delete else self._delays.of(task.path.account, task.path.container or "")
 
     def is_empty(self, container: str) -> bool:

@@ -14,7 +14,7 @@ from swift.base.timestamp import Timestamp
 from swift.cluster.direct import DirectClient, missed_by
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.http import fields
-from swift.obj.expirer.queue import Queue, Task, in_turns
+from swift.obj.expirer.queue import ExpirerQueue, ExpiringObject, in_turns
 from swift.obj.expirer.settings import ObjectExpirerSettings
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
@@ -35,7 +35,7 @@ class ObjectExpirer(QueueTask):
         container_ring: Ring,
         settings: ObjectExpirerSettings,
         client: InternalClient,
-        queue: Queue,
+        queue: ExpirerQueue,
     ):
         self.context = context
         self.ring = container_ring
@@ -68,7 +68,7 @@ class ExpirerPass:
 
     # --- planning -------------------------------------------------------------------------------------
 
-    def plan(self) -> Iterator[Task]:
+    def plan(self) -> Iterator[ExpiringObject]:
         """The tasks that are due, so that the containers of their objects take turns."""
         size_max = self._task.settings.round_robin_task_cache_size
         for task in in_turns(self._due(), _target_container, size_max):
@@ -77,7 +77,7 @@ class ExpirerPass:
             self._tally.add("tasks.assigned")
             yield task
 
-    def _due(self) -> Iterator[Task]:
+    def _due(self) -> Iterator[ExpiringObject]:
         now_s = self._pass_context.clock.time()
         queue = self._task.queue
         for container in queue.containers(now_s):
@@ -86,7 +86,7 @@ class ExpirerPass:
 
     # --- doing ----------------------------------------------------------------------------------------
 
-    def do(self, unit: Task) -> None:
+    def do(self, unit: ExpiringObject) -> None:
         """Delete one object, and then its task."""
         started_s = self._pass_context.clock.monotonic()
         try:
@@ -100,7 +100,7 @@ class ExpirerPass:
             self._tally.add("objects")
         self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
 
-    def _delete(self, unit: Task) -> bool:
+    def _delete(self, unit: ExpiringObject) -> bool:
         """Whether the task is done; raises ``UnexpectedAnswer``."""
         headers = {"x-timestamp": unit.timestamp.normal}
         if unit.is_async_delete:
@@ -114,7 +114,7 @@ class ExpirerPass:
         # Perhaps some replicas do not know yet that it is to expire.
         return unit.timestamp.seconds + self._task.settings.reclaim_age < self._pass_context.clock.time()
 
-    def _pop(self, unit: Task) -> None:
+    def _pop(self, unit: ExpiringObject) -> None:
         """Take a task out of the queue at all its servers; one that misses it is met in the next pass."""
         task = self._task
         path = EntityPath(task.settings.account, unit.container, unit.name)
@@ -141,5 +141,5 @@ class ExpirerPass:
                 self._log.error(f"ERROR cannot remove {path}: {error}")
 
 
-def _target_container(task: Task) -> tuple[str, str | None]:
+def _target_container(task: ExpiringObject) -> tuple[str, str | None]:
     return task.path.account, task.path.container

@@ -16,7 +16,7 @@ from swift.ring.device import Node
 
 
 @dataclass(frozen=True)
-class Revert:
+class ArchiveRevert:
     """Archives of one index (None: tombstones only) that go to these nodes, and leave here."""
 
     index: int | None
@@ -42,7 +42,7 @@ def reverts_of(
     primaries: Sequence[Node],
     ec: ErasureCode,
     rng: random.Random,
-) -> list[Revert]:
+) -> list[ArchiveRevert]:
     """What does not belong here. Archives of an index that no primary has stay."""
     by_index: dict[int, list[str]] = {}
     bare: list[str] = []
@@ -57,12 +57,12 @@ def reverts_of(
     for index, suffixes in sorted(by_index.items()):
         nodes = tuple(node for node in primaries if fragment_of(node, ec) == index)
         if nodes:
-            reverts.append(Revert(index, tuple(suffixes), nodes))
+            reverts.append(ArchiveRevert(index, tuple(suffixes), nodes))
     if own is None and bare:
         if reverts:
             first = reverts[0]
-            reverts[0] = Revert(first.index, tuple(sorted({*first.suffixes, *bare})), first.nodes)
+            reverts[0] = ArchiveRevert(first.index, tuple(sorted({*first.suffixes, *bare})), first.nodes)
         else:
             enough = min(len(primaries), ec.fragments * ec.duplication - ec.data + 1)
-            reverts.append(Revert(None, tuple(bare), tuple(rng.sample(list(primaries), enough))))
+            reverts.append(ArchiveRevert(None, tuple(bare), tuple(rng.sample(list(primaries), enough))))
     return reverts

@@ -44,7 +44,7 @@ _NOT_FOUND = 404
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceArchive:
     """One archive that is read piece by piece."""
 
     index: int
@@ -57,7 +57,7 @@ class Survey:
     """What other nodes said about one object."""
 
     #: Of the upload that is to be rebuilt, by index.
-    sources: dict[int, Source] = field(default_factory=dict)
+    sources: dict[int, SourceArchive] = field(default_factory=dict)
     #: Of which there is an archive somewhere, useful or not.
     indexes: set[int] = field(default_factory=set)
     #: How many failed, or have something of another upload: nobody knows what they could give.
@@ -128,7 +128,7 @@ class Archives:
             return
         survey.indexes.add(holding.index)
         if holding.index not in survey.sources:
-            survey.sources[holding.index] = Source(
+            survey.sources[holding.index] = SourceArchive(
                 holding.index, partial(_read_exactly, reply.body.read), reply.body.close
             )
         else:
@@ -250,7 +250,7 @@ class Rebuilder:
         if self._rule.may_apply(found.state.data_timestamp.seconds, self._now_s()):
             yield list(islice(self._around.handoffs(), max(0, self._rule.nodes - len(nodes) - 1)))
 
-    def _local(self, found: Found, key: ObjectKey, index: int) -> Source:
+    def _local(self, found: Found, key: ObjectKey, index: int) -> SourceArchive:
         """This device's own archive."""
         run = self._store.run(key.device, Effort.SSYNC)
         stored: StoredObject = run(
@@ -260,7 +260,7 @@ class Rebuilder:
             run(stored.close)
             raise CannotRebuild("it was replaced")
         blocks = _Blocks(stored.blocks(0, stored.state.size), run)
-        return Source(index, partial(_read_exactly, blocks.read), stored.close)
+        return SourceArchive(index, partial(_read_exactly, blocks.read), stored.close)
 
 
 class _Blocks:
@@ -284,7 +284,7 @@ def _nothing() -> Generator[bytes, None, None]:
 
 
 def _verified(
-    codec: Codec, sources: Sequence[Source], index: int, fragment_bytes: int, written: Metadata
+    codec: Codec, sources: Sequence[SourceArchive], index: int, fragment_bytes: int, written: Metadata
 ) -> Generator[bytes, None, None]:
     """An empty piece, then the archive; the last piece comes after the whole object was verified."""
     digest = md5(usedforsecurity=False)

@@ -18,8 +18,8 @@ from swift.base.errors import LockTimeout
 from swift.cluster.rings import Rings
 from swift.ec.codec import Codec
 from swift.obj.compare.partners import differing_archives
-from swift.obj.compare.survey import Asked, Verdict
-from swift.obj.compare.task import ComparePass, CompareTask, Local, Unit
+from swift.obj.compare.survey import Asked, SurveyVerdict
+from swift.obj.compare.task import ComparePass, CompareTask, Local, PartitionUnit
 from swift.obj.reconstructor import jobs
 from swift.obj.reconstructor.rebuild import Archives, Around, Rebuilder
 from swift.obj.reconstructor.settings import ObjectReconstructorSettings
@@ -139,13 +139,13 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
         """See ``ComparePass``."""
         return self._settings.handoffs_only and own is not None
 
-    def needs_work(self, unit: Unit) -> bool:
+    def needs_work(self, unit: PartitionUnit) -> bool:
         """See ``ComparePass``; what does not belong here is work as well."""
         local = unit.local
         own = self.index_of(local.own, local.policy)
         return super().needs_work(unit) or bool(local.entry.indexes - {own, None})
 
-    def settled(self, units: Sequence[Unit]) -> None:
+    def settled(self, units: Sequence[PartitionUnit]) -> None:
         """See ``ComparePass``."""
         if units:
             self._tally.add("attempts", len(units))
@@ -153,7 +153,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
 
     # --- doing ---------------------------------------------------------------------------------------
 
-    def do(self, unit: Unit) -> None:
+    def do(self, unit: PartitionUnit) -> None:
         """Work on one partition."""
         if not self.may_do(unit):
             return
@@ -201,14 +201,14 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
 
     # --- what neighbours lack ------------------------------------------------------------------------
 
-    def _sync(self, unit: Unit, own: Node, hashes: Mapping[str, object]) -> None:
+    def _sync(self, unit: PartitionUnit, own: Node, hashes: Mapping[str, object]) -> None:
         """Rebuild for three neighbours what they lack; handoffs stand in for devices that are not there."""
         local = unit.local
         rebuild = self._task.rebuilder(local)
         for node in jobs.sync_partners(own, local.primaries):
             if self._stop.requested:
                 return
-            if unit.standing.says(node) is Verdict.EQUAL:
+            if unit.standing.says(node) is SurveyVerdict.EQUAL:
                 self._tally.add("hashmatches")
                 continue
             for place in self._stand_ins(local, node):
@@ -264,7 +264,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
 
     # --- what does not belong here -------------------------------------------------------------------
 
-    def _bring_home(self, local: Local, revert: jobs.Revert) -> None:
+    def _bring_home(self, local: Local, revert: jobs.ArchiveRevert) -> None:
         """Push archives to where they belong; what all of those nodes have goes from here."""
         store = self._task.stores.of(local.policy)
         run = store.run(self._device, Effort.SSYNC)
@@ -284,7 +284,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
         finally:
             run(lock.__exit__, None, None, None)
 
-    def _handed_over(self, local: Local, revert: jobs.Revert) -> dict[str, Offer]:
+    def _handed_over(self, local: Local, revert: jobs.ArchiveRevert) -> dict[str, Offer]:
         """What every node that should have it is known to have."""
         common: dict[str, Offer] | None = None
         for node in revert.nodes:
@@ -308,7 +308,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
                 common = {name: offer for name, offer in common.items() if pushed.in_sync.get(name) == offer}
         return common or {}
 
-    def _purge(self, local: Local, revert: jobs.Revert, offers: Mapping[str, Offer]) -> None:
+    def _purge(self, local: Local, revert: jobs.ArchiveRevert, offers: Mapping[str, Offer]) -> None:
         """Blocking: forget exactly what was handed over. A primary keeps its tombstones and metadata."""
         upkeep = self._task.stores.of(local.policy).upkeep
         view = Viewpoint(self._task.context.clock.time(), True, [], revert.index)

@@ -14,8 +14,8 @@ from itertools import islice
 
 from swift.base.errors import LockTimeout
 from swift.obj.compare.partners import Partners
-from swift.obj.compare.survey import Verdict
-from swift.obj.compare.task import Unit
+from swift.obj.compare.survey import SurveyVerdict
+from swift.obj.compare.task import PartitionUnit
 from swift.obj.replicator.delivery import Delivered, Delivery, DeliveryFailed, Parcel
 from swift.ring.device import Node
 from swift.runtime.report import Tally
@@ -33,7 +33,7 @@ OBJECTS_MAX = 200_000
 
 
 @dataclass(frozen=True)
-class Home:
+class RevertContext:
     """What reverts of one device are handed."""
 
     device: str
@@ -53,7 +53,7 @@ class Home:
 class Revert:
     """One handoff partition."""
 
-    def __init__(self, home: Home, unit: Unit):
+    def __init__(self, home: RevertContext, unit: PartitionUnit):
         self._home = home
         self._unit = unit
         self._part = str(unit.local.part)
@@ -135,7 +135,7 @@ class Revert:
     def _bring_one(self, parcel: Parcel, node: Node, *, other_region: bool) -> Delivered | None:
         home = self._home
         try:
-            if self._unit.standing.says(node) is Verdict.EQUAL:
+            if self._unit.standing.says(node) is SurveyVerdict.EQUAL:
                 home.tally.add("hashmatches")
                 heard = home.partners.invalidate(
                     node, self._policy, parcel.part, list(parcel.suffixes), durable=True

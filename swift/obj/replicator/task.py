@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from swift.obj.compare.partners import differing
-from swift.obj.compare.survey import Asked, Verdict
-from swift.obj.compare.task import ComparePass, CompareTask, Local, Unit, failure_nodes
+from swift.obj.compare.survey import Asked, SurveyVerdict
+from swift.obj.compare.task import ComparePass, CompareTask, Local, PartitionUnit, failure_nodes
 from swift.obj.replicator.delivery import Delivery, DeliveryFailed, Parcel, delivery_of
-from swift.obj.replicator.revert import Home, Revert
+from swift.obj.replicator.revert import Revert, RevertContext
 from swift.obj.replicator.settings import ObjectReplicatorSettings
 from swift.policy.policy import Policy
 from swift.ring.device import Node
@@ -112,7 +112,7 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
         """See ``ComparePass``."""
         return self._settings.handoffs_only and own is not None
 
-    def settled(self, units: Sequence[Unit]) -> None:
+    def settled(self, units: Sequence[PartitionUnit]) -> None:
         """See ``ComparePass``."""
         if units:
             nodes = sum(len(unit.local.others) for unit in units)
@@ -120,7 +120,7 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
             self._tally.add("hashmatches", nodes)
             self._tally.add("successes", nodes)
 
-    def ordered(self, units: list[Unit]) -> Iterator[Unit]:
+    def ordered(self, units: list[PartitionUnit]) -> Iterator[PartitionUnit]:
         """See ``ComparePass``; with ``handoffs_first`` nothing else is done while one is left."""
         if not self._settings.handoffs_first:
             yield from units
@@ -137,7 +137,7 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
 
     # --- doing ---------------------------------------------------------------------------------------
 
-    def do(self, unit: Unit) -> None:
+    def do(self, unit: PartitionUnit) -> None:
         """Work on one partition."""
         if not self.may_do(unit):
             return
@@ -158,7 +158,7 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
             self._deliveries[policy.index] = self._task.delivery(policy)
         return self._deliveries[policy.index]
 
-    def _bring_home(self, unit: Unit) -> None:
+    def _bring_home(self, unit: PartitionUnit) -> None:
         self._reverting += 1
         try:
             if Revert(self._home(unit.local.policy), unit).work():
@@ -167,9 +167,9 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
         finally:
             self._reverting -= 1
 
-    def _home(self, policy: Policy) -> Home:
+    def _home(self, policy: Policy) -> RevertContext:
         task = self._task
-        return Home(
+        return RevertContext(
             self._device,
             self._path(),
             task.stores.of(policy),
@@ -184,7 +184,7 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
 
     # --- updates -------------------------------------------------------------------------------------
 
-    def _update(self, unit: Unit, own: Node) -> None:
+    def _update(self, unit: PartitionUnit, own: Node) -> None:
         """Bring the other primaries what they lack; handoffs stand in for devices that are not there."""
         local = unit.local
         nodes = local.others
@@ -195,7 +195,7 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
             if attempts <= 0 or self._stop.requested:
                 return
             attempts -= 1
-            if unit.standing.says(node) is Verdict.EQUAL:
+            if unit.standing.says(node) is SurveyVerdict.EQUAL:
                 self._count_equal()
             elif node.region != own.region and node.region in regions:
                 # Its neighbours bring it there; the way between regions is taken once.
@@ -206,7 +206,7 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
             elif self._sync(local, node, other_region=node.region != own.region):
                 regions.add(node.region)
 
-    def _is_there(self, unit: Unit, node: Node) -> bool:
+    def _is_there(self, unit: PartitionUnit, node: Node) -> bool:
         if node.id not in self.unmounted:
             return True
         self.fail(node)

@@ -34,7 +34,7 @@ from swift.policy.policy import Policy
 from swift.store.api import Location, ObjectStore, Viewpoint
 from swift.telemetry.log import Log
 from swift.wire import ssync
-from swift.wire.ssync import Lines, Offer, SsyncEnded, SsyncError, Subrequest, Want
+from swift.wire.ssync import LineReader, Offer, SsyncEnded, SsyncError, Subrequest, Want
 
 #: Offers that are compared with the disk in one turn of the thread pool.
 BATCH = 100
@@ -57,7 +57,7 @@ _BREAKS = re.compile(r"[\0\r\n]")
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SsyncHead:
     """What the head of an SSYNC request says."""
 
     device: str
@@ -90,22 +90,22 @@ class Aborted(SwiftError):
         self.line = ssync.error_line(status, message)
 
 
-def answer(request: Request, session: Session, context: SsyncContext) -> Response:
+def answer(request: Request, session: SsyncHead, context: SsyncContext) -> Response:
     """The response whose body is the conversation."""
     request.body.send_continue({})
     headers = {"content-type": HTML, "x-backend-accept-no-commit": "True"}
-    conversation = Receiver(request, session, context).converse()
+    conversation = SsyncReceiver(request, session, context).converse()
     return Response(200, headers, Pieces(conversation, on_close=conversation.close))
 
 
-class Receiver:
+class SsyncReceiver:
     """One conversation."""
 
-    def __init__(self, request: Request, session: Session, context: SsyncContext):
+    def __init__(self, request: Request, session: SsyncHead, context: SsyncContext):
         self._request = request
         self._session = session
         self._context = context
-        self._lines = Lines(lambda: request.body.read(READ_BYTES))
+        self._lines = LineReader(lambda: request.body.read(READ_BYTES))
         self.successes = 0
         self.failures = 0
 
@@ -315,7 +315,7 @@ class _Entered:
 class SubrequestBody(RequestBody):
     """The body of a subrequest: the next ``length`` bytes of the conversation."""
 
-    def __init__(self, lines: Lines, length: int):
+    def __init__(self, lines: LineReader, length: int):
         self.length: int | None = length
         self.received = 0
         self._lines = lines

@@ -41,7 +41,7 @@ from swift.store.errors import CorruptBody
 from swift.store.metadata import Metadata
 from swift.telemetry.log import Log
 from swift.wire import ssync
-from swift.wire.ssync import Lines, Offer, SsyncError, Subrequest, UpdatesReader, Want, WantsReader
+from swift.wire.ssync import LineReader, Offer, SsyncError, Subrequest, UpdatesReader, Want, WantsReader
 
 #: Objects that are looked at in one call of a disk thread.
 BATCH = 100
@@ -207,7 +207,7 @@ class _Conversation:
         # Whoever cannot store an archive uncommitted would make it durable.
         accepts = is_true(reply.headers.get(fields.BACKEND_ACCEPT_NO_COMMIT, ""))
         self._uncommitted = self._job.uncommitted and accepts
-        lines = Lines(lambda: reply.body.read(READ_BYTES))
+        lines = LineReader(lambda: reply.body.read(READ_BYTES))
         self._offer()
         wants = WantsReader()
         _hear(lines, wants)
@@ -408,7 +408,7 @@ def _encoded(head: Subrequest) -> bytes | None:
         return None
 
 
-def _hear(lines: Lines, reader: WantsReader | UpdatesReader) -> None:
+def _hear(lines: LineReader, reader: WantsReader | UpdatesReader) -> None:
     while not reader.finished:
         text = lines.next_line()
         if text is None:

@@ -27,7 +27,7 @@ from swift.telemetry.log import Log
 
 
 @dataclass(frozen=True)
-class Delivery:
+class DeliveryOutcome:
     """What came of an attempt."""
 
     pending: PendingUpdate
@@ -60,7 +60,7 @@ class Deliverer:
             missed=missed_by(lambda text: log.error(f"ERROR with remote server {text}")),
         )
 
-    def deliver(self, pending: PendingUpdate, tally: Tally) -> Delivery:
+    def deliver(self, pending: PendingUpdate, tally: Tally) -> DeliveryOutcome:
         """Try once, and at once again where a redirect points to."""
         before = pending
         for _ in range(2):
@@ -69,7 +69,7 @@ class Deliverer:
                 break
             tally.add("redirects")
             pending = redirected(pending, redirect.container)
-        return Delivery(pending, is_complete and redirect is None, pending != before)
+        return DeliveryOutcome(pending, is_complete and redirect is None, pending != before)
 
     def _attempt(self, pending: PendingUpdate, tally: Tally) -> tuple[PendingUpdate, bool, Redirect | None]:
         account, _, container = container_of(pending).partition("/")

@@ -44,9 +44,9 @@ class ObjectUpdater(DeviceTask):
         self.settings = settings
         self.ring = container_ring
 
-    def begin(self, share: str, pass_context: PassContext) -> DevicePass:
+    def begin(self, share: str, pass_context: PassContext) -> UpdaterPass:
         """A pass over the device ``share``."""
-        return DevicePass(self, share, pass_context)
+        return UpdaterPass(self, share, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass, for all devices together and for each."""
@@ -70,7 +70,7 @@ class ObjectUpdater(DeviceTask):
         return failures
 
 
-class DevicePass(DevicePassBase):
+class UpdaterPass(DevicePassBase):
     """One pass over the pending updates of a device."""
 
     def __init__(self, task: ObjectUpdater, device: str, pass_context: PassContext):

@@ -25,7 +25,7 @@ from swift.http.response import HTTPError
 from swift.proxy.backend import Backends
 from swift.proxy.obj.documents import Documents
 from swift.proxy.obj.ec.restore import ArchiveRestorer
-from swift.proxy.obj.phases import Promises, Verdict, newest_known
+from swift.proxy.obj.phases import Promises, UploadVerdict, newest_known
 from swift.proxy.obj.retries import PATIENCE_S, Outdated
 from swift.proxy.obj.sinks import Opening, Sink, open_sinks
 from swift.proxy.obj.stored import about_what_is_stored, has_version, said_version, stored_headers
@@ -85,9 +85,9 @@ class Agreement:
         promises = Promises([sink for sink in sinks if sink.alive], documents, writer, early)
         try:
             verdict = promises.agree(target.majority, target.quorum)
-            if verdict is Verdict.OUTDATED:
+            if verdict is UploadVerdict.OUTDATED:
                 raise Outdated(newest_known([*early, *promises.refusals]), is_early=False)
-            if verdict not in (Verdict.COMMIT, Verdict.DISAGREE):
+            if verdict not in (UploadVerdict.COMMIT, UploadVerdict.DISAGREE):
                 raise HTTPError(503)
             self._level(target, sinks)
         finally:

@@ -24,7 +24,7 @@ from swift.proxy.context import ProxyContext
 from swift.proxy.obj.agreement import Agreement
 from swift.proxy.obj.documents import Documents
 from swift.proxy.obj.ec.scheme import judge_by_object_etag
-from swift.proxy.obj.phases import REFUSALS, Promises, Verdict, newer_version_of, newest_known
+from swift.proxy.obj.phases import REFUSALS, Promises, UploadVerdict, newer_version_of, newest_known
 from swift.proxy.obj.retries import Disputed, Lost, Outdated, with_retries
 from swift.proxy.obj.sinks import Opening, Sink, open_sinks
 from swift.proxy.obj.target import ObjectTarget
@@ -111,15 +111,15 @@ class Decision:
         promises = self._promises
         try:
             verdict = promises.agree(self._target.majority, self._need)
-            if verdict is Verdict.OUTDATED:
+            if verdict is UploadVerdict.OUTDATED:
                 raise Outdated(newest_known([*self._early, *promises.refusals]), is_early=False)
-            if verdict is Verdict.DISAGREE:
+            if verdict is UploadVerdict.DISAGREE:
                 raise Disputed(is_early=False)
-            if verdict is Verdict.REFUSED:
+            if verdict is UploadVerdict.REFUSED:
                 raise HTTPError(self._refusal())
-            if verdict is not Verdict.COMMIT:
+            if verdict is not UploadVerdict.COMMIT:
                 raise Lost()
-            if not promises.settle(self._target.majority, self._need, self._grace_s):
+            if not promises.conclude(self._target.majority, self._need, self._grace_s):
                 raise HTTPError(503)
         finally:
             promises.drop()

@@ -25,7 +25,7 @@ from swift.platform.threads import ThreadPool
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.coder import Coder, Upload, is_small
 from swift.proxy.obj.documents import Documents, footers_of, wants_footers
-from swift.proxy.obj.lines import Lines, lines_of
+from swift.proxy.obj.lines import UploadLines, lines_of
 from swift.proxy.obj.sinks import Sink
 from swift.proxy.obj.target import ObjectTarget
 from swift.wire import etagtrailer
@@ -88,7 +88,7 @@ class Pump:
             raise HTTPError(503)
 
     def move(
-        self, body: RequestBody, sinks: Sequence[Sink], need: int, lines: Lines | None = None
+        self, body: RequestBody, sinks: Sequence[Sink], need: int, lines: UploadLines | None = None
     ) -> tuple[int, HeaderMap]:
         """Send a body to all sinks; its size, and trailers for those that believe our MD5.
 
@@ -114,7 +114,7 @@ class Pump:
         self._buffers.give(buffer)
         return received, {} if digests is None else digests.trailers()
 
-    def _queue(self, lines: Lines, buffer: memoryview, size: int) -> memoryview:
+    def _queue(self, lines: UploadLines, buffer: memoryview, size: int) -> memoryview:
         """Leave what was read in the lines; the buffer for what comes next."""
         if size <= COPIED_BYTES:
             lines.send(bytes(buffer[:size]), size, _nothing)
@@ -144,7 +144,7 @@ class CopyUpload(Upload):
         sinks: Sequence[Sink],
         need: int,
         pump: Pump,
-        lines: Lines | None,
+        lines: UploadLines | None,
     ):
         super().__init__()
         self._request = request

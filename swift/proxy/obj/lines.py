@@ -84,7 +84,7 @@ class Line:
         return f"<Line {self.behind} bytes behind, waited for {self.waited_s:.1f} s>"
 
 
-class Lines:
+class UploadLines:
     """The lines of one upload."""
 
     def __init__(
@@ -186,7 +186,7 @@ def lines_of(
     length: int | None,
     unit: int,
     is_shared: bool,
-) -> Lines | None:
+) -> UploadLines | None:
     """Lines for the nodes of an upload; None when they are all to be kept in step.
 
     ``length`` is the body's, if it is known; ``unit`` what a node gets of it at a time, in bytes.
@@ -203,7 +203,7 @@ def lines_of(
             txid=sink.headers.get("x-trans-id"),
         )
 
-    return Lines(
+    return UploadLines(
         sinks,
         need,
         unit=unit,

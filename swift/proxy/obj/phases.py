@@ -34,7 +34,7 @@ PAUSE_MAX_S = 0.25
 REFUSALS = (412, 404, 403)
 
 
-class Verdict(Enum):
+class UploadVerdict(Enum):
     """What an upload does next."""
 
     WAIT = "wait"
@@ -74,7 +74,7 @@ class Vote(NamedTuple):
     predecessor: Timestamp | None = None
 
 
-def judge(votes: Sequence[Vote], majority: int, need: int) -> Verdict:
+def judge(votes: Sequence[Vote], majority: int, need: int) -> UploadVerdict:
     """What these votes mean when ``majority`` primaries and ``need`` nodes in all must hold the object.
 
     Only what a majority of the primaries has is known to be the object's version: what fewer have may be the
@@ -82,10 +82,10 @@ def judge(votes: Sequence[Vote], majority: int, need: int) -> Verdict:
     knows decides, once a majority has it.
     """
     if any(vote.says is Say.REFUSED and vote.predecessor is None for vote in votes):
-        return Verdict.REFUSED
+        return UploadVerdict.REFUSED
     if any(vote.says is Say.NEWER for vote in votes):
         # What we would store could not be seen, or would vanish when that version spreads.
-        return Verdict.OUTDATED
+        return UploadVerdict.OUTDATED
     judged = [v for v in votes if v.says in (Say.HELD, Say.REFUSED)]
     known = [v for v in judged if v.is_primary]
     # What a handoff lacks proves nothing; what it has, it got because primaries were away.
@@ -98,16 +98,16 @@ def judge(votes: Sequence[Vote], majority: int, need: int) -> Verdict:
     held = sum(v.says is Say.HELD for v in votes)
     waiting = [v for v in votes if v.says is Say.WAITING]
     if newest is not None and any(v.predecessor is not None and v.predecessor > newest for v in waiting):
-        return Verdict.WAIT
+        return UploadVerdict.WAIT
     if len(agreeing) >= majority and (refused or held >= need):
-        return Verdict.REFUSED if refused else Verdict.COMMIT
+        return UploadVerdict.REFUSED if refused else UploadVerdict.COMMIT
     if _within_reach(agreeing, held, waiting, majority, 0 if refused else need):
-        return Verdict.WAIT
+        return UploadVerdict.WAIT
     busy = [v for v in votes if v.says in (Say.YOUNGER, Say.OLDER)]
     if busy and _within_reach(agreeing, held, [*waiting, *busy], majority, 0 if refused else need):
         yields = any(v.says is Say.OLDER for v in busy)
-        return Verdict.STEP_BACK if yields else Verdict.INSIST
-    return Verdict.DISAGREE if len(agreeing) < majority <= len(known) else Verdict.LOST
+        return UploadVerdict.STEP_BACK if yields else UploadVerdict.INSIST
+    return UploadVerdict.DISAGREE if len(agreeing) < majority <= len(known) else UploadVerdict.LOST
 
 
 def _within_reach(
@@ -236,13 +236,13 @@ class Phases:
         for sink in told:
             self._orders[sink].put(reservation.COMMIT)
 
-    def _settled(self) -> int:
+    def _stored_count(self) -> int:
         """Nodes that have the object for good, or something newer."""
         return sum(a.status // 100 == 2 or a.status == 409 for a in (*self.answers, *self.refusals))
 
     def await_answers(self, need: int, grace_s: float) -> None:
         """Wait for those that were told until ``need`` nodes are settled, and a moment for the rest."""
-        enough = Until(lambda: self._settled() >= need)
+        enough = Until(lambda: self._stored_count() >= need)
         for answer in collect(self._finals, enough, grace_s=grace_s):
             if answer is not None:
                 self.answers.append(answer)
@@ -264,7 +264,7 @@ class Promises(Phases):
         self._asked_s = dict.fromkeys(sinks, time.monotonic())
         super().__init__(sinks, documents)
 
-    def agree(self, majority: int, need: int) -> Verdict:
+    def agree(self, majority: int, need: int) -> UploadVerdict:
         """Collect promises until there is a verdict: COMMIT, REFUSED, DISAGREE, OUTDATED or LOST.
 
         Of two writers that ask the same nodes at once at most one is told to commit: both need a
@@ -273,15 +273,15 @@ class Promises(Phases):
         give_up = time.monotonic() + PATIENCE_S
         pause_s = PAUSE_S
         while True:
-            while (verdict := judge(self.votes(), majority, need)) is Verdict.WAIT:
+            while (verdict := judge(self.votes(), majority, need)) is UploadVerdict.WAIT:
                 self._hear()
-            if verdict is Verdict.COMMIT and self._are_stale():
-                verdict = Verdict.STEP_BACK
-            if verdict not in (Verdict.STEP_BACK, Verdict.INSIST):
+            if verdict is UploadVerdict.COMMIT and self._are_stale():
+                verdict = UploadVerdict.STEP_BACK
+            if verdict not in (UploadVerdict.STEP_BACK, UploadVerdict.INSIST):
                 return verdict
             if time.monotonic() >= give_up:
-                return Verdict.LOST
-            self._ask_again(pause_s * (0.5 + random.random()), release=verdict is Verdict.STEP_BACK)
+                return UploadVerdict.LOST
+            self._ask_again(pause_s * (0.5 + random.random()), release=verdict is UploadVerdict.STEP_BACK)
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
     def _are_stale(self) -> bool:
@@ -320,7 +320,7 @@ class Promises(Phases):
         self._asked_s.update(dict.fromkeys(again, time.monotonic()))
         self._tell(again, reservation.RESERVE)
 
-    def settle(self, majority: int, need: int, grace_s: float) -> bool:
+    def conclude(self, majority: int, need: int, grace_s: float) -> bool:
         """Commit where the object is held; elsewhere once ``need`` nodes have it for good.
 
         What is stored then cannot be refused any more, whoever holds the object there. False when in the end
@@ -329,7 +329,7 @@ class Promises(Phases):
         """
         self.commit(self._held())
         self.await_answers(need, 0.0)
-        if self._settled() < need:
+        if self._stored_count() < need:
             self.drop()
         else:
             self.commit()
@@ -337,7 +337,7 @@ class Promises(Phases):
         stored = [a.node for a in self.answers if a.status // 100 == 2 and a.node is not None]
         return len(stored) >= need and sum(node.index is not None for node in stored) >= majority
 
-    def _settled(self) -> int:
+    def _stored_count(self) -> int:
         """Nodes that have it for good: one that knows of something newer may just have heard of it."""
         return sum(a.status // 100 == 2 for a in self.answers)
 

@@ -1,11 +1,11 @@
 """Transfer plans: how a large object is fetched from several nodes at once. Pure, and printable.
 
 A plan cuts the wanted bytes into units, says from how many nodes they come at a time and how many units may
-be under way or waiting for the client (the look-ahead), which bounds the memory. ``Schedule`` hands the units
-out while it runs: whoever is done gets the next one, so that a quick node does more than a slow one; what a
-node failed to bring is given to another; and the unit that the client waits for is asked of a second node
-when the first takes several times as long as others do. It refuses to know nodes, requests and bytes: sources
-are numbers here.
+be under way or waiting for the client (the look-ahead), which bounds the memory. ``TransferSchedule`` hands
+the units out while it runs: whoever is done gets the next one, so that a quick node does more than a slow
+one; what a node failed to bring is given to another; and the unit that the client waits for is asked of a
+second node when the first takes several times as long as others do. It refuses to know nodes, requests and
+bytes: sources are numbers here.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def make_plan(
     return TransferPlan(span, unit, width, ahead, tuple(rates[:width]), left_out)
 
 
-class Schedule:
+class TransferSchedule:
     """Which unit a source is to fetch next. Callers pass the time, in seconds that never run backwards."""
 
     def __init__(self, plan: TransferPlan):

@@ -28,7 +28,7 @@ from swift.ring.device import Node
 from swift.wire import etagtrailer, reservation
 
 
-class Queue(Protocol):
+class SinkQueue(Protocol):
     """What a node is sent while the upload goes on; ``proxy.obj.lines.Line`` is one."""
 
     def put(self, send: Callable[[], None], size: int, sent: Callable[[], None] | None = None) -> None:
@@ -88,7 +88,7 @@ class Sink:
         #: The first stage went with the head.
         self.is_sent = is_sent
         #: What is sent waits here until the node takes it; None: the sender waits.
-        self.queue: Queue | None = None
+        self.queue: SinkQueue | None = None
         self._exchange = exchange
         self._backends = backends
 

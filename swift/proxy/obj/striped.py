@@ -21,7 +21,7 @@ from swift.cluster.transport import StreamReply, TransportError
 from swift.http import fields
 from swift.http.body import BodyError, ResponseBody
 from swift.proxy.backend import Backends
-from swift.proxy.obj.plan import Schedule, TransferPlan, make_plan
+from swift.proxy.obj.plan import TransferPlan, TransferSchedule, make_plan
 from swift.proxy.obj.rates import Rates
 from swift.proxy.reading import ReadPlan, rest_headers, span_of
 from swift.proxy.settings import ProxySettings
@@ -53,7 +53,7 @@ class StripedBody(ResponseBody):
         self._timeout_s = timeout_s
         self._rates = rates
         self._clock = clock
-        self._schedule = Schedule(transfer)
+        self._schedule = TransferSchedule(transfer)
         reply, node = source
         self._first_node = node
         self._version = _version_of(reply)

@@ -13,7 +13,7 @@ from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.policy.policy import Policy
 from swift.proxy.context import ProxyContext
-from swift.proxy.obj.updates import add_expiry, mark_queue_cleaners, spread_updates
+from swift.proxy.obj.updateheaders import add_expiry, mark_queue_cleaners, spread_updates
 from swift.proxy.surelisting import META_KEY, is_wanted
 from swift.ring.view import RingView
 

@@ -14,10 +14,10 @@ from swift.store.api import LIVE, ObjectState, StoredObject
 from swift.store.layered import ForwardingObject
 from swift.store.tier.entries import Entries, Start, device_of
 from swift.store.tier.entry import FileFacts, Snapshot
-from swift.store.tier.extents import Log, owner_of
+from swift.store.tier.extents import ExtentLog, owner_of
 from swift.store.tier.index import IndexFailed
 from swift.store.tier.policy import DATA, SMALL_DATA, ClassRules
-from swift.store.tier.tier import Tier
+from swift.store.tier.tier import CacheTier
 
 #: Larger bodies are kept in pieces of so many bytes.
 PIECE_BYTES = 1 << 20
@@ -27,10 +27,10 @@ _FILES = {SMALL_DATA: "small.log", DATA: "data.log"}
 class Bodies:
     """The logs of a tier. No call raises because of the tier; what fails counts as not there."""
 
-    def __init__(self, tier: Tier):
+    def __init__(self, tier: CacheTier):
         self._tier = tier
 
-    def _log(self, of: str, rules: ClassRules) -> Log:
+    def _log(self, of: str, rules: ClassRules) -> ExtentLog:
         key = of, rules.bytes_max
         logs = self._tier.logs
         log = logs.get(key)

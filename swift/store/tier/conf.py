@@ -17,7 +17,7 @@ from swift.store.tier.policy import Refused
 from swift.store.tier.settings import SECTION, TierSettings
 from swift.store.tier.shared import reports_in
 from swift.store.tier.store import TierStore
-from swift.store.tier.tier import Seams, Tier
+from swift.store.tier.tier import CacheTier, Seams
 from swift.telemetry.metrics import Registry
 
 
@@ -41,14 +41,14 @@ def make_tier(
     notice: Callable[[str], None],
     metrics: Registry | None = None,
     at_exit: Callable[[Callable[[], None]], object] = atexit.register,
-) -> Tier | None:
+) -> CacheTier | None:
     """The tier of this process, None when it is off. Nothing is opened yet: workers do that as their user.
 
     ``at_exit`` takes what is to be done when the process ends.
     """
     if not settings.enabled:
         return None
-    tier = Tier(settings, Seams(disk=disk, notice=notice))
+    tier = CacheTier(settings, Seams(disk=disk, notice=notice))
     if metrics is not None:
         tier.told = publisher(metrics)
     at_exit(tier.close)
@@ -86,7 +86,7 @@ def publisher(metrics: Registry) -> Callable[[figures.Figures, str], None]:
     return tell
 
 
-def tier_factory(tier: Tier | None) -> Callable[[FileStore, Policy], ObjectStore] | None:
+def tier_factory(tier: CacheTier | None) -> Callable[[FileStore, Policy], ObjectStore] | None:
     """What ``EngineParts.tier`` wants."""
     if tier is None:
         return None

@@ -47,7 +47,7 @@ class _File:
             os.close(self.fd)
 
 
-class Log:
+class ExtentLog:
     """One log. Calls raise OSError."""
 
     def __init__(self, path: str, capacity: int):

@@ -11,7 +11,7 @@ from swift.store.tier.entries import Start, device_of
 from swift.store.tier.entry import Hashes
 from swift.store.tier.index import IndexFailed
 from swift.store.tier.policy import DROP, HASHES
-from swift.store.tier.tier import Tier
+from swift.store.tier.tier import CacheTier
 
 #: In write-back: how many suffixes may be dirty on the disk before they are written there.
 DEFERRED_MAX = 256
@@ -20,7 +20,7 @@ DEFERRED_MAX = 256
 class PartitionHashes:
     """Hashes in a tier; every call answers None, and keeps nothing, where it cannot be used."""
 
-    def __init__(self, tier: Tier):
+    def __init__(self, tier: CacheTier):
         self._tier = tier
 
     def find(self, device_path: str, partition: bytes) -> Hashes | None:

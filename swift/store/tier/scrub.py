@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from swift.store.tier.directory import Where
 from swift.store.tier.entries import device_of
 from swift.store.tier.policy import METADATA
-from swift.store.tier.tier import Tier
+from swift.store.tier.tier import CacheTier
 
 _TRIES = 3
 
 
 @dataclass
-class Compared:
+class ScrubResult:
     """What came of it."""
 
     same: int = 0
@@ -29,22 +29,22 @@ class Compared:
     differences: list[tuple[str, str]] = field(default_factory=list)
 
 
-class Scrub:
+class TierScrub:
     """Compares entries; ``device_path`` gives the directory of a device, raising ``DeviceUnavailable``."""
 
-    def __init__(self, tier: Tier, device_path: Callable[[str], str]):
+    def __init__(self, tier: CacheTier, device_path: Callable[[str], str]):
         self._tier = tier
         self._device_path = device_path
 
-    def compare(self, paths: Iterable[bytes], pace: Callable[[], None] = lambda: None) -> Compared:
+    def compare(self, paths: Iterable[bytes], pace: Callable[[], None] = lambda: None) -> ScrubResult:
         """Compare entries with the disk. Raises OSError, ``IndexFailed`` and ``DeviceUnavailable``."""
-        done = Compared()
+        done = ScrubResult()
         for path in paths:
             self._one(path, done)
             pace()
         return done
 
-    def _one(self, path: bytes, done: Compared) -> None:
+    def _one(self, path: bytes, done: ScrubResult) -> None:
         device = device_of(path)
         device_path = self._device_path(device)
         where = Where(device_path, f"{device_path}/{path.decode().partition('/')[2]}", None)

@@ -99,7 +99,7 @@ class SessionLost(OSError):
     """Somebody has removed what the processes share: nobody knows of this one any more."""
 
 
-class Session:
+class TierSession:
     """This process among those that use the tier; what root makes is given to ``owner``. Raises OSError."""
 
     def __init__(self, directory: str, owner: tuple[int, int] | None = None):

@@ -25,14 +25,14 @@ from swift.store.tier.entries import Entries, Note, Start
 from swift.store.tier.entry import FileFacts, Hashes, Snapshot
 from swift.store.tier.partitions import DEFERRED_MAX, PartitionHashes
 from swift.store.tier.policy import DATA, DROP, REFRESH, SMALL_DATA
-from swift.store.tier.tier import Tier
+from swift.store.tier.tier import CacheTier
 from swift.store.verified import FileObject
 
 
 class TierChanges:
     """``Changes`` that tell a tier."""
 
-    def __init__(self, tier: Tier):
+    def __init__(self, tier: CacheTier):
         self._tier = tier
 
     def change(self, device_path: str, directory: str) -> Change:
@@ -46,7 +46,7 @@ class Change:
 
     __slots__ = ("_tier", "_where", "_begun")
 
-    def __init__(self, tier: Tier, where: Where):
+    def __init__(self, tier: CacheTier, where: Where):
         self._tier = tier
         self._where = where
 
@@ -61,7 +61,7 @@ class Change:
 class TierStore(ForwardingStore):
     """``FileStore`` of one policy with a tier."""
 
-    def __init__(self, inner: FileStore, tier: Tier, policy: Policy):
+    def __init__(self, inner: FileStore, tier: CacheTier, policy: Policy):
         super().__init__(inner)
         self.files = inner
         self.tier = tier
@@ -291,6 +291,6 @@ class TierUpkeep(ForwardingUpkeep):
         return super().idle_s(device, partition, policy) if known_s is None else known_s
 
 
-def attach(core: EngineCore, tier: Tier) -> None:
+def attach(core: EngineCore, tier: CacheTier) -> None:
     """Have an engine tell a tier of its changes; whoever changes objects without a ``TierStore`` needs it."""
     core.changes = TierChanges(tier)

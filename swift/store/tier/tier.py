@@ -22,7 +22,7 @@ from swift.store.tier import figures
 from swift.store.tier.directory import Handles, Reader, Where
 from swift.store.tier.entries import PAUSE_NS, Entries, Note, Start, device_of, partition_of
 from swift.store.tier.entry import Snapshot
-from swift.store.tier.extents import Log
+from swift.store.tier.extents import ExtentLog
 from swift.store.tier.index import Index, IndexFailed, IndexReplaced, LmdbIndex
 from swift.store.tier.policy import (
     DROP,
@@ -35,15 +35,15 @@ from swift.store.tier.policy import (
     Wear,
 )
 from swift.store.tier.settings import TierSettings
-from swift.store.tier.shared import TOKEN_BYTES, Session, SessionLost, Words
+from swift.store.tier.shared import TOKEN_BYTES, SessionLost, TierSession, Words
 
 CONTROL_FILE = "control.json"
 _TICK_S = 1.0
 _MIB = 1 << 20
 
 
-class Member(Protocol):
-    """One of the processes that share a tier; ``Session`` is the real one."""
+class TierMember(Protocol):
+    """One of the processes that share a tier; ``TierSession`` is the real one."""
 
     token: bytes
     words: Words
@@ -79,9 +79,9 @@ class Seams:
     """What a tier stands on; tests pass others."""
 
     disk: Disk = field(default_factory=Disk)
-    open_session: Callable[[str, tuple[int, int] | None], Member] = Session
+    open_session: Callable[[str, tuple[int, int] | None], TierMember] = TierSession
     open_index: Callable[[str, str, str], Index] = LmdbIndex
-    open_log: Callable[[str, int], Log] = Log
+    open_log: Callable[[str, int], ExtentLog] = ExtentLog
     mounts: Callable[[], Mounts] = MountWatch
     now_ns: Callable[[], int] = time.time_ns
     monotonic: Callable[[], float] = time.monotonic
@@ -92,7 +92,7 @@ class Seams:
 WithBody = Callable[[Where, Entries, Note, Snapshot], Snapshot]
 
 
-class Tier:
+class CacheTier:
     """What a process knows of the node's tier. Nothing is opened before it is used."""
 
     def __init__(self, settings: TierSettings, seams: Seams | None = None):
@@ -107,7 +107,7 @@ class Tier:
         #: Directories of the objects of erasure coded policies → archives of one object.
         self.fragments: dict[str, int] = {}
         self._pid = 0
-        self._member: Member | None = None
+        self._member: TierMember | None = None
         self._mounts: Mounts | None = None
         self._devices: dict[str, str] = {}
         self._entries: Entries | None = None
@@ -117,7 +117,7 @@ class Tier:
         self._refusal = ""
         self._left_to_parent: list[object] = []
         #: Logs of bodies, by class and size; see ``bodies``.
-        self.logs: dict[tuple[str, int], Log] = {}
+        self.logs: dict[tuple[str, int], ExtentLog] = {}
         #: Told the figures once a second.
         self.told: Callable[[figures.Figures, str], None] = lambda _figures, _failure: None
         #: Adds the body to an entry that a write leaves; see ``store``.
@@ -137,7 +137,7 @@ class Tier:
             self._open_index()
         return self._entries
 
-    def member(self) -> Member:
+    def member(self) -> TierMember:
         """This process among the others; raises OSError."""
         if self._pid != os.getpid():
             self._open_here()

@@ -15,7 +15,7 @@ from swift.obj.server import ObjectServer, make_stores
 from swift.obj.settings import ObjectSettings
 from swift.platform.mounts import Devices
 from swift.runtime.backendapp import BackendContext
-from swift.store.updates import decode_update, encode_update
+from swift.store.asyncpending import decode_update, encode_update
 
 DATA = Path(__file__).parent.parent / "data" / "async_pending"
 CASES = json.loads((DATA / "container-updates.json").read_text())

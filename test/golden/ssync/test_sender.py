@@ -10,7 +10,7 @@ from swift.cluster.transport import StreamReply
 from swift.http.body import WholeBody
 from swift.obj.ssync.sender import Push, Sender, SenderTimes
 from swift.ring.device import Node
-from swift.wire.ssync import Lines
+from swift.wire.ssync import LineReader
 from test.golden.ssync.conftest import EC42, GOLD
 from test.golden.ssync.test_receiver import bursts, converse
 
@@ -60,7 +60,7 @@ def told(stream):
     check, _, updates = stream.partition(b":UPDATES: START\r\n")
     lines = sorted(line for line in check.split(b"\r\n") if line and not line.startswith(b":MISSING"))
     left = [updates]
-    reader = Lines(lambda: left.pop() if left else b"")
+    reader = LineReader(lambda: left.pop() if left else b"")
     changes = {}
     while (change := reader.next_subrequest()) is not None:
         body = b""

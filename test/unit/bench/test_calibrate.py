@@ -10,11 +10,11 @@ pytest.importorskip("hdrh")
 from swift.base.errors import ConfigError
 from swift.bench.calibrate import (
     KEPT,
+    CalibratedWork,
+    CalibrationOptions,
     Checked,
-    Choices,
     Kept,
     NamedServers,
-    Work,
     check_possible,
     check_report,
     check_text,
@@ -25,7 +25,7 @@ from swift.bench.calibrate import (
     workload_of,
     works_of,
 )
-from swift.bench.load.endpoint import Endpoint
+from swift.bench.load.endpoint import LoadEndpoint
 from swift.bench.load.measure import PhaseResult
 from swift.bench.load.workload import parse
 from swift.bench.plan.costs import KINDS
@@ -35,7 +35,7 @@ from swift.bench.plan.errors import PlanError
 
 @pytest.fixture
 def choices(tmp_path):
-    return Choices(tmp_path, seconds=5.0, clients=4)
+    return CalibrationOptions(tmp_path, seconds=5.0, clients=4)
 
 
 def test_every_kind_is_measured_small_and_large_with_several_clients_and_one(choices):
@@ -112,7 +112,11 @@ def test_what_cannot_be_limited_is_said(choices, monkeypatch):
 
 def test_requests_ask_as_many_nodes_as_the_policy_needs():
     copies, coded = Kept.of("gold=3"), Kept.of("cold=4+2")
-    nodes = {(verb, k.policy): Work(verb, k, 1, 1).nodes for verb in ("GET", "PUT") for k in (copies, coded)}
+    nodes = {
+        (verb, k.policy): CalibratedWork(verb, k, 1, 1).nodes
+        for verb in ("GET", "PUT")
+        for k in (copies, coded)
+    }
     assert nodes == {("GET", "gold"): 1, ("PUT", "gold"): 3, ("GET", "cold"): 4, ("PUT", "cold"): 6}
     assert (copies.is_coded, coded.is_coded) == (False, True)
 
@@ -143,7 +147,9 @@ def test_servers_that_run_are_known_by_their_commands():
 def test_servers_that_end_meanwhile_take_nothing_away():
     busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2)]
     try:
-        servers = NamedServers({"proxy": {each.pid for each in busy}}, Endpoint("http://192.0.2.1:1/v1/a"))
+        servers = NamedServers(
+            {"proxy": {each.pid for each in busy}}, LoadEndpoint("http://192.0.2.1:1/v1/a")
+        )
         time.sleep(0.2)
         before = servers.look()
         busy[0].kill()

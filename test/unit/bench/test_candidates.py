@@ -13,8 +13,8 @@ from swift.bench.candidates import (
     ROUNDS,
     SECONDS_MAX,
     SHARE_OF_CORES,
-    Bench,
     Candidate,
+    CandidateBench,
     candidates_text,
     check_count,
     cores_of,
@@ -57,7 +57,7 @@ def test_nothing_is_made_larger_than_it_is():
 
 
 def test_a_run_lasts_until_every_client_has_asked_some_times():
-    bench = Bench(None, seconds=10)
+    bench = CandidateBench(None, seconds=10)
     assert seconds_of(SMALL, 1e6, bench) == 10
     assert seconds_of(SMALL, 20.0, bench) == ROUNDS * SMALL.clients / 20.0
     assert seconds_of(SMALL, 1e-9, bench) == SECONDS_MAX
@@ -80,7 +80,7 @@ def test_the_load_is_that_of_the_search(name):
 
 
 def test_the_cluster_has_the_nodes_and_the_copies_of_the_choice(tmp_path):
-    plan = plan_of(CHOICES[0], Bench(tmp_path, cores=2))
+    plan = plan_of(CHOICES[0], CandidateBench(tmp_path, cores=2))
     assert (plan.nodes, plan.replicas, plan.ec) == (CHOICES[0].nodes, 3, "")
     assert 1 <= plan.proxy_workers <= 2
 
@@ -117,4 +117,4 @@ def test_bodies_are_forgotten_until_the_end_and_no_longer():
 @pytest.mark.skipif(os.geteuid() == 0, reason="root could do it")
 def test_who_is_not_root_is_told_so(tmp_path):
     with pytest.raises(ConfigError, match="root"):
-        measure([tried(CHOICES[0])], SMALL, 1e6, Bench(tmp_path), lambda _text: None)
+        measure([tried(CHOICES[0])], SMALL, 1e6, CandidateBench(tmp_path), lambda _text: None)

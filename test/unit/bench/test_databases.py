@@ -1,10 +1,10 @@
 """The table of row costs shows ratios where there is something to compare with."""
 
-from swift.bench.databases import Figure, table
+from swift.bench.databases import DatabaseFigure, table
 
 
 def figures(cpu_s):
-    return {name: Figure(name, 1000, cpu_s, 9.0) for name in ("replicate", "put", "list")}
+    return {name: DatabaseFigure(name, 1000, cpu_s, 9.0) for name in ("replicate", "put", "list")}
 
 
 def test_a_ratio_stands_beside_both_sides():

@@ -1,10 +1,10 @@
 """The table of what healing costs shows ratios where there is something to compare with."""
 
-from swift.bench.healing import GOALS, UNITS, Figure, table
+from swift.bench.healing import GOALS, UNITS, HealingFigure, table
 
 
 def figures(cpu_s, wall_s=2.0):
-    return {name: Figure(1000, cpu_s, 0.0 if name == "unchanged" else wall_s) for name in UNITS}
+    return {name: HealingFigure(1000, cpu_s, 0.0 if name == "unchanged" else wall_s) for name in UNITS}
 
 
 def test_a_ratio_stands_beside_both_sides_by_the_clock_and_by_cpu():

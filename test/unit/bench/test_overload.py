@@ -7,7 +7,7 @@ import pytest
 
 from swift.base.errors import ConfigError
 from swift.bench.overload import main, parse, plan_for, report, with_admission
-from swift.bench.plan.overload import Outcome
+from swift.bench.plan.overload import OverloadOutcome
 from swift.cli.aio.make import make_cluster
 
 
@@ -32,8 +32,14 @@ def test_admission_gets_into_the_pipeline_of_a_cluster(tmp_path):
 
 
 def test_the_report_sets_what_is_simulated_beside():
-    measured = [Outcome(150, True, 80e6, 30e6, 0.5, 7, 0), Outcome(150, False, 0.0, 0.0, 0.0, 0, 9)]
-    simulated = [Outcome(150, False, 1e6, 0.0, 0.0, 0, 9), Outcome(150, True, 88e6, 29e6, 0.6, 8, 0)]
+    measured = [
+        OverloadOutcome(150, True, 80e6, 30e6, 0.5, 7, 0),
+        OverloadOutcome(150, False, 0.0, 0.0, 0.0, 0, 9),
+    ]
+    simulated = [
+        OverloadOutcome(150, False, 1e6, 0.0, 0.0, 0, 9),
+        OverloadOutcome(150, True, 88e6, 29e6, 0.6, 8, 0),
+    ]
     lines = report(measured, simulated).splitlines()
     words = "150 % yes 80.0 88.0 +10 % 30.0 29.0 0.50 s 0.60 s"
     assert lines[2].split() == words.split()

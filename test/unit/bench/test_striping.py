@@ -6,7 +6,7 @@ import pytest
 
 from swift.bench.striping import (
     MIB,
-    Measured,
+    MeasuredTransfer,
     code_for,
     main,
     parse,
@@ -29,14 +29,14 @@ def test_every_device_of_a_cluster_has_a_copy(tmp_path):
 
 
 def test_the_report_says_how_many_devices_a_client_is_worth():
-    measured = [Measured(3, "GET of replicas, striped", 10.0, 500 * 10**6)]
+    measured = [MeasuredTransfer(3, "GET of replicas, striped", 10.0, 500 * 10**6)]
     text = report(measured, [], 20_000_000)
     assert text.splitlines()[-1] == "| 3 | GET of replicas, striped | 50.0 | 2.50 |  |  | 2.2 |  |"
 
 
 def test_the_peer_stands_beside_each_of_our_rows():
-    ours = Measured(3, "GET of replicas, striped", 10.0, 500 * 10**6)
-    theirs = Measured(3, "GET of replicas, from one", 25.0, 500 * 10**6, True)
+    ours = MeasuredTransfer(3, "GET of replicas, striped", 10.0, 500 * 10**6)
+    theirs = MeasuredTransfer(3, "GET of replicas, from one", 25.0, 500 * 10**6, True)
     [row] = report([ours, theirs], [], 20_000_000).splitlines()[2:]
     assert row == "| 3 | GET of replicas, striped | 50.0 | 2.50 |  |  | 2.2 | 1.00 |"
 
@@ -44,7 +44,9 @@ def test_the_peer_stands_beside_each_of_our_rows():
 def test_what_is_simulated_stands_beside_what_was_measured(tmp_path):
     choices, _ = parse(["--devices", "1,3", "--mib", "64", "--rate", "20"])
     predicted = prediction(choices)
-    measured = [Measured(each.devices, each.work, each.seconds * 1.1, each.bytes) for each in predicted]
+    measured = [
+        MeasuredTransfer(each.devices, each.work, each.seconds * 1.1, each.bytes) for each in predicted
+    ]
     text = report(measured, predicted, choices.device_rate)
     assert text.count("| +10 % |") == len(measured) == 9
     plot(measured, predicted, choices.device_rate, tmp_path / "p.svg")

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from swift.bench.tier import Measured, main, table
-from swift.bench.tiersite import AROUND, Site, write_etc
+from swift.bench.tier import MeasuredWork, main, table
+from swift.bench.tiersite import AROUND, TierSite, write_etc
 from swift.config.files import read_sections
 from swift.store.tier.conf import settings_of
 
@@ -23,7 +23,7 @@ def test_without_root_it_says_so(capsys, tmp_path):
 
 
 def test_contestants_differ_in_their_tier_and_in_nothing_else(tmp_path):
-    site = Site(tmp_path, 16200, None, lambda: None)
+    site = TierSite(tmp_path, 16200, None, lambda: None)
     around = f"metadata+hashes{AROUND}"
     write_etc(site, {"untiered": 0, "metadata": 0, around: 2})
     assert not settings_of(str(site.conf("untiered"))).enabled
@@ -36,9 +36,9 @@ def test_contestants_differ_in_their_tier_and_in_nothing_else(tmp_path):
 
 def test_each_figure_stands_beside_that_of_the_untiered_store():
     rows = [
-        Measured("untiered", "HEAD", 64 << 20, requests=10, p50_ms=20.0, disk_reads=50),
-        Measured("metadata", "HEAD", 64 << 20, requests=10, p50_ms=1.0, disk_reads=0),
-        Measured("metadata", "GET 64 KiB", 64 << 20, requests=10, p50_ms=1.0),
+        MeasuredWork("untiered", "HEAD", 64 << 20, requests=10, p50_ms=20.0, disk_reads=50),
+        MeasuredWork("metadata", "HEAD", 64 << 20, requests=10, p50_ms=1.0, disk_reads=0),
+        MeasuredWork("metadata", "GET 64 KiB", 64 << 20, requests=10, p50_ms=1.0),
     ]
     lines = list(table(rows))[2:]
     assert lines[0].endswith("| 50 | 5.00 | +0% |")

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.bench.tiercost import REQUESTS, Contestant, _table, processor_ns
+from swift.bench.tiercost import REQUESTS, TierContestant, _table, processor_ns
 from swift.bench.tiersite import PART_POWER
 
 
@@ -44,7 +44,7 @@ def server():
 
 
 def test_a_round_is_as_many_requests_as_said_after_one_that_does_not_count(server):
-    contestant = Contestant("untiered", 3, server.server_port, os.getpid())
+    contestant = TierContestant("untiered", 3, server.server_port, os.getpid())
     contestant.round("PUT", 4096, 7)
     seen = server.RequestHandlerClass.seen
     assert [method for method, _, _ in seen] == ["HEAD", *["PUT"] * REQUESTS]
@@ -56,7 +56,7 @@ def test_a_round_is_as_many_requests_as_said_after_one_that_does_not_count(serve
 def test_an_answer_that_is_an_error_ends_it_with_a_sentence(server):
     server.RequestHandlerClass.status = 507
     with pytest.raises(ConfigError, match="HEAD of metadata was answered 507"):
-        Contestant("metadata", 1, server.server_port, os.getpid()).round("GET", 4096, 1)
+        TierContestant("metadata", 1, server.server_port, os.getpid()).round("GET", 4096, 1)
 
 
 def test_time_of_children_counts():
@@ -72,7 +72,7 @@ def test_time_of_children_counts():
 
 def test_the_table_says_how_much_more_than_without_a_tier():
     def contestant(name, cpu, wall):
-        return Contestant(name, 0, 0, 0, {("PUT", 4096): cpu}, {("PUT", 4096): wall})
+        return TierContestant(name, 0, 0, 0, {("PUT", 4096): cpu}, {("PUT", 4096): wall})
 
     lines = list(
         _table([contestant("untiered", [10, 20], [20, 20]), contestant("metadata", [11, 24], [20, 30])])

@@ -9,7 +9,7 @@ from swift.account.rows import ContainerRow
 from swift.base.timestamp import Timestamp
 from swift.cli.account_info import main
 from swift.db.broker import Engine
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from test.support.containers import HASH
 from test.support.nodes import SWIFT_CONF
 
@@ -17,7 +17,7 @@ from test.support.nodes import SWIFT_CONF
 @pytest.fixture
 def broker(tmp_path):
     (tmp_path / "sda").mkdir()
-    made = AccountBroker(Place(str(tmp_path / "sda"), "accounts", "7", HASH), Engine(), "a")
+    made = AccountBroker(DatabasePlace(str(tmp_path / "sda"), "accounts", "7", HASH), Engine(), "a")
     made.create(Timestamp(5), created_at=Timestamp(5))
     yield made
     made.close()

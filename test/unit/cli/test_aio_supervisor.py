@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.cli.aio.plan import Process
+from swift.cli.aio.plan import PlannedProcess
 from swift.cli.aio.supervisor import AlreadyRunning, RunLock, Supervisor, port_is_free, processes_of
 from test.support.ports import free_ports
 
@@ -32,7 +32,7 @@ class Small:
 
     root: Path
     cache_port: int
-    server: Process
+    server: PlannedProcess
     ip: str = "127.0.0.1"
 
     @property
@@ -56,7 +56,7 @@ class Small:
 @pytest.fixture
 def plan(tmp_path):
     cache, port = free_ports(2)
-    return Small(tmp_path, cache, Process("server", (sys.executable, "-c", LISTENER, str(port)), port))
+    return Small(tmp_path, cache, PlannedProcess("server", (sys.executable, "-c", LISTENER, str(port)), port))
 
 
 @pytest.fixture
@@ -102,7 +102,9 @@ def test_what_was_ended_may_be_started_anew(plan, supervisor):
 
 
 def test_one_that_ends_at_once_is_told_with_its_last_words_and_takes_the_others_along(plan):
-    plan.server = Process("server", (sys.executable, "-c", "raise SystemExit('no disk')"), plan.server.port)
+    plan.server = PlannedProcess(
+        "server", (sys.executable, "-c", "raise SystemExit('no disk')"), plan.server.port
+    )
     with pytest.raises(ConfigError, match="server ended at once; .*no disk"):
         Supervisor(plan, lambda _text: None).start()
     assert port_is_free(plan.ip, plan.cache_port)

@@ -12,7 +12,7 @@ from swift.cli.cache import main
 from swift.platform.mounts import Devices
 from swift.store.registry import EngineParts, StoreRegistry
 from swift.store.tier.conf import node_figures, publisher, settings_of, tier_factory
-from swift.store.tier.tier import Seams, Tier
+from swift.store.tier.tier import CacheTier, Seams
 from swift.telemetry.metrics import Registry
 from test.contract.test_store import GOLD, NOW, key_of, put, ts
 
@@ -34,7 +34,7 @@ class Node:
             f"[cache-tier]\nenabled = true\npath = {root}/ssd/cache\nstate_path = {root}/ssd/state\n"
             "size_mb = 64\n"
         )
-        self.tier = Tier(settings_of(str(self.conf)), Seams())
+        self.tier = CacheTier(settings_of(str(self.conf)), Seams())
         self.stores = StoreRegistry(
             EngineParts(
                 devices=Devices(str(root / "srv"), mount_check=False),

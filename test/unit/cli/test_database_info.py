@@ -10,10 +10,10 @@ from swift.base.entity import EntityPath
 from swift.base.errors import LockTimeout
 from swift.base.timestamp import Timestamp
 from swift.cli import account_info, container_info
-from swift.cli.database_info import EXIT_STALE, Facts, NoDatabase, place_of
+from swift.cli.database_info import EXIT_STALE, DatabaseFacts, NoDatabase, place_of
 from swift.cli.database_info import run as run_tool
 from swift.db.broker import Engine
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from test.support.containers import HASH, make_container
 from test.support.nodes import SWIFT_CONF, make_rings
 
@@ -39,7 +39,7 @@ def container(tmp_path):
 def account(tmp_path):
     """The file of an account ``a``."""
     (tmp_path / "sdb").mkdir()
-    broker = AccountBroker(Place(str(tmp_path / "sdb"), "accounts", "7", HASH), Engine(), "a")
+    broker = AccountBroker(DatabasePlace(str(tmp_path / "sdb"), "accounts", "7", HASH), Engine(), "a")
     broker.create(Timestamp(5), created_at=Timestamp(5))
     broker.close()
     return broker.place.file()
@@ -99,7 +99,7 @@ def test_a_locked_database_is_told_from_a_copy_and_its_warning_does_not_spoil_js
         asked.append(place.file())
         if len(asked) == 1:
             raise LockTimeout(place.file(), 25.0)
-        return Facts(EntityPath("a", "c"), False, [("Object Count", "3")], {})
+        return DatabaseFacts(EntityPath("a", "c"), False, [("Object Count", "3")], {})
 
     assert run_tool("container", ask, ["-d", str(etc), "--format", form, container]) == EXIT_STALE
     assert asked[0] == container != asked[1]

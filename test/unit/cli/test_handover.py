@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from swift.cli.handover import ENVIRONMENT_KEY, Handover
+from swift.cli.handover import ENVIRONMENT_KEY, SocketHandover
 
 
 def left(sockets, workers=()):
@@ -23,7 +23,7 @@ def listening():
 
 
 def test_a_server_that_was_not_reloaded_takes_nothing_over():
-    handover = Handover({})
+    handover = SocketHandover({})
     assert handover.workers == []
     sock = handover.listen("127.0.0.1", 0, 5)
     try:
@@ -35,7 +35,7 @@ def test_a_server_that_was_not_reloaded_takes_nothing_over():
 
 def test_what_was_left_is_known_once_and_not_told_to_children():
     environ = left({}, [11, 12])
-    assert Handover(environ).workers == [11, 12]
+    assert SocketHandover(environ).workers == [11, 12]
     assert environ == {}
 
 
@@ -43,7 +43,7 @@ def test_a_socket_that_was_left_for_an_address_goes_on_listening_and_is_not_inhe
     port = listening.getsockname()[1]
     fd = listening.detach()
     os.set_inheritable(fd, True)
-    handover = Handover(left({f"127.0.0.1:{port}": fd}))
+    handover = SocketHandover(left({f"127.0.0.1:{port}": fd}))
     sock = handover.listen("127.0.0.1", port, 5)
     assert sock.fileno() == fd and not os.get_inheritable(fd)
     with socket.create_connection(("127.0.0.1", port), timeout=5):
@@ -57,7 +57,7 @@ def test_a_socket_that_was_left_for_an_address_goes_on_listening_and_is_not_inhe
 def test_sockets_of_addresses_that_are_no_longer_configured_are_closed(listening):
     port = listening.getsockname()[1]
     fd = listening.detach()
-    handover = Handover(left({f"127.0.0.1:{port}": fd}))
+    handover = SocketHandover(left({f"127.0.0.1:{port}": fd}))
     handover.close_rest()
     with pytest.raises(OSError) as caught:
         os.fstat(fd)
@@ -67,13 +67,13 @@ def test_sockets_of_addresses_that_are_no_longer_configured_are_closed(listening
 
 def test_an_address_that_another_process_has_is_an_error(listening):
     with pytest.raises(OSError):
-        Handover({}).listen("127.0.0.1", listening.getsockname()[1], 5)
+        SocketHandover({}).listen("127.0.0.1", listening.getsockname()[1], 5)
 
 
 def test_addresses_are_told_apart_also_when_they_are_ipv6(listening):
     port = listening.getsockname()[1]
     fd = listening.detach()
-    handover = Handover(left({f"[::1]:{port}": fd}))
+    handover = SocketHandover(left({f"[::1]:{port}": fd}))
     assert handover.listen("::1", port, 5).fileno() == fd
     assert f"[::1]:{port}" in repr(handover)
     handover.stop_listening()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.cli.health.judge import Heard, Level, is_away_by, judge, ring_state, uses_mounts
+from swift.cli.health.judge import Heard, Severity, is_away_by, judge, ring_state, uses_mounts
 from swift.cli.scout import Host
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
@@ -41,14 +41,14 @@ def texts(health):
 
 def test_a_whole_cluster_is_well(view):
     health = health_of(view, heard_of())
-    assert (health.level, health.problems, health.done_s) == (Level.OK, [], None)
+    assert (health.level, health.problems, health.done_s) == (Severity.OK, [], None)
     assert health.rings[0].degraded == 0
 
 
 def test_a_device_away_leaves_its_partitions_degraded_and_says_when_they_are_whole_again(view):
     health = health_of(view, heard_of(unmounted=HOSTS[:1]))
     (ring,) = health.rings
-    assert health.level is Level.WARNING
+    assert health.level is Severity.WARNING
     assert (
         ring.missing_copies
         == ring.degraded
@@ -65,7 +65,7 @@ def test_a_device_away_leaves_its_partitions_degraded_and_says_when_they_are_who
 def test_the_last_copy_and_what_is_out_of_reach_are_dangers(view):
     health = health_of(view, heard_of(silent=HOSTS[:2]))
     (ring,) = health.rings
-    assert health.level is Level.CRITICAL
+    assert health.level is Severity.CRITICAL
     assert ring.last_count > 0
     assert f"object: {ring.last_count} partitions are at one copy" in texts(health)
     assert all(
@@ -79,11 +79,11 @@ def test_the_last_copy_and_what_is_out_of_reach_are_dangers(view):
 def test_an_erasure_coded_ring_is_at_its_last_when_just_its_data_fragments_are_left(view):
     health = health_of(view, heard_of(unmounted=HOSTS[:1]), needed=2)
     assert "partitions are at their last fragments" in texts(health)[0]
-    assert health.level is Level.CRITICAL
+    assert health.level is Severity.CRITICAL
 
 
 def test_directories_that_are_no_mount_points_count_where_none_is(view):
-    assert health_of(view, heard_of(unmounted=HOSTS)).level is Level.OK
+    assert health_of(view, heard_of(unmounted=HOSTS)).level is Severity.OK
 
 
 def test_what_is_old_full_or_differs_is_told(view):
@@ -98,7 +98,7 @@ def test_what_is_old_full_or_differs_is_told(view):
     heard.clocks[HOSTS[3]] = -3600.0
     heard.drive_errors[HOSTS[3]] = 2
     health = health_of(view, heard)
-    assert health.level is Level.CRITICAL
+    assert health.level is Severity.CRITICAL
     assert sorted(texts(health)) == [
         "1 device over 85 % full: 10.0.0.2:6200/sdb",
         "1 device over 95 % full: 10.0.0.2:6200/sda",

@@ -13,7 +13,7 @@ from swift.container.broker import ContainerBroker
 from swift.container.rows import ObjectRow
 from swift.container.shardtable import ShardQuery
 from swift.db.broker import Engine
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 
 PLACE = ("containers", "1", "ab" * 16)
 
@@ -21,7 +21,7 @@ PLACE = ("containers", "1", "ab" * 16)
 class Bench:
     def __init__(self, root, capsys, monkeypatch):
         (root / "sdb1").mkdir()
-        self.place = Place(str(root / "sdb1"), *PLACE)
+        self.place = DatabasePlace(str(root / "sdb1"), *PLACE)
         self.root, self._capsys, self._monkeypatch = root, capsys, monkeypatch
         stamp = Timestamp("1795000000.00000")
         broker = ContainerBroker(self.place, Engine(), "AUTH_test", "c")

@@ -6,7 +6,16 @@ import time
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.cli.object_relinker import CLEANUP, RELINK, Job, Pace, Progress, jobs_of, main, make_parser
+from swift.cli.object_relinker import (
+    CLEANUP,
+    RELINK,
+    FilePace,
+    RelinkJob,
+    RelinkProgress,
+    jobs_of,
+    main,
+    make_parser,
+)
 from swift.compose import cluster_of
 from swift.policy.policy import Policy
 from swift.ring.builder import RingBuilder
@@ -25,7 +34,7 @@ class Notes:
 
 
 def job(action=RELINK, power=4):
-    return Job(POLICY, action, power, 5)
+    return RelinkJob(POLICY, action, power, 5)
 
 
 def kept(root, content):
@@ -35,34 +44,34 @@ def kept(root, content):
 
 
 def test_without_a_file_everything_that_is_there_is_to_be_done(tmp_path):
-    progress = Progress.load(str(tmp_path), job(), ["3", "15", "16"])
+    progress = RelinkProgress.load(str(tmp_path), job(), ["3", "15", "16"])
     # What is beyond the old power was linked by servers; there is nothing to link there.
     assert progress.state == {"3": False, "15": False}
 
 
 def test_what_was_done_is_remembered(tmp_path):
-    progress = Progress.load(str(tmp_path), job(), ["3", "7"])
+    progress = RelinkProgress.load(str(tmp_path), job(), ["3", "7"])
     progress.state["3"] = True
     progress.save()
-    again = Progress.load(str(tmp_path), job(), ["3", "7"])
+    again = RelinkProgress.load(str(tmp_path), job(), ["3", "7"])
     assert again.state == {"3": True, "7": False}
 
 
 def test_partitions_that_came_after_the_relinking_began_were_linked_by_servers(tmp_path):
     path = kept(tmp_path, {"part_power": 4, "next_part_power": 5, "state": {"3": True}})
-    assert Progress.load(path, job(), ["3", "9"]).state == {"3": True, "9": True}
+    assert RelinkProgress.load(path, job(), ["3", "9"]).state == {"3": True, "9": True}
 
 
 def test_the_cleanup_does_what_the_relinking_did_and_what_came_since(tmp_path):
     path = kept(tmp_path, {"part_power": 4, "next_part_power": 5, "state": {"3": True}})
-    progress = Progress.load(path, job(CLEANUP, power=5), ["3", "9", "20"])
+    progress = RelinkProgress.load(path, job(CLEANUP, power=5), ["3", "9", "20"])
     assert progress.prev_part_power == 4
     assert progress.state == {"3": False, "9": False}
 
 
 def test_progress_of_another_increase_counts_for_nothing(tmp_path):
     path = kept(tmp_path, {"part_power": 3, "next_part_power": 4, "state": {"3": True}})
-    assert Progress.load(path, job(), ["3"]).state == {"3": False}
+    assert RelinkProgress.load(path, job(), ["3"]).state == {"3": False}
 
 
 @pytest.mark.parametrize(
@@ -82,20 +91,20 @@ def test_progress_of_another_increase_counts_for_nothing(tmp_path):
     ],
 )
 def test_a_damaged_file_has_everything_done_again(tmp_path, content):
-    assert Progress.load(kept(tmp_path, content), job(), ["3", "9"]).state == {"3": False, "9": False}
+    assert RelinkProgress.load(kept(tmp_path, content), job(), ["3", "9"]).state == {"3": False, "9": False}
 
 
 @pytest.mark.parametrize("power", ["4", -1, 1 << 40, [], 4.5])
 def test_a_power_that_is_none_leaves_no_partition_out(tmp_path, power):
     path = kept(tmp_path, {"part_power": power, "next_part_power": 5, "state": {}})
-    progress = Progress.load(path, job(CLEANUP, power=5), ["3", "31"])
+    progress = RelinkProgress.load(path, job(CLEANUP, power=5), ["3", "31"])
     assert progress.state == {"3": False, "31": False} and progress.prev_part_power is None
 
 
 def test_without_a_limit_nobody_waits():
     began_s = time.monotonic()
     for per_second in (0.0, -5.0):
-        Pace(per_second).take(1_000_000_000)
+        FilePace(per_second).take(1_000_000_000)
     assert time.monotonic() - began_s < 60
 
 

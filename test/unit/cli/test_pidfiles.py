@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from swift.cli.pidfiles import ReadyWord, Running, Signaller, is_of, running_of
+from swift.cli.pidfiles import ReadyWord, ServiceProcess, Signaller, is_of, running_of
 from swift.cli.services import Service, pid_file
 from swift.runtime.notify import READY, reload_address
 
@@ -118,7 +118,7 @@ def test_a_process_that_is_gone_cannot_be_told():
     gone = subprocess.Popen(["true"])
     gone.wait()
     told = []
-    running = [Running(SERVICE, gone.pid, "conf", "/nowhere/pid")]
+    running = [ServiceProcess(SERVICE, gone.pid, "conf", "/nowhere/pid")]
     assert signaller(told).end(running, graceful=False) == []
     assert told[-1] == f"No {SERVICE} running"
     running[0].forget()

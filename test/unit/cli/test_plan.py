@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from swift.bench.plan.costs import KINDS, Costs, Kind
+from swift.bench.plan.costs import KINDS, Costs, RequestCosts
 from swift.cli import plan
 from swift.ring.builder import RingBuilder
 
@@ -147,7 +147,7 @@ def test_striping_and_overload_are_printed_and_plotted(capsys, tmp_path, words, 
 
 def test_a_profile_changes_what_is_predicted(capsys, tmp_path):
     profile = tmp_path / "p.json"
-    dear = dict.fromkeys(KINDS, Kind(0.05, 1e-10, 1, 0.05, 1e-10))
+    dear = dict.fromkeys(KINDS, RequestCosts(0.05, 1e-10, 1, 0.05, 1e-10))
     profile.write_text(Costs(dear, 0.0, 1e-6, "here", 2).to_json())
     catalogue = tmp_path / "ours.toml"
     catalogue.write_text(CATALOGUE)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from swift.cli import ring_builder
-from swift.cli.ring.session import Progress
+from swift.cli.ring.session import LineProgress
 from swift.ring.builder import RingBuilder
 from swift.ring.ring import Ring
 
@@ -282,7 +282,7 @@ def test_the_tables_widen_for_long_addresses_ports_and_weights(run):
 
 def test_progress_rewrites_one_line_and_leaves_none():
     out, now = io.StringIO(), [0.0]
-    progress = Progress(out, lambda: now[0])
+    progress = LineProgress(out, lambda: now[0])
     progress("balancing", 1, 10)
     progress("balancing", 2, 10)
     now[0] = 1

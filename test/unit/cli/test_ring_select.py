@@ -3,7 +3,7 @@
 import pytest
 
 from swift.cli.ring import select
-from swift.cli.ring.session import EXIT_ERROR, Stop, WrongUsage
+from swift.cli.ring.session import EXIT_ERROR, EndSubcommand, WrongUsage
 from swift.ring.builder import RingBuilder
 
 
@@ -160,7 +160,7 @@ def test_changes_are_kept_apart_from_what_is_looked_for():
 
 @pytest.mark.parametrize("argv", [["--zone", "x"], ["--nonsense"], ["--weight"]])
 def test_a_wrong_option_is_one_line_and_an_error(argv):
-    with pytest.raises(Stop) as stopped:
+    with pytest.raises(EndSubcommand) as stopped:
         select.Arguments(argv)
     assert stopped.value.code == EXIT_ERROR
     assert str(stopped.value).startswith("swift-ring-builder: error: ")

@@ -10,7 +10,7 @@ from swift.cluster.transport import Reply, TransportError
 from swift.container.broker import ContainerBroker
 from swift.container.server import ContainerServer
 from swift.db.broker import Engine
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.http.request import Request
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
@@ -82,7 +82,7 @@ def bench(tmp_path):
 def broker(tmp_path):
     """The database of the new container ``a/c``."""
     (tmp_path / "sda").mkdir()
-    place = Place(str(tmp_path / "sda"), "containers", "1", "cd" * 16)
+    place = DatabasePlace(str(tmp_path / "sda"), "containers", "1", "cd" * 16)
     broker = ContainerBroker(place, Engine(), "a", "c")
     broker.create(Timestamp(1), 0, created_at=Timestamp(1))
     return broker

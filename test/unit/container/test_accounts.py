@@ -4,14 +4,14 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.cluster.transport import Reply, TransportError
-from swift.container.accounts import AccountUpdater, Outcome, split_host
-from swift.container.broker import ContainerInfo
+from swift.container.accounts import AccountsAnswer, AccountUpdater, split_host
+from swift.container.broker import ContainerFacts
 from swift.container.settings import ContainerSettings
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.platform.mounts import Devices
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.databaseapp import Target
+from swift.runtime.databaseapp import StorageTarget
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 
@@ -45,10 +45,10 @@ class Accounts:
         return Reply(answer)
 
 
-INFO = ContainerInfo(
+INFO = ContainerFacts(
     *("AUTH_a", "c", "1", "2.00000", "0", "1", 3, 40, "0", "0", 0, 0, "h", "id", {}, -1, -1, 1, "unsharded")
 )
-TARGET = Target("sdb", "7", EntityPath("AUTH_a", "c"))
+TARGET = StorageTarget("sdb", "7", EntityPath("AUTH_a", "c"))
 
 
 def report(answers, **changes):
@@ -70,7 +70,7 @@ def report(answers, **changes):
 
 def test_every_named_server_is_told_of_the_counts():
     outcome, asked = report({})
-    assert outcome is Outcome.TOLD
+    assert outcome is AccountsAnswer.TOLD
     assert sorted((ip, port, method, path) for ip, port, method, path, _headers in asked) == [
         ("10.0.0.1", 6201, "PUT", "/sda/9/AUTH_a/c"),
         ("10.0.0.2", 6202, "PUT", "/sdb/9/AUTH_a/c"),
@@ -82,20 +82,20 @@ def test_every_named_server_is_told_of_the_counts():
 
 
 def test_only_when_all_say_404_there_is_no_account():
-    assert report({6201: 404, 6202: 404})[0] is Outcome.ALL_MISSING
+    assert report({6201: 404, 6202: 404})[0] is AccountsAnswer.ALL_MISSING
     for other in (201, 503, TransportError("refused")):
-        assert report({6201: 404, 6202: other})[0] is Outcome.TOLD
+        assert report({6201: 404, 6202: other})[0] is AccountsAnswer.TOLD
 
 
 def test_a_server_that_cannot_be_asked_is_left_to_the_updater():
-    assert report({6201: TransportError("refused"), 6202: 507})[0] is Outcome.TOLD
+    assert report({6201: TransportError("refused"), 6202: 507})[0] is AccountsAnswer.TOLD
     outcome, asked = report({}, x_account_host="nonsense, 10.0.0.2:6202")
-    assert (outcome, len(asked)) == (Outcome.TOLD, 1)
+    assert (outcome, len(asked)) == (AccountsAnswer.TOLD, 1)
 
 
 @pytest.mark.parametrize("missing", [["x_account_partition"], ["x_account_host", "x_account_device"]])
 def test_without_a_place_nobody_is_told(missing):
-    assert report({}, **dict.fromkeys(missing)) == (Outcome.TOLD, [])
+    assert report({}, **dict.fromkeys(missing)) == (AccountsAnswer.TOLD, [])
 
 
 def test_lists_that_do_not_fit_together_are_400():

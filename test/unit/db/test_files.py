@@ -3,18 +3,18 @@
 import os
 
 from swift.db import files
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.platform.disk import Disk
 
 HASH = "09010b47702855083de2fff3c370265e"
 
 
 def place(root):
-    return Place(str(root), "containers", "0", HASH)
+    return DatabasePlace(str(root), "containers", "0", HASH)
 
 
 def test_paths_are_those_of_the_spec():
-    where = Place("/srv/node/sd2", "containers", "0", HASH)
+    where = DatabasePlace("/srv/node/sd2", "containers", "0", HASH)
     assert where.directory == f"/srv/node/sd2/containers/0/65e/{HASH}"
     assert where.file() == f"{where.directory}/{HASH}.db"
     assert where.file("1795228500.98056") == f"{where.directory}/{HASH}_1795228500.98056.db"
@@ -23,8 +23,8 @@ def test_paths_are_those_of_the_spec():
 
 
 def test_a_path_says_which_place_it_belongs_to():
-    where = Place("/srv/node/sd2", "containers", "0", HASH)
-    assert Place.of_file(where.file("1795228500.98056")) == where
+    where = DatabasePlace("/srv/node/sd2", "containers", "0", HASH)
+    assert DatabasePlace.of_file(where.file("1795228500.98056")) == where
     assert where.epoch_of(where.file("1795228500.98056")) == "1795228500.98056"
     assert where.epoch_of(where.file()) is None
 

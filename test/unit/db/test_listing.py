@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from swift.account.schema import create_tables as create_account_tables
 from swift.container.schema import create_tables as create_container_tables
 from swift.db.connection import chexor
-from swift.db.listing import ListingQuery, Source, page, successor
+from swift.db.listing import ListingQuery, RowSource, page, successor
 
 NAMES = ["a", "a/1", "a/b/1", "a/b/2", "b", "b-1", "c/x", "c/y", "d", "photos/", "photos/2020/x", 'z&<"', "é"]
-SOURCE = Source("object", ("name",), "AND t.storage_policy_index = :policy", {"policy": 0})
+SOURCE = RowSource("object", ("name",), "AND t.storage_policy_index = :policy", {"policy": 0})
 
 
 def database(names):
@@ -146,7 +146,11 @@ def real_database(create):
     ("create", "source", "index"),
     [
         (create_container_tables, SOURCE, "ix_object_deleted_name"),
-        (create_account_tables, Source("container", ("name", "object_count")), "ix_container_deleted_name"),
+        (
+            create_account_tables,
+            RowSource("container", ("name", "object_count")),
+            "ix_container_deleted_name",
+        ),
     ],
     ids=["container", "account"],
 )

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.db.settled import BUSY_S, Settled
 from swift.platform.disk import Disk
 
@@ -29,7 +29,7 @@ class Device:
         self.now_ns = max(self.now_ns, newest) + int(seconds * SECOND)
 
     def place(self, digit):
-        return Place(str(self.root), "containers", "7", digit * 32)
+        return DatabasePlace(str(self.root), "containers", "7", digit * 32)
 
     def make(self, digit):
         place = self.place(digit)

@@ -5,7 +5,7 @@ import pytest
 from swift.cluster.syncrealms import Realm, Realms
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.container_sync import ContainerSync, ContainerSyncSettings
+from swift.middleware.container_sync import ContainerSyncFilter, ContainerSyncFilterSettings
 
 #: The worked example of account-container.md §17.
 PATH, STAMP, NONCE = "/v1/AUTH_b/c2/obj%20x", "1402436408.91203", "00112233445566778899aabbccddeeff"
@@ -30,7 +30,7 @@ def ask(auth, *, method="PUT", path=PATH, stamp=STAMP, app=None, **headers):
     app.seen = None
     sent = {"x-container-sync-auth": auth, "x-backend-inbound-x-timestamp": stamp, **headers}
     request = Request(method, path, sent)
-    answer = ContainerSync(app, ContainerSyncSettings(), REALMS).handle(request)
+    answer = ContainerSyncFilter(app, ContainerSyncFilterSettings(), REALMS).handle(request)
     return answer, app.seen, ",".join(request.env.get("swift.log_info", []))
 
 
@@ -73,6 +73,6 @@ def test_a_container_without_a_key_takes_nothing():
 @pytest.mark.parametrize(("value", "status"), [("http://x/y", 400), ("//r/c/a/c", 201), ("", 201)])
 def test_full_urls_can_be_forbidden(value, status):
     for method in ("PUT", "POST"):
-        filter_ = ContainerSync(App(), ContainerSyncSettings(allow_full_urls=False), REALMS)
+        filter_ = ContainerSyncFilter(App(), ContainerSyncFilterSettings(allow_full_urls=False), REALMS)
         answer = filter_.handle(Request(method, "/v1/a/c", {"x-container-sync-to": value}))
         assert answer.status == status

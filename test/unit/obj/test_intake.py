@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from swift import green
 from swift.http.body import BodyTimeout, BytesBody, ClientDisconnected, RequestBody
 from swift.http.response import HTTPError
-from swift.obj.intake import BATCH_BYTES, DraftWriter, read_small, receive_all, receive_exactly, settle
+from swift.obj.intake import (
+    BATCH_BYTES,
+    DraftWriter,
+    accept_trailers,
+    read_small,
+    receive_all,
+    receive_exactly,
+)
 from swift.wire import etagtrailer
 
 LATE = time.monotonic() + 10_000
@@ -57,7 +64,7 @@ class Draft:
     def discard(self):
         self.is_discarded = True
 
-    def settle(self, etag, sums):
+    def accept_etag(self, etag, sums):
         self.settled = etag, sums
         return sums == "good"
 
@@ -157,7 +164,7 @@ GOOD = etagtrailer.trailers("a" * 32, "good")
 
 
 def test_the_senders_md5_is_taken_when_the_bytes_are_its_own(draft):
-    settle(draft, GOOD)
+    accept_trailers(draft, GOOD)
     assert draft.settled == ("a" * 32, "good")
 
 
@@ -174,4 +181,4 @@ def test_the_senders_md5_is_taken_when_the_bytes_are_its_own(draft):
 )
 def test_trailers_that_are_none_or_of_other_bytes_are_refused(draft, trailers, error):
     with pytest.raises(error):
-        settle(draft, trailers)
+        accept_trailers(draft, trailers)

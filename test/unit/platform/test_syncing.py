@@ -89,7 +89,7 @@ def settle_all(syncs, fds, directories=("d", "e")):
 
     def settle(fd, moment):
         try:
-            syncs.settle(fd, moment, directories)
+            syncs.make_durable(fd, moment, directories)
         except OSError as error:
             return error
         return None
@@ -173,7 +173,7 @@ def test_who_comes_during_a_sync_waits_for_the_next_one(disk):
 
 
 def test_who_gives_up_before_the_sync_is_left_out_of_it(disk, syncs):
-    tasks = [spawn(syncs.settle, fd, next(moments), ("d", "e")) for fd in (1, 2)]
+    tasks = [spawn(syncs.make_durable, fd, next(moments), ("d", "e")) for fd in (1, 2)]
     sleep()
     tasks[0].kill()
     tasks[1].wait()
@@ -182,7 +182,7 @@ def test_who_gives_up_before_the_sync_is_left_out_of_it(disk, syncs):
 
 def test_who_gives_up_during_its_sync_may_close_its_descriptor(disk):
     syncs, under_way, go_on = held_back(disk)
-    task = spawn(syncs.settle, 7, next(moments))
+    task = spawn(syncs.make_durable, 7, next(moments))
     under_way.wait()
     task.kill()
     sleep()
@@ -195,7 +195,7 @@ def test_who_gives_up_during_its_sync_may_close_its_descriptor(disk):
 
 
 def test_when_all_give_up_nothing_is_synced_and_the_next_one_is_served(disk, syncs):
-    task = spawn(syncs.settle, 1, next(moments), ("d", "e"))
+    task = spawn(syncs.make_durable, 1, next(moments), ("d", "e"))
     spawn(task.kill)
     sleep(0.01)
     assert task.done
@@ -232,8 +232,8 @@ def test_after_a_long_sync_everybody_syncs_alone_for_a_while(disk, watch, syncs)
 
 
 def test_a_lone_thread_does_what_is_cheaper_as_well(disk, syncs):
-    syncs.settle(1, next(moments), ("d", "e"))
-    syncs.settle(2, next(moments), ())
+    syncs.make_durable(1, next(moments), ("d", "e"))
+    syncs.make_durable(2, next(moments), ())
     assert (disk.filesystems, disk.singles) == ([1], [2])
 
 
@@ -246,7 +246,7 @@ def test_a_real_file_and_its_directories_are_synced(tmp_path, make):
         fd = os.open(tmp_path / name, os.O_CREAT | os.O_WRONLY)
         try:
             os.write(fd, b"x")
-            syncs.settle(fd, moment, [str(tmp_path), str(tmp_path.parent)])
+            syncs.make_durable(fd, moment, [str(tmp_path), str(tmp_path.parent)])
         finally:
             os.close(fd)
 
@@ -278,7 +278,7 @@ class Gate:
 def settle_in_threads(syncs, fds, told, directories=("d",)):
     def settle(fd):
         try:
-            syncs.settle(fd, next(moments), directories)
+            syncs.make_durable(fd, next(moments), directories)
         except OSError as error:
             told[fd] = error.errno
         else:
@@ -343,7 +343,7 @@ def test_threads_are_not_held_up_when_the_one_that_syncs_for_them_breaks(disk, s
 
     disk.on_sync = on_sync
     with pytest.raises(RuntimeError):
-        syncs.settle(1, next(moments), ("d",))
+        syncs.make_durable(1, next(moments), ("d",))
     disk.on_sync = lambda: None
-    syncs.settle(2, next(moments), ("d",))
+    syncs.make_durable(2, next(moments), ("d",))
     assert disk.filesystems == [1, 2]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.proxy.info import wants_page
+from swift.proxy.discovery import wants_page
 from swift.proxy.infopage import info_page
 
 

@@ -15,7 +15,7 @@ from swift.base.namespace import Namespace
 from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
-from swift.proxy.shards import Outdated, ShardedListing, namespaces_of, updating_shard
+from swift.proxy.shards import OutdatedShards, ShardedListing, namespaces_of, updating_shard
 
 ROOT = EntityPath("a", "c")
 LETTERS = "abcdefgh"
@@ -126,7 +126,7 @@ def test_no_listing_has_a_hole_where_a_shard_cannot_be_listed(answer):
 def test_shards_that_were_remembered_and_have_gone_are_noticed(headers):
     shards = Shards(["a1", "b1"], ["b"])
     shards.answers[".shards_a/c-1"] = Response(200, headers, b"[]")
-    with pytest.raises(Outdated):
+    with pytest.raises(OutdatedShards):
         shards.list({}, is_remembered=True)
     assert shards.list({}).status == 200
 

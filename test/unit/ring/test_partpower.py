@@ -16,7 +16,7 @@ from swift.ring.partpower import (
     successors,
 )
 from swift.ring.ring import Ring
-from swift.ring.split import Phase, phase
+from swift.ring.split import SplitPhase, phase
 
 
 def test_every_entry_is_doubled_and_devices_hold_twice_as_many(make_builder):
@@ -50,7 +50,7 @@ def test_a_cancelled_increase_leaves_the_assignment_alone(make_builder):
     rows = [row[:] for row in builder.rows]
     prepare_increase(builder)
     cancel_increase(builder)
-    assert phase(builder.part_power, builder.next_part_power) is Phase.CLEANUP
+    assert phase(builder.part_power, builder.next_part_power) is SplitPhase.CLEANUP
     finish_increase(builder)
     assert builder.rows == rows
 

@@ -6,7 +6,7 @@ import pytest
 
 from swift.ring.errors import PartPowerError
 from swift.ring.ring import Ring
-from swift.ring.split import Home, Phase, home_of, phase
+from swift.ring.split import Home, SplitPhase, home_of, phase
 
 #: Partition 5 of 8, 10 of 16 and 20 of 32.
 HASH = "a4" + "0" * 30
@@ -17,7 +17,12 @@ def test_the_phases_tell_nodes_what_to_do(golden):
     for name in ("e0-base", "e1-prepared", "e2-increased", "e3-finished"):
         ring = Ring(str(golden / f"{name}.ring.gz"))
         phases[name] = phase(ring.part_power, ring.next_part_power)
-    assert list(phases.values()) == [Phase.STEADY, Phase.RELINK, Phase.CLEANUP, Phase.STEADY]
+    assert list(phases.values()) == [
+        SplitPhase.STEADY,
+        SplitPhase.RELINK,
+        SplitPhase.CLEANUP,
+        SplitPhase.STEADY,
+    ]
     with pytest.raises(PartPowerError):
         phase(6, 9)
 

@@ -11,7 +11,7 @@ from swift.base.timestamp import Timestamp
 from swift.container.auditor import KIND as CONTAINER
 from swift.container.auditor import ContainerAuditorSettings
 from swift.container.server import ContainerServer
-from swift.db.files import Place
+from swift.db.files import DatabasePlace
 from swift.http.request import Request
 from swift.runtime.databaseaudit import DatabaseAuditor
 from test.support import ages
@@ -63,7 +63,9 @@ class Bench:
         return self.file("containers", "a", name, device=device)
 
     def file(self, directory, *names, device="sda"):
-        place = Place(str(self.rig.root / device), directory, "1", self.rig.context.hasher.hexdigest(*names))
+        place = DatabasePlace(
+            str(self.rig.root / device), directory, "1", self.rig.context.hasher.hexdigest(*names)
+        )
         return (
             self.rig.root
             / device

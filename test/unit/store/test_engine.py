@@ -222,9 +222,9 @@ def test_a_directory_borrows_no_moment_from_a_draft_that_is_older(tmp_path):
     settled = []
 
     class Moments(SingleSyncs):
-        def settle(self, fd, opened, directories=()):
+        def make_durable(self, fd, opened, directories=()):
             settled.append((stat.S_ISDIR(os.fstat(fd).st_mode), opened))
-            super().settle(fd, opened, directories)
+            super().make_durable(fd, opened, directories)
 
     store = make_store(tmp_path)
     store = FileStore(

@@ -10,7 +10,7 @@ from swift.base.timestamp import OFFSET_MAX, RAW_MAX, Timestamp
 from swift.wire.ssync import (
     LINE_BYTES_MAX,
     UPDATES_END,
-    Lines,
+    LineReader,
     Offer,
     SsyncEnded,
     SsyncError,
@@ -102,7 +102,7 @@ def test_updates_are_the_same_however_the_stream_was_cut(cuts):
     post = post_of("/a/c/o", {"X-Object-Meta-B": "2", "X-Timestamp": "2", "name": "/a/c/o"})
     data = line(":UPDATES: START") + put.encode() + b"hello\r\n\r\nyo" + post.encode()
     data += delete_of("/a/c/p", ts("3")).encode() + line(UPDATES_END)
-    lines = Lines(Pieces(data, cuts))
+    lines = LineReader(Pieces(data, cuts))
     lines.expect(":UPDATES: START")
     first = lines.next_subrequest()
     assert first == put
@@ -157,21 +157,21 @@ def test_a_value_cannot_smuggle_in_another_line():
 
 def test_endless_lines_and_heads_are_refused_and_hangups_told_apart():
     with pytest.raises(SsyncError):
-        Lines(lambda: b"x" * 4096).next_line()
+        LineReader(lambda: b"x" * 4096).next_line()
     with pytest.raises(SsyncError):
-        Lines(Pieces(b"x" * LINE_BYTES_MAX + b"\r\n", [])).next_line()
+        LineReader(Pieces(b"x" * LINE_BYTES_MAX + b"\r\n", [])).next_line()
     with pytest.raises(SsyncError):
-        Lines(lambda: b"POST /a/c/o\r\n" + b"a: b\r\n" * 1001).next_subrequest()
+        LineReader(lambda: b"POST /a/c/o\r\n" + b"a: b\r\n" * 1001).next_subrequest()
     with pytest.raises(SsyncEnded):
-        Lines(lambda: b"").expect(":UPDATES: START")
+        LineReader(lambda: b"").expect(":UPDATES: START")
     with pytest.raises(SsyncEnded):
-        Lines(Pieces(b"POST /a/c/o\r\nX-Timestamp: 1\r\n", [])).next_subrequest()
+        LineReader(Pieces(b"POST /a/c/o\r\nX-Timestamp: 1\r\n", [])).next_subrequest()
 
 
 def test_a_sender_understands_what_a_receiver_says():
     wants = [Want(HASH, True, True), Want(HASH[::-1], False, True)]
     reader = WantsReader()
-    lines = Lines(Pieces(b"\r\n" + b"".join(wants_text(wants)), [3, 30]))
+    lines = LineReader(Pieces(b"\r\n" + b"".join(wants_text(wants)), [3, 30]))
     while not reader.finished:
         reader.feed(lines.next_line())
     assert list(reader.wants.values()) == wants

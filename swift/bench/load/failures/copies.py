@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from swift.base.timestamp import Timestamp
-from swift.cli.aio.plan import Plan
+from swift.cli.aio.plan import ClusterPlan
 from swift.cluster.rings import Rings
 from swift.config.cluster import read_cluster_config
 from swift.policy.policies import Policies
@@ -34,7 +34,7 @@ class Lack:
 class Copies:
     """Reads the devices of a cluster."""
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: ClusterPlan):
         self._plan = plan
         policies = Policies.parse(read_cluster_config(str(plan.etc / "swift.conf")).sections)
         rings = Rings(str(plan.etc), policies)

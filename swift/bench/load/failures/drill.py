@@ -12,7 +12,7 @@ from swift.base.errors import SwiftError
 from swift.bench.load.crew import Summaries
 from swift.bench.load.failures.choice import Failure, Victim
 from swift.bench.load.failures.copies import Copies, Lack
-from swift.bench.load.failures.site import Site
+from swift.bench.load.failures.site import FailureSite
 from swift.bench.load.measure import OperationResult, PhaseResult, bin_begins_ms
 from swift.bench.load.runs import Watch
 from swift.bench.load.workload import Phase
@@ -70,7 +70,7 @@ class Trial:
 class Drill:
     """Carries a failure out beside the load; ``watch`` stands for a runner's."""
 
-    def __init__(self, site: Site, copies: Copies, trial: Trial, times: Times, watch: Watch):
+    def __init__(self, site: FailureSite, copies: Copies, trial: Trial, times: Times, watch: Watch):
         self._site = site
         self._copies = copies
         self._trial = trial

@@ -18,7 +18,7 @@ from swift.bench.load.failures.choice import Failure, Victim
 from swift.bench.load.failures.leftovers import group_name
 from swift.cli.aio.images import mount_image
 from swift.cli.aio.make import make_cluster, mount_devices
-from swift.cli.aio.plan import IMAGES, PORTS_PER_NODE, Plan
+from swift.cli.aio.plan import IMAGES, PORTS_PER_NODE, ClusterPlan
 from swift.cli.aio.supervisor import Supervisor
 
 #: A slow disk: what a hard disk does, as everywhere in this project.
@@ -49,17 +49,17 @@ def _is_alone_in_network() -> bool:
     return [name for _, name in socket.if_nameindex()] == ["lo"] and os.geteuid() == 0
 
 
-class Site:
+class FailureSite:
     """Runs the cluster of a plan, with nobody who starts again what was killed."""
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: ClusterPlan):
         self.plan = plan
         self._supervisor = Supervisor(plan, lambda _text: None)
         #: What undoes a failure, last first.
         self._undoing = contextlib.ExitStack()
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[Site]:
+    def running(self) -> Iterator[FailureSite]:
         """Made, started, and ended afterwards; what it stored and mounted goes with its folder."""
         make_cluster(self.plan)
         if self.plan.xfs:

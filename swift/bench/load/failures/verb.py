@@ -19,13 +19,13 @@ from swift.bench.load.failures.choice import Failure, victims
 from swift.bench.load.failures.copies import Copies
 from swift.bench.load.failures.drill import Drill, Times, Trial, windows_of
 from swift.bench.load.failures.leftovers import leftovers, own_folder, remove
-from swift.bench.load.failures.site import Site, check_possible
-from swift.bench.load.runs import Plan, Runner
+from swift.bench.load.failures.site import FailureSite, check_possible
+from swift.bench.load.runs import LoadRunner, RunPlan
 from swift.bench.load.servers import Servers
-from swift.bench.load.terminal import Progress
+from swift.bench.load.terminal import RunProgress
 from swift.bench.load.workload import BadWorkload, Workload, parse
 from swift.bench.xfs import ending_in_order
-from swift.cli.aio.plan import Plan as ClusterPlan
+from swift.cli.aio.plan import ClusterPlan as ClusterPlan
 from swift.cli.aio.plan import default_ec, new_plan
 
 
@@ -48,7 +48,7 @@ def fail(args: argparse.Namespace, text: str, source: str, console: Console) -> 
         with ending_in_order(), own_folder(_parent(args)) as folder:
             cluster = _cluster(args, folder)
             facts |= {"nodes": cluster.nodes, "disks": cluster.disks, "replicas": cluster.replicas}
-            with Site(cluster).running() as site:
+            with FailureSite(cluster).running() as site:
                 for failure in failures:
                     trials.append(_trial(site, failure, times, (workload, text, options), args, console))
     except (KeyboardInterrupt, SystemExit):
@@ -102,7 +102,7 @@ def _cluster(args: argparse.Namespace, folder: Path) -> ClusterPlan:
 
 
 def _trial(
-    site: Site,
+    site: FailureSite,
     failure: Failure,
     times: Times,
     planned: tuple[Workload, str, dict[str, float | int | None]],
@@ -118,10 +118,10 @@ def _trial(
     endpoint = log_in(cluster.auth_url, cluster.user, cluster.key)
     workers = Crew(args.processes)
     try:
-        with Progress(console, workload) as progress:
+        with RunProgress(console, workload) as progress:
             drill = Drill(site, Copies(cluster), trial, times, progress)
-            plan = Plan(workload, text, options, endpoint, keep=True)
-            done = Runner(plan, workers, Servers(endpoint), drill.watch).run()
+            plan = RunPlan(workload, text, options, endpoint, keep=True)
+            done = LoadRunner(plan, workers, Servers(endpoint), drill.watch).run()
         console.print("waiting until the cluster is whole ...")
         drill.finish()
     finally:

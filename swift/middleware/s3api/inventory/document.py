@@ -11,11 +11,11 @@ from swift.middleware.s3api.call import invalid_argument
 from swift.middleware.s3api.classes import STANDARD
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.names import is_bucket_name
-from swift.middleware.s3api.pieces import Pieces, document_of
+from swift.middleware.s3api.pieces import DocumentPieces, document_of
 from swift.middleware.s3api.policy.document import ARN
-from swift.middleware.s3api.xml import Group, Node, Text, Texts, Tree, Value, text_of, tree_of
+from swift.middleware.s3api.xml import Element, Group, Text, Texts, Tree, Value, text_of, tree_of
 
-_CONFIGURATION: tuple[Node, ...] = (
+_CONFIGURATION: tuple[Element, ...] = (
     Group(
         "Destination",
         Group(
@@ -50,7 +50,7 @@ CONFIGURATIONS_MAX, PREFIX_MAX = 10, 512
 _is_id = re.compile(r"[A-Za-z0-9_.-]{1,64}").fullmatch
 _TRUTHS = {"true": True, "false": False}
 #: Where a bucket's container keeps its configurations.
-PLACE = Pieces("inventory")
+PLACE = DocumentPieces("inventory")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from swift.base.entity import EntityPath
 from swift.gateway.internal_client import InternalClient
 from swift.middleware.s3api.call import iso_of_row
 from swift.middleware.s3api.inventory.document import Inventory
-from swift.middleware.s3api.lifecycle.registry import Entry
+from swift.middleware.s3api.lifecycle.registry import RegisteredBucket
 from swift.middleware.s3api.lifecycle.walk import MARKER_TYPE, page_of
 from swift.middleware.s3api.metadata import row_class, row_etag
 from swift.middleware.s3api.policy.document import ARN
@@ -33,10 +33,10 @@ FILE_BYTES = 8 << 20
 TAKEN, THERE, REFUSED, BROKEN_OFF = "taken", "there", "refused", "broken-off"
 
 
-class Due(NamedTuple):
+class DueInventory(NamedTuple):
     """An inventory that is to be taken of a bucket."""
 
-    entry: Entry
+    entry: RegisteredBucket
     inventory: Inventory
     #: Whether the bucket has versions.
     is_versioned: bool
@@ -60,7 +60,7 @@ class Stocktaking:
         self._stops = stops
         self._page_size = page_size
 
-    def take(self, due: Due) -> str:
+    def take(self, due: DueInventory) -> str:
         """What became of it; raises ``UnexpectedAnswer``."""
         inventory, now_s = due.inventory, self._now()
         midnight_s = int(now_s // DAY_S * DAY_S)
@@ -99,7 +99,7 @@ class Stocktaking:
         self._client.put(manifest, text, {"content-type": "application/json"})
         return TAKEN
 
-    def _files(self, due: Due) -> Iterator[bytes]:
+    def _files(self, due: DueInventory) -> Iterator[bytes]:
         """Compressed files with the rows of all that is listed; one at least."""
         inventory = due.inventory
         rows = self._rows(due)
@@ -117,7 +117,7 @@ class Stocktaking:
                     row = next(rows, None)
             yield target.getvalue()
 
-    def _rows(self, due: Due) -> Iterator[JsonObject]:
+    def _rows(self, due: DueInventory) -> Iterator[JsonObject]:
         flags = "&versions=true" if due.is_versioned and due.inventory.has_versions else ""
         marker = version = ""
         while not self._stops():

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from swift.base.digits import is_digits
 from swift.middleware.s3api.errors import S3Error
-from swift.middleware.s3api.lifecycle.rules import DAY_S, Rule, Transition
+from swift.middleware.s3api.lifecycle.rules import DAY_S, LifecycleRule, Transition
 from swift.middleware.s3api.tags import OBJECT_TAGS_MAX, Tags, add_tag
 from swift.middleware.s3api.xml import Group, Many, Parsed, Text, Tree, Value, text_of, tree_of, trees_of
 
@@ -53,7 +53,7 @@ LIFECYCLE = Group(
 # --- reading ------------------------------------------------------------------------------------------
 
 
-def rules_of_document(tree: Tree) -> list[Rule]:
+def rules_of_document(tree: Tree) -> list[LifecycleRule]:
     """What a ``LifecycleConfiguration`` says; raises ``S3Error``."""
     items = trees_of(tree.get("Rule"))
     if len(items) > RULES_MAX:
@@ -73,7 +73,7 @@ def _argument(text: str) -> S3Error:
     return S3Error("InvalidArgument", text)
 
 
-def _rule(item: Tree) -> Rule:
+def _rule(item: Tree) -> LifecycleRule:
     name = _text(item.get("ID")) or str(uuid4())
     if len(name) > ID_MAX:
         raise _argument(f"ID length should not exceed allowed limit of {ID_MAX}")
@@ -96,7 +96,7 @@ def _rule(item: Tree) -> Rule:
         )
     if (newer or any(move.newer for move in noncurrent_moves)) and form == "prefix":
         raise S3Error("InvalidRequest", "NewerNoncurrentVersions needs a rule with a Filter.")
-    return Rule(
+    return LifecycleRule(
         name,
         status == "Enabled",
         prefix,
@@ -281,12 +281,12 @@ def _abort(item: Tree) -> int | None:
 # --- writing ------------------------------------------------------------------------------------------
 
 
-def document_of(rules: Sequence[Rule]) -> Value:
+def document_of(rules: Sequence[LifecycleRule]) -> Value:
     """The value of a ``LifecycleConfiguration``."""
     return {"Rule": [_shown(rule) for rule in rules]}
 
 
-def _shown(rule: Rule) -> Value:
+def _shown(rule: LifecycleRule) -> Value:
     value: dict[str, Value] = {"ID": rule.id, "Status": "Enabled" if rule.is_enabled else "Disabled"}
     value.update({"Prefix": rule.prefix} if rule.form == "prefix" else {"Filter": _shown_filter(rule)})
     if rule.days is not None:
@@ -325,7 +325,7 @@ def _shown_transition(move: Transition, unit: str) -> Value:
     return value
 
 
-def _shown_filter(rule: Rule) -> Value:
+def _shown_filter(rule: LifecycleRule) -> Value:
     tags: list[Value] = [{"Key": key, "Value": value} for key, value in rule.tags]
     found: dict[str, Value] = {}
     if rule.greater is not None:

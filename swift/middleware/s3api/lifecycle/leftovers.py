@@ -19,7 +19,7 @@ from swift.gateway.internal_client import InternalClient
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.middleware.s3api.lifecycle.ending import CHANGED, ENDED, KEPT, LOCKED, version_query
-from swift.middleware.s3api.lifecycle.registry import Entry, time_of
+from swift.middleware.s3api.lifecycle.registry import RegisteredBucket, time_of
 from swift.middleware.s3api.lifecycle.rules import DAY_S
 from swift.middleware.s3api.lifecycle.walk import MARKER_TYPE, page_of
 from swift.middleware.s3api.names import bucket_of, segments_of
@@ -34,7 +34,7 @@ _ROUNDING_S = 0.001
 class Leftover(NamedTuple):
     """Bytes that may belong to nothing."""
 
-    entry: Entry
+    entry: RegisteredBucket
     home: EntityPath
     key: str
     upload_id: str
@@ -50,7 +50,7 @@ class Leftovers:
 
     # --- finding --------------------------------------------------------------------------------------
 
-    def homes(self, entry: Entry) -> list[EntityPath]:
+    def homes(self, entry: RegisteredBucket) -> list[EntityPath]:
         """The containers of the other classes of a bucket."""
         rows = self._client.containers(entry.account, prefix=f"{entry.bucket}+")
         own = segments_of(entry.bucket)
@@ -58,12 +58,12 @@ class Leftovers:
         found = [name for name in names if name != own and bucket_of(name) == entry.bucket]
         return [EntityPath(entry.account, name) for name in found]
 
-    def is_day(self, entry: Entry) -> bool:
+    def is_day(self, entry: RegisteredBucket) -> bool:
         """Whether a bucket is looked at today."""
         digest = md5(entry.name.encode("utf-8", "surrogateescape"), usedforsecurity=False).digest()
         return (int(self._now() // DAY_S) - digest[0]) % DAYS == 0
 
-    def find(self, entry: Entry, homes: Sequence[EntityPath]) -> Iterator[Leftover]:
+    def find(self, entry: RegisteredBucket, homes: Sequence[EntityPath]) -> Iterator[Leftover]:
         """What has been there for long enough; whether something leads to it is not known yet."""
         before_s = self._now() - DAYS * DAY_S
         for home in homes:

@@ -19,7 +19,7 @@ ACCOUNT, CONTAINER = ".s3_lifecycle", "buckets"
 HOME = EntityPath(ACCOUNT, CONTAINER)
 
 
-class Entry(NamedTuple):
+class RegisteredBucket(NamedTuple):
     """A bucket that has, or had, a lifecycle."""
 
     account: str
@@ -43,15 +43,15 @@ def place_of(account: str, bucket: str) -> EntityPath:
     return HOME._replace(obj=f"{account}/{bucket}")
 
 
-def entries(client: InternalClient) -> Iterator[Entry]:
+def entries(client: InternalClient) -> Iterator[RegisteredBucket]:
     """All of them, in the order of their names; raises ``UnexpectedAnswer``."""
     for row in client.objects(ACCOUNT, CONTAINER):
         account, slash, bucket = str(row.get("name", "")).partition("/")
         if slash and account and bucket:
-            yield Entry(account, bucket, time_of(str(row.get("last_modified", ""))))
+            yield RegisteredBucket(account, bucket, time_of(str(row.get("last_modified", ""))))
 
 
-def forget(client: InternalClient, entry: Entry) -> None:
+def forget(client: InternalClient, entry: RegisteredBucket) -> None:
     """Remove an entry, unless it was written again; raises ``UnexpectedAnswer``."""
     stamp = Timestamp(entry.changed, offset=1).internal
     path = place_of(entry.account, entry.bucket)

@@ -30,7 +30,7 @@ class Transition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class LifecycleRule:
     """One rule; what is None, or an empty tuple, is not asked for."""
 
     id: str
@@ -100,7 +100,7 @@ def days_after(moment_s: float, days: int) -> int:
 
 
 def expiry_of(
-    rules: Iterable[Rule], key: str, size: int, modified_s: float, tags: Mapping[str, str]
+    rules: Iterable[LifecycleRule], key: str, size: int, modified_s: float, tags: Mapping[str, str]
 ) -> Expiry | None:
     """When the current version of an object ends: by the rule by which it ends first."""
     found: Expiry | None = None
@@ -113,7 +113,7 @@ def expiry_of(
     return found
 
 
-def may_be_due(rules: Iterable[Rule], key: str, size: int, modified_s: float, now_s: float) -> bool:
+def may_be_due(rules: Iterable[LifecycleRule], key: str, size: int, modified_s: float, now_s: float) -> bool:
     """Whether an object may have ended; for some rules its tags must be looked at."""
     return any(
         (at_s := rule.expiry(modified_s)) is not None and at_s <= now_s
@@ -122,7 +122,7 @@ def may_be_due(rules: Iterable[Rule], key: str, size: int, modified_s: float, no
     )
 
 
-def is_marker_due(rules: Iterable[Rule], key: str, modified_s: float, now_s: float) -> bool:
+def is_marker_due(rules: Iterable[LifecycleRule], key: str, modified_s: float, now_s: float) -> bool:
     """Whether a delete marker that is all there is of an object has ended."""
     for rule in rules:
         if rule.tags or not rule.is_about(key, 0):
@@ -134,8 +134,8 @@ def is_marker_due(rules: Iterable[Rule], key: str, modified_s: float, now_s: flo
 
 
 def noncurrent_rules(
-    rules: Iterable[Rule], key: str, size: int, *, since_s: float, newer: int, now_s: float
-) -> list[Rule]:
+    rules: Iterable[LifecycleRule], key: str, size: int, *, since_s: float, newer: int, now_s: float
+) -> list[LifecycleRule]:
     """The rules by which a version has ended that is not current since a moment.
 
     ``newer`` is how many versions that are not current either are newer. Tags remain to be looked at.
@@ -151,7 +151,7 @@ def noncurrent_rules(
 
 
 def class_by(
-    rules: Iterable[Rule],
+    rules: Iterable[LifecycleRule],
     key: str,
     size: int,
     modified_s: float,
@@ -174,7 +174,7 @@ def class_by(
 
 
 def noncurrent_class_by(
-    rules: Iterable[Rule],
+    rules: Iterable[LifecycleRule],
     key: str,
     size: int,
     since_s: float,
@@ -202,7 +202,7 @@ def _last(moves: Iterable[tuple[int, str]], now_s: float, kind: str) -> str:
     return due[-1][1]
 
 
-def is_upload_due(rules: Sequence[Rule], key: str, begun_s: float, now_s: float) -> bool:
+def is_upload_due(rules: Sequence[LifecycleRule], key: str, begun_s: float, now_s: float) -> bool:
     """Whether a multipart upload is to be aborted."""
     return any(
         rule.abort_days is not None

@@ -7,10 +7,10 @@ from functools import lru_cache
 
 from swift.base.documents import JsonObject
 from swift.http.headers import HeaderMap
-from swift.middleware.s3api.lifecycle.rules import Rule, Transition
-from swift.middleware.s3api.pieces import Pieces, document_of
+from swift.middleware.s3api.lifecycle.rules import LifecycleRule, Transition
+from swift.middleware.s3api.pieces import DocumentPieces, document_of
 
-PLACE = Pieces("lifecycle")
+PLACE = DocumentPieces("lifecycle")
 #: Buckets whose rules are remembered.
 _REMEMBERED = 256
 
@@ -31,15 +31,15 @@ _NAMES = {
     "transitions": "r",
     "noncurrent_transitions": "w",
 }
-_USUAL = Rule("")
+_USUAL = LifecycleRule("")
 
 
-def stored_rules(rules: Sequence[Rule]) -> HeaderMap:
+def stored_rules(rules: Sequence[LifecycleRule]) -> HeaderMap:
     """The headers that keep rules, and let go of others; raises ``S3Error`` for more than has room."""
     return PLACE.stored([_short(rule) for rule in rules] or None)
 
 
-def _short(rule: Rule) -> JsonObject:
+def _short(rule: LifecycleRule) -> JsonObject:
     return {
         short: getattr(rule, name)
         for name, short in _NAMES.items()
@@ -47,18 +47,18 @@ def _short(rule: Rule) -> JsonObject:
     }
 
 
-def rules_of(sysmeta: Mapping[str, str]) -> tuple[Rule, ...]:
+def rules_of(sysmeta: Mapping[str, str]) -> tuple[LifecycleRule, ...]:
     """The rules in a container's system metadata (names without their prefix); none when there are none."""
     return _parsed(PLACE.text_in(sysmeta))
 
 
-def rules_of_headers(headers: HeaderMap) -> tuple[Rule, ...]:
+def rules_of_headers(headers: HeaderMap) -> tuple[LifecycleRule, ...]:
     """The same from what a HEAD of the container answers."""
     return _parsed(PLACE.text_of(headers))
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _parsed(text: str) -> tuple[Rule, ...]:
+def _parsed(text: str) -> tuple[LifecycleRule, ...]:
     items = document_of(text) if text else None
     try:
         return tuple(_long(item) for item in items) if isinstance(items, list) else ()
@@ -67,10 +67,10 @@ def _parsed(text: str) -> tuple[Rule, ...]:
         return ()
 
 
-def _long(item: JsonObject) -> Rule:
+def _long(item: JsonObject) -> LifecycleRule:
     known = {name: item[short] for name, short in _NAMES.items() if short in item}
     known["tags"] = tuple((str(key), str(value)) for key, value in known.get("tags", ()))
     for name in ("transitions", "noncurrent_transitions"):
         known[name] = tuple(Transition(*move) for move in known.get(name, ()))
     known.setdefault("id", "")
-    return Rule(**known)
+    return LifecycleRule(**known)

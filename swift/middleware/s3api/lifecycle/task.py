@@ -17,14 +17,14 @@ from swift.middleware.s3api.inventory.report import (
     REFUSED,
     TAKEN,
     THERE,
-    Due,
+    DueInventory,
     Stocktaking,
     is_due,
 )
 from swift.middleware.s3api.lifecycle.ending import CHANGED, ENDED, KEPT, LOCKED, Ending
 from swift.middleware.s3api.lifecycle.leftovers import Leftover, Leftovers
 from swift.middleware.s3api.lifecycle.moving import MOVED, Moving
-from swift.middleware.s3api.lifecycle.registry import Entry, entries, forget
+from swift.middleware.s3api.lifecycle.registry import RegisteredBucket, entries, forget
 from swift.middleware.s3api.lifecycle.rules import DAY_S
 from swift.middleware.s3api.lifecycle.settings import LifecycleSettings
 from swift.middleware.s3api.lifecycle.stored import rules_of_headers
@@ -78,7 +78,7 @@ class Lifecycle(QueueTask):
             "s3_lifecycle_last": passed.ended_s,
         }
 
-    def is_mine(self, entry: Entry) -> bool:
+    def is_mine(self, entry: RegisteredBucket) -> bool:
         """Whether a bucket is this process's."""
         if not self.settings.processes:
             return True
@@ -110,9 +110,9 @@ class LifecyclePass:
 
     # --- planning -------------------------------------------------------------------------------------
 
-    def plan(self) -> Iterator[Unit | Leftover | Due]:
+    def plan(self) -> Iterator[Unit | Leftover | DueInventory]:
         """What may have ended, and what is to be listed, bucket by bucket."""
-        dues: list[Due] = []
+        dues: list[DueInventory] = []
         position = self._context.cursor.position
         done = position if isinstance(position, list) and len(position) == 3 else ["", "", ""]
         for entry in entries(self._task.client):
@@ -133,7 +133,9 @@ class LifecyclePass:
         # These take long: nobody's lifecycle waits for the inventories of others.
         yield from dues
 
-    def _bucket(self, entry: Entry, stage: str, after: str, dues: list[Due]) -> Iterator[Unit | Leftover]:
+    def _bucket(
+        self, entry: RegisteredBucket, stage: str, after: str, dues: list[DueInventory]
+    ) -> Iterator[Unit | Leftover]:
         client, now_s = self._task.client, self._context.clock.time()
         headers = client.head(entry.path)
         rules = [rule for rule in rules_of_headers(headers or {}) if rule.is_enabled]
@@ -154,16 +156,16 @@ class LifecyclePass:
         versioned = "x-versions-enabled" in headers
         if self._leftovers.is_day(entry):
             yield from self._leftovers.find(entry, homes)
-        dues += [Due(entry, item, versioned) for item in inventories.values() if is_due(item, now_s)]
+        dues += [DueInventory(entry, item, versioned) for item in inventories.values() if is_due(item, now_s)]
 
-    def _note(self, entry: Entry, stage: str, name: str) -> None:
+    def _note(self, entry: RegisteredBucket, stage: str, name: str) -> None:
         self._context.cursor.note([entry.name, stage, name])
 
     # --- doing ----------------------------------------------------------------------------------------
 
-    def do(self, unit: Unit | Leftover | Due) -> None:
+    def do(self, unit: Unit | Leftover | DueInventory) -> None:
         """End or move one thing, or end some uploads, or take an inventory."""
-        if isinstance(unit, Due):
+        if isinstance(unit, DueInventory):
             self._take(unit)
             return
         try:
@@ -184,7 +186,7 @@ class LifecyclePass:
             return
         self._tally.add(f"{_KINDS[type(unit).__name__]}.{outcome}")
 
-    def _take(self, due: Due) -> None:
+    def _take(self, due: DueInventory) -> None:
         try:
             outcome = self._stocktaking.take(due)
         except UnexpectedAnswer as error:
@@ -197,7 +199,7 @@ class LifecyclePass:
             )
         self._tally.add(f"inventories.{outcome}")
 
-    def _fail(self, entry: Entry, what: str, error: UnexpectedAnswer) -> None:
+    def _fail(self, entry: RegisteredBucket, what: str, error: UnexpectedAnswer) -> None:
         self._failed.add(entry.name)
         self._tally.add("errors")
         self._task.log.error(f"ERROR {what}: {error}")

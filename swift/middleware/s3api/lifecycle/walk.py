@@ -15,9 +15,9 @@ from urllib.parse import quote
 from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
 from swift.gateway.internal_client import InternalClient
-from swift.middleware.s3api.lifecycle.registry import Entry, time_of
+from swift.middleware.s3api.lifecycle.registry import RegisteredBucket, time_of
 from swift.middleware.s3api.lifecycle.rules import (
-    Rule,
+    LifecycleRule,
     class_by,
     is_marker_due,
     is_upload_due,
@@ -39,16 +39,16 @@ Note = Callable[[str], object]
 class Current(NamedTuple):
     """An object that may have ended."""
 
-    entry: Entry
-    rules: Sequence[Rule]
+    entry: RegisteredBucket
+    rules: Sequence[LifecycleRule]
     key: str
 
 
 class Former(NamedTuple):
     """A version that is not current, or a delete marker, that may have ended; ``rules`` are about it."""
 
-    entry: Entry
-    rules: Sequence[Rule]
+    entry: RegisteredBucket
+    rules: Sequence[LifecycleRule]
     key: str
     version: str
     is_marker: bool
@@ -57,8 +57,8 @@ class Former(NamedTuple):
 class Aged(NamedTuple):
     """A version that is not current, whose storage class may be another by now."""
 
-    entry: Entry
-    rules: Sequence[Rule]
+    entry: RegisteredBucket
+    rules: Sequence[LifecycleRule]
     key: str
     version: str
     #: Since when it is not current, and how many versions like it are newer.
@@ -69,7 +69,7 @@ class Aged(NamedTuple):
 class Uploads(NamedTuple):
     """Multipart uploads that were begun long ago: keys and ids."""
 
-    entry: Entry
+    entry: RegisteredBucket
     uploads: Sequence[tuple[str, str]]
 
 
@@ -81,7 +81,12 @@ class Walk:
     """Over one bucket, at one moment."""
 
     def __init__(
-        self, client: InternalClient, entry: Entry, rules: Sequence[Rule], now_s: float, page_size: int
+        self,
+        client: InternalClient,
+        entry: RegisteredBucket,
+        rules: Sequence[LifecycleRule],
+        now_s: float,
+        page_size: int,
     ):
         self._client = client
         self._entry = entry

@@ -19,7 +19,7 @@ from swift.base.timestamp import Timestamp
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.middleware.s3api.call import Call
-from swift.middleware.s3api.notifications.rules import PLACE, Rule, rules_of
+from swift.middleware.s3api.notifications.rules import PLACE, NotificationRule, rules_of
 
 ACCOUNT = ".s3_events"
 HOUR_S = 3600
@@ -53,7 +53,7 @@ def container_of(now_s: float) -> str:
 
 
 def record_of(
-    call: Call, rule: Rule, event: str, key: str, *, size: int | None, etag: str, version: str
+    call: Call, rule: NotificationRule, event: str, key: str, *, size: int | None, etag: str, version: str
 ) -> JsonObject:
     """The record of an event as AWS writes it."""
     now = datetime.now(UTC)

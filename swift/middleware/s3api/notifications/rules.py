@@ -10,10 +10,10 @@ from uuid import uuid4
 
 from swift.http.headers import HeaderMap
 from swift.middleware.s3api.errors import S3Error
-from swift.middleware.s3api.pieces import Pieces, document_of
+from swift.middleware.s3api.pieces import DocumentPieces, document_of
 from swift.middleware.s3api.xml import Group, Many, Text, Texts, Tree, Value, text_of, tree_of, trees_of
 
-PLACE = Pieces("notification")
+PLACE = DocumentPieces("notification")
 RULES_MAX, ID_MAX, VALUE_MAX = 100, 255, 1024
 #: What a document of that many rules may take.
 DOCUMENT_BYTES_MAX = 1 << 20
@@ -40,7 +40,7 @@ NOTIFICATION = Group(
 )
 
 
-class Rule(NamedTuple):
+class NotificationRule(NamedTuple):
     """One rule."""
 
     id: str
@@ -74,7 +74,7 @@ def target_of(arn: str) -> str:
 # --- documents ----------------------------------------------------------------------------------------
 
 
-def rules_of_document(tree: Tree, targets: Collection[str]) -> list[Rule]:
+def rules_of_document(tree: Tree, targets: Collection[str]) -> list[NotificationRule]:
     """What a ``NotificationConfiguration`` says; raises ``S3Error``."""
     if "EventBridgeConfiguration" in tree:
         raise S3Error("NotImplemented", "There is no EventBridge here.")
@@ -86,7 +86,7 @@ def rules_of_document(tree: Tree, targets: Collection[str]) -> list[Rule]:
     return rules
 
 
-def _rule(kind: str, item: Tree, targets: Collection[str]) -> Rule:
+def _rule(kind: str, item: Tree, targets: Collection[str]) -> NotificationRule:
     arn, name = text_of(item.get(KINDS[kind])), text_of(item.get("Id")) or str(uuid4())
     if len(name) > ID_MAX:
         raise S3Error("InvalidArgument", f"ID length should not exceed allowed limit of {ID_MAX}")
@@ -104,7 +104,7 @@ def _rule(kind: str, item: Tree, targets: Collection[str]) -> Rule:
         if event not in _ALL:
             raise S3Error("InvalidArgument", f"The event {event[:100]!r} is not supported for notifications")
     prefix, suffix = _filter(item)
-    return Rule(name, kind, arn, events, prefix, suffix)
+    return NotificationRule(name, kind, arn, events, prefix, suffix)
 
 
 def _filter(item: Tree) -> tuple[str, str]:
@@ -118,7 +118,7 @@ def _filter(item: Tree) -> tuple[str, str]:
     return found.get("prefix", ""), found.get("suffix", "")
 
 
-def shown(rules: Collection[Rule]) -> Value:
+def shown(rules: Collection[NotificationRule]) -> Value:
     """The value of a ``NotificationConfiguration``."""
     value: dict[str, list[Value]] = {}
     for rule in rules:
@@ -134,27 +134,29 @@ def shown(rules: Collection[Rule]) -> Value:
 # --- the stored form ----------------------------------------------------------------------------------
 
 
-def stored_rules(rules: Collection[Rule]) -> HeaderMap:
+def stored_rules(rules: Collection[NotificationRule]) -> HeaderMap:
     """The headers that keep rules, and let go of others; raises ``S3Error``."""
     return PLACE.stored([list(rule) for rule in rules] or None)
 
 
-def rules_of(sysmeta: Mapping[str, str]) -> tuple[Rule, ...]:
+def rules_of(sysmeta: Mapping[str, str]) -> tuple[NotificationRule, ...]:
     """The rules in a container's system metadata (names without their prefix)."""
     return _parsed(PLACE.text_in(sysmeta))
 
 
-def rules_of_headers(headers: HeaderMap) -> tuple[Rule, ...]:
+def rules_of_headers(headers: HeaderMap) -> tuple[NotificationRule, ...]:
     """The same from what a HEAD of the container answers."""
     return _parsed(PLACE.text_of(headers))
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str) -> tuple[Rule, ...]:
+def _parsed(text: str) -> tuple[NotificationRule, ...]:
     items = document_of(text) if text else None
     try:
         return tuple(
-            Rule(str(name), str(kind), str(arn), tuple(map(str, events)), str(prefix), str(suffix))
+            NotificationRule(
+                str(name), str(kind), str(arn), tuple(map(str, events)), str(prefix), str(suffix)
+            )
             for name, kind, arn, events, prefix, suffix in (items if isinstance(items, list) else ())
         )
     except (ValueError, TypeError):

@@ -24,7 +24,7 @@ NAME = "s3-notifier"
 COUNTS = ("told", "gone", "refused", "waiting", "dropped", "errors")
 
 
-class Event(NamedTuple):
+class QueuedEvent(NamedTuple):
     """An event in the queue."""
 
     container: str
@@ -75,7 +75,7 @@ class NotifierPass:
         #: Webhooks that did not take an event in this pass.
         self._away: set[str] = set()
 
-    def plan(self) -> Iterator[Event]:
+    def plan(self) -> Iterator[QueuedEvent]:
         """The events, oldest first."""
         for row in self._task.client.containers(ACCOUNT):
             container = str(row.get("name", ""))
@@ -85,9 +85,9 @@ class NotifierPass:
             for item in self._task.client.objects(ACCOUNT, container):
                 if self._context.stop.requested:
                     return
-                yield Event(container, str(item.get("name", "")))
+                yield QueuedEvent(container, str(item.get("name", "")))
 
-    def do(self, unit: Event) -> None:
+    def do(self, unit: QueuedEvent) -> None:
         """Tell one event, and then forget it."""
         try:
             self._tally.add(self._deliver(unit))
@@ -95,7 +95,7 @@ class NotifierPass:
             self._tally.add("errors")
             self._task.log.error(f"ERROR cannot read or remove {unit.path}: {error}")
 
-    def _deliver(self, unit: Event) -> str:
+    def _deliver(self, unit: QueuedEvent) -> str:
         """What became of it; raises ``UnexpectedAnswer``."""
         task = self._task
         with task.client.ask("GET", unit.path, accept=(2, 404)) as response:

@@ -41,7 +41,7 @@ KEYS = frozenset(
 NARROW = frozenset(("aws:sourceip", "aws:username", "aws:userid", "aws:principalarn", "aws:principalaccount"))
 
 
-class Facts(Protocol):
+class PolicyFacts(Protocol):
     """What is known of a request."""
 
     def values(self, key: str) -> Sequence[str] | None:
@@ -205,7 +205,7 @@ class Condition:
     #: ``all`` or ``any`` of a request's values; empty: the key has one.
     quantifier: str = ""
 
-    def holds(self, facts: Facts, lookup: Lookup) -> bool:
+    def holds(self, facts: PolicyFacts, lookup: Lookup) -> bool:
         """Whether a request meets it."""
         values = facts.values(self.key)
         if self.operator == "null":

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from enum import Enum
 from ipaddress import IPv4Network
 
-from swift.middleware.s3api.policy.conditions import NARROW, BadPolicy, Condition, Facts, network_of
-from swift.middleware.s3api.policy.document import Patterns, Policy, Principals, Statement
+from swift.middleware.s3api.policy.conditions import NARROW, BadPolicy, Condition, PolicyFacts, network_of
+from swift.middleware.s3api.policy.document import BucketPolicy, Patterns, Principals, Statement
 from swift.middleware.s3api.policy.glob import Glob, Lookup
 
 #: An address range at least so narrow is not the public.
 _V4_BITS, _V6_BITS = 8, 32
 
 
-class Verdict(Enum):
+class PolicyVerdict(Enum):
     """What a policy says."""
 
     SILENT = "silent"
@@ -39,7 +39,7 @@ class Ask:
     action: str
     bucket: str
     key: str
-    facts: Facts
+    facts: PolicyFacts
 
     @property
     def resource(self) -> str:
@@ -47,26 +47,26 @@ class Ask:
         return f"{self.bucket}/{self.key}" if self.key else self.bucket
 
 
-def decide(policy: Policy, ask: Ask) -> Verdict:
+def decide(policy: BucketPolicy, ask: Ask) -> PolicyVerdict:
     """What a policy says of what is asked."""
-    verdict = Verdict.SILENT
+    verdict = PolicyVerdict.SILENT
     for statement in policy.statements:
-        if statement.allows and verdict is Verdict.ALLOW:
+        if statement.allows and verdict is PolicyVerdict.ALLOW:
             # Only a denial can change it.
             continue
         if _applies(statement, ask):
             if not statement.allows:
-                return Verdict.DENY
-            verdict = Verdict.ALLOW
+                return PolicyVerdict.DENY
+            verdict = PolicyVerdict.ALLOW
     return verdict
 
 
-def together(verdicts: Iterable[Verdict]) -> Verdict:
+def together(verdicts: Iterable[PolicyVerdict]) -> PolicyVerdict:
     """Of a request that needs several actions: all must be allowed, none may be denied."""
     found = set(verdicts)
-    if Verdict.DENY in found:
-        return Verdict.DENY
-    return Verdict.ALLOW if found == {Verdict.ALLOW} else Verdict.SILENT
+    if PolicyVerdict.DENY in found:
+        return PolicyVerdict.DENY
+    return PolicyVerdict.ALLOW if found == {PolicyVerdict.ALLOW} else PolicyVerdict.SILENT
 
 
 def _applies(statement: Statement, ask: Ask) -> bool:
@@ -79,7 +79,7 @@ def _applies(statement: Statement, ask: Ask) -> bool:
     )
 
 
-def _lookup(facts: Facts) -> Lookup:
+def _lookup(facts: PolicyFacts) -> Lookup:
     def value_of(name: str) -> str | None:
         start, slash, rest = name.partition("/")
         values = facts.values(start.lower() + slash + rest)
@@ -103,7 +103,7 @@ def _is_one_of(principals: Principals, caller: Caller) -> bool:
 # --- the public -----------------------------------------------------------------------------------------
 
 
-def is_public(policy: Policy) -> bool:
+def is_public(policy: BucketPolicy) -> bool:
     """Whether a policy allows everybody something, its conditions notwithstanding that leave only few."""
     return any(
         statement.allows

@@ -60,13 +60,13 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class BucketPolicy:
     """The statements of a bucket."""
 
     statements: tuple[Statement, ...]
 
 
-def parse_policy(text: str | bytes, bucket: str) -> Policy:
+def parse_policy(text: str | bytes, bucket: str) -> BucketPolicy:
     """The policy of a bucket; raises ``BadPolicy``."""
     if len(text) > POLICY_BYTES_MAX:
         raise BadPolicy("Policies must not be larger than 20480 bytes")
@@ -89,7 +89,7 @@ def parse_policy(text: str | bytes, bucket: str) -> Policy:
     items = items if isinstance(items, list) else [items]
     if not items or len(items) > STATEMENTS_MAX:
         raise BadPolicy("Could not parse the policy: Statement is empty!")
-    return Policy(tuple(_statement(item, bucket, variables=version != VERSIONS[0]) for item in items))
+    return BucketPolicy(tuple(_statement(item, bucket, variables=version != VERSIONS[0]) for item in items))
 
 
 def _once(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:

@@ -16,7 +16,7 @@ from swift.middleware.s3api.resources import (
     inventory,
     lifecycle,
     listing,
-    locks,
+    objectlocks,
     multipart,
     notifications,
     objects,
@@ -53,6 +53,6 @@ HANDLERS: dict[str, Handler] = {
     **encryption.HANDLERS,
     **lifecycle.HANDLERS,
     **inventory.HANDLERS,
-    **locks.HANDLERS,
+    **objectlocks.HANDLERS,
     **notifications.HANDLERS,
 }

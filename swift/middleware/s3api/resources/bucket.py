@@ -13,7 +13,7 @@ from swift.middleware.s3api.call import Call, Handler, invalid_argument, no_cont
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.placing import homes_of
 from swift.middleware.s3api.policy.document import ARN
-from swift.middleware.s3api.resources.locks import enable_lock
+from swift.middleware.s3api.resources.objectlocks import enable_lock
 from swift.middleware.s3api.rules import ENFORCED, OWNERSHIPS
 from swift.middleware.s3api.tags import BUCKET_TAGS_MAX, stored_tags, tags_of_items
 from swift.middleware.s3api.xml import Group, Many, Text, parse, text_of, tree_of, trees_of

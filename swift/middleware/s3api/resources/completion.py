@@ -34,17 +34,17 @@ from swift.middleware.s3api.checksums import (
 from swift.middleware.s3api.conditions import unmet, writing_conditions
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.keepalive import patiently
-from swift.middleware.s3api.locks import completed_lock, lock_parts
 from swift.middleware.s3api.metadata import USUAL_TYPE, apart_headers
 from swift.middleware.s3api.names import segments_of
 from swift.middleware.s3api.notifications.events import announce
+from swift.middleware.s3api.objectlocks import completed_lock, lock_parts
 from swift.middleware.s3api.placing import manifest_request
 from swift.middleware.s3api.reports import explain
 from swift.middleware.s3api.resources.multipart import check_offered
 from swift.middleware.s3api.sse import AES, STORED, completed_headers
 from swift.middleware.s3api.sse import HEADER as ENCRYPTION
 from swift.middleware.s3api.uploads import (
-    Wish,
+    WantedChecksum,
     home_of,
     kept_metadata,
     marker_of,
@@ -112,7 +112,7 @@ def complete_upload(call: Call) -> Response:
 # --- what the client says -----------------------------------------------------------------------------
 
 
-def _stated(call: Call, tree: Tree, wish: Wish | None) -> list[Stated]:
+def _stated(call: Call, tree: Tree, wish: WantedChecksum | None) -> list[Stated]:
     parts: list[Stated] = []
     for item in trees_of(tree.get("Part")):
         text, etag = text_of(item.get("PartNumber")), unquote_etag(text_of(item.get("ETag"))).lower()
@@ -132,7 +132,7 @@ def _stated(call: Call, tree: Tree, wish: Wish | None) -> list[Stated]:
     return parts
 
 
-def _stated_sum(item: Tree, number: int, wish: Wish) -> str:
+def _stated_sum(item: Tree, number: int, wish: WantedChecksum) -> str:
     """The checksum of a part as the client names it, empty where it need not; raises ``S3Error``."""
     given = [algorithm for algorithm in ALGORITHMS.values() if algorithm.element in item]
     texts = [text_of(item[algorithm.element]) for algorithm in given]
@@ -167,7 +167,7 @@ def _stated_size(call: Call) -> int | None:
     return int(text)
 
 
-def _check_final(call: Call, wish: Wish) -> None:
+def _check_final(call: Call, wish: WantedChecksum) -> None:
     """Raise ``S3Error`` for a checksum in the head that cannot be the object's."""
     kind = call.headers.get(f"{PREFIX}type")
     if kind is not None:
@@ -220,7 +220,7 @@ def _complete(
     upload_id: str,
     marker: HeaderMap,
     parts: Sequence[Stated],
-    wish: Wish | None,
+    wish: WantedChecksum | None,
     conditions: HeaderMap,
     size: int | None,
 ) -> Response:
@@ -332,7 +332,7 @@ class _Sum(NamedTuple):
 
 
 def _sums(
-    call: Call, parts: Sequence[Stated], places: Sequence[tuple[str, str]], wish: Wish | None
+    call: Call, parts: Sequence[Stated], places: Sequence[tuple[str, str]], wish: WantedChecksum | None
 ) -> list[_Sum | None]:
     """The checksum of each part, None of one that has none; raises ``S3Error`` where it is not as wished."""
     if wish is None and len(parts) > 1:
@@ -363,15 +363,15 @@ def _sum_of(head: Response) -> _Sum | None:
     return _Sum(algorithm, digest, int(head.headers.get("content-length") or 0))
 
 
-def _implied(sums: Sequence[_Sum | None]) -> Wish | None:
+def _implied(sums: Sequence[_Sum | None]) -> WantedChecksum | None:
     """The checksum that an object gets for which nobody wished, if all its parts have that."""
     usual = usual_algorithm()
     if usual is None or not sums or not all(seen is not None and seen.algorithm is usual for seen in sums):
         return None
-    return Wish(usual, FULL)
+    return WantedChecksum(usual, FULL)
 
 
-def _checksum(call: Call, sums: Sequence[_Sum | None], wish: Wish) -> str:
+def _checksum(call: Call, sums: Sequence[_Sum | None], wish: WantedChecksum) -> str:
     """The checksum of the object, from those of its parts; raises ``S3Error``."""
     checksum = wish.algorithm.joined(
         [(seen.digest, seen.size) for seen in sums if seen is not None], wish.kind

@@ -12,16 +12,16 @@ from swift.http.response import Response
 from swift.http.transform import as_request_body
 from swift.middleware.s3api.access import new_object_acl
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, iso_time, xml_response
-from swift.middleware.s3api.checksums import ALGORITHMS, FULL, Promise, algorithm_named
+from swift.middleware.s3api.checksums import ALGORITHMS, FULL, PromisedChecksum, algorithm_named
 from swift.middleware.s3api.conditions import unmet, writing_conditions
-from swift.middleware.s3api.copying import COPY_BYTES_MAX, Source, open_source, source_of
+from swift.middleware.s3api.copying import COPY_BYTES_MAX, CopySource, open_source, source_of
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.keepalive import patiently
 from swift.middleware.s3api.lifecycle.shown import expiration_headers
-from swift.middleware.s3api.locks import locking_headers
 from swift.middleware.s3api.metadata import REDIRECT, stored_headers
 from swift.middleware.s3api.notifications.events import announce, facts_of
-from swift.middleware.s3api.payload import CheckedBody, Upload
+from swift.middleware.s3api.objectlocks import locking_headers
+from swift.middleware.s3api.payload import CheckedBody, S3Upload
 from swift.middleware.s3api.placing import place
 from swift.middleware.s3api.reports import explain
 from swift.middleware.s3api.sse import encrypt, write_headers
@@ -89,7 +89,7 @@ def _directive(headers: HeaderMap, kind: str) -> bool:
     return value == "REPLACE"
 
 
-def _copy(call: Call, source: Source, kind: str, told: HeaderMap, *, replaces: bool) -> Response:
+def _copy(call: Call, source: CopySource, kind: str, told: HeaderMap, *, replaces: bool) -> Response:
     headers = call.headers
     conditions = writing_conditions(headers)
     found = open_source(call, source)
@@ -101,11 +101,11 @@ def _copy(call: Call, source: Source, kind: str, told: HeaderMap, *, replaces: b
             )
             raise S3Error("InvalidRequest", text)
         promise = _wanted_checksum(headers, found.headers)
-        upload = Upload(
+        upload = S3Upload(
             body,
             CheckedBody(body, None, promise),
             {},
-            None if promise is None else Promise(promise.algorithm, None),
+            None if promise is None else PromisedChecksum(promise.algorithm, None),
         )
         stored = stored_headers(headers) if replaces else _kept(found.headers)
         stored.update(_tags(headers, found.headers), **conditions, **new_object_acl(call))
@@ -133,7 +133,7 @@ def _copy(call: Call, source: Source, kind: str, told: HeaderMap, *, replaces: b
     return xml_response(RESULT, _result(response, upload), headers=answer)
 
 
-def _result(response: Response, upload: Upload) -> Value:
+def _result(response: Response, upload: S3Upload) -> Value:
     value: dict[str, Value] = {
         "LastModified": modified_of(response),
         "ETag": written_headers(response)["etag"],
@@ -150,13 +150,13 @@ def modified_of(response: Response) -> str:
     return iso_time(float(seconds) if seconds is not None else Timestamp.now().seconds)
 
 
-def _wanted_checksum(headers: HeaderMap, source: HeaderMap) -> Promise | None:
+def _wanted_checksum(headers: HeaderMap, source: HeaderMap) -> PromisedChecksum | None:
     """The checksum that a copy gets: the one asked for, or of the kind that its source has."""
     name = (
         headers.get("x-amz-checksum-algorithm")
         or source.get(fields.SYSMETA_S3_CHECKSUM, "").partition(" ")[0]
     )
-    return Promise(algorithm_named(name), "") if name else None
+    return PromisedChecksum(algorithm_named(name), "") if name else None
 
 
 def _kept(source: HeaderMap) -> HeaderMap:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from swift.http.response import Response
 from swift.middleware.s3api.call import Call, Handler, no_content, xml_response
 from swift.middleware.s3api.errors import S3Error
-from swift.middleware.s3api.locks import require_owner
+from swift.middleware.s3api.objectlocks import require_owner
 from swift.middleware.s3api.sse import AES, check_algorithm
 from swift.middleware.s3api.xml import Group, Many, Text, Value, text_of, tree_of, trees_of
 

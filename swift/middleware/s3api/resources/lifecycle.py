@@ -14,7 +14,7 @@ from swift.middleware.s3api.lifecycle.document import (
     rules_of_document,
 )
 from swift.middleware.s3api.lifecycle.registry import HOME, place_of
-from swift.middleware.s3api.lifecycle.rules import Rule
+from swift.middleware.s3api.lifecycle.rules import LifecycleRule
 from swift.middleware.s3api.lifecycle.stored import rules_of_headers, stored_rules
 from swift.middleware.s3api.placing import make_home
 
@@ -46,7 +46,7 @@ def put_lifecycle(call: Call) -> Response:
     return Response(200)
 
 
-def _make_homes(call: Call, rules: Sequence[Rule]) -> None:
+def _make_homes(call: Call, rules: Sequence[LifecycleRule]) -> None:
     """The containers into which transitions will lead; raises ``S3Error`` for classes that cannot be had."""
     kinds = {move.kind for rule in rules for move in (*rule.transitions, *rule.noncurrent_transitions)}
     if not kinds:

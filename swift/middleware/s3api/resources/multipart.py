@@ -20,21 +20,21 @@ from swift.middleware.s3api.call import (
 from swift.middleware.s3api.checksums import (
     ALGORITHMS,
     COMPOSITE,
-    Promise,
+    PromisedChecksum,
     algorithm_named,
     check_kind,
     promised,
 )
 from swift.middleware.s3api.conditions import writing_conditions
-from swift.middleware.s3api.copying import COPY_BYTES_MAX, Source, open_source, source_of
+from swift.middleware.s3api.copying import COPY_BYTES_MAX, CopySource, open_source, source_of
 from swift.middleware.s3api.documents import Encoding, person, person_of
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.keepalive import patiently
-from swift.middleware.s3api.locks import WISHED, WISHED_CONFIGURATION, check_bucket, wished_lock
 from swift.middleware.s3api.metadata import EMPTY_MD5, row_class, row_etag, row_override, stored_headers
 from swift.middleware.s3api.names import segments_of
+from swift.middleware.s3api.objectlocks import WISHED, WISHED_CONFIGURATION, check_bucket, wished_lock
 from swift.middleware.s3api.partsums import sums_of_parts
-from swift.middleware.s3api.payload import CheckedBody, Upload
+from swift.middleware.s3api.payload import CheckedBody, S3Upload
 from swift.middleware.s3api.placing import make_home
 from swift.middleware.s3api.reports import explain
 from swift.middleware.s3api.resources.copies import modified_of
@@ -51,7 +51,7 @@ from swift.middleware.s3api.storing import (
 from swift.middleware.s3api.uploads import (
     MARKER_TYPE,
     WISH,
-    Wish,
+    WantedChecksum,
     find_upload,
     home_of,
     is_upload_id,
@@ -142,7 +142,7 @@ def create_upload(call: Call) -> Response:
     return xml_response(INITIATED, value, headers=told)
 
 
-def _wish(headers: HeaderMap) -> Wish | None:
+def _wish(headers: HeaderMap) -> WantedChecksum | None:
     name, kind = headers.get("x-amz-checksum-algorithm"), headers.get("x-amz-checksum-type")
     if kind is not None:
         check_kind(kind)
@@ -152,7 +152,7 @@ def _wish(headers: HeaderMap) -> Wish | None:
             raise S3Error("InvalidRequest", text)
         return None
     algorithm = algorithm_named(name)
-    wish = Wish(algorithm, (kind or algorithm.usual_type).upper())
+    wish = WantedChecksum(algorithm, (kind or algorithm.usual_type).upper())
     algorithm.check_type(wish.kind)
     return wish
 
@@ -213,7 +213,7 @@ def upload_part(call: Call) -> Response:
     raise refused_write(call.account, call.bucket, response.status, call.headers)
 
 
-def _part_headers(upload: Upload) -> HeaderMap:
+def _part_headers(upload: S3Upload) -> HeaderMap:
     return {"content-type": "application/octet-stream", **upload.headers}
 
 
@@ -235,16 +235,20 @@ def copy_part(call: Call) -> Response:
 
 
 def _copy_part(
-    call: Call, source: Source, byte_range: str | None, place: tuple[str, str], wish: Wish | None
+    call: Call,
+    source: CopySource,
+    byte_range: str | None,
+    place: tuple[str, str],
+    wish: WantedChecksum | None,
 ) -> Response:
     _check_range(call, source, byte_range)
     found = open_source(call, source, byte_range)
     with as_request_body(found) as body:
         if (body.length or 0) > COPY_BYTES_MAX:
             raise S3Error("InvalidRequest", f"A part is no larger than {COPY_BYTES_MAX} bytes.")
-        computed = None if wish is None else Promise(wish.algorithm, "")
-        stated = None if wish is None else Promise(wish.algorithm, None)
-        upload = Upload(body, CheckedBody(body, None, computed), {}, stated)
+        computed = None if wish is None else PromisedChecksum(wish.algorithm, "")
+        stated = None if wish is None else PromisedChecksum(wish.algorithm, None)
+        upload = S3Upload(body, CheckedBody(body, None, computed), {}, stated)
         headers = {**encrypt(call, upload), **_part_headers(upload)}
         if body.length is None:
             headers["transfer-encoding"] = "chunked"
@@ -268,7 +272,7 @@ def _copy_part(
     return xml_response(COPIED, value, headers=told)
 
 
-def _check_range(call: Call, source: Source, text: str | None) -> None:
+def _check_range(call: Call, source: CopySource, text: str | None) -> None:
     """Raise ``S3Error`` for a range that is not inside of the source."""
     if text is None:
         return

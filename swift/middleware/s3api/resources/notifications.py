@@ -5,7 +5,6 @@ from __future__ import annotations
 from swift.http.response import Response
 from swift.middleware.s3api.call import Call, Handler, xml_response
 from swift.middleware.s3api.errors import refusal
-from swift.middleware.s3api.locks import require_owner
 from swift.middleware.s3api.notifications.rules import (
     DOCUMENT_BYTES_MAX,
     NOTIFICATION,
@@ -14,6 +13,7 @@ from swift.middleware.s3api.notifications.rules import (
     shown,
     stored_rules,
 )
+from swift.middleware.s3api.objectlocks import require_owner
 
 
 def get_notification(call: Call) -> Response:

@@ -14,7 +14,6 @@ from swift.middleware.s3api.call import Call, Handler, invalid_argument, no_cont
 from swift.middleware.s3api.conditions import unmet, writing_conditions
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.lifecycle.shown import expiration_headers
-from swift.middleware.s3api.locks import lock_headers, locking_headers
 from swift.middleware.s3api.metadata import (
     is_changed_since,
     is_other_etag,
@@ -26,6 +25,7 @@ from swift.middleware.s3api.metadata import (
 )
 from swift.middleware.s3api.notifications.events import announce, facts_of
 from swift.middleware.s3api.notifications.removals import announce_removal
+from swift.middleware.s3api.objectlocks import lock_headers, locking_headers
 from swift.middleware.s3api.partsums import part_checksum
 from swift.middleware.s3api.placing import place
 from swift.middleware.s3api.removal import remove_object

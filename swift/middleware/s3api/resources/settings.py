@@ -9,8 +9,8 @@ from swift.middleware.s3api.account import owners_settings, require_own
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.names import is_bucket_name
-from swift.middleware.s3api.serverlog import LOGGING, PREFIX_MAX, Target, target_of
-from swift.middleware.s3api.xml import Group, Node, Text, Value, text_of, tree_of
+from swift.middleware.s3api.serverlog import LOGGING, PREFIX_MAX, LogTarget, target_of
+from swift.middleware.s3api.xml import Element, Group, Text, Value, text_of, tree_of
 
 VERSIONING = Group("VersioningConfiguration", Text("Status"), Text("MfaDelete"))
 LOGGING_KEY = fields.SYSMETA_S3_BUCKET_LOGGING.removeprefix(fields.CONTAINER_SYSMETA)
@@ -50,7 +50,7 @@ def put_versioning(call: Call) -> Response:
     return Response(200)
 
 
-def _fixed(schema: Node, value: dict[str, Value]) -> Handler:
+def _fixed(schema: Element, value: dict[str, Value]) -> Handler:
     def answer(call: Call) -> Response:
         call.account.identify()
         call.account.bucket_info(call.bucket)
@@ -76,14 +76,14 @@ def put_logging(call: Call) -> Response:
     if wanted:
         if "TargetGrants" in wanted or "PartitionedPrefix" in tree_of(wanted.get("TargetObjectKeyFormat")):
             raise S3Error("NotImplemented")
-        target = Target(text_of(wanted["TargetBucket"]), text_of(wanted["TargetPrefix"]))
+        target = LogTarget(text_of(wanted["TargetBucket"]), text_of(wanted["TargetPrefix"]))
         _check_target(call, target)
         stored = target.stored
     call.account.done("POST", call.bucket, headers={fields.SYSMETA_S3_BUCKET_LOGGING: stored})
     return Response(200)
 
 
-def _check_target(call: Call, target: Target) -> None:
+def _check_target(call: Call, target: LogTarget) -> None:
     """Raise ``S3Error`` for a bucket that is not the caller's, and for what cannot begin a key."""
     if len(target.prefix.encode()) > PREFIX_MAX or "\x00" in target.prefix:
         raise invalid_argument("TargetPrefix", target.prefix[:100], "The prefix is too long.")

@@ -129,7 +129,7 @@ def _words(text: str) -> dict[str, str]:
     return words
 
 
-class Place(NamedTuple):
+class CredentialPlace(NamedTuple):
     """Where a credential stands: the code of what is wrong with it, and how the text begins."""
 
     code: str
@@ -141,18 +141,18 @@ class Place(NamedTuple):
         return S3Error(self.code, start + text, details=details, reason=reason)
 
 
-_HEADER = Place("AuthorizationHeaderMalformed", "The authorization header is malformed")
-_QUERY = Place("AuthorizationQueryParametersError", "Error parsing the X-Amz-Credential parameter")
-FORM = Place("InvalidArgument", "")
+_HEADER = CredentialPlace("AuthorizationHeaderMalformed", "The authorization header is malformed")
+_QUERY = CredentialPlace("AuthorizationQueryParametersError", "Error parsing the X-Amz-Credential parameter")
+FORM = CredentialPlace("InvalidArgument", "")
 
 
-def credential_of(text: str, stamp: str, settings: S3Settings, place: Place) -> Credential:
+def credential_of(text: str, stamp: str, settings: S3Settings, place: CredentialPlace) -> Credential:
     """The parts of a credential for a request of this date; raises ``S3Error``."""
     return _credential(text, stamp[:8], settings.location, place)
 
 
 @lru_cache(maxsize=1024)
-def _credential(text: str, day: str, location: str, place: Place) -> Credential:
+def _credential(text: str, day: str, location: str, place: CredentialPlace) -> Credential:
     parts = utf8_value(text).split("/")
     if len(parts) != 5 or not parts[0]:
         raise place.refused(

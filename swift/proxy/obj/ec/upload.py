@@ -35,7 +35,7 @@ from swift.proxy.obj.ec.scheme import (
     Schemes,
     judge_by_object_etag,
 )
-from swift.proxy.obj.lines import Lines, lines_of
+from swift.proxy.obj.lines import UploadLines, lines_of
 from swift.proxy.obj.sinks import Sink
 from swift.proxy.obj.target import ObjectTarget
 from swift.wire import etagtrailer
@@ -57,7 +57,7 @@ class ArchiveUpload(Upload):
         need: int,
         threads: ThreadPool,
         *,
-        lines: Lines | None,
+        lines: UploadLines | None,
         archive_length: int | None,
         chunk_bytes: int,
         size_max: int,

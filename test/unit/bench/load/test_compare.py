@@ -8,7 +8,7 @@ import pytest
 from swift.bench.load.compare import differences, percentiles, to_json
 from swift.bench.load.measure import PhaseResult, bin_of
 from swift.bench.load.report import comparison_page, page_of
-from swift.bench.load.runs import Ran, Run
+from swift.bench.load.runs import LoadRun, Ran
 from swift.bench.load.saved import BadResult, of_json, read
 from swift.bench.load.summary import rows_of, to_csv
 from swift.bench.load.summary import to_json as run_json
@@ -24,7 +24,7 @@ def run_of(seed, rate=100, latency_s=0.01, seconds=20):
         for _ in range(int(chance.gauss(rate, rate / 20))):
             result.of("get").add(second, latency_s * chance.lognormvariate(0, 0.3), 1000, None)
     result.of("get").add(0, 0, 0, "503")
-    return Run(WORKLOAD, [Ran(WORKLOAD.phases[0], result)])
+    return LoadRun(WORKLOAD, [Ran(WORKLOAD.phases[0], result)])
 
 
 def saved_of(*args, **options):

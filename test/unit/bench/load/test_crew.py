@@ -6,8 +6,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from swift.bench.load.crew import Crew, CrewFailed
-from swift.bench.load.endpoint import Endpoint
-from swift.bench.load.share import Job
+from swift.bench.load.endpoint import LoadEndpoint
+from swift.bench.load.share import LoadJob
 from swift.bench.load.workload import parse
 
 TEXT = """
@@ -42,14 +42,16 @@ def endpoint():
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield Endpoint(f"http://127.0.0.1:{server.server_port}/v1/a", "token")
+    yield LoadEndpoint(f"http://127.0.0.1:{server.server_port}/v1/a", "token")
     server.shutdown()
     thread.join()
     server.server_close()
 
 
 def jobs_of(endpoint, text, shares=2):
-    return [Job(parse(text, "w"), text, {}, 0, share, shares, endpoint, "load-x") for share in range(shares)]
+    return [
+        LoadJob(parse(text, "w"), text, {}, 0, share, shares, endpoint, "load-x") for share in range(shares)
+    ]
 
 
 @pytest.fixture
@@ -87,7 +89,7 @@ def test_a_phase_can_be_ended_before_the_processes_listen(endpoint):
 
 def test_a_job_that_cannot_be_run_and_a_process_that_is_gone_are_failures(crew, endpoint):
     job = jobs_of(endpoint, TEXT)[0]
-    bad = Job(job.workload, "[[phase]]", {}, 0, 0, 2, endpoint, "x")
+    bad = LoadJob(job.workload, "[[phase]]", {}, 0, 0, 2, endpoint, "x")
     with pytest.raises(CrewFailed, match="workload:1"):
         crew.run([bad, bad], lambda _summaries: None)
     for child in crew._children:

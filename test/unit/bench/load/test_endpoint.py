@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from swift.bench.load.endpoint import Endpoint, EndpointRefused, ask, checked_url, log_in
+from swift.bench.load.endpoint import EndpointRefused, LoadEndpoint, ask, checked_url, log_in
 
 
 @pytest.fixture
@@ -49,14 +49,14 @@ def identity():
     ],
 )
 def test_a_url_says_where_and_how(url, host, port, root, is_tls):
-    found = Endpoint(url)
+    found = LoadEndpoint(url)
     assert (found.host, found.port, found.root, found.is_tls) == (host, port, root, is_tls)
 
 
 def test_a_pair_of_keys_means_s3():
-    assert Endpoint("http://h", access_key="a", secret_key="s").is_s3
-    assert not Endpoint("http://h", "token").is_s3
-    assert Endpoint(**Endpoint("http://h", "token").to_json()) == Endpoint("http://h", "token")
+    assert LoadEndpoint("http://h", access_key="a", secret_key="s").is_s3
+    assert not LoadEndpoint("http://h", "token").is_s3
+    assert LoadEndpoint(**LoadEndpoint("http://h", "token").to_json()) == LoadEndpoint("http://h", "token")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_what_is_no_url_is_refused(url):
 
 def test_v1_gives_a_storage_url_and_a_token(identity):
     identity["headers"] = {"X-Storage-Url": "http://h/v1/AUTH_a", "X-Auth-Token": "t"}
-    assert log_in(f"{identity['url']}/auth/v1.0", "u", "k") == Endpoint("http://h/v1/AUTH_a", "t")
+    assert log_in(f"{identity['url']}/auth/v1.0", "u", "k") == LoadEndpoint("http://h/v1/AUTH_a", "t")
     assert identity["asked"][0][2]["X-Auth-User"] == "u"
 
 
@@ -85,7 +85,7 @@ def test_v3_gives_what_the_catalog_says(identity):
     catalog = [{"type": "compute", "endpoints": []}, {"type": "object-store", "endpoints": [point]}]
     identity["body"] = json.dumps({"token": {"catalog": catalog}}).encode()
     identity["headers"] = {"X-Subject-Token": "t"}
-    assert log_in(f"{identity['url']}/v3", "project:user", "k") == Endpoint("http://h/v1/AUTH_p", "t")
+    assert log_in(f"{identity['url']}/v3", "project:user", "k") == LoadEndpoint("http://h/v1/AUTH_p", "t")
     _method, path, _headers, body = identity["asked"][0]
     assert path == "/v3/auth/tokens"
     assert json.loads(body)["auth"]["scope"]["project"]["name"] == "project"

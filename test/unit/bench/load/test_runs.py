@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
-from swift.bench.load.endpoint import Endpoint
+from swift.bench.load.endpoint import LoadEndpoint
 from swift.bench.load.measure import PhaseResult
-from swift.bench.load.runs import Plan, RunFailed, Runner
+from swift.bench.load.runs import LoadRunner, RunFailed, RunPlan
 from swift.bench.load.servers import Servers
 from swift.bench.load.workload import parse
 
@@ -59,9 +59,9 @@ class Workers:
 def runner(workers, *, keep=False, watched=None):
     workload = parse(TEXT, "t")
     # Port 9 of an address for documentation: no servers are seen there.
-    plan = Plan(workload, TEXT, {}, Endpoint("http://192.0.2.1:9/v1/a", "t"), keep)
+    plan = RunPlan(workload, TEXT, {}, LoadEndpoint("http://192.0.2.1:9/v1/a", "t"), keep)
     seen = [] if watched is None else watched
-    return Runner(
+    return LoadRunner(
         plan, workers, Servers(plan.endpoint), lambda phase, _s, at_s: seen.append((phase.kind, at_s))
     )
 

@@ -7,8 +7,8 @@ import pytest
 
 from swift import green
 from swift.bench.load.api import Api, Failed
-from swift.bench.load.endpoint import Endpoint
-from swift.bench.load.share import FRESH, Job, Share, part_of
+from swift.bench.load.endpoint import LoadEndpoint
+from swift.bench.load.share import FRESH, LoadJob, LoadShare, part_of
 from swift.bench.load.workload import parse
 
 TEXT = """
@@ -99,8 +99,10 @@ def run():
             workload = parse(text, "w").changed(**options)
             for number in numbers:
                 for share in range(shares):
-                    job = Job(workload, text, options, number, share, shares, Endpoint("http://h"), "load-x")
-                    found.append(Share(job, api, stale_s=0.001).run(lambda _result: None))
+                    job = LoadJob(
+                        workload, text, options, number, share, shares, LoadEndpoint("http://h"), "load-x"
+                    )
+                    found.append(LoadShare(job, api, stale_s=0.001).run(lambda _result: None))
 
         thread = threading.Thread(target=work)
         thread.start()
@@ -205,7 +207,7 @@ def test_what_ends_in_the_time_of_ramping_up_is_not_counted(run):
 def test_a_share_that_is_stopped_ends_though_its_next_operation_is_far_away(run):
     text = OPEN.replace("rate = 50", "rate = 0.001").replace("seconds = 1", "seconds = 1000")
     workload = parse(text, "w")
-    share = Share(Job(workload, text, {}, 2, 0, 1, Endpoint("http://h"), "load-x"), MemoryApi())
+    share = LoadShare(LoadJob(workload, text, {}, 2, 0, 1, LoadEndpoint("http://h"), "load-x"), MemoryApi())
     ended = []
 
     def work():
@@ -225,5 +227,7 @@ def test_parts_of_all_shares_are_the_whole(shares):
 
 
 def test_a_job_travels_as_json():
-    job = Job(parse(TEXT, "workload"), TEXT, {}, 2, 1, 3, Endpoint("http://h/v1/a", "token"), "load-x")
-    assert Job.from_json(job.to_json()) == job
+    job = LoadJob(
+        parse(TEXT, "workload"), TEXT, {}, 2, 1, 3, LoadEndpoint("http://h/v1/a", "token"), "load-x"
+    )
+    assert LoadJob.from_json(job.to_json()) == job

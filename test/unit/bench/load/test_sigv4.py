@@ -7,10 +7,12 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from swift.bench.load.endpoint import Endpoint
+from swift.bench.load.endpoint import LoadEndpoint
 from swift.bench.load.sigv4 import signed
 
-ENDPOINT = Endpoint("http://127.0.0.1:8080", access_key="test:tester", secret_key="testing", region="eu-1")
+ENDPOINT = LoadEndpoint(
+    "http://127.0.0.1:8080", access_key="test:tester", secret_key="testing", region="eu-1"
+)
 
 
 class Unsigned(S3SigV4Auth):

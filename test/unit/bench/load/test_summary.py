@@ -7,8 +7,8 @@ import json
 import pytest
 
 from swift.bench.load.measure import PhaseResult
-from swift.bench.load.runs import Ran, Run
-from swift.bench.load.servers import Usage
+from swift.bench.load.runs import LoadRun, Ran
+from swift.bench.load.servers import ResourceUsage
 from swift.bench.load.summary import costs_of, rows_of, to_csv, to_json
 from swift.bench.load.workload import parse
 
@@ -26,12 +26,12 @@ def result_of(count=10, seconds=2.0, errors=()):
 
 
 def run_of(result, usage=None):
-    return Run(WORKLOAD, [Ran(WORKLOAD.phases[0], result, usage)])
+    return LoadRun(WORKLOAD, [Ran(WORKLOAD.phases[0], result, usage)])
 
 
 def usage(**more):
     facts = {"cpu_s": 4.0, "memory": 5_000_000, "disk_read": 0, "disk_written": 2_000_000, "processes": 3}
-    return Usage(**{"seconds": 2.0, **facts, "network": 7_000_000, "joules": 20.0, **more})
+    return ResourceUsage(**{"seconds": 2.0, **facts, "network": 7_000_000, "joules": 20.0, **more})
 
 
 def test_rates_are_by_the_time_of_the_phase_and_failures_apart():

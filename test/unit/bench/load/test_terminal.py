@@ -7,8 +7,8 @@ from rich.console import Console
 
 from swift.bench.load.compare import Difference
 from swift.bench.load.measure import PhaseResult
-from swift.bench.load.runs import Ran, Run
-from swift.bench.load.terminal import Progress, show, show_differences
+from swift.bench.load.runs import LoadRun, Ran
+from swift.bench.load.terminal import RunProgress, show, show_differences
 from swift.bench.load.verbs import _console
 from swift.bench.load.workload import parse
 
@@ -36,7 +36,7 @@ def run_of(errors=(), **more):
     result.of("get").add(0, 0.01, 1000, None)
     for error in errors:
         result.of("get").add(0, 0.01, 0, error)
-    return Run(WORKLOAD, [Ran(MAIN, result)], **more)
+    return LoadRun(WORKLOAD, [Ran(MAIN, result)], **more)
 
 
 def shown(run, price=None):
@@ -67,7 +67,7 @@ def test_costs_that_nobody_knows_are_dashes():
 
 def test_where_there_is_no_terminal_each_phase_is_one_line():
     text = io.StringIO()
-    with Progress(Console(file=text, width=220, markup=False), WORKLOAD) as progress:
+    with RunProgress(Console(file=text, width=220, markup=False), WORKLOAD) as progress:
         for phase in (PREPARE, PREPARE, MAIN, MAIN):
             progress(phase, {}, 1.0)
     assert text.getvalue().splitlines() == ["w[/w]: prepare ...", "w[/w]: m[/m] ..."]
@@ -81,7 +81,7 @@ def test_on_a_terminal_all_workers_are_added_up_and_the_rest_is_estimated(phase,
     text = io.StringIO()
     console = Console(file=text, width=220, markup=False, force_terminal=True)
     summaries = {0: {"get": [10.0, 5e6, 2.0, 1.0, 9.0]}, 1: {"get": [10.0, 5e6, 3.0, 2.0, 8.0]}}
-    progress = Progress(console, WORKLOAD)
+    progress = RunProgress(console, WORKLOAD)
     with progress:
         progress(phase, summaries, seconds)
         progress(phase, {}, 0.0)

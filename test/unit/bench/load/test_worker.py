@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from swift.bench.load.endpoint import Endpoint
+from swift.bench.load.endpoint import LoadEndpoint
 from swift.bench.load.measure import PhaseResult
-from swift.bench.load.share import Job
+from swift.bench.load.share import LoadJob
 from swift.bench.load.worker import summary
 from swift.bench.load.workload import parse
 from test.support.ports import free_ports
@@ -28,8 +28,8 @@ mix = {get = 1}
 
 def job(text=TEXT):
     (port,) = free_ports(1)
-    endpoint = Endpoint(f"http://127.0.0.1:{port}/v1/a", "t")
-    found = Job(parse(TEXT, "w"), TEXT, {}, 0, 0, 1, endpoint, "load-x").to_json()
+    endpoint = LoadEndpoint(f"http://127.0.0.1:{port}/v1/a", "t")
+    found = LoadJob(parse(TEXT, "w"), TEXT, {}, 0, 0, 1, endpoint, "load-x").to_json()
     return {**found, "text": text}
 
 

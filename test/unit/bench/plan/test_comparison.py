@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.bench.plan.comparison import Compared, comparison_text
+from swift.bench.plan.comparison import ComparedFigure, comparison_text
 
 
 @pytest.mark.parametrize(
@@ -10,20 +10,23 @@ from swift.bench.plan.comparison import Compared, comparison_text
     [(10.0, 0.0, True), (12.0, 0.0, True), (9.5, -0.05, True), (13.2, 0.1, True), (8.0, -0.2, False)],
 )
 def test_what_is_outside_of_the_range_is_off_by_its_nearer_end(ours, deviation, is_near):
-    figure = Compared("rate", ours, 10.0, 12.0, "MB/s", 0.1)
+    figure = ComparedFigure("rate", ours, 10.0, 12.0, "MB/s", 0.1)
     assert figure.deviation == pytest.approx(deviation)
     assert figure.is_near is is_near
     assert figure.published == "10 to 12 MB/s"
 
 
 def test_where_nothing_is_published_nothing_is_missed():
-    figure = Compared("rate", 5.0, None, None, "MB/s", 0.1)
+    figure = ComparedFigure("rate", 5.0, None, None, "MB/s", 0.1)
     assert figure.is_near and figure.published == "-"
 
 
 def test_the_table_says_what_was_missed():
     text = comparison_text(
-        [Compared("time", 37.0, 37.0, 37.0, "ms", 0.1), Compared("rate", 8.0, 10.0, 12.0, "MB/s", 0.1)]
+        [
+            ComparedFigure("time", 37.0, 37.0, 37.0, "ms", 0.1),
+            ComparedFigure("rate", 8.0, 10.0, 12.0, "MB/s", 0.1),
+        ]
     )
     time, rate = text.splitlines()[-2:]
     assert "37 ms" in time and "+0 %" in time and "MISSED" not in time

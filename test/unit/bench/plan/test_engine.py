@@ -5,13 +5,13 @@ import random
 import pytest
 import simpy
 
-from swift.bench.plan.engine import Disk, DiskModel, Station, Tally, closed_loop, open_loop
+from swift.bench.plan.engine import DiskModel, LatencyTally, ModelDisk, Station, closed_loop, open_loop
 
 MODEL = DiskModel(seek_s=0.008, rotation_s=0.004, bytes_s=100e6)
 
 
 def run_queue(rate, service_s, servers=1, seed=1, seconds=3000.0):
-    env, rng, tally = simpy.Environment(), random.Random(seed), Tally([])
+    env, rng, tally = simpy.Environment(), random.Random(seed), LatencyTally([])
     station = Station(env, "one", servers)
 
     def request():
@@ -39,7 +39,7 @@ def test_the_same_seed_gives_the_same_run():
 
 
 def test_clients_in_a_closed_loop_share_a_station():
-    env, tally = simpy.Environment(), Tally([])
+    env, tally = simpy.Environment(), LatencyTally([])
     station = Station(env, "one")
 
     def request():
@@ -54,7 +54,7 @@ def test_clients_in_a_closed_loop_share_a_station():
 
 def test_a_disk_seeks_but_for_what_goes_on_where_the_last_access_ended():
     env = simpy.Environment()
-    disk = Disk(env, "d", MODEL, random.Random(1))
+    disk = ModelDisk(env, "d", MODEL, random.Random(1))
 
     def reads():
         for number in range(4000):
@@ -75,4 +75,4 @@ def test_a_disk_seeks_but_for_what_goes_on_where_the_last_access_ended():
 
 
 def test_nothing_measured_is_nothing():
-    assert Tally([]).mean_s == Tally([]).percentile_s(0.5) == 0
+    assert LatencyTally([]).mean_s == LatencyTally([]).percentile_s(0.5) == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.bench.plan.comparison import Compared
+from swift.bench.plan.comparison import ComparedFigure
 from swift.bench.plan.errors import PlanError
 from swift.bench.plan.plots import checked_path, plot_choices, plot_comparison, plot_lines
 
@@ -26,8 +26,8 @@ def text_of(path):
 
 def test_each_figure_with_a_published_range_has_a_place(tmp_path):
     figures = [
-        Compared("known", 1.0, 0.5, 1.5, "s", 0.1),
-        Compared("nowhere published", 1.0, None, None, "s", 0.1),
+        ComparedFigure("known", 1.0, 0.5, 1.5, "s", 0.1),
+        ComparedFigure("nowhere published", 1.0, None, None, "s", 0.1),
     ]
     plot_comparison(figures, "A study", str(tmp_path / "c.svg"))
     found = text_of(tmp_path / "c.svg")

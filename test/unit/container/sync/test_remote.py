@@ -6,11 +6,11 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.cluster.syncrealms import SyncTo
-from swift.container.sync.remote import RemoteCluster, RemoteError, Target, sign
+from swift.container.sync.remote import RemoteCluster, RemoteError, SyncTarget, sign
 from swift.http.body import BytesBody
 
-REALM = Target(SyncTo("http://far:8080/v1/AUTH_b/c2", "REALM1", "realm1key"), "userkey")
-HOST = Target(SyncTo("https://far/v1/AUTH_b/c2"), "userkey")
+REALM = SyncTarget(SyncTo("http://far:8080/v1/AUTH_b/c2", "REALM1", "realm1key"), "userkey")
+HOST = SyncTarget(SyncTo("https://far/v1/AUTH_b/c2"), "userkey")
 
 
 def test_a_signature_is_the_peers():

@@ -1,11 +1,11 @@
 """Requests are let in, or refused with the reason and a time (doc/admission.md)."""
 
 from swift.middleware.admission.amounts import Amounts
-from swift.middleware.admission.gate import Gate, Grant, Promise, Refusal
-from swift.middleware.admission.rules import Facts, Rules, parse_rules
+from swift.middleware.admission.gate import Admitted, Gate, PromisedLane, Refusal
+from swift.middleware.admission.rules import AdmissionFacts, AdmissionRules, parse_rules
 
-EVERYBODY = Facts("AUTH_a")
-BACKUP = Facts("AUTH_backup")
+EVERYBODY = AdmissionFacts("AUTH_a")
+BACKUP = AdmissionFacts("AUTH_backup")
 
 
 def gate_of(text="", **capacity):
@@ -13,7 +13,7 @@ def gate_of(text="", **capacity):
 
 
 def let_in(gate, facts, now, count, **more):
-    return [g for _ in range(count) if isinstance(g := gate.ask(facts, now, **more), Grant)]
+    return [g for _ in range(count) if isinstance(g := gate.ask(facts, now, **more), Admitted)]
 
 
 def test_without_rules_and_capacity_everything_is_let_in():
@@ -28,7 +28,7 @@ def test_beyond_capacity_is_503_with_a_reason_and_a_time():
     assert isinstance(refusal, Refusal)
     assert (refusal.status, refusal.wait_s > 0) == (503, True)
     assert refusal.why == "No requests are free for account:AUTH_a: all 10 requests/s are in use or promised."
-    assert isinstance(gate.ask(EVERYBODY, refusal.wait_s + 0.11), Grant)
+    assert isinstance(gate.ask(EVERYBODY, refusal.wait_s + 0.11), Admitted)
 
 
 def test_beyond_an_own_limit_is_429_that_names_the_rule():
@@ -41,7 +41,7 @@ def test_beyond_an_own_limit_is_429_that_names_the_rule():
 
 def test_each_account_is_bounded_for_itself_where_the_rule_says_each():
     gate = gate_of('[[rule]]\nname = "each"\naccount = "*"\ngreatest = { streams = 3 }\n')
-    assert [len(let_in(gate, Facts(f"AUTH_{n}"), 0.0, 10)) for n in range(3)] == [3, 3, 3]
+    assert [len(let_in(gate, AdmissionFacts(f"AUTH_{n}"), 0.0, 10)) for n in range(3)] == [3, 3, 3]
 
 
 def test_a_stream_that_ends_leaves_its_place():
@@ -67,7 +67,7 @@ def test_one_who_has_many_streams_leaves_some_to_those_who_come_later():
     assert len(first) == 100, "alone it may have all"
     for grant in first[:30]:
         grant.end(0.0)
-    others = [grant for n in range(20) for grant in let_in(gate, Facts(f"AUTH_{n}"), 0.0, 1)]
+    others = [grant for n in range(20) for grant in let_in(gate, AdmissionFacts(f"AUTH_{n}"), 0.0, 1)]
     assert len(others) == 20
     assert len(let_in(gate, EVERYBODY, 0.0, 1000)) == 0
 
@@ -87,7 +87,7 @@ def test_what_was_expected_is_counted_once_and_given_back_when_it_does_not_come(
     (empty,) = let_in(gate, EVERYBODY, 10.0, 1, expected_bytes=1_000_000)
     assert isinstance(gate.ask(EVERYBODY, 10.0), Refusal)
     empty.end(10.0)
-    assert isinstance(gate.ask(EVERYBODY, 10.0), Grant)
+    assert isinstance(gate.ask(EVERYBODY, 10.0), Admitted)
 
 
 def test_the_size_of_what_is_asked_next_is_learnt():
@@ -107,9 +107,9 @@ def test_a_promise_is_a_lane_of_its_own():
     promised, other = 0.0, 0.0
     now = 0.0
     while now < 10.0:
-        for facts, promise in ((EVERYBODY, None), (EVERYBODY, Promise("ticket:1", 800.0))):
+        for facts, promise in ((EVERYBODY, None), (EVERYBODY, PromisedLane("ticket:1", 800.0))):
             grant = gate.ask(facts, now, expected_bytes=10, promise=promise)
-            if isinstance(grant, Grant):
+            if isinstance(grant, Admitted):
                 grant.draw(10, now)
                 grant.end(now)
                 if promise:
@@ -125,8 +125,8 @@ def test_other_rules_hold_at_once():
     gate = gate_of('[[rule]]\nname = "r"\naccount = "*"\ngreatest = { streams = 1 }\n')
     let_in(gate, EVERYBODY, 0.0, 1)
     assert isinstance(gate.ask(EVERYBODY, 0.0), Refusal)
-    gate.set_rules(Rules(), 0.0)
-    assert isinstance(gate.ask(EVERYBODY, 0.0), Grant)
+    gate.set_rules(AdmissionRules(), 0.0)
+    assert isinstance(gate.ask(EVERYBODY, 0.0), Admitted)
 
 
 def test_a_process_has_its_part_of_everything():
@@ -164,7 +164,7 @@ def test_a_report_says_what_was_asked_and_keeps_open_streams():
 def test_names_cannot_fill_the_memory():
     gate = gate_of('[[rule]]\nname = "r"\naccount = "*"\ngreatest = { requests = 5 }\n', requests=1e9)
     for n in range(25_000):
-        for grant in let_in(gate, Facts(f"AUTH_{n}"), n * 0.001, 1):
+        for grant in let_in(gate, AdmissionFacts(f"AUTH_{n}"), n * 0.001, 1):
             grant.end(n * 0.001)
         if n % 1000 == 0:
             gate.report()

@@ -4,14 +4,14 @@ import pytest
 
 from swift.cluster.memcache import MemcacheError
 from swift.middleware.admission.ledger import Ledger
-from swift.middleware.admission.tickets import Reservation, free_for
+from swift.middleware.admission.tickets import ReservedShare, free_for
 from test.support.sharedcache import SharedCache
 
 
 def wish(number, rate=40.0, ends=100.0):
     def decide(rivals):
         free = free_for(rivals, promisable=100.0, begins=0.0, ends=ends)
-        return Reservation(f"r{number}", "a", "read", rate, 0.0, ends) if rate <= free else None
+        return ReservedShare(f"r{number}", "a", "read", rate, 0.0, ends) if rate <= free else None
 
     return decide
 

@@ -4,7 +4,7 @@ import pytest
 
 from swift.base.errors import ConfigError
 from swift.middleware.admission.amounts import Amounts, shown
-from swift.middleware.admission.rules import Facts, parse_rules
+from swift.middleware.admission.rules import AdmissionFacts, parse_rules
 
 GOOD = """
 # who gets what
@@ -41,24 +41,24 @@ def test_a_rule_says_whom_it_is_for_and_how_much():
 
 def test_the_first_rule_that_holds_gives_the_lane_and_all_that_hold_bound():
     found = rules(GOOD)
-    facts = Facts("AUTH_backup", kind="replication")
+    facts = AdmissionFacts("AUTH_backup", kind="replication")
     assert found.lane_of(facts)[0] == "rule:backup"
     assert [key for key, _rule in found.limits_of(facts)] == ["limit:backup", "limit:each/AUTH_backup"]
-    assert found.lane_of(Facts("AUTH_b", kind="replication"))[0] == "rule:copies"
-    assert found.lane_of(Facts("AUTH_b"))[0] == "account:AUTH_b"
+    assert found.lane_of(AdmissionFacts("AUTH_b", kind="replication"))[0] == "rule:copies"
+    assert found.lane_of(AdmissionFacts("AUTH_b"))[0] == "account:AUTH_b"
 
 
 @pytest.mark.parametrize(
     ("condition", "facts", "holds"),
     [
-        ('container = "a/c"', Facts("a", "c"), True),
-        ('container = "a/c"', Facts("b", "c"), False),
-        ('container = "*"', Facts("a"), False),
-        ('user = "a:me"', Facts("a", user="a:me"), True),
-        ('user = "*"', Facts("a"), False),
-        ('class = "s3"', Facts("a"), False),
-        ('account = "a"\nclass = "s3"', Facts("a", kind="s3"), True),
-        ('account = "a"\nclass = "s3"', Facts("b", kind="s3"), False),
+        ('container = "a/c"', AdmissionFacts("a", "c"), True),
+        ('container = "a/c"', AdmissionFacts("b", "c"), False),
+        ('container = "*"', AdmissionFacts("a"), False),
+        ('user = "a:me"', AdmissionFacts("a", user="a:me"), True),
+        ('user = "*"', AdmissionFacts("a"), False),
+        ('class = "s3"', AdmissionFacts("a"), False),
+        ('account = "a"\nclass = "s3"', AdmissionFacts("a", kind="s3"), True),
+        ('account = "a"\nclass = "s3"', AdmissionFacts("b", kind="s3"), False),
     ],
 )
 def test_all_conditions_of_a_rule_must_hold(condition, facts, holds):

@@ -7,9 +7,9 @@ import pytest
 
 from swift.cluster.memcache import MemcacheError
 from swift.middleware.admission.amounts import Amounts
-from swift.middleware.admission.gate import SPARE, Gate, Grant, Use
-from swift.middleware.admission.rules import Facts, parse_rules
-from swift.middleware.admission.sharing import NAMES_MAX, Exchange, even, is_told, parts_of
+from swift.middleware.admission.gate import SPARE, Admitted, Gate, Use
+from swift.middleware.admission.rules import AdmissionFacts, parse_rules
+from swift.middleware.admission.sharing import NAMES_MAX, ShareExchange, even, is_told, parts_of
 from test.support.sharedcache import SharedCache
 
 
@@ -40,7 +40,7 @@ def test_what_no_process_tells_is_not_believed(value):
 
 def test_they_hear_each_other_also_when_a_window_ends():
     cache = SharedCache()
-    all_of = [Exchange() for _ in range(5)]
+    all_of = [ShareExchange() for _ in range(5)]
     for now in range(40):
         found = [x.turn(cache, {"a": Use(bytes=100.0 * (n + 1))}, {}, 1.0, now) for n, x in enumerate(all_of)]
         if now > 3:
@@ -51,7 +51,7 @@ def test_they_hear_each_other_also_when_a_window_ends():
 
 
 def test_processes_that_were_forked_from_one_are_several():
-    cache, one = SharedCache(), Exchange()
+    cache, one = SharedCache(), ShareExchange()
     other = copy.copy(one)
     for now in range(3):
         found = [exchange.turn(cache, {}, {}, 1.0, now).processes for exchange in (one, other)]
@@ -60,7 +60,7 @@ def test_processes_that_were_forked_from_one_are_several():
 
 def test_one_that_went_away_is_forgotten_after_two_windows():
     cache = SharedCache()
-    one, other = Exchange(), Exchange()
+    one, other = ShareExchange(), ShareExchange()
     for now in range(60):
         if now < 10:
             other.turn(cache, {}, {}, 1.0, now)
@@ -70,7 +70,7 @@ def test_one_that_went_away_is_forgotten_after_two_windows():
 
 def test_streams_of_others_are_told():
     cache = SharedCache()
-    one, other = Exchange(), Exchange()
+    one, other = ShareExchange(), ShareExchange()
     one.turn(cache, {"a": Use(streams=3)}, {}, 1.0, 0.0)
     assert other.turn(cache, {"a": Use(streams=2)}, {}, 1.0, 0.0).streams == {"a": 3, SPARE: 0}
 
@@ -79,11 +79,11 @@ def test_memcached_that_is_away_is_an_error():
     cache = SharedCache()
     cache.is_away = True
     with pytest.raises(MemcacheError):
-        Exchange().turn(cache, {}, {}, 1.0, 0.0)
+        ShareExchange().turn(cache, {}, {}, 1.0, 0.0)
 
 
 def test_what_is_told_is_small_however_many_ask():
-    exchange = Exchange()
+    exchange = ShareExchange()
     uses = {f"account:{n}": Use(bytes=float(n + 1)) for n in range(5000)}
     told = exchange.digest(uses, {"rule:kept": Amounts(bytes=5.0)}, 1.0)
     assert len(told) == NAMES_MAX
@@ -104,7 +104,7 @@ class Proxies:
         rules = parse_rules(RULES, source="r")
         self.guarantees = rules.guarantees()
         self.gates = [Gate(rules, Amounts(bytes=1000.0), burst_s=0.5, now=0.0) for _ in range(count)]
-        self.exchanges = [Exchange() for _ in range(count)]
+        self.exchanges = [ShareExchange() for _ in range(count)]
         self.used = {}
 
     def turn(self, now):
@@ -117,8 +117,8 @@ class Proxies:
             gate.set_parts(parts.parts, parts.other, parts.streams, now)
 
     def ask(self, gate, account, now):
-        grant = self.gates[gate].ask(Facts(account), now, expected_bytes=5)
-        if isinstance(grant, Grant):
+        grant = self.gates[gate].ask(AdmissionFacts(account), now, expected_bytes=5)
+        if isinstance(grant, Admitted):
             grant.draw(5, now)
             grant.end(now)
             self.used[account] = self.used.get(account, 0) + 5

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from swift.middleware.admission.tickets import BadTicket, Reservation, checked, free_for, live, signed
+from swift.middleware.admission.tickets import BadTicket, ReservedShare, checked, free_for, live, signed
 
 KEY = b"secret"
-HELD = Reservation("r1", "AUTH_a", "read", 50e6, 100.0, 200.0)
+HELD = ReservedShare("r1", "AUTH_a", "read", 50e6, 100.0, 200.0)
 
 
 def check(ticket, **more):
@@ -56,7 +56,7 @@ def test_no_byte_of_it_can_be_changed():
     "value", [None, 1, [], {}, {"id": 1}, {**dict.fromkeys(("id", "account", "direction"), "x")}]
 )
 def test_what_is_no_reservation_is_none(value):
-    assert Reservation.of(value) is None
+    assert ReservedShare.of(value) is None
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -68,7 +68,7 @@ def test_at_no_moment_is_more_promised_than_may_be(seed):
         free = free_for(made, promisable=promisable, begins=begins, ends=ends)
         wanted = draw.uniform(1, 400)
         if wanted <= free:
-            made.append(Reservation(str(n), "a", "read", wanted, begins, ends))
+            made.append(ReservedShare(str(n), "a", "read", wanted, begins, ends))
     for moment in {r.begins for r in made} | {r.ends for r in made}:
         assert sum(r.bytes for r in made if r.holds(moment)) <= promisable
     assert len(made) > 5

@@ -4,7 +4,7 @@ import pytest
 
 from swift.middleware.s3api.cors import (
     CORS,
-    Rule,
+    CorsRule,
     actual_headers,
     decorate,
     document_of_rules,
@@ -16,11 +16,11 @@ from swift.middleware.s3api.cors import (
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.xml import parse, render
 
-ONE = Rule(
+ONE = CorsRule(
     ("http://a.example",), ("GET", "PUT"), ("x-amz-*", "Content-Type"), ("ETag", "x-amz-id"), "one", 30
 )
-TWO = Rule(("https://*.example", "null"), ("GET",))
-ALL = Rule(("*",), ("HEAD", "GET"), ("*",))
+TWO = CorsRule(("https://*.example", "null"), ("GET",))
+ALL = CorsRule(("*",), ("HEAD", "GET"), ("*",))
 
 
 def asked(origin, method, names=""):

@@ -8,7 +8,7 @@ import pytest
 from swift.http import fields
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.kept import kept_document, kept_headers
-from swift.middleware.s3api.rules import Rules, rules_of
+from swift.middleware.s3api.rules import BucketRules, rules_of
 
 NAME = fields.SYSMETA_S3_BUCKET_POLICY
 
@@ -54,7 +54,7 @@ def test_a_policy_of_another_age_forbids_everything():
 
 def test_a_bucket_without_rules_costs_nothing():
     assert rules_of({"s3api-acl": "x", "versions-enabled": "true"}, "bucket") is None
-    assert rules_of({"s3api-public-access-block": "none"}, "bucket") == Rules()
+    assert rules_of({"s3api-public-access-block": "none"}, "bucket") == BucketRules()
     found = rules_of({"s3api-public-access-block": "BlockPublicAcls,Odd"}, "bucket")
     assert found.blocks == {"BlockPublicAcls"}
 

@@ -4,12 +4,12 @@ import time
 
 from swift import green
 from swift.http.response import Response
-from swift.middleware.s3api.logdelivery import HELD_MAX, LogDelivery, Place
-from swift.middleware.s3api.serverlog import Target
+from swift.middleware.s3api.logdelivery import HELD_MAX, LogDelivery, LogPlace
+from swift.middleware.s3api.serverlog import LogTarget
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 
-PLACE = Place("AUTH_test", Target("logs", "p/"))
+PLACE = LogPlace("AUTH_test", LogTarget("logs", "p/"))
 
 
 class Store:

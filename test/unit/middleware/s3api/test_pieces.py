@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from swift.http import fields
 from swift.middleware.s3api.errors import S3Error
-from swift.middleware.s3api.pieces import PIECE_BYTES, PIECES, TEXT_BYTES_MAX, Pieces, document_of
+from swift.middleware.s3api.pieces import PIECE_BYTES, PIECES, TEXT_BYTES_MAX, DocumentPieces, document_of
 
-RULES = Pieces("rules")
+RULES = DocumentPieces("rules")
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda v: st.lists(v) | st.dictionaries(st.text(), v),
@@ -47,7 +47,7 @@ def test_pieces_fit_into_headers_and_there_are_so_many():
 
 
 def test_another_kinds_pieces_are_not_this_ones():
-    both = {**RULES.stored("mine"), **Pieces("rules2").stored("its")}
+    both = {**RULES.stored("mine"), **DocumentPieces("rules2").stored("its")}
     assert document_of(RULES.text_of(both)) == "mine"
     cut = {name.removeprefix(fields.CONTAINER_SYSMETA): text for name, text in both.items()}
     assert document_of(RULES.text_in(cut)) == "mine"

@@ -7,7 +7,7 @@ import pytest
 
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.resources import HANDLERS
-from swift.middleware.s3api.router import OPERATIONS, Level, route
+from swift.middleware.s3api.router import OPERATIONS, PathLevel, route
 
 #: AWS's description of its API, in a session of its own: a client's calls rewrite the paths of their model.
 MODEL = botocore.session.Session().get_service_model("s3")
@@ -138,5 +138,5 @@ def test_other_methods_are_not_allowed():
 def test_every_handler_is_of_an_operation():
     assert HANDLERS.keys() <= OPERATIONS.keys()
     assert all(
-        re.fullmatch(r"[A-Z]\w+", name) and isinstance(o.level, Level) for name, o in OPERATIONS.items()
+        re.fullmatch(r"[A-Z]\w+", name) and isinstance(o.level, PathLevel) for name, o in OPERATIONS.items()
     )

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swift.middleware.s3api.serverlog import Entry, Target, operation_of, target_of
+from swift.middleware.s3api.serverlog import LoggedRequest, LogTarget, operation_of, target_of
 
-USUAL = Entry(
+USUAL = LoggedRequest(
     owner="AUTH_test",
     bucket="photos",
     key="a b/c",
@@ -79,6 +79,6 @@ def test_operations_have_the_names_of_logs(method, key, params, headers, wanted)
 
 
 def test_where_a_log_goes_is_kept_as_text():
-    for target in (Target("logs", ""), Target("logs", "a b/ü")):
+    for target in (LogTarget("logs", ""), LogTarget("logs", "a b/ü")):
         assert target.stored.isascii() and target_of(target.stored) == target
     assert target_of(None) is target_of("") is target_of("logs") is None

@@ -4,7 +4,7 @@ import pytest
 
 from swift.cluster.direct import DirectClient, NodeTimeouts
 from swift.obj.compare.partners import NO_ANSWER, Partners, differing, differing_archives
-from swift.obj.compare.survey import Asked, Standing, Verdict, survey, verdict_on
+from swift.obj.compare.survey import Asked, Standing, SurveyVerdict, survey, verdict_on
 from test.support.objectnodes import GOLD, ObjectNodes
 
 
@@ -27,12 +27,12 @@ def node_of(nodes, number):
 @pytest.mark.parametrize(
     ("mine", "theirs", "verdict"),
     [
-        ("a", "a", Verdict.EQUAL),
-        ("a", "b", Verdict.DIFFERENT),
-        ("a", "", Verdict.NOTHING),
-        ("", "", Verdict.EQUAL),
-        ("a", None, Verdict.UNKNOWN),
-        (None, "b", Verdict.DIFFERENT),
+        ("a", "a", SurveyVerdict.EQUAL),
+        ("a", "b", SurveyVerdict.DIFFERENT),
+        ("a", "", SurveyVerdict.NOTHING),
+        ("", "", SurveyVerdict.EQUAL),
+        ("a", None, SurveyVerdict.UNKNOWN),
+        (None, "b", SurveyVerdict.DIFFERENT),
     ],
 )
 def test_two_digests_say_what_the_other_has(mine, theirs, verdict):
@@ -40,10 +40,10 @@ def test_two_digests_say_what_the_other_has(mine, theirs, verdict):
 
 
 def test_the_fewer_copies_the_less_a_partition_stands_on():
-    alone = Standing({1: Verdict.NOTHING, 2: Verdict.NOTHING})
-    behind = Standing({1: Verdict.NOTHING, 2: Verdict.DIFFERENT})
-    silent = Standing({1: Verdict.EQUAL, 2: Verdict.UNKNOWN})
-    whole = Standing({1: Verdict.EQUAL, 2: Verdict.EQUAL})
+    alone = Standing({1: SurveyVerdict.NOTHING, 2: SurveyVerdict.NOTHING})
+    behind = Standing({1: SurveyVerdict.NOTHING, 2: SurveyVerdict.DIFFERENT})
+    silent = Standing({1: SurveyVerdict.EQUAL, 2: SurveyVerdict.UNKNOWN})
+    whole = Standing({1: SurveyVerdict.EQUAL, 2: SurveyVerdict.EQUAL})
     ordered = sorted([whole, silent, behind, alone], key=lambda standing: standing.copies)
     assert ordered == [alone, behind, silent, whole]
     assert [standing.is_settled for standing in ordered] == [False, False, False, True]
@@ -81,7 +81,7 @@ def test_a_silent_node_costs_one_timeout(nodes):
     statuses = []
     asked = [Asked(part, "x") for part in range(3)]
     standings = survey(partners, GOLD, {1: (node, asked)}, lambda _node, status: statuses.append(status))
-    assert {standing.says(node) for standing in standings.values()} == {Verdict.UNKNOWN}
+    assert {standing.says(node) for standing in standings.values()} == {SurveyVerdict.UNKNOWN}
     assert statuses == [NO_ANSWER]
     assert partners.is_silent(node)
     nodes[1].start()

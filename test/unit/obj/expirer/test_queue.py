@@ -8,7 +8,7 @@ from swift.base.entity import EntityPath
 from swift.base.errors import ConfigError
 from swift.base.timestamp import Timestamp
 from swift.cluster.expiry import ASYNC_DELETE_TYPE, deletion_task, parse_task
-from swift.obj.expirer.queue import Queue, in_turns, is_expected
+from swift.obj.expirer.queue import ExpirerQueue, in_turns, is_expected
 from swift.obj.expirer.settings import Delays
 
 NOW_S = 1_700_000_000.0
@@ -29,7 +29,7 @@ class Rows:
 
 
 def queue(containers, **more):
-    return Queue(Rows(containers), ".expiring_objects", more.pop("delays", Delays({})), **more)
+    return ExpirerQueue(Rows(containers), ".expiring_objects", more.pop("delays", Delays({})), **more)
 
 
 def names(found):

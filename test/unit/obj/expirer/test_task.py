@@ -6,7 +6,7 @@ import json
 import pytest
 
 from swift.gateway.internal_client import UnexpectedAnswer
-from swift.obj.expirer.queue import Queue
+from swift.obj.expirer.queue import ExpirerQueue
 from swift.obj.expirer.settings import Delays, ObjectExpirerSettings
 from swift.obj.expirer.task import ObjectExpirer
 from test.support.daemons import FakeRing, Rig
@@ -43,7 +43,7 @@ class Bench:
         tasks = {"4999968000": [row if isinstance(row, dict) else {"name": row} for row in rows]}
         self.client = Client(tasks, answers or {})
         settings = ObjectExpirerSettings(**options)
-        queue = Queue(self.client, settings.account, Delays({}))
+        queue = ExpirerQueue(self.client, settings.account, Delays({}))
         self.task = ObjectExpirer(self.rig.context, FakeRing(), settings, self.client, queue)
 
     def once(self):

@@ -2,7 +2,7 @@
 
 import random
 
-from swift.obj.reconstructor.jobs import Revert, reverts_of, sync_partners
+from swift.obj.reconstructor.jobs import ArchiveRevert, reverts_of, sync_partners
 from swift.obj.reconstructor.settings import ObjectReconstructorSettings
 from swift.obj.reconstructor.solitary import SolitaryRule
 from swift.policy.policy import ErasureCode
@@ -29,7 +29,7 @@ def test_in_a_small_ring_nobody_is_asked_twice_or_asks_itself():
 
 def test_archives_of_other_indexes_go_to_the_primary_of_their_index():
     hashes = {"abc": {None: "d", 1: "x", 4: "y"}, "def": {4: "y"}}
-    assert jobs(hashes, SIX[1]) == [Revert(4, ("abc", "def"), (SIX[4],))]
+    assert jobs(hashes, SIX[1]) == [ArchiveRevert(4, ("abc", "def"), (SIX[4],))]
 
 
 def test_a_handoff_keeps_nothing():
@@ -38,7 +38,7 @@ def test_a_handoff_keeps_nothing():
 
 
 def test_tombstones_go_along_with_the_first_archives():
-    assert jobs({"abc": {1: "x"}, "def": {None: "t"}}) == [Revert(1, ("abc", "def"), (SIX[1],))]
+    assert jobs({"abc": {1: "x"}, "def": {None: "t"}}) == [ArchiveRevert(1, ("abc", "def"), (SIX[1],))]
 
 
 def test_tombstones_alone_go_to_so_many_that_a_reader_meets_one():

@@ -9,7 +9,7 @@ from hashlib import md5
 import pytest
 
 from swift import green
-from swift.obj.reconstructor.rebuild import CannotRebuild, Source, _read_exactly, _verified
+from swift.obj.reconstructor.rebuild import CannotRebuild, SourceArchive, _read_exactly, _verified
 from swift.obj.reconstructor.settings import ObjectReconstructorSettings
 from swift.obj.reconstructor.task import ObjectReconstructor
 from swift.platform.disk import Disk
@@ -49,7 +49,7 @@ class Closing:
         self.closed = 0
         self._file = io.BytesIO(data)
         self._error = error
-        self.source = Source(index, self._read, self._close)
+        self.source = SourceArchive(index, self._read, self._close)
 
     def _read(self, size):
         if self._error is not None:

@@ -13,8 +13,8 @@ from swift.obj.updater.task import ObjectUpdater
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy
 from swift.store.api import AsyncUpdate, PendingUpdate, UpdateRef
+from swift.store.asyncpending import FileUpdates
 from swift.store.registry import EngineParts, StoreRegistry
-from swift.store.updates import FileUpdates
 from test.support.daemons import FakeRing, Rig
 
 NOW = 1_700_000_000

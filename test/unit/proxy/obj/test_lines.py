@@ -13,7 +13,7 @@ from swift import green
 from swift.base.clock import SystemClock
 from swift.cluster.transport import TransportError
 from swift.http.response import HTTPError
-from swift.proxy.obj.lines import Lines
+from swift.proxy.obj.lines import UploadLines
 from swift.proxy.obj.sinks import Sink
 
 SEEDS = int(os.environ.get("SWIFT_LINES_SEEDS", "60"))
@@ -74,7 +74,7 @@ class Upload:
         self.told = Told()
         self.sinks = [Sink(SimpleNamespace(key=str(n)), node, {}, self.told) for n, node in enumerate(nodes)]
         self.left = []
-        self.lines = Lines(
+        self.lines = UploadLines(
             self.sinks,
             need,
             unit=UNIT,

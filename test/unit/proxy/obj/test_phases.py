@@ -3,7 +3,7 @@
 import pytest
 
 from swift.base.timestamp import Timestamp
-from swift.proxy.obj.phases import Say, Verdict, Vote, judge
+from swift.proxy.obj.phases import Say, UploadVerdict, Vote, judge
 
 # Three replicas: two promises are a majority, two copies are needed.
 REPLICAS = (2, 2)
@@ -36,49 +36,49 @@ def votes(text):
 @pytest.mark.parametrize(
     ("word", "rule", "verdict"),
     [
-        ("w w w", REPLICAS, Verdict.WAIT),
-        ("h0 w w", REPLICAS, Verdict.WAIT),
-        ("h0 h0 w", REPLICAS, Verdict.COMMIT),
-        ("h0 h0 b", REPLICAS, Verdict.COMMIT),
-        ("h0 b w", REPLICAS, Verdict.WAIT),
-        ("h0 b b", REPLICAS, Verdict.INSIST),
-        ("h0 y b", REPLICAS, Verdict.STEP_BACK),
-        ("b y", REPLICAS, Verdict.STEP_BACK),
-        ("h0 b", REPLICAS, Verdict.INSIST),
-        ("h0", REPLICAS, Verdict.LOST),
-        ("h0 H0 H0", REPLICAS, Verdict.LOST),
-        ("h0 w H0 H0", REPLICAS, Verdict.WAIT),
-        ("", REPLICAS, Verdict.LOST),
+        ("w w w", REPLICAS, UploadVerdict.WAIT),
+        ("h0 w w", REPLICAS, UploadVerdict.WAIT),
+        ("h0 h0 w", REPLICAS, UploadVerdict.COMMIT),
+        ("h0 h0 b", REPLICAS, UploadVerdict.COMMIT),
+        ("h0 b w", REPLICAS, UploadVerdict.WAIT),
+        ("h0 b b", REPLICAS, UploadVerdict.INSIST),
+        ("h0 y b", REPLICAS, UploadVerdict.STEP_BACK),
+        ("b y", REPLICAS, UploadVerdict.STEP_BACK),
+        ("h0 b", REPLICAS, UploadVerdict.INSIST),
+        ("h0", REPLICAS, UploadVerdict.LOST),
+        ("h0 H0 H0", REPLICAS, UploadVerdict.LOST),
+        ("h0 w H0 H0", REPLICAS, UploadVerdict.WAIT),
+        ("", REPLICAS, UploadVerdict.LOST),
         # The condition is judged by the newest version, once a majority has it.
-        ("r5 r5 h0", REPLICAS, Verdict.REFUSED),
-        ("h5 h5 r1", REPLICAS, Verdict.COMMIT),
-        ("r5 h0 w", REPLICAS, Verdict.WAIT),
-        ("r5 h0 h0", REPLICAS, Verdict.DISAGREE),
-        ("h5 r1 r1", REPLICAS, Verdict.DISAGREE),
-        ("h5 h1 h1", REPLICAS, Verdict.DISAGREE),
-        ("r5 b h0", REPLICAS, Verdict.INSIST),
-        ("r5", REPLICAS, Verdict.LOST),
+        ("r5 r5 h0", REPLICAS, UploadVerdict.REFUSED),
+        ("h5 h5 r1", REPLICAS, UploadVerdict.COMMIT),
+        ("r5 h0 w", REPLICAS, UploadVerdict.WAIT),
+        ("r5 h0 h0", REPLICAS, UploadVerdict.DISAGREE),
+        ("h5 r1 r1", REPLICAS, UploadVerdict.DISAGREE),
+        ("h5 h1 h1", REPLICAS, UploadVerdict.DISAGREE),
+        ("r5 b h0", REPLICAS, UploadVerdict.INSIST),
+        ("r5", REPLICAS, UploadVerdict.LOST),
         # A handoff that has something got it while primaries were away; what it lacks proves nothing.
-        ("h0 h0 R5", REPLICAS, Verdict.DISAGREE),
-        ("h5 h5 R0", REPLICAS, Verdict.COMMIT),
-        ("h5 h5 R3", REPLICAS, Verdict.COMMIT),
+        ("h0 h0 R5", REPLICAS, UploadVerdict.DISAGREE),
+        ("h5 h5 R0", REPLICAS, UploadVerdict.COMMIT),
+        ("h5 h5 R3", REPLICAS, UploadVerdict.COMMIT),
         # Clocks differ: nothing is to be won with our timestamp.
-        ("h0 h0 n", REPLICAS, Verdict.OUTDATED),
-        ("h0 h0 N", REPLICAS, Verdict.OUTDATED),
-        ("w w n", REPLICAS, Verdict.OUTDATED),
-        ("r5 r5 n", REPLICAS, Verdict.OUTDATED),
-        ("r h0 n", REPLICAS, Verdict.REFUSED),
+        ("h0 h0 n", REPLICAS, UploadVerdict.OUTDATED),
+        ("h0 h0 N", REPLICAS, UploadVerdict.OUTDATED),
+        ("w w n", REPLICAS, UploadVerdict.OUTDATED),
+        ("r5 r5 n", REPLICAS, UploadVerdict.OUTDATED),
+        ("r h0 n", REPLICAS, UploadVerdict.REFUSED),
         # Nodes of the peer do not say by which version they judge.
-        ("h h r", REPLICAS, Verdict.REFUSED),
-        ("h h h", REPLICAS, Verdict.COMMIT),
-        ("h h0 h5", REPLICAS, Verdict.COMMIT),
-        ("h0 h0 h0 h0 w", ARCHIVES, Verdict.WAIT),
-        ("h0 h0 h0 h0 H0", ARCHIVES, Verdict.COMMIT),
-        ("h0 h0 h0 h0 h0 w", ARCHIVES, Verdict.COMMIT),
-        ("h0 h0 h0 b", ARCHIVES, Verdict.LOST),
-        ("h0 h0 h0 b b b", ARCHIVES, Verdict.INSIST),
-        ("h0 h0 h0 y y y", ARCHIVES, Verdict.STEP_BACK),
-        ("h0 h0 h0 H0 H0", ARCHIVES, Verdict.LOST),
+        ("h h r", REPLICAS, UploadVerdict.REFUSED),
+        ("h h h", REPLICAS, UploadVerdict.COMMIT),
+        ("h h0 h5", REPLICAS, UploadVerdict.COMMIT),
+        ("h0 h0 h0 h0 w", ARCHIVES, UploadVerdict.WAIT),
+        ("h0 h0 h0 h0 H0", ARCHIVES, UploadVerdict.COMMIT),
+        ("h0 h0 h0 h0 h0 w", ARCHIVES, UploadVerdict.COMMIT),
+        ("h0 h0 h0 b", ARCHIVES, UploadVerdict.LOST),
+        ("h0 h0 h0 b b b", ARCHIVES, UploadVerdict.INSIST),
+        ("h0 h0 h0 y y y", ARCHIVES, UploadVerdict.STEP_BACK),
+        ("h0 h0 h0 H0 H0", ARCHIVES, UploadVerdict.LOST),
     ],
 )
 def test_the_verdict_follows_from_the_votes(word, rule, verdict):
@@ -91,4 +91,4 @@ def test_two_writers_never_both_commit():
         for others in range(4 - mine):
             one = votes("h0 " * mine + "b " * others)
             other = votes("h0 " * others + "b " * mine)
-            assert [judge(one, *REPLICAS), judge(other, *REPLICAS)].count(Verdict.COMMIT) < 2
+            assert [judge(one, *REPLICAS), judge(other, *REPLICAS)].count(UploadVerdict.COMMIT) < 2

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from swift.base.ranges import Span
-from swift.proxy.obj.plan import LATE_MIN_S, PROBE_S, Schedule, TransferPlan, make_plan
+from swift.proxy.obj.plan import LATE_MIN_S, PROBE_S, TransferPlan, TransferSchedule, make_plan
 
 SEEDS = int(os.environ.get("SWIFT_PLAN_SEEDS", "300"))
 MIB = 1 << 20
@@ -75,7 +75,7 @@ class Run:
     def __init__(self, draw, plan, rates, *, dies, hangs, client_rate):
         self.draw = draw
         self.plan = plan
-        self.schedule = Schedule(plan)
+        self.schedule = TransferSchedule(plan)
         self.rates = rates
         #: source → after how many units it is lost, or says nothing more.
         self.dies = dies
@@ -179,14 +179,14 @@ def test_a_slow_node_does_not_pace_the_others():
 
 
 def test_what_is_known_of_a_slow_node_keeps_it_from_units_that_the_client_would_wait_for():
-    schedule = Schedule(TransferPlan(Span(0, 100 * MIB), MIB, 3, 8, (20e6, 20e6, 1e6)))
+    schedule = TransferSchedule(TransferPlan(Span(0, 100 * MIB), MIB, 3, 8, (20e6, 20e6, 1e6)))
     assert [schedule.take(n, 0.0) for n in range(3)] == [0, 1, None]
     rates = {0: 20e6, 1: 20e6, 2: 1e6}
     assert seconds(rates, known=(20e6, 20e6, 1e6), units=6) < seconds(rates, units=6)
 
 
 def test_a_node_that_was_slow_before_is_tried_again():
-    schedule = Schedule(TransferPlan(Span(0, 100 * MIB), MIB, 2, 8, (20e6, 1e6)))
+    schedule = TransferSchedule(TransferPlan(Span(0, 100 * MIB), MIB, 2, 8, (20e6, 1e6)))
     assert schedule.take(1, 0.0) is None
     assert schedule.take(1, PROBE_S + 0.1) is not None
 
@@ -198,7 +198,7 @@ def test_a_lost_node_costs_its_share_and_one_that_hangs_little_more():
 
 
 def test_what_comes_twice_is_used_once():
-    schedule = Schedule(TransferPlan(Span(0, 10), 1, 2, 5))
+    schedule = TransferSchedule(TransferPlan(Span(0, 10), 1, 2, 5))
     assert schedule.take(0, 0.0) == 0
     assert schedule.take(1, 0.0) == 1
     assert schedule.done(1, 1, 0.1)

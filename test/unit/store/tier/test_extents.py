@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swift.store.tier.entry import Extent
-from swift.store.tier.extents import Log, owner_of, place_after, room_for
+from swift.store.tier.extents import ExtentLog, owner_of, place_after, room_for
 
 CAPACITY = 4096
 
 
 @pytest.fixture
 def log(tmp_path):
-    made = Log(str(tmp_path / "log"), CAPACITY)
+    made = ExtentLog(str(tmp_path / "log"), CAPACITY)
     yield made
     made.close()
 
@@ -45,7 +45,7 @@ def test_what_was_written_over_is_nothing(log):
 @given(st.integers(0, 4000), st.integers(1, 255))
 def test_a_changed_byte_makes_it_nothing(tmp_path_factory, place, change):
     path = tmp_path_factory.mktemp("log") / "log"
-    log = Log(str(path), CAPACITY)
+    log = ExtentLog(str(path), CAPACITY)
     extent = log.write(0, 7, bytes(range(200)))
     data = bytearray(path.read_bytes())
     data[place % len(data)] ^= change
@@ -64,7 +64,7 @@ def test_a_torn_or_emptied_file_has_nothing(tmp_path, log):
 
 def test_a_log_that_was_made_smaller_is_cut(tmp_path, log):
     log.write(3000, 7, b"a" * 500)
-    smaller = Log(str(tmp_path / "log"), 1000)
+    smaller = ExtentLog(str(tmp_path / "log"), 1000)
     smaller.write(0, 7, b"b")
     assert os.path.getsize(tmp_path / "log") == 1000
     smaller.close()

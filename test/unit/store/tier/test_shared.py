@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from swift.store.tier import shared
-from swift.store.tier.shared import Session, SessionLost, Words, held, reports_in
+from swift.store.tier.shared import SessionLost, TierSession, Words, held, reports_in
 
 #: Opens a session, says so, and lives until its input ends.
 ANOTHER = """
@@ -93,28 +93,28 @@ def test_a_pause_ends(words):
 def test_the_first_process_after_all_had_gone_believes_nothing_of_before(folder, another):
     other = another()
     assert other.is_first
-    session = Session(folder)
+    session = TierSession(folder)
     assert not session.is_first
     epoch = session.words.epoch("sda")
     left = []
     session.close(left.append)
     assert left == [False], "the other one lives"
     other.kill()
-    again = Session(folder)
+    again = TierSession(folder)
     assert again.is_first and again.words.epoch("sda") != epoch
     again.close(left.append)
     assert left[-1] is True
 
 
 def test_processes_share_what_they_say(folder):
-    one, two = Session(folder), Session(folder)
+    one, two = TierSession(folder), TierSession(folder)
     one.words.index = 7
     two.words.touch(b"sda/objects/7")
     assert (two.words.index, one.words.stripe(b"sda/objects/7")) == (7, two.words.stripe(b"sda/objects/7"))
 
 
 def test_a_process_that_was_killed_is_known_to_be_gone_and_its_figures_with_it(folder, another):
-    session, other = Session(folder), another()
+    session, other = TierSession(folder), another()
     session.report(b"mine, and long")
     session.report(b"mine")
     assert sorted(reports_in(folder)) == [b"another", b"mine"]
@@ -125,7 +125,7 @@ def test_a_process_that_was_killed_is_known_to_be_gone_and_its_figures_with_it(f
 
 
 def test_a_process_whose_file_was_removed_learns_it(folder):
-    session = Session(folder)
+    session = TierSession(folder)
     (path,) = (os.path.join(folder, "sessions", name) for name in os.listdir(f"{folder}/sessions"))
     os.unlink(path)
     with pytest.raises(SessionLost):
@@ -140,14 +140,14 @@ def test_a_directory_that_others_may_write_is_refused(folder):
     os.makedirs(folder)
     os.chmod(folder, 0o777)
     with pytest.raises(PermissionError, match="no other may write"):
-        Session(folder)
+        TierSession(folder)
 
 
 def test_a_link_in_place_of_the_directory_is_refused(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "state").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(PermissionError):
-        Session(str(tmp_path / "state"))
+        TierSession(str(tmp_path / "state"))
 
 
 def test_one_process_at_a_time_is_within(tmp_path):

@@ -27,7 +27,7 @@ from swift.store.tier.figures import hit_rate
 from swift.store.tier.policy import CLASSES, MODES
 from swift.store.tier.settings import option_of
 from swift.store.tier.store import TierStore
-from swift.store.tier.tier import CONTROL_FILE, Seams, Tier
+from swift.store.tier.tier import CONTROL_FILE, CacheTier, Seams
 from test.contract.test_store import EC, GOLD, HASHER, NOW, NOW_S, delete, key_of, post, put, read, ts
 from test.support.tiers import tier_settings
 
@@ -84,7 +84,7 @@ class Bench:
                 space=SpaceGuard(disk, None),
             )
         )
-        tier = Tier(replace(self.settings, **more), Seams(disk=disk, notice=self.notices.append))
+        tier = CacheTier(replace(self.settings, **more), Seams(disk=disk, notice=self.notices.append))
         self.tiers.append(tier)
         return TierStore(engine, tier, policy)
 

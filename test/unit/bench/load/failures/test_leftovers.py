@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from swift.bench.load.failures.leftovers import RECORD, Leftover, leftovers, own_folder, remove
+from swift.bench.load.failures.leftovers import RECORD, LeftoverRun, leftovers, own_folder, remove
 from swift.cli.load import main
 
 #: A run: it makes its folder, starts a child with a path in it that no signal but SIGKILL ends, and waits.
@@ -84,7 +84,7 @@ def test_what_a_killed_run_left_is_found_and_removed(start, tmp_path, capsys):
     run.kill()
     run.wait()
     os.kill(child, signal.SIGSTOP)
-    assert leftovers(tmp_path) == [Leftover(folder, run.pid)]
+    assert leftovers(tmp_path) == [LeftoverRun(folder, run.pid)]
     assert main(["fail", "--clean", "--root", str(tmp_path)]) == 0
     assert f"removed {folder} of process {run.pid}, which is gone" in capsys.readouterr().out.replace(
         "\n", ""

@@ -4,7 +4,7 @@ import pytest
 
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.lifecycle.document import LIFECYCLE, document_of, rules_of_document
-from swift.middleware.s3api.lifecycle.rules import DAY_S, Rule, Transition
+from swift.middleware.s3api.lifecycle.rules import DAY_S, LifecycleRule, Transition
 from swift.middleware.s3api.xml import parse, render
 
 
@@ -26,16 +26,16 @@ TAG = "<Tag><Key>a</Key><Value>1</Value></Tag>"
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (rule(DAYS, where="<Prefix>p</Prefix>"), Rule("r", prefix="p", days=3)),
-        (rule(DAYS, where="<Prefix/>", status="Disabled"), Rule("r", is_enabled=False, days=3)),
-        (rule(DAYS, where="<Filter/>"), Rule("r", form="none", days=3)),
+        (rule(DAYS, where="<Prefix>p</Prefix>"), LifecycleRule("r", prefix="p", days=3)),
+        (rule(DAYS, where="<Prefix/>", status="Disabled"), LifecycleRule("r", is_enabled=False, days=3)),
+        (rule(DAYS, where="<Filter/>"), LifecycleRule("r", form="none", days=3)),
         (
             rule(DAYS, where="<Filter><Prefix> </Prefix></Filter>"),
-            Rule("r", prefix=" ", form="filter", days=3),
+            LifecycleRule("r", prefix=" ", form="filter", days=3),
         ),
         (
             rule(DAYS, where=f"<Filter>{TAG}</Filter>"),
-            Rule("r", tags=(("a", "1"),), form="filter", days=3),
+            LifecycleRule("r", tags=(("a", "1"),), form="filter", days=3),
         ),
         (
             rule(
@@ -43,15 +43,15 @@ TAG = "<Tag><Key>a</Key><Value>1</Value></Tag>"
                 where=f"<Filter><And><Prefix>p</Prefix>{TAG}<ObjectSizeGreaterThan>5</ObjectSizeGreaterThan>"
                 "<ObjectSizeLessThan>9</ObjectSizeLessThan></And></Filter>",
             ),
-            Rule("r", prefix="p", tags=(("a", "1"),), greater=5, less=9, form="and", days=3),
+            LifecycleRule("r", prefix="p", tags=(("a", "1"),), greater=5, less=9, form="and", days=3),
         ),
         (
             rule("<Expiration><Date>2026-11-22T00:00:00Z</Date></Expiration>"),
-            Rule("r", prefix="p", form="filter", date=20779 * DAY_S),
+            LifecycleRule("r", prefix="p", form="filter", date=20779 * DAY_S),
         ),
         (
             rule("<Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker></Expiration>"),
-            Rule("r", prefix="p", form="filter", ends_markers=True),
+            LifecycleRule("r", prefix="p", form="filter", ends_markers=True),
         ),
         (
             rule(
@@ -59,7 +59,7 @@ TAG = "<Tag><Key>a</Key><Value>1</Value></Tag>"
                 "</NewerNoncurrentVersions></NoncurrentVersionExpiration><AbortIncompleteMultipartUpload>"
                 "<DaysAfterInitiation>7</DaysAfterInitiation></AbortIncompleteMultipartUpload>"
             ),
-            Rule("r", prefix="p", form="filter", noncurrent_days=4, newer_versions=2, abort_days=7),
+            LifecycleRule("r", prefix="p", form="filter", noncurrent_days=4, newer_versions=2, abort_days=7),
         ),
         (
             rule(
@@ -68,7 +68,7 @@ TAG = "<Tag><Key>a</Key><Value>1</Value></Tag>"
                 "<NoncurrentDays>0</NoncurrentDays><NewerNoncurrentVersions>3</NewerNoncurrentVersions>"
                 "<StorageClass>A</StorageClass></NoncurrentVersionTransition>"
             ),
-            Rule(
+            LifecycleRule(
                 "r",
                 prefix="p",
                 form="filter",
@@ -78,7 +78,7 @@ TAG = "<Tag><Key>a</Key><Value>1</Value></Tag>"
         ),
         (
             rule("<Transition><Date>2026-11-22T00:00:00Z</Date><StorageClass>A</StorageClass></Transition>"),
-            Rule("r", prefix="p", form="filter", transitions=(Transition("A", date=20779 * DAY_S),)),
+            LifecycleRule("r", prefix="p", form="filter", transitions=(Transition("A", date=20779 * DAY_S),)),
         ),
     ],
 )

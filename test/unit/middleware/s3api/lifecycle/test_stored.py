@@ -6,15 +6,17 @@ import string
 import pytest
 
 from swift.middleware.s3api.errors import S3Error
-from swift.middleware.s3api.lifecycle.rules import Rule, Transition
+from swift.middleware.s3api.lifecycle.rules import LifecycleRule, Transition
 from swift.middleware.s3api.lifecycle.stored import PLACE, rules_of, rules_of_headers, stored_rules
 
 SOME = (
-    Rule("a", days=1),
-    Rule("ü/&", is_enabled=False, prefix="p", tags=(("k", "v"),), greater=1, less=5, form="and", date=86400),
-    Rule("moves", transitions=(Transition("A", 0), Transition("B", date=86400))),
-    Rule("former", noncurrent_transitions=(Transition("A", 3, newer=2),)),
-    Rule("c", ends_markers=True, noncurrent_days=3, newer_versions=4, abort_days=5, form="none"),
+    LifecycleRule("a", days=1),
+    LifecycleRule(
+        "ü/&", is_enabled=False, prefix="p", tags=(("k", "v"),), greater=1, less=5, form="and", date=86400
+    ),
+    LifecycleRule("moves", transitions=(Transition("A", 0), Transition("B", date=86400))),
+    LifecycleRule("former", noncurrent_transitions=(Transition("A", 3, newer=2),)),
+    LifecycleRule("c", ends_markers=True, noncurrent_days=3, newer_versions=4, abort_days=5, form="none"),
 )
 
 
@@ -28,7 +30,8 @@ def test_rules_come_back_as_they_were():
 
 def test_a_thousand_rules_fit_and_shorter_ones_leave_nothing_of_longer_ones():
     rules = tuple(
-        Rule(f"rule number {n}", prefix=f"folder/{n}/", days=n + 1, form="filter") for n in range(1000)
+        LifecycleRule(f"rule number {n}", prefix=f"folder/{n}/", days=n + 1, form="filter")
+        for n in range(1000)
     )
     headers = stored_rules(rules)
     assert rules_of_headers(headers) == rules
@@ -39,7 +42,7 @@ def test_a_thousand_rules_fit_and_shorter_ones_leave_nothing_of_longer_ones():
 
 def test_what_has_no_room_is_refused():
     rng = random.Random(1)
-    rules = [Rule("".join(rng.choices(string.printable[:90], k=255)), days=1) for _ in range(1000)]
+    rules = [LifecycleRule("".join(rng.choices(string.printable[:90], k=255)), days=1) for _ in range(1000)]
     with pytest.raises(S3Error):
         stored_rules(rules)
 

@@ -5,7 +5,7 @@ import pytest
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.notifications.rules import (
     NOTIFICATION,
-    Rule,
+    NotificationRule,
     rules_of_document,
     rules_of_headers,
     shown,
@@ -36,10 +36,10 @@ FILTER = (
     ("body", "expected"),
     [
         ("", []),
-        (rule(), [Rule("r", "QueueConfiguration", ARN, ("s3:ObjectCreated:*",))]),
+        (rule(), [NotificationRule("r", "QueueConfiguration", ARN, ("s3:ObjectCreated:*",))]),
         (
             rule(kind="Topic", more=FILTER),
-            [Rule("r", "TopicConfiguration", ARN, ("s3:ObjectCreated:*",), "in/", ".jpg")],
+            [NotificationRule("r", "TopicConfiguration", ARN, ("s3:ObjectCreated:*",), "in/", ".jpg")],
         ),
     ],
 )
@@ -72,7 +72,7 @@ def test_what_makes_no_sense_is_refused(body, code):
 
 
 def test_a_rule_wants_events_of_names():
-    found = Rule("r", "k", ARN, ("s3:ObjectCreated:*", "s3:ObjectRemoved:Delete"), "in/", ".jpg")
+    found = NotificationRule("r", "k", ARN, ("s3:ObjectCreated:*", "s3:ObjectRemoved:Delete"), "in/", ".jpg")
     assert found.wants("s3:ObjectCreated:Put", "in/a.jpg")
     assert found.wants("s3:ObjectRemoved:Delete", "in/a.jpg")
     assert not found.wants("s3:ObjectRemoved:DeleteMarkerCreated", "in/a.jpg")

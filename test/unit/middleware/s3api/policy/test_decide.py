@@ -5,7 +5,7 @@ import json
 import pytest
 
 from swift.middleware.s3api.policy.conditions import BadPolicy
-from swift.middleware.s3api.policy.decide import Ask, Caller, Verdict, decide, is_public, together
+from swift.middleware.s3api.policy.decide import Ask, Caller, PolicyVerdict, decide, is_public, together
 from swift.middleware.s3api.policy.document import parse_policy
 
 ANN = Caller("acme:ann", frozenset(("acme", "AUTH_acme")))
@@ -13,7 +13,7 @@ BOB = Caller("acme:bob", frozenset(("acme", "AUTH_acme")))
 EVE = Caller("other:eve", frozenset(("other", "AUTH_other")))
 KEY = Caller("0123abcd", frozenset(("AUTH_p1",)))
 NOBODY = Caller()
-ALLOW, DENY, SILENT = Verdict.ALLOW, Verdict.DENY, Verdict.SILENT
+ALLOW, DENY, SILENT = PolicyVerdict.ALLOW, PolicyVerdict.DENY, PolicyVerdict.SILENT
 
 
 class Known:

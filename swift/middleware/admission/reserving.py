@@ -22,13 +22,13 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.middleware.admission.amounts import parse_amount, shown
 from swift.middleware.admission.ledger import Ledger
 from swift.middleware.admission.settings import AdmissionSettings
-from swift.middleware.admission.tickets import DIRECTIONS, WRITE, Reservation, free_for, signed
+from swift.middleware.admission.tickets import DIRECTIONS, WRITE, ReservedShare, free_for, signed
 
 JSON = "application/json; charset=utf-8"
 
 
 def is_reserving(request: Request) -> bool:
-    """Whether a request is for the desk."""
+    """Whether a request asks for a reservation."""
     entity = request.entity
     return (
         request.method == "POST"
@@ -39,7 +39,7 @@ def is_reserving(request: Request) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ReservationWish:
     """What a client wants to reserve; times in Unix seconds."""
 
     direction: str
@@ -48,7 +48,7 @@ class Wish:
     ends: float
 
     @classmethod
-    def of(cls, request: Request, settings: AdmissionSettings, now: float) -> Wish:
+    def of(cls, request: Request, settings: AdmissionSettings, now: float) -> ReservationWish:
         """Raises ``HTTPError`` 400."""
         params = request.params
         direction = params.get("direction", "")
@@ -64,7 +64,7 @@ class Wish:
         return cls(direction, rate, max(begins, now), max(begins, now) + duration)
 
 
-class Desk:
+class ReservationHandler:
     """Makes reservations for one proxy."""
 
     def __init__(self, settings: AdmissionSettings, ledger: Ledger):
@@ -84,7 +84,7 @@ class Desk:
             return error_response(
                 501, "Nothing can be reserved here: there is no ticket_key.\n", content_type=TEXT
             )
-        wish = Wish.of(request, self._settings, now)
+        wish = ReservationWish.of(request, self._settings, now)
         if promisable is None or cache is None:
             return _unknown()
         account = request.entity.path.account
@@ -103,15 +103,15 @@ class Desk:
         return rate * self._settings.write_cost if direction == WRITE else rate
 
     def _decide(
-        self, wish: Wish, account: str, rivals: Iterable[Reservation], promisable: float
-    ) -> Reservation | None:
+        self, wish: ReservationWish, account: str, rivals: Iterable[ReservedShare], promisable: float
+    ) -> ReservedShare | None:
         taken = self.cost(wish.direction, wish.bytes)
         free = free_for(rivals, promisable=promisable, begins=wish.begins, ends=wish.ends)
         if taken > free:
             return None
-        return Reservation(os.urandom(12).hex(), account, wish.direction, taken, wish.begins, wish.ends)
+        return ReservedShare(os.urandom(12).hex(), account, wish.direction, taken, wish.begins, wish.ends)
 
-    def _granted(self, made: Reservation) -> Response:
+    def _granted(self, made: ReservedShare) -> Response:
         rate = made.bytes / self.cost(made.direction, 1.0)
         answer = {
             "ticket": signed(made, self._key),
@@ -123,7 +123,7 @@ class Desk:
         }
         return Response(201, {"content-type": JSON}, json.dumps(answer).encode())
 
-    def _refusal(self, wish: Wish, promisable: float, now: float) -> Response:
+    def _refusal(self, wish: ReservationWish, promisable: float, now: float) -> Response:
         rivals = self._ledger.known(now).values()
         free = free_for(rivals, promisable=promisable, begins=wish.begins, ends=wish.ends)
         free /= self.cost(wish.direction, 1.0)

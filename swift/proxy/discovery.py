@@ -11,7 +11,7 @@ from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
 from swift.proxy.context import ProxyContext
 from swift.proxy.infopage import info_page
-from swift.telemetry.info import InfoRegistry
+from swift.telemetry.features import InfoRegistry
 
 METHODS = ("HEAD", "GET", "OPTIONS")
 

@@ -25,7 +25,8 @@ from swift.http.objectlock import (
 from swift.http.response import Response
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
-from swift.middleware.s3api.locks import (
+from swift.middleware.s3api.metadata import said_again
+from swift.middleware.s3api.objectlocks import (
     bypass_headers,
     check_bucket,
     lock_parts,
@@ -34,7 +35,6 @@ from swift.middleware.s3api.locks import (
     shown_until,
     until_of,
 )
-from swift.middleware.s3api.metadata import said_again
 from swift.middleware.s3api.placing import allow_locks
 from swift.middleware.s3api.removal import parts_of
 from swift.middleware.s3api.versions import missing_key, refused_version, version_place, version_query

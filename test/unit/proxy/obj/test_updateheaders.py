@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swift.proxy.obj.updates import in_pairs, spread_updates
+from swift.proxy.obj.updateheaders import in_pairs, spread_updates
 from swift.ring.device import Node
 
 

@@ -12,8 +12,8 @@ from swift.platform.disk import Disk
 from swift.platform.mounts import Devices
 from swift.policy.policy import Policy
 from swift.store.api import UpdateRef
+from swift.store.asyncpending import FileUpdates
 from swift.store.errors import Damaged
-from swift.store.updates import FileUpdates
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data" / "async_pending"
 GOLD, SILVER = Policy(0, "gold", is_default=True), Policy(1, "silver")

@@ -6,15 +6,15 @@ import pytest
 
 from swift.cluster.transport import Reply, TransportError
 from swift.green import Event, sleep
-from swift.obj.updates import (
+from swift.obj.containerupdates import (
     shard_path,
     split_address,
     split_hosts,
     with_swift_bytes,
     without_swift_bytes,
 )
+from swift.store.asyncpending import decode_update
 from swift.store.layered import ForwardingStore
-from swift.store.updates import decode_update
 
 ASK = {"x-container-host": "10.0.0.1:6201", "x-container-device": "sdb", "x-container-partition": "9"}
 
