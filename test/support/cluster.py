@@ -7,12 +7,14 @@ import os
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from urllib.parse import quote
 
 from swift.cli.aio.make import make_cluster
-from swift.cli.aio.plan import PORTS_PER_NODE, new_plan
+from swift.cli.aio.plan import DAEMONS, PORTS_PER_NODE, new_plan
 from swift.cli.aio.supervisor import Supervisor, answers, cache_process
 from test.support.pipelines import with_filters
 from test.support.ports import free_ports, free_range
@@ -140,6 +142,13 @@ class LiveCluster:
         self._supervisor._spawn(process)
         if process.port is not None:
             self.await_true(lambda: answers(self.plan.ip, process.port), f"{name} answers")
+
+    def run_once(self, daemon, node=1):
+        """One pass of a daemon over a node, beside the one that rests."""
+        conf = self.plan.etc / f"{DAEMONS[daemon]}-server" / f"{node}.conf"
+        command = (sys.executable, "-m", f"swift.cli.{daemon.replace('-', '_')}", conf, "once")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
 
     @staticmethod
     def await_true(condition, what, seconds=20):
