@@ -1,24 +1,13 @@
 """Green threads: the only file that knows eventlet, so that it can be exchanged here.
 
 A process runs one event loop (the *hub*). Code that would block hands the loop over: ``sleep``, waiting
-for a socket (``wait_readable``, ``wait_writable``), the small synchronisers below, or ``Handover.wait`` for
-the result of another operating system thread (``platform.threads``). Deadlines are absolute
+for a socket (``wait_readable``, ``wait_writable``), an ``Event`` or ``Mailbox``, or ``Handover.wait`` for the
+result of another operating system thread (``platform.threads``). Deadlines are absolute
 ``time.monotonic()`` seconds; one sweep looks after all waiting green threads, so a deadline costs a
 dictionary entry instead of a timer.
 
-Who may switch to whom (anything else hangs or runs twice):
-
-=====================  =======================  ====================================================
-who                    switches to              how
-=====================  =======================  ====================================================
-a green thread         the hub, always          ``_Hub.switch``, by ``park``, ``wait_for``, ``Handover``
-the hub                whoever waits for what   ``wait`` (descriptors), ``_wake`` (those parked),
-                       has happened             ``_expire`` (deadlines), ``Handover.switch``
-the hub                a detached worker        by its entry in ``ready``, when it got work
-another thread         nobody                   it leaves its result and writes to an eventfd
-=====================  =======================  ====================================================
-
-So a green thread never switches to another one, and everything that wakes one does so by way of the hub.
+``swift.loop`` has what waits are made of, and the table of who may switch to whom; this module is what others
+import, with the loop itself.
 It refuses to know HTTP, disks or configuration.
 """
 
@@ -27,7 +16,6 @@ from __future__ import annotations
 import math
 import os
 import select
-import socket as _plain_socket
 import sys
 import time
 import warnings
@@ -49,16 +37,23 @@ from eventlet import semaphore as _semaphore
 from eventlet.hubs import epolls as _epolls
 
 from swift.base.calls import Call, T, Ts
+from swift.loop import current as loops
+from swift.loop.current import DeadlineExceeded as DeadlineExceeded
+from swift.loop.primitives import Event as Event
+from swift.loop.primitives import Handover as Handover
+from swift.loop.primitives import Mailbox as Mailbox
+from swift.loop.sockets import ONESHOT
+from swift.loop.sockets import PlainSocket as PlainSocket
+from swift.loop.sockets import connect as connect
+from swift.loop.sockets import on_readable as on_readable
+from swift.loop.sockets import wait_readable as wait_readable
+from swift.loop.sockets import wait_writable as wait_writable
 
 _threading = eventlet.patcher.original("threading")
 _socket = eventlet.patcher.original("socket")
 
 #: How often overdue waits are looked for; deadlines are late by at most this, seconds.
 SWEEP_INTERVAL_S = 0.1
-
-_ONESHOT = select.EPOLLONESHOT
-_READABLE = select.EPOLLIN | select.EPOLLRDHUP | _ONESHOT
-_WRITABLE = select.EPOLLOUT | _ONESHOT
 
 #: How many events of descriptors are taken from the kernel at once.
 _EVENTS_MAX = 128
@@ -67,17 +62,12 @@ _READY_ROUNDS = 4
 #: How many green threads without work are kept for the next one.
 _IDLE_MAX = 32
 
-#: The socket and thread classes that stay unpatched; sockets here are non-blocking.
-PlainSocket = _socket.socket
+#: The thread classes that stay unpatched.
 PlainThread = _threading.Thread
 PlainCondition = _threading.Condition
 #: Blocks; for threads of a ``ThreadPool``.
 blocking_getaddrinfo = _socket.getaddrinfo
 _plain_sleep = time.sleep
-
-
-class DeadlineExceeded(Exception):
-    """A wait passed its deadline."""
 
 
 class Killed(greenlet.GreenletExit):
@@ -92,7 +82,7 @@ def patch() -> None:
 def use_hub() -> None:
     """Take our event loop for this process; a forked worker calls this to get its own."""
     _hubs.use_hub(_Hub)
-    _here.hub = _hubs.get_hub()
+    loops.use(_hubs.get_hub())
 
 
 def sleep(seconds: float = 0.0) -> None:
@@ -134,7 +124,8 @@ class Task(Generic[T]):
 
     def kill(self) -> None:
         """End it at its next switch; harmless when it has ended."""
-        self._thread.kill(Killed)
+        # All three, for one that has not begun yet.
+        self._thread.kill(Killed, Killed(), None)
 
     def on_exit(self, callback: Callable[[], None]) -> None:
         """Call back in the loop once it has ended."""
@@ -209,99 +200,8 @@ class Timeout(eventlet.Timeout):
         super().__init__(seconds, DeadlineExceeded(f"{seconds} s passed"))
 
 
-class Event:
-    """Something that happens once; any number of green threads may wait for it."""
-
-    __slots__ = ("_waiters", "is_set")
-
-    def __init__(self) -> None:
-        self._waiters: list[greenlet.greenlet] = []
-        #: Whether it has happened.
-        self.is_set = False
-
-    def set(self) -> None:
-        """Wake all who wait; later calls do nothing."""
-        self.is_set = True
-        if self._waiters:
-            waiters, self._waiters = self._waiters, []
-            ready = _our_hub().ready
-            for waiter in waiters:
-                ready.append((_wake, (waiter,)))
-
-    def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until it is set; False when ``timeout_s`` passed first."""
-        if self.is_set:
-            return True
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        hub, current = _our_hub(), greenlet.getcurrent()
-        while not self.is_set:
-            self._waiters.append(current)
-            try:
-                hub.park(deadline)
-            except DeadlineExceeded:
-                return self.is_set
-            finally:
-                if current in self._waiters:
-                    self._waiters.remove(current)
-        return True
-
-
 class Semaphore(_semaphore.Semaphore):
     """A counter of free places; a context manager."""
-
-
-class Mailbox(Generic[T]):
-    """Values put by many green threads and taken by one."""
-
-    __slots__ = ("_values", "_waiter")
-
-    def __init__(self) -> None:
-        self._values: deque[T] = deque()
-        self._waiter: greenlet.greenlet | None = None
-
-    def put(self, value: T) -> None:
-        """Leave a value; wakes the one that waits."""
-        self._values.append(value)
-        if self._waiter is not None:
-            _our_hub().ready.append((_wake, (self._waiter,)))
-            self._waiter = None
-
-    def get(self, deadline: float | None = None) -> T:
-        """The oldest value; raises ``DeadlineExceeded`` when none comes in time."""
-        while not self._values:
-            self._waiter = greenlet.getcurrent()
-            try:
-                _our_hub().park(deadline)
-            finally:
-                self._waiter = None
-        return self._values.popleft()
-
-
-class Handover(Generic[T]):
-    """Where one green thread waits for another thread's result; late results for abandoned ones vanish."""
-
-    __slots__ = ("_waiter",)
-
-    def __init__(self) -> None:
-        self._waiter: greenlet.greenlet | None = None
-
-    def wait(self) -> T:
-        """What ``switch`` is called with; raises what ``throw`` is called with."""
-        self._waiter = greenlet.getcurrent()
-        try:
-            return _our_hub().switch()
-        finally:
-            self._waiter = None
-
-    def switch(self, value: T) -> None:
-        """Called in the loop: go on with this value."""
-        if self._waiter is not None:
-            self._waiter.switch(value)
-
-    def throw(self, error: BaseException) -> None:
-        """Called in the loop: go on with this error."""
-        if self._waiter is not None:
-            self._waiter.throw(error)
 
 
 #: Green threads that wait for an event rather than a socket.
@@ -369,6 +269,10 @@ class _Hub(_epolls.Hub):
             if deadline is not None:
                 self._deadlines.pop(current, None)
 
+    def wake(self, waiter: greenlet.greenlet) -> None:
+        """See ``Loop``."""
+        self.ready.append((_wake, (waiter,)))
+
     def _watch(self, current: greenlet.greenlet, deadline: float) -> None:
         """Have ``DeadlineExceeded`` thrown into a green thread when it sleeps for too long."""
         self._deadlines[current] = deadline
@@ -425,7 +329,7 @@ class _Hub(_epolls.Hub):
 
     def _disarm(self, fd: int) -> None:
         try:
-            self.poll.modify(fd, _ONESHOT)
+            self.poll.modify(fd, ONESHOT)
         except OSError:
             # Closed meanwhile: the kernel has forgotten it.
             return
@@ -523,62 +427,19 @@ class _Hub(_epolls.Hub):
                 self.squelch_exception(fd, sys.exc_info())
 
 
-class _Here(_threading.local):  # type: ignore[name-defined]
-    """What belongs to an operating system thread."""
-
-    hub: _Hub | None = None
-
-
-_here = _Here()
+def _begin() -> _Hub:
+    """The loop of a thread that has none of ours yet."""
+    found = _hubs.get_hub()
+    if not isinstance(found, _Hub):
+        if found.running:
+            raise RuntimeError("another event loop runs already; call green.use_hub() first")
+        _hubs.use_hub(_Hub)
+        found = _hubs.get_hub()
+    return found
 
 
 def _our_hub() -> _Hub:
-    """This thread's loop, ours from its first use on."""
-    hub = _here.hub
-    if hub is None:
-        found = _hubs.get_hub()
-        if not isinstance(found, _Hub):
-            if found.running:
-                raise RuntimeError("another event loop runs already; call green.use_hub() first")
-            _hubs.use_hub(_Hub)
-            found = _hubs.get_hub()
-        hub = _here.hub = found
-    return hub
+    return loops.loop()  # type: ignore[return-value]
 
 
-def on_readable(fd: int, callback: Callable[[], None]) -> None:
-    """Call back in the loop, from now on, whenever ``fd`` has something to read; it must not raise."""
-    _our_hub().on_readable(fd, callback)
-
-
-def wait_readable(fd: int, deadline: float | None = None) -> None:
-    """Wait until ``fd`` has something to read; raises ``DeadlineExceeded``.
-
-    A wake-up may be stale: callers try their system call and wait again.
-    """
-    _our_hub().wait_for(fd, _READABLE, deadline)
-
-
-def wait_writable(fd: int, deadline: float | None = None) -> None:
-    """Wait until ``fd`` takes more bytes; like ``wait_readable``."""
-    _our_hub().wait_for(fd, _WRITABLE, deadline)
-
-
-def connect(ip: str, port: int, deadline: float | None) -> _plain_socket.socket:
-    """A connected non-blocking TCP socket; raises OSError or ``DeadlineExceeded``."""
-    family = _plain_socket.AF_INET6 if ":" in ip else _plain_socket.AF_INET
-    sock = PlainSocket(family, _plain_socket.SOCK_STREAM)
-    try:
-        sock.setblocking(False)
-        sock.setsockopt(_plain_socket.IPPROTO_TCP, _plain_socket.TCP_NODELAY, 1)
-        try:
-            sock.connect((ip, port))
-        except BlockingIOError:
-            wait_writable(sock.fileno(), deadline)
-            code = sock.getsockopt(_plain_socket.SOL_SOCKET, _plain_socket.SO_ERROR)
-            if code:
-                raise OSError(code, os.strerror(code))
-    except BaseException:
-        sock.close()
-        raise
-    return sock
+loops.begin_with(_begin)

@@ -10,6 +10,7 @@ PACKAGE = ROOT / "swift"
 
 LAYERS = {
     "base": 0,
+    "loop": 1,
     "green": 1,
     "platform": 1,
     "config": 1,
@@ -36,6 +37,7 @@ LAYERS = {
 }
 #: (importer, imported) pairs of one layer that are allowed, each with its reason.
 SIBLINGS = {
+    ("green", "loop"): "the event loop is what waits are made on, and hands them on",
     ("telemetry", "config"): "log and statsd options are settings like all others",
     ("platform", "green"): "waiting for a lock must not stop the event loop",
     ("telemetry", "platform"): "recon files are locked like all others",
