@@ -209,7 +209,8 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
     def _broker_for_row(self, request: Request, target: StorageTarget) -> ContainerBroker:
         """Putting the row looks at the files anyway; only what is decided before needs an earlier look."""
         broker = self.known_broker(target, target.path.account, target.path.container or "")
-        if not broker.is_settled or _REDIRECT in request.headers or self._creates_itself(request, target):
+        is_fresh = broker.freshness.is_fresh
+        if not is_fresh or _REDIRECT in request.headers or self._creates_itself(request, target):
             broker.refresh()
         return broker
 

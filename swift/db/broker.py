@@ -2,7 +2,7 @@
 
 A broker belongs to one process and one ``DatabasePlace``. ``refresh`` looks at the directory, which every
 request does first, because another process may have created, replaced or removed a file; only rows for a
-broker that ``is_settled`` are put without, because putting them looks again. Rows become durable in the
+broker that is ``fresh`` are put without, because putting them looks again. Rows become durable in the
 pending file (one sync for all that arrive together) and are merged before anything is read. All writing of
 one broker goes through one lane, so that its threads never wait for each other; other processes are kept out
 by the directory's lock. Everything that touches the disk, looking and reading included, runs as the device's
@@ -23,6 +23,7 @@ from swift.db import files, pending
 from swift.db.connection import BUSY_TIMEOUT_S, DatabaseMissing, Trace, translate
 from swift.db.database import Database, Dialect, Replaced
 from swift.db.files import DatabasePlace
+from swift.db.freshness import Freshness
 from swift.db.transaction import GroupCommit, Run
 from swift.db.watch import Watch
 from swift.platform.disk import Disk
@@ -77,13 +78,8 @@ class Broker:
         self.databases: list[Database] = []
         self._pending = place.pending
         self._watch = Watch(engine.disk, place, engine.now_ns)
-        #: What the watch told when ``databases`` were opened.
-        self._adopted: tuple[str, ...] = ()
-        #: Whether nothing had changed when last looked at: then rows may be put without ``refresh``.
-        self.is_settled = False
+        self.freshness = Freshness()
         self._recent = pending.Recent()
-        #: None: nobody has looked yet.
-        self._has_pending: bool | None = None
         #: Requests that are using it.
         self.holders = 0
         self._in_flight = 0
@@ -96,31 +92,29 @@ class Broker:
 
         Raises OSError and, from opening a new file, the errors of ``db.connection``.
         """
-        self._has_pending = None
-        have, adopted = self.databases, self._adopted
-        found, unchanged, has_pending = self._run(self._look, have, adopted)
-        if self._has_pending is None:
-            # Else somebody put rows, or merged them, since this was looked at.
-            self._has_pending = has_pending
+        known, have = self.freshness, self.databases
+        known.has_pending = None
+        found, unchanged, has_pending = self._run(self._look, have, known.opened)
+        known.learn_pending(has_pending)
         if have is not self.databases:
             # Somebody else adopted what was new; whether that is the newest is seen next time.
             return bool(self.databases)
-        self.is_settled = bool(found) and found is adopted
+        known.saw(found)
         if unchanged:
-            self._adopted = found
+            known.opened = found
             return bool(have)
         if not found:
             self.databases = []
             return False
         self.databases = self._run(self._adopt, found)
         # One that was gone before it could be opened is looked for again next time.
-        self._adopted = found if len(self.databases) == len(found) else ()
+        known.opened = found if len(self.databases) == len(found) else ()
         return bool(self.databases)
 
-    def _look(self, have: list[Database], adopted: tuple[str, ...]) -> tuple[tuple[str, ...], bool, bool]:
+    def _look(self, have: list[Database], opened: tuple[str, ...]) -> tuple[tuple[str, ...], bool, bool]:
         """What is there, whether that is what we have, and whether rows are pending; changes nothing."""
         found = self._watch.databases()
-        unchanged = (bool(found) and found is adopted) or (
+        unchanged = (bool(found) and found is opened) or (
             len(found) == len(have)
             and all(
                 database.path == path and database.is_current
@@ -183,7 +177,7 @@ class Broker:
     def close(self) -> None:
         """Let go of the files of an idle broker."""
         databases, self.databases = self.databases, []
-        self._adopted, self.is_settled = (), False
+        self.freshness.closed()
         self._recent.forget()
         for database in databases:
             database.close()
@@ -200,7 +194,7 @@ class Broker:
     def put_rows(self, rows: Sequence[object]) -> None:
         """Store rows of the main table; they are durable when this returns."""
         self._lane.submit(rows)
-        self._has_pending = True
+        self.freshness.has_pending = True
 
     def _commit(self, items: list[object]) -> None:
         """Store a batch of rows and run the changes that came with them; in a disk thread."""
@@ -218,7 +212,7 @@ class Broker:
             finally:
                 disk.close(lock)
         except (FileNotFoundError, DatabaseMissing):
-            self.is_settled = False
+            self.freshness.lost()
             raise DatabaseMissing(self.place.file(), "is not there")
 
     def _append(self, rows: list[Any]) -> None:
@@ -227,7 +221,7 @@ class Broker:
         found = self._watch.databases()
         if not found:
             raise DatabaseMissing(self.place.file(), "is not there")
-        self.is_settled = found is self._adopted
+        self.freshness.saw(found)
         data = b"".join(map(pending.encode, rows))
         start = pending.append(self.engine.disk, path, data)
         self._recent.add(start, data, rows)
@@ -290,11 +284,10 @@ class Broker:
 
     def merge_pending(self) -> None:
         """Bring the tables up to date with the pending file."""
-        if self._has_pending is None:
-            has_pending = self._run(files.has_pending, self.engine.disk, self.place)
-            if self._has_pending is None:
-                self._has_pending = has_pending
-        if self._has_pending:
+        known = self.freshness
+        if known.has_pending is None:
+            known.learn_pending(self._run(files.has_pending, self.engine.disk, self.place))
+        if known.has_pending:
             self._repeat(lambda: self._change(None))
 
     def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
@@ -314,14 +307,14 @@ class Broker:
 
     def _change(self, work: Callable[[sqlite3.Connection], Any] | None, *, alone: bool = False) -> Any:
         change = _Change(work, alone=alone)
-        self._has_pending = False
+        self.freshness.has_pending = False
         try:
             self._lane.submit([change])
         except BaseException:
-            self._has_pending = True
+            self.freshness.has_pending = True
             raise
         if change.error is not None:
-            self._has_pending = True
+            self.freshness.has_pending = True
             raise change.error
         return change.result
 

@@ -183,7 +183,7 @@ def test_rows_are_put_without_refreshing_while_nothing_changes(room, row):
     broker.refresh()
     listings.clear()
     for name in "bcd":
-        assert broker.is_settled
+        assert broker.freshness.is_fresh
         broker.put_rows([row(name)])
     assert listings == []
     assert names(broker) == ["a", "b", "c", "d"]
@@ -194,10 +194,10 @@ def test_a_row_tells_that_another_file_takes_the_place(room, row):
     broker.put_rows([row("a")])
     broker.refresh()
     broker.refresh()
-    assert broker.is_settled
+    assert broker.freshness.is_fresh
     shutil.copy(broker.newest.path, room.place.file("1700000000.00000"))
     broker.put_rows([row("b")])
-    assert not broker.is_settled
+    assert not broker.freshness.is_fresh
     broker.refresh()
     assert len(broker.databases) == 2
 
@@ -208,26 +208,26 @@ def test_a_row_for_a_database_that_vanished_is_refused_and_the_broker_looks_agai
     broker.put_rows([row("a")])
     broker.refresh()
     broker.refresh()
-    assert broker.is_settled
+    assert broker.freshness.is_fresh
     if vanished == "file":
         os.unlink(broker.newest.path)
     else:
         shutil.rmtree(room.place.directory)
     with pytest.raises(DatabaseMissing):
         broker.put_rows([row("lost")])
-    assert not broker.is_settled
+    assert not broker.freshness.is_fresh
     assert not broker.refresh()
 
 
-def test_a_closed_broker_is_not_settled(room, row):
+def test_a_closed_broker_is_not_fresh(room, row):
     broker, _listings = at_rest(room)
     broker.refresh()
     broker.refresh()
-    assert broker.is_settled
+    assert broker.freshness.is_fresh
     broker.close()
-    assert not broker.is_settled
+    assert not broker.freshness.is_fresh
     broker.put_rows([row("a")])
-    assert not broker.is_settled
+    assert not broker.freshness.is_fresh
     assert names(broker) == ["a"]
 
 
