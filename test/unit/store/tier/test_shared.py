@@ -14,8 +14,8 @@ from swift.store.tier.shared import SessionLost, TierSession, Words, held, repor
 #: Opens a session, says so, and lives until its input ends.
 ANOTHER = """
 import sys
-from swift.store.tier.shared import Session
-session = Session(sys.argv[1])
+from swift.store.tier.shared import TierSession
+session = TierSession(sys.argv[1])
 session.report(b"another")
 print(session.token.hex(), session.is_first, flush=True)
 sys.stdin.read()
