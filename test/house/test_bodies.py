@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from test.support.sources import nodes_of
+
 PACKAGE = Path(__file__).parents[2] / "swift"
 #: What bodies have, each with a default.
 PARTS = {
@@ -17,7 +19,7 @@ ROOMS = ("http", "runtime", "middleware", "gateway", "proxy", "obj", "cluster", 
 
 
 def probes(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)

@@ -8,6 +8,7 @@ import pytest
 
 from swift.http import fields
 from swift.http.internal import is_internal
+from test.support.sources import tree_of
 
 PACKAGE = Path(__file__).parents[2] / "swift"
 HOME = PACKAGE / "http" / "fields.py"
@@ -22,7 +23,7 @@ OTHERS = {"swift.auto_create_account_prefix", "swift.valid_api_versions"}
 
 
 def literals(path):
-    tree = ast.parse(path.read_text())
+    tree = tree_of(path)
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             name = node.value.lower() if node.value[:2] in ("X-", "x-") else node.value

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from test.support.sources import nodes_of
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "swift"
 
@@ -57,7 +59,7 @@ def room_of(path):
 
 
 def imports_of(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -103,7 +105,7 @@ def modules_imported():
     found = {}
     for module, path in names.items():
         found[module] = set()
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             if isinstance(node, ast.Import):
                 found[module].update(alias.name for alias in node.names if alias.name in names)
             elif isinstance(node, ast.ImportFrom) and node.module in names:
@@ -147,8 +149,12 @@ def test_only_green_knows_eventlet(path):
     if path.name == "green.py" and path.parent == PACKAGE:
         return
     for name, line in imports_of(path):
-        assert not name.startswith(("eventlet", "greenlet")), (
-            f"{path.relative_to(ROOT)}:{line}: eventlet may be exchanged; only swift/green.py may know it"
+        where = f"{path.relative_to(ROOT)}:{line}"
+        assert not name.startswith("eventlet"), (
+            f"{where}: eventlet may be exchanged; only swift/green.py may know it"
+        )
+        assert not name.startswith("greenlet") or room_of(path) == "loop", (
+            f"{where}: who switches to whom is decided in swift/green.py and swift/loop"
         )
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from test.support.sources import tree_of
+
 ROOT = Path(__file__).parents[2]
 #: Parts of a whole that is tested as such: by the suite of the interface, or by running their command.
 WITHIN = {
@@ -44,7 +46,7 @@ NAMES = frozenset(path.stem for path in (ROOT / "test").rglob("test_*.py"))
 def definitions(path: Path) -> list[str]:
     """What a module defines that runs: its functions, and its classes that are more than an interface."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return [node.name for node in ast.parse(path.read_text()).body if isinstance(node, kinds)]
+    return [node.name for node in tree_of(path).body if isinstance(node, kinds)]
 
 
 def modules() -> list[str]:

@@ -7,6 +7,7 @@ import pytest
 
 from swift.base.errors import ConfigError
 from swift.cli.samples import SAMPLES
+from test.support.sources import nodes_of
 
 ROOT = Path(__file__).parents[2]
 #: Sections whose options are put together from a verb or a class: name → how they are looked up.
@@ -17,7 +18,7 @@ def words() -> set[str]:
     """Every attribute and every text of the code, but for the declarations' own texts."""
     found = set()
     for path in (ROOT / "swift").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             if isinstance(node, ast.Attribute):
                 found.add(node.attr)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from test.support.sources import nodes_of
+
 PACKAGE = Path(__file__).parents[2] / "swift"
 FILTERS = sorted(
     path for room in ("middleware", "gateway", "proxy") for path in (PACKAGE / room).rglob("*.py")
@@ -17,6 +19,6 @@ ALLOWED = {"proxy/app.py"}
 def test_no_filter_splits_paths(path):
     if str(path.relative_to(PACKAGE)) in ALLOWED:
         return
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
         assert name != "split_path", f"{path.name}:{node.lineno}: request.entity is there"

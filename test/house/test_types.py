@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+from test.support.sources import nodes_of
+
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "swift").rglob("*.py"))
 #: May only shrink.
@@ -55,7 +57,7 @@ def test_any_is_used_no_more_than_it_was():
 def test_nobody_imports_it_under_another_name():
     for path in MODULES:
         source = path.read_text()
-        for node in ast.walk(ast.parse(source)) if "Any as " in source else ():
+        for node in nodes_of(path) if "Any as " in source else ():
             if isinstance(node, ast.ImportFrom):
                 hidden = [alias.asname for alias in node.names if alias.name == "Any" and alias.asname]
                 assert not hidden, f"{path.relative_to(ROOT)}:{node.lineno} calls Any {hidden[0]}"
