@@ -1,4 +1,4 @@
-"""Bodies in aws-chunked framing: nothing is left out, moved, added or framed otherwise (middleware.md §22.1)."""
+"""Bodies in aws-chunked framing: nothing is left out, moved or added (middleware.md §22.1)."""
 
 import pytest
 
