@@ -5,12 +5,19 @@ import gzip
 import json
 from hashlib import md5
 
+import pytest
+
 from swift.base.entity import EntityPath
+from swift.base.timestamp import Timestamp
+from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.http.response import error_response
 from swift.middleware.s3api.inventory.document import Inventory, stored_inventories
-from swift.middleware.s3api.inventory.report import facts_of, is_due
-from swift.middleware.s3api.lifecycle.registry import HOME, place_of
+from swift.middleware.s3api.inventory.report import Due, Stocktaking, facts_of, is_due
+from swift.middleware.s3api.lifecycle.registry import HOME, Entry, place_of
 from swift.middleware.s3api.lifecycle.rules import Rule
+from swift.middleware.s3api.lifecycle.walk import MARKER_TYPE
 from test.support.lifecycles import BUCKET
+from test.support.listed import Listed, row
 
 SUNDAY_S, MONDAY_S = 3 * 86400, 4 * 86400
 
@@ -121,3 +128,78 @@ def test_an_inventory_without_a_place_to_go_is_told_of_and_hinders_no_other(benc
     counts = bench.once()
     assert counts == {"buckets": 1, "objects.ended": 1, "inventories.refused": 1}
     assert bench.names() == []
+
+
+# --- what is not whole ----------------------------------------------------------------------------------
+
+
+def taken(listed, stops=lambda: False, **options):
+    due = Due(Entry("a", "b", Timestamp(0)), Inventory("all", "stock", **options), is_versioned=False)
+    return Stocktaking(listed.client, lambda: 1.5 * 86400, stops, 2).take(due)
+
+
+def stocked(*names):
+    listed = Listed(b=[row(name, 1) for name in names])
+    listed.heads["/v1/a/stock"] = {}
+    return listed
+
+
+def test_the_manifest_comes_last_and_is_of_the_midnight_before():
+    listed = stocked("k")
+    assert taken(listed, prefix="p") == "taken"
+    files, checksum, manifest = listed.methods("PUT")
+    assert files.startswith("/v1/a/stock/p/b/all/data/")
+    assert checksum.endswith("/manifest.checksum")
+    assert manifest == "/v1/a/stock/p/b/all/1970-01-02T00-00Z/manifest.json"
+
+
+def test_one_that_is_there_is_not_taken_again():
+    listed = stocked("k")
+    listed.heads["/v1/a/stock/b/all/1970-01-02T00-00Z/manifest.json"] = {}
+    assert taken(listed) == "there"
+    assert listed.methods("PUT") == []
+
+
+def test_without_its_bucket_nothing_is_taken():
+    assert taken(Listed(b=[row("k", 1)])) == "refused"
+
+
+def test_one_that_was_stopped_has_no_manifest():
+    listed = stocked("a", "b", "c", "d", "e")
+    assert taken(listed, stops=lambda: len(listed.methods("GET")) > 1) == "broken-off"
+    assert not [path for path in listed.methods("PUT") if "manifest" in path]
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+def test_one_that_cannot_be_read_or_stored_has_no_manifest(method):
+    listed = stocked("k")
+    handle = listed.handle
+    listed.client = InternalClient(
+        lambda request: error_response(503) if request.method == method else handle(request), "test", tries=1
+    )
+    with pytest.raises(UnexpectedAnswer):
+        taken(listed)
+    assert listed.methods("PUT") == []
+
+
+def test_a_delete_marker_has_a_name_and_a_time_only():
+    marker = row("k", 1, version_id="7", is_latest=False, content_type=MARKER_TYPE)
+    assert facts_of("b", marker, "STANDARD") == {
+        "Bucket": "b",
+        "Key": "k",
+        "VersionId": "7",
+        "IsLatest": "false",
+        "IsDeleteMarker": "true",
+        "Size": "",
+        "LastModifiedDate": "1970-01-02T00:00:00.000Z",
+        "ETag": "",
+        "StorageClass": "",
+        "IsMultipartUploaded": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [('a,"b"\n=1+1', "a%2C%22b%22%0A%3D1%2B1"), ("é/\u2028", "%C3%A9/%E2%80%A8")]
+)
+def test_a_key_breaks_no_line_and_is_no_formula(name, key):
+    assert facts_of("b", row(name, 1), "STANDARD")["Key"] == key

@@ -3,10 +3,15 @@
 import pytest
 
 from swift.base.entity import EntityPath
-from swift.http.response import error_response
-from swift.middleware.s3api.lifecycle.leftovers import DAYS
+from swift.base.timestamp import Timestamp
+from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.http import fields
+from swift.http.response import Response, error_response
+from swift.middleware.s3api.lifecycle.leftovers import DAYS, Leftover, Leftovers
+from swift.middleware.s3api.lifecycle.registry import Entry
 from swift.middleware.s3api.lifecycle.rules import DAY_S, Rule, Transition
 from test.support.lifecycles import BUCKET, SEGMENTS, Bench
+from test.support.listed import Listed, row
 
 HOME = EntityPath("a", "b+COLD+segments")
 RULE = Rule("r", greater=0, transitions=(Transition("COLD", 1),))
@@ -97,3 +102,120 @@ def test_the_parts_of_an_upload_that_is_going_on_stay(bench):
     assert sweep(bench) == {"leftovers.kept": 1}
     bench.client.delete(SEGMENTS._replace(obj="o/id"))
     assert sweep(bench) == {"leftovers.ended": 1}
+
+
+# --- who is asked what ----------------------------------------------------------------------------------
+
+ENTRY = Entry("a", "b", Timestamp(0))
+NOW_S = 20 * DAY_S
+UNIT = Leftover(ENTRY, HOME, "o", "id")
+PART = f"/v1{HOME.quoted}/o/id/1"
+
+
+def leftovers(listed, size=2, now_s=NOW_S):
+    return Leftovers(listed.client, lambda: now_s, size)
+
+
+def stamped(days, **headers):
+    return {"x-timestamp": Timestamp(days * DAY_S).internal, **headers}
+
+
+def test_a_bucket_is_looked_at_on_one_day_of_a_week():
+    for n in range(20):
+        entry = Entry("a", f"b{n}", Timestamp(0))
+        days = [day for day in range(14) if leftovers(Listed(), now_s=day * DAY_S + 5).is_day(entry)]
+        assert len(days) == 2 and days[1] - days[0] == DAYS
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_each_upload_that_is_a_week_old_is_found_once(size):
+    names = [
+        ("a/b/id/1", 1),
+        ("a/b/id/2", 1),
+        ("new/id/1", 15),
+        ("o/id/1", 12.5),
+        ("o/jd/1", 13.5),
+        ("odd", 1),
+    ]
+    listed = Listed(**{"b+COLD+segments": [row(name, days) for name, days in names]})
+    found = [(unit.key, unit.upload_id) for unit in leftovers(listed, size).find(ENTRY, [HOME])]
+    assert found == [("a/b", "id"), ("o", "id")]
+
+
+def needless(**heads):
+    """Bytes to which nothing leads, as far as all say; ``heads`` are of the object."""
+    listed = Listed(**{"b+COLD+segments": [row("o/id/1", 1), row("o/id/2", 1), row("o/idx/1", 1)], "b": []})
+    listed.heads["/v1/a/b"] = {}
+    listed.heads.update({f"/v1/a/b/{name}": head for name, head in heads.items()})
+    return listed
+
+
+def test_all_parts_of_one_upload_go_and_none_of_another():
+    listed = needless()
+    assert leftovers(listed).end(UNIT) == "ended"
+    assert listed.methods("DELETE") == [PART, f"/v1{HOME.quoted}/o/id/2"]
+
+
+@pytest.mark.parametrize(("status", "outcome"), [(403, "locked"), (404, "ended"), (409, "ended")])
+def test_a_part_that_does_not_go_says_why(status, outcome):
+    listed = needless()
+    listed.answers["DELETE", PART] = status
+    assert leftovers(listed).end(UNIT) == outcome
+
+
+MARK = f"/v1{SEGMENTS.quoted}/o/id"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("HEAD", "/v1/a/b"), ("GET", "/v1/a/b"), ("HEAD", "/v1/a/b/o"), ("HEAD", MARK)]
+)
+def test_nothing_goes_while_somebody_does_not_answer(method, path):
+    listed = needless()
+    listed.answers[method, path] = 503
+    with pytest.raises(UnexpectedAnswer):
+        leftovers(listed).end(UNIT)
+    assert listed.methods("DELETE") == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "head"),
+    [
+        ([row("o", 1)], None),
+        ([], stamped(1)),
+        ([row("o", 2)], stamped(1)),
+        ([row("o", 1)], {"x-timestamp": "junk"}),
+    ],
+    ids=["object is away", "row is late", "object is old", "no time"],
+)
+def test_nothing_goes_while_listing_and_object_differ(rows, head):
+    listed = needless(**({"o": head} if head else {}))
+    listed.rows["/v1/a/b"] = rows
+    assert leftovers(listed).end(UNIT) == "changed"
+    assert listed.methods("DELETE") == []
+
+
+@pytest.mark.parametrize(("upload_id", "outcome"), [("id", "kept"), ("other", "ended")])
+def test_what_the_object_needs_stays(upload_id, outcome):
+    listed = needless(o=stamped(1, **{fields.SYSMETA_S3_UPLOAD_ID: upload_id}))
+    listed.rows["/v1/a/b"] = [row("o", 1), row("ox", 1)]
+    assert leftovers(listed).end(UNIT) == outcome
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_what_any_version_needs_stays(size):
+    listed = needless(o=stamped(3))
+    listed.heads["/v1/a/b"] = {"x-versions-enabled": "true"}
+    listed.rows["/v1/a/b"] = [
+        {**row("o", 3, version_id="3"), "is_latest": True},
+        *({**row("o", n, version_id=str(n)), "is_latest": False} for n in (2, 1)),
+        row("p", 1, version_id="9"),
+    ]
+    handle = listed.handle
+
+    def needed_by_the_oldest(request):
+        oldest = request.method == "HEAD" and request.params.get("version-id") == "1"
+        head = stamped(1, **{fields.SYSMETA_S3_UPLOAD_ID: "id"})
+        return Response(200, head) if oldest else handle(request)
+
+    listed.client = InternalClient(needed_by_the_oldest, "test", tries=1)
+    assert leftovers(listed, size).end(UNIT) == "kept"
