@@ -11,10 +11,6 @@ from swift.middleware.s3api.locks import HOLD, MODE, UNTIL, lock_headers, shown_
 
 LATER_S = 4_000_000_000
 LATER = "2096-10-02T07:06:40Z"
-LOCKED = (
-    b"<CreateBucketConfiguration/>",
-    {"x-amz-bucket-object-lock-enabled": "true"},
-)
 
 
 @pytest.mark.parametrize(
