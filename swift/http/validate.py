@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from swift.base.entity import RESERVED, EntityPath
 from swift.base.limits import Limits
+from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.http.headers import HeaderMap, title_case
 from swift.http.response import TEXT, HTTPError
 
@@ -103,6 +104,18 @@ def check_names(path: EntityPath, limits: Limits, *, new: bool = False) -> None:
         _check_length("Container", path.container, container_max)
     elif path.obj is not None:
         _check_length("Object", path.obj, limits.max_object_name_length)
+
+
+def time_of(headers: HeaderMap) -> Timestamp:
+    """When a request happens: as it says itself, or now; raises ``HTTPError`` 400."""
+    given = headers.get("x-timestamp")
+    if given is None:
+        return Timestamp.now()
+    try:
+        return Timestamp(given)
+    except InvalidTimestamp:
+        text = f"X-Timestamp should be a UNIX timestamp float value; was {given!r}"
+        raise HTTPError(400, text, content_type=TEXT)
 
 
 def _check_length(noun: str, name: str, longest: int) -> None:

@@ -12,7 +12,6 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 from swift import __version__
 from swift.base.entity import BadPath, EntityPath, NotUTF8
 from swift.base.errors import SwiftError
-from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
 from swift.base.txid import new_transaction_id
 from swift.gateway.info import container_info
@@ -20,7 +19,8 @@ from swift.http import fields
 from swift.http.body import BodyError
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
-from swift.http.response import TEXT, HTTPError, Response, error_response
+from swift.http.response import HTTPError, Response, error_response
+from swift.http.validate import time_of
 from swift.proxy.account import AccountController
 from swift.proxy.container import ContainerController
 from swift.proxy.context import ProxyContext
@@ -113,15 +113,7 @@ class ProxyApp:
     def _prepare(self, request: Request) -> None:
         """Timestamp, token and transaction id."""
         headers = request.headers
-        given = headers.get("x-timestamp")
-        if given is None:
-            stamp = Timestamp.now()
-        else:
-            try:
-                stamp = Timestamp(given)
-            except InvalidTimestamp:
-                text = f"X-Timestamp should be a UNIX timestamp float value; was {given!r}"
-                raise HTTPError(400, text, content_type=TEXT)
+        stamp = time_of(headers)
         headers["x-timestamp"] = stamp.internal
         request._timestamp = stamp
         if "x-storage-token" in headers and "x-auth-token" not in headers:

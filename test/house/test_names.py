@@ -30,6 +30,7 @@ WITHIN = {
     "swift/cli/replicators.py": "probe/test_database_replication.py",
     "swift/cli/ring/assignment.py": "unit/cli/test_ring_builder.py",
     "swift/cli/s3_matrix.py": "house/test_generated.py",
+    "swift/cli/s3_notifier.py": "functional/test_s3_notifications.py",
     "swift/cli/samples.py": "house/test_generated.py",
     "swift/dbsync/kind.py": "unit/dbsync/test_convergence.py",
     "swift/store/changes.py": "contract/test_store.py",

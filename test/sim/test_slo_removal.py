@@ -3,6 +3,8 @@
 import json
 import re
 
+import pytest
+
 from test.support.large import PIECES, WHOLE
 
 
@@ -64,6 +66,13 @@ def test_a_deletion_for_later_enters_the_segments_into_the_queue(slo, sim):
     assert {row["content_type"] for row in rows} == {"application/async-deleted"}
     # With whole seconds what was written in the same second would stay (doc/formats/expirer-queue.md).
     assert all(re.match(r"[0-9]{10}\.[0-9]{5}-a/", row["name"]) for row in rows)
+
+
+@pytest.mark.parametrize("more", ["", "&async=on"])
+def test_a_deletion_at_no_time_deletes_nothing(slo, sim, more):
+    answer = slo("DELETE", f"/a/c/m?multipart-manifest=delete{more}", {"x-timestamp": "junk"})
+    assert answer.status == 400
+    assert slo("GET", "/a/c/m").body == WHOLE
 
 
 def test_deletions_for_later_can_be_switched_off(make_slo, slo, sim):

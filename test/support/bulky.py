@@ -71,5 +71,6 @@ def extract(app, data, path="/v1/a/c", *, kind="tar", headers=None, **options):
 
 def delete(app, data, *, method="POST", headers=None, **options):
     sent = {"content-length": "1", "accept": "application/json", "x-auth-token": "t", **(headers or {})}
-    request = Request(method, "/v1/a", sent, BytesBody(data), query="bulk-delete")
+    body = data if isinstance(data, RequestBody) else BytesBody(data)
+    request = Request(method, "/v1/a", sent, body, query="bulk-delete")
     return report(make(app, **options).handle(request))

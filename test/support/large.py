@@ -34,14 +34,14 @@ class Front:
         settings = SloSettings.parse({"rate_limit_segments_per_sec": "0", **options})
         guesser = TypeGuesser("/none", ())
         self.errors = []
-        self.filter = Slo(sim.app, settings, sim.hasher, guesser, Errors(self.errors))
+        self.filter = Slo(sim.app, settings, sim.hasher, guesser, Errors(self.errors), sim.policies)
         self.denied = {}
 
     def open(self, method, path, headers=None, body=b""):
         target, _, query = path.partition("?")
         sent = dict(headers or {})
         if method in ("PUT", "POST"):
-            sent.setdefault("content-length", str(len(body)))
+            sent.setdefault("content-length", str(len(body) if isinstance(body, bytes) else body.length))
         env = {"swift.cache": self.sim.cache, "swift_owner": True, "swift.authorize": self.authorise}
         self.sim.transport.requests.clear()
         try:

@@ -16,6 +16,8 @@ from test.support.s3 import signed_headers
 from test.support.sim import MemoryCache
 
 USERS = {"user_test_tester": "testing .admin", "user_test_tester3": "testing3"}
+#: A user of the same account who is no administrator of it.
+OTHER = {"user": "test:tester3", "secret": "testing3"}
 HOST = "http://h"
 
 

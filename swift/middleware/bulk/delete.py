@@ -77,10 +77,13 @@ class Deletion:
         count, rest = 0, b""
         while data := self._request.body.read(CHUNK_BYTES):
             *lines, rest = (rest + data).split(b"\n")
-            for line in (*lines, rest) if len(rest) > LINE_BYTES_MAX else lines:
+            for line in lines:
                 if line.strip():
                     count += 1
                     yield self._name(line, count)
+            if len(rest) > LINE_BYTES_MAX:
+                # Its end may never come, though there is nothing but spaces in it.
+                raise BadList("Invalid File Name")
         if rest.strip():
             yield self._name(rest, count + 1)
 

@@ -13,6 +13,9 @@ from swift.base.errors import ConfigError
 from swift.config.schema import Conf
 from swift.gateway.infocache import Cache
 
+#: Ticks by which a counter moves on at most: memcached counts up to 64 bits.
+_STEP_MAX = 1 << 53
+
 
 class TooFast(Exception):
     """The wait would be longer than anybody should wait."""
@@ -62,7 +65,7 @@ class Pace:
     def wait_s(self, cache: Cache, key: str, rate: float, now_s: float) -> float:
         """Seconds that this request has to wait; raises ``TooFast`` and ``MemcacheError``."""
         now = round(now_s * self.accuracy)
-        step = max(1, round(self.accuracy / rate))
+        step = max(1, round(min(self.accuracy / rate, _STEP_MAX)))
         running = cache.incr(key, step)
         behind = now - running
         if behind > self.buffer_s * self.accuracy:

@@ -30,7 +30,7 @@ from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.middleware.segments import allow_hidden, parts_container
 from swift.middleware.slo.settings import SloSettings
-from swift.middleware.slo.upload import SOURCE, ManifestUpload
+from swift.middleware.slo.upload import SOURCE, ManifestUpload, read_up_to
 from swift.policy.policies import Policies
 from swift.runtime.wsgi import Handle
 
@@ -131,7 +131,10 @@ class HiddenSegments:
 
     def _finish(self, request: Request, entity: Entity, upload_id: str, former: str | None) -> Response:
         """Store the manifest of an upload; raises ``HTTPError``."""
-        text = request.body.read(self._settings.max_manifest_size + 1)
+        limit = self._settings.max_manifest_size
+        text = read_up_to(request.body, limit + 1)
+        if len(text) > limit:
+            raise HTTPError(413, f"Manifest File > {limit} bytes")
         request.body = BytesBody(_manifest(text, entity.path, upload_id))
         request.headers[fields.SYSMETA_SLO_UPLOAD] = upload_id
         paths = self._names(request, entity.path, upload_id)
@@ -289,6 +292,8 @@ def _manifest(text: bytes, path: EntityPath, upload_id: str) -> bytes:
     """The manifest of paths that a manifest of part numbers stands for; raises ``HTTPError`` 400."""
     try:
         entries = json.loads(text)
+        if not isinstance(entries, list):
+            raise ValueError(entries)
         named = [{**entry, "path": _name(path, upload_id, entry.get("part"))} for entry in entries]
     except (ValueError, TypeError, AttributeError, RecursionError):
         raise HTTPError(400, _FORM, content_type=TEXT)
@@ -298,7 +303,7 @@ def _manifest(text: bytes, path: EntityPath, upload_id: str) -> bytes:
 
 
 def _name(path: EntityPath, upload_id: str, number: object) -> str:
-    if not isinstance(number, int) or not 1 <= number <= PART_MAX:
+    if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= PART_MAX:
         raise ValueError(number)
     part = part_path(path, upload_id, number)
     return f"/{part.container}/{part.obj}"

@@ -14,7 +14,6 @@ from urllib.parse import quote
 from swift import green
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
-from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.cluster.expiry import ASYNC_DELETE_TYPE, EXPIRING_ACCOUNT, deletion_task, queue_container
 from swift.gateway.info import container_info
@@ -25,6 +24,7 @@ from swift.http.negotiate import ListingFormat, accepted_format
 from swift.http.report import Problem, render_report, status_line
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
+from swift.http.validate import time_of
 from swift.middleware.heartbeat import Heartbeat
 from swift.middleware.segments import home_of, segment_request, version_query
 from swift.middleware.slo.download import MANIFEST_BYTES_MAX, is_manifest
@@ -81,6 +81,8 @@ class Removal:
 
     def delete(self, request: Request, version: str, path: EntityPath) -> Response:
         """The answer to ``multipart-manifest=delete``; raises ``HTTPError``."""
+        # Else the manifest would be refused when its segments are gone.
+        time_of(request.headers)
         if self._settings.allow_async_delete and is_true(request.params.get("async")):
             return self._later(request, version, path)
         shape = accepted_format(request.headers.get("accept"))
@@ -232,8 +234,7 @@ class Removal:
 
     def _enqueue(self, request: Request, path: EntityPath, targets: Sequence[EntityPath]) -> None:
         """Have the expirer delete these objects now; raises ``HTTPError`` 503."""
-        given = request.headers.get("x-timestamp")
-        stamp = Timestamp.now() if given is None else Timestamp(given)
+        stamp = time_of(request.headers)
         when = int(stamp.seconds)
         rows = [
             {

@@ -96,7 +96,7 @@ class ManifestUpload:
         announced = "content-length" in request.headers or "transfer-encoding" in request.headers
         if not announced and not body.length:
             raise HTTPError(411)
-        text = _read(body, limit + 1)
+        text = read_up_to(body, limit + 1)
         if len(text) > limit:
             raise HTTPError(413, f"Manifest File > {limit} bytes")
         try:
@@ -268,7 +268,7 @@ def _explanation(response: Response) -> str:
     return body.decode("utf-8", "replace")
 
 
-def _read(body: RequestBody, limit: int) -> bytes:
+def read_up_to(body: RequestBody, limit: int) -> bytes:
     """The body, up to ``limit`` bytes of it."""
     pieces, left = [], limit
     while left and (piece := body.read(min(left, _READ_BYTES))):

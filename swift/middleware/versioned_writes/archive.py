@@ -21,6 +21,7 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.http.transform import as_request_body
+from swift.http.validate import time_of
 from swift.runtime.wsgi import Handle
 
 SOURCE = "VW"
@@ -106,9 +107,8 @@ class Archive:
             _check_stored(self._put(self._named(stamp), source, body))
 
     def mark_deleted(self) -> None:
-        """Keep the mark of a deletion; raises ``HTTPError`` 412 or 503."""
-        given = self._request.headers.get("x-timestamp")
-        stamp = Timestamp.now() if given is None else Timestamp(given)
+        """Keep the mark of a deletion; raises ``HTTPError`` 400, 412 or 503."""
+        stamp = time_of(self._request.headers)
         headers = {"content-type": MARKER_TYPE, "content-length": "0"}
         sub = self._ask("PUT", self._named(stamp), headers=headers)
         sub.env[fields.CONTENT_TYPE_OVERRIDDEN] = True

@@ -24,6 +24,7 @@ from swift.http.objectlock import MAY_WITHDRAW, parse_default
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.rows import with_parameters
+from swift.http.validate import time_of
 from swift.middleware.versioned_writes.archive import MARKER_TYPE, Archive
 from swift.middleware.versioned_writes.containers import SOURCE, keeps_versions
 from swift.middleware.versioned_writes.names import NULL, Version, home_of, shown_path, shown_url
@@ -414,12 +415,10 @@ class _Asked:
     def _stamp(self) -> Timestamp:
         """The time of the request, given to it now unless it has one."""
         request = self._request
+        stamp = time_of(request.headers)
         if "x-timestamp" not in request.headers:
-            request.timestamp = Timestamp.now()
-        try:
-            return Timestamp(request.headers["x-timestamp"])
-        except InvalidTimestamp:
-            raise HTTPError(400, "X-Timestamp should be a UNIX timestamp float value", content_type=TEXT)
+            request.timestamp = stamp
+        return stamp
 
     def _hidden(self, version: Version) -> EntityPath:
         return self._home._replace(obj=version.name)

@@ -4,6 +4,7 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.limits import Limits
+from swift.base.timestamp import Timestamp
 from swift.http.response import HTTPError
 from swift.http.validate import (
     check_metadata,
@@ -11,6 +12,7 @@ from swift.http.validate import (
     check_path_utf8,
     check_stored_metadata,
     check_utf8,
+    time_of,
 )
 
 LIMITS = Limits()
@@ -113,3 +115,19 @@ def test_internal_accounts_may_have_names_twice_as_long():
 
 def test_reading_is_not_limited():
     check_names(EntityPath("a", "c" * 300), LIMITS)
+
+
+def test_a_request_happens_when_it_says_or_now():
+    assert time_of({"x-timestamp": "1700000000.00001_0000000000000002"}) == Timestamp(
+        1700000000.00001, offset=2
+    )
+    assert time_of({"x-timestamp": "0"}) == Timestamp(0)
+    before = Timestamp.now()
+    assert before <= time_of({}) <= Timestamp.now()
+
+
+@pytest.mark.parametrize("given", ["", "soon", "-1", "nan", "1" * 30, "1_x"])
+def test_a_time_that_is_none_is_400(given):
+    status, text = refusal(time_of, {"x-timestamp": given})
+    assert status == 400
+    assert text == f"X-Timestamp should be a UNIX timestamp float value; was {given!r}"

@@ -137,12 +137,21 @@ def _truth(text: str) -> Test:
     return lambda value, _lookup: value.lower() == wanted
 
 
+#: Of ``::ffff:a.b.c.d`` these are not of the IPv4 address.
+_MAPPED_BITS = 96
+
+
 def network_of(text: str) -> IPv4Network | IPv6Network:
-    """Raises ``BadPolicy``."""
+    """IPv4 that is written as IPv6 is IPv4, as addresses are; raises ``BadPolicy``."""
     try:
-        return ip_network(text, strict=False)
+        network = ip_network(text, strict=False)
     except ValueError:
         raise BadPolicy("Policy has an invalid IP address in a condition")
+    if isinstance(network, IPv6Network) and network.prefixlen >= _MAPPED_BITS:
+        mapped = network.network_address.ipv4_mapped
+        if mapped is not None:
+            return IPv4Network((mapped, network.prefixlen - _MAPPED_BITS))
+    return network
 
 
 def _address(text: str) -> Test:
@@ -224,6 +233,7 @@ def condition_of(operator: str, key: str, texts: tuple[str, ...]) -> Condition:
     for start, word in (("forallvalues:", "all"), ("foranyvalue:", "any")):
         if name.startswith(start):
             name, quantifier = name[len(start) :], word
+            break
     if_exists = name.endswith(_IF_EXISTS)
     name = name.removesuffix(_IF_EXISTS)
     wanted = known_key(key)

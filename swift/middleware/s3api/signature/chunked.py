@@ -140,7 +140,11 @@ class ChunkedPayload(WrappedRequest):
         text = "".join(f"{name}:{value}\n" for name, value in lines if name != "x-amz-trailer-signature")
         digest = sha256(text.encode("latin-1")).hexdigest()
         wanted = self._claim.chunk_signature(_TRAILER, self._signature, digest)
-        if stated is None or wanted is None or not hmac.compare_digest(wanted, stated.lower()):
+        if (
+            stated is None
+            or wanted is None
+            or not hmac.compare_digest(wanted.encode("ascii"), stated.lower().encode("latin-1"))
+        ):
             raise RefusedBody(S3Error("SignatureDoesNotMatch", reason="trailer"))
 
     # bytes

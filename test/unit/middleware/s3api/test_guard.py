@@ -8,9 +8,7 @@ from swift.http import fields
 from swift.http.response import Response
 from swift.middleware.s3api.kept import kept_headers
 from test.support.s3 import signed_headers
-from test.support.s3front import HOST, Front, Store, code_of
-
-OTHER = {"user": "test:tester3", "secret": "testing3"}
+from test.support.s3front import HOST, OTHER, Front, Store, code_of
 
 
 class Buckets(Store):

@@ -12,10 +12,7 @@ from swift.middleware.s3api.inventory.document import (
     inventory_of_document,
     stored_inventories,
 )
-from swift.middleware.s3api.inventory.report import facts_of, is_due
 from swift.middleware.s3api.xml import parse, render
-
-SUNDAY_S, MONDAY_S = 3 * 86400, 4 * 86400
 
 
 def document(**changes):
@@ -114,16 +111,3 @@ def test_a_broken_document_is_none(broken):
 def test_strange_facts_of_others_are_no_inventory():
     for strange in ([{"id": "a"}], [{"id": "a", "bucket": "b", "more": 1}], {"id": 1}, [1], "x"):
         assert inventories_of(PLACE.stored(strange)) == {}
-
-
-def test_a_weekly_one_is_due_on_sundays():
-    weekly, daily = Inventory("w", "b", is_weekly=True), Inventory("d", "b")
-    assert [is_due(weekly, now) for now in (SUNDAY_S, MONDAY_S)] == [True, False]
-    assert is_due(daily, MONDAY_S) and not is_due(Inventory("d", "b", is_enabled=False), MONDAY_S)
-
-
-def test_a_multipart_object_is_known_by_its_etag():
-    row = {"name": "k", "bytes": 5, "hash": "x; s3_etag=abc-2", "last_modified": "2026-01-02T03:04:05.000000"}
-    facts = facts_of("b", row, "COLD")
-    assert (facts["ETag"], facts["IsMultipartUploaded"], facts["StorageClass"]) == ("abc-2", "true", "COLD")
-    assert facts["LastModifiedDate"] == "2026-01-02T03:04:05.000Z"

@@ -8,7 +8,7 @@ from cryptography import fernet
 
 from swift.base.errors import ConfigError
 from swift.middleware.tempauth.fernet import fernet_tokens
-from test.unit.middleware.test_tempauth import Bench
+from test.unit.middleware.tempauth.test_filter import Bench
 
 KEYS = {f"fernet_key_{n}": base64.urlsafe_b64encode(bytes([n]) * 32).decode() for n in (1, 2)}
 ACTIVE = {**KEYS, "active_fernet_key_id": "1"}

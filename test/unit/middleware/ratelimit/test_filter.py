@@ -3,35 +3,11 @@
 import pytest
 
 from swift.base.clock import ManualClock
-from swift.base.errors import ConfigError
-from swift.cluster.memcache import MemcacheError
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.ratelimit.filter import Ratelimit, RatelimitSettings
 from swift.middleware.ratelimit.rates import SizedRates
-
-SIZES = SizedRates({100: 10.0, 200: 5.0})
-
-
-class Counters:
-    """memcached's counters."""
-
-    def __init__(self):
-        self.values = {}
-        self.broken = False
-
-    def get(self, key, default=None, *, raise_on_error=False):
-        return default
-
-    def set(self, key, value, *, ttl_s=0, raise_on_error=False):
-        if key.startswith("ratelimit"):
-            self.values[key] = value
-
-    def incr(self, key, delta=1, *, ttl_s=0):
-        if self.broken:
-            raise MemcacheError("away")
-        self.values[key] = max(0, self.values.get(key, 0) + delta)
-        return self.values[key]
+from test.support.counters import Counters
 
 
 class Bench:
@@ -65,19 +41,6 @@ class Bench:
         return self.filter.handle(Request(method, path, {}, env={"swift.cache": self.cache, **env}))
 
 
-@pytest.mark.parametrize(
-    ("objects", "rate"), [(0, None), (99, None), (100, 10.0), (150, 7.5), (200, 5.0), (10**9, 5.0)]
-)
-def test_rates_are_linear_between_sizes(objects, rate):
-    assert SIZES.rate_of(objects) == rate
-
-
-@pytest.mark.parametrize("value", ["x", "0", "-1", "inf", "nan"])
-def test_a_rate_that_is_none_is_an_error_at_the_start(value):
-    with pytest.raises(ConfigError, match="container_ratelimit_5"):
-        SizedRates.parse({"container_ratelimit_5": value}, "container_ratelimit_")
-
-
 def test_a_pace_is_kept():
     bench = Bench(account_ratelimit="10", rate_buffer_seconds="0")
     for _ in range(5):
@@ -96,24 +59,6 @@ def test_a_pause_can_be_caught_up_but_for_no_longer_than_the_buffer():
     for _ in range(4):
         bench.ask("PUT", "/v1/a/c")
     assert bench.slept == [1.0] * 5
-
-
-def test_two_that_come_first_at_the_same_time_block_nobody():
-    bench = Bench(account_ratelimit="10")
-    pace, cache = bench.filter._pace, bench.cache
-    now = bench.clock.time()
-
-    class Racing(Counters):
-        def set(self, key, value, **more):
-            if key not in cache.seen:
-                cache.seen.add(key)
-                assert pace.wait_s(self, key, 10.0, now) == 0
-            super().set(key, value, **more)
-
-    cache = Racing()
-    cache.seen = set()
-    assert pace.wait_s(cache, "ratelimit/a", 10.0, now) == 0
-    assert pace.wait_s(cache, "ratelimit/a", 10.0, now) < 1
 
 
 def test_who_would_wait_too_long_is_refused_and_takes_no_turn():

@@ -1,4 +1,4 @@
-"""Former objects over the simulated cluster (swift/middleware/versioned_writes)."""
+"""Former objects that clients see, over the simulated cluster (middleware.md §9.1)."""
 
 import json
 
@@ -137,6 +137,23 @@ def test_manifests_and_links_come_back_as_such_even_when_what_they_name_is_gone(
         ]
     assert front("HEAD", "/a/v/slo").headers["x-static-large-object"] == "True"
     assert front("HEAD", "/a/v/link?symlink=get").headers["x-symlink-target-etag"] == etag
+
+
+def test_a_request_of_no_time_keeps_nothing(front):
+    front("PUT", "/a/v/o", {}, b"1")
+    for setting in ("x-versions-location", "x-history-location"):
+        front("POST", "/a/v", {setting: "old"})
+        for method, body in (("PUT", b"2"), ("DELETE", b"")):
+            answer = front(method, "/a/v/o", {"x-timestamp": "junk"}, body)
+            assert (answer.status, b"X-Timestamp" in answer.body) == (400, True)
+    assert front.kept() == []
+    assert front("GET", "/a/v/o").body == b"1"
+
+
+def test_what_replication_brings_is_stored_as_it_comes(front):
+    front("PUT", "/a/v/o", {}, b"1")
+    assert front("PUT", "/a/v/o", {"x-backend-replication": "true"}, b"2").status == 201
+    assert front.kept() == []
 
 
 def test_both_settings_at_once_and_slashes_are_refused(front):

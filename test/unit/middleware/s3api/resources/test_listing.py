@@ -1,0 +1,136 @@
+"""Listings of buckets in pages: whole, in order, and whatever names there are (middleware.md §20)."""
+
+from urllib.parse import quote
+
+import pytest
+
+NAMES = ("a b", "d/1", "d/2", "d/e/3", "x&<>\"'", "z", "ü")
+
+
+@pytest.fixture
+def full(s3):
+    for name in NAMES:
+        assert s3.sim("PUT", f"/AUTH_test/bucket/{quoted(name)}", {}, b"x").status == 201
+    return s3
+
+
+def quoted(name):
+    return quote(name, safe="")
+
+
+def pages(s3, start, following):
+    """The keys and prefixes of all pages; ``following`` says how the next one is asked for."""
+    found, query = [], start
+    for _ in range(20):
+        answer = s3("GET", f"/bucket?{query}")
+        assert answer.status == 200, answer
+        keys = [e.text for c in answer.tree.iter("Contents") for e in c.iter("Key")]
+        found.append((keys, [e.text for c in answer.tree.iter("CommonPrefixes") for e in c.iter("Prefix")]))
+        if answer.texts("IsTruncated") == ["false"]:
+            return found
+        query = f"{start}&{following(answer)}"
+    raise AssertionError("it lists for ever")
+
+
+def test_pages_of_both_versions_have_every_name_once(full):
+    for size in (1, 3, 100):
+        one = pages(full, f"max-keys={size}", lambda page: f"marker={quoted(page.texts('Key')[-1])}")
+        two = pages(
+            full,
+            f"list-type=2&max-keys={size}",
+            lambda page: f"continuation-token={quoted(page.texts('NextContinuationToken')[0])}",
+        )
+        assert one == two
+        assert [key for keys, _ in one for key in keys] == sorted(NAMES)
+
+
+def test_prefixes_count_as_names_and_come_once(full):
+    found = pages(
+        full, "delimiter=%2F&max-keys=2", lambda page: f"marker={quoted(page.texts('NextMarker')[0])}"
+    )
+    assert [len(keys) + len(prefixes) for keys, prefixes in found] == [2, 2, 1]
+    assert [prefix for _, prefixes in found for prefix in prefixes] == ["d/"]
+    found = pages(full, "delimiter=%2F&prefix=d%2F", str)
+    assert found == [(["d/1", "d/2"], ["d/e/"])]
+
+
+def test_nothing_is_wanted_and_nothing_is_said_to_follow(full):
+    for kind in ("", "list-type=2&", "versions&"):
+        answer = full("GET", f"/bucket?{kind}max-keys=0&prefix=nothing&marker=z")
+        assert (answer.texts("Key"), answer.texts("IsTruncated")) == ([], ["false"])
+
+
+def test_names_may_be_written_quoted(full):
+    answer = full("GET", "/bucket?encoding-type=url&delimiter=%26&prefix=")
+    assert answer.texts("Key")[0] == "a%20b" and "%C3%BC" in answer.texts("Key")
+    assert "x%26" in answer.texts("Prefix")
+    assert (answer.texts("EncodingType"), answer.texts("Delimiter")) == (["url"], ["%26"])
+
+
+def test_an_owner_is_told_when_it_is_asked_for(full):
+    assert full("GET", "/bucket?list-type=2").texts("Owner") == []
+    assert full("GET", "/bucket?list-type=2&fetch-owner=true").texts("ID") == ["test:tester"] * len(NAMES)
+    assert full("GET", "/bucket").texts("ID") == ["test:tester"] * len(NAMES)
+
+
+def test_a_token_goes_before_a_beginning(full):
+    token = full("GET", "/bucket?list-type=2&max-keys=5").texts("NextContinuationToken")[0]
+    answer = full("GET", f"/bucket?list-type=2&start-after=a&continuation-token={quoted(token)}")
+    assert (answer.texts("Key"), answer.texts("KeyCount")) == (["z", "ü"], ["2"])
+    assert full("GET", "/bucket?list-type=2&start-after=x").texts("Key") == ["x&<>\"'", "z", "ü"]
+
+
+WRONG = [
+    ("list-type=1", "InvalidArgument"),
+    ("list-type=", "InvalidArgument"),
+    ("list-type=2&continuation-token=", "InvalidArgument"),
+    ("list-type=2&continuation-token=%25%25", "InvalidArgument"),
+    ("list-type=2&continuation-token=%C3%BC", "InvalidArgument"),
+    ("list-type=2&continuation-token=AGE%3D", "InvalidArgument"),
+    ("list-type=2&continuation-token=/w%3D%3D", "InvalidArgument"),
+    ("encoding-type=base64", "InvalidArgument"),
+    ("max-keys=-1", "InvalidArgument"),
+    ("max-keys=many", "InvalidArgument"),
+    ("prefix=%ff", "InvalidURI"),
+    ("delimiter=%ff", "InvalidURI"),
+    ("marker=%ff", "InvalidURI"),
+    ("versions&version-id-marker=1", "InvalidArgument"),
+]
+
+
+def test_what_cannot_be_asked_for_is_refused(full):
+    for query, code in WRONG:
+        assert full("GET", f"/bucket?{query}").code == code, query
+    assert full("GET", "/no-bucket").code == full("GET", "/no-bucket?versions").code == "NoSuchBucket"
+
+
+def test_odd_questions_are_no_faults(full):
+    full.versioning("bucket", "Enabled")
+    for query in (
+        "prefix=%00",
+        "marker=%00",
+        "delimiter=%00",
+        "delimiter=dd",
+        f"prefix={'x' * 5000}",
+        f"marker={'x' * 5000}",
+        "versions&key-marker=a&version-id-marker=odd",
+        "versions&key-marker=%00&version-id-marker=null",
+        "versions&key-marker=a&version-id-marker=null",
+    ):
+        answer = full("GET", f"/bucket?{query}")
+        assert answer.status == 200 or answer.code, query
+
+
+def test_versions_and_markers_are_told_in_one_order(full):
+    full.versioning("bucket", "Enabled")
+    ids = [full("PUT", "/bucket/k", {}, body).headers["x-amz-version-id"] for body in (b"1", b"22")]
+    marker = full("DELETE", "/bucket/k").headers["x-amz-version-id"]
+    answer = full("GET", "/bucket?versions&prefix=k")
+    kinds = [element.tag for element in answer.tree if element.tag in ("Version", "DeleteMarker")]
+    assert kinds == ["DeleteMarker", "Version", "Version"]
+    assert answer.texts("VersionId") == [marker, *reversed(ids)]
+    assert answer.texts("IsLatest") == ["true", "false", "false"]
+    page = full("GET", "/bucket?versions&prefix=k&max-keys=2")
+    [key], [version] = page.texts("NextKeyMarker"), page.texts("NextVersionIdMarker")
+    rest = full("GET", f"/bucket?versions&prefix=k&key-marker={key}&version-id-marker={version}")
+    assert rest.texts("VersionId") == ids[:1]
