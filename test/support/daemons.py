@@ -91,14 +91,14 @@ class VirtualTime(ManualClock):
 class Rig:
     """A context on a temporary folder, with what a daemon needs around it."""
 
-    def __init__(self, root, devices=("sda",)):
+    def __init__(self, root, devices=("sda",), log=None):
         for name in devices:
             (root / "srv" / name).mkdir(parents=True)
         (root / "recon").mkdir()
         self.root = root / "srv"
         self.clock = VirtualTime()
         self.nodes = ScriptedNodes()
-        self.telemetry = Telemetry(silent_log())
+        self.telemetry = Telemetry(log or silent_log())
         self.context = BackendContext(
             devices=Devices(str(self.root), mount_check=False),
             hasher=PathHasher(b"p", b"s"),
