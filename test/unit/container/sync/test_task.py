@@ -144,6 +144,16 @@ def test_the_primaries_share_what_is_new_and_each_looks_at_all_of_it_later(make)
     assert sorted(name for share in shares for name in share) == NAMES
 
 
+def test_what_others_are_to_copy_is_not_taken_for_what_they_were_to(make):
+    bench = make()
+    bench.put(*NAMES[:5])
+    bench.once()
+    bench.put(*NAMES[5:])
+    came = bench.once()
+    assert came[:5] == NAMES[:5]
+    assert len(came) < 12 and bench.points == (12, 5)
+
+
 def test_a_handoff_copies_nothing(make):
     bench = make(None)
     bench.put(*NAMES)
