@@ -10,10 +10,11 @@ from swift.db.files import Place
 HASH = "0" * 29 + "abc"
 
 
-def make_container(root):
-    """The broker of a new container ``a/c`` on ``root``/sda; close it."""
+def make_container(root, account="a", container="c"):
+    """The broker of a new container on ``root``/sda; close it."""
     (root / "sda").mkdir()
-    broker = ContainerBroker(Place(str(root / "sda"), "containers", "7", HASH), Engine(), "a", "c")
+    place = Place(str(root / "sda"), "containers", "7", HASH)
+    broker = ContainerBroker(place, Engine(), account, container)
     broker.create(Timestamp(5), 0, created_at=Timestamp(5))
     return broker
 
