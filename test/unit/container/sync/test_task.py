@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 import pytest
 
@@ -21,30 +20,12 @@ from swift.db.files import Place
 from swift.gateway.internal_client import InternalClient
 from swift.http.response import Response
 from swift.platform.disk import Disk
-from test.support.daemons import Rig, node
+from test.support.daemons import DeviceRing, Rig
 from test.support.reapers import Words
 
 HASHER = PathHasher(b"p", b"s")
 SYNC_TO = "//realm/far/b/copy"
 NAMES = [f"o{number:02}" for number in range(12)]
-
-
-class Ring:
-    """Everything is on three devices, of which this node's is ``own``."""
-
-    def __init__(self, own):
-        self.devices = tuple(
-            replace(node(number), device="sda" if number == own else f"d{number}") for number in range(3)
-        )
-
-    def view(self):
-        return self
-
-    def partition_of(self, _digest):
-        return 7
-
-    def primaries(self, _part):
-        return self.devices
 
 
 class Far:
@@ -64,7 +45,7 @@ class Far:
 
 
 class Bench:
-    """A node with the container ``a/c``, of whose primaries it is number ``own``; None: it has a handoff."""
+    """A node with the container ``a/c``, which lies on the first three devices; ``own`` is its own."""
 
     def __init__(self, root, own=0, **options):
         self.log = Words()
@@ -72,10 +53,10 @@ class Bench:
         self.far = Far()
         self.realms = {"REALM": Realm("key", clusters={"FAR": "http://far/v1/"})}
         client = InternalClient(self._handle, "test", tries=1)
-        port = 1 if own is None else node(own).replication_port
+        ring = DeviceRing(own)
         self.task = ContainerSync(
-            replace(self.rig.context, ring_ip="127.0.0.1", ring_port=port),
-            Ring(own),
+            ring.context(self.rig),
+            ring,
             ContainerSyncSettings(**options),
             client,
             self.far,
@@ -155,7 +136,7 @@ def test_what_others_are_to_copy_is_not_taken_for_what_they_were_to(make):
 
 
 def test_a_handoff_copies_nothing(make):
-    bench = make(None)
+    bench = make(4)
     bench.put(*NAMES)
     assert bench.once() == []
     assert (bench.counts, bench.points) == ({"skips": 1}, (-1, -1))
