@@ -142,7 +142,7 @@ def test_what_nobody_finished_goes_from_the_temporary_directory_and_empty_direct
     bench = make(reclaim_age=100)
     place = bench.account("a")
     (bench.device / "tmp").mkdir(exist_ok=True)
-    empty = bench.device / "accounts/7/fff" / ("f" * 32)
+    empty = bench.device / "accounts/7/fff"
     empty.mkdir(parents=True)
     for path, age_s in ((bench.device / "tmp/old", 200), (bench.device / "tmp/new", 50), (empty, 4e9)):
         if not path.exists():
@@ -154,13 +154,17 @@ def test_what_nobody_finished_goes_from_the_temporary_directory_and_empty_direct
     assert not empty.exists() and os.path.exists(place.file())
 
 
-def test_things_that_are_no_databases_are_passed_over(make):
-    bench = make()
+@pytest.mark.parametrize("handoffs_only", [False, True])
+def test_things_that_are_no_databases_are_passed_over(make, handoffs_only):
+    bench = make(4, handoffs_only=handoffs_only)
     bench.account("a")
     accounts = bench.device / "accounts"
     (accounts / "not a partition").mkdir()
     (accounts / "8").write_text("a file")
-    (accounts / "7/abc/short").mkdir(parents=True)
+    (accounts / "²").mkdir()
+    for name in ("short", "z" * 32, "²" * 32, "A" * 32):
+        (accounts / "7/abc" / name).mkdir(parents=True)
+        (accounts / "7/abc" / name / f"{name}.db").write_bytes(b"x")
     assert bench.once()["attempted"] == 1
 
 
