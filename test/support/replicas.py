@@ -1,4 +1,4 @@
-"""Other nodes' copies of an account's database, as a replicator meets them."""
+"""Other nodes' copies of databases, as a replicator meets them."""
 
 import json
 
@@ -17,7 +17,8 @@ class Replicas:
         self.meanwhile = lambda number, operation: None
 
     def request(self, ip, port, method, path, headers, body=b"", *, connect_timeout_s, timeout_s):
-        number, (operation, *_) = port - 6200, json.loads(body)
+        number = port - 6200
+        operation = json.loads(body)[0] if method == "REPLICATE" else method
         self.told.append((number, operation))
         self.meanwhile(number, operation)
         said = self.says.get(number)
@@ -25,6 +26,8 @@ class Replicas:
             raise said
         if said is not None:
             return Reply(said)
+        if method != "REPLICATE":
+            return Reply(202)
         times = dict.fromkeys(("created_at", "put_timestamp"), Timestamp(5).internal)
         state = {"id": f"db{number}", "hash": "", "delete_timestamp": "0", "metadata": "", **times}
         return Reply(200, body=json.dumps({**state, "max_row": 99, "point": 99}).encode())
