@@ -18,7 +18,6 @@ from swift.base.timestamp import Timestamp
 from swift.db import files, stat
 from swift.db import metadata as meta
 from swift.db.broker import Broker, Engine
-from swift.db.connection import DatabaseBroken
 from swift.db.database import Dialect
 from swift.db.files import DatabasePlace
 from swift.db.listing import ListingQuery, PageRow, RowSource, page
@@ -30,6 +29,7 @@ DIALECT = Dialect(
     kind="account",
     required=(frozenset(("container",)), frozenset(("account_stat",))),
     migrations=MIGRATIONS,
+    names=f"SELECT account FROM {TABLE}",
     merge_rows=containertable.merge_rows,
     row_of_pending=row_of_pending,
 )
@@ -200,12 +200,9 @@ def open_found(place: DatabasePlace, engine: Engine) -> AccountBroker | None:
     if not broker.refresh():
         return None
     try:
-        row = broker.read(
-            lambda connection: connection.execute(f"SELECT account FROM {TABLE}").fetchone(), merged=False
+        (broker.account,) = broker.read(
+            lambda connection: connection.execute(DIALECT.names).fetchone(), merged=False
         )
-        if row is None:
-            raise DatabaseBroken(broker.newest.path, f"has no row in {TABLE}")
-        broker.account = row[0]
     except BaseException:
         broker.close()
         raise

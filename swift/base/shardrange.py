@@ -93,6 +93,10 @@ class ShardRange:
             raise InvalidValue("the name of a shard range must be account/container")
         timestamp = _time(values, "timestamp", None)
         lower, upper = check_bounds(values.get("lower") or "", values.get("upper") or "")
+        try:
+            f"{name}{lower}{upper}".encode()
+        except UnicodeEncodeError:
+            raise InvalidValue("a shard range has text that is not UTF-8")
         epoch = values.get("epoch")
         return cls(
             name=name,

@@ -110,7 +110,10 @@ def validate_sync_to(value: str, allowed_hosts: Sequence[str], realms: Realms) -
         return None
     if value.startswith("//"):
         return _in_realm(value, realms)
-    parts = urlparse(value)
+    try:
+        parts = urlparse(value)
+    except ValueError as error:
+        raise SyncToError(f"Invalid URL in X-Container-Sync-To: {error}")
     if parts.scheme not in ("http", "https"):
         raise SyncToError(
             f'Invalid scheme {parts.scheme!r} in X-Container-Sync-To, must be "//", "http", or "https".'

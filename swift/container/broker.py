@@ -49,6 +49,7 @@ DIALECT = Dialect(
     kind="container",
     required=(frozenset(("object",)), frozenset(("container_info", "container_stat"))),
     migrations=MIGRATIONS,
+    names=f"SELECT account, container FROM {TABLE}",
     merge_rows=objecttable.merge_rows,
     row_of_pending=row_of_pending,
 )

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from swift.container.broker import TABLE, ContainerBroker, ContainerFacts, root_path
+from swift.container.broker import DIALECT, TABLE, ContainerBroker, ContainerFacts, root_path
 from swift.db.broker import Engine
-from swift.db.connection import DatabaseBroken
 from swift.db.files import DatabasePlace
 from swift.db.stat import as_timestamp
 
@@ -32,13 +31,9 @@ def open_found(place: DatabasePlace, engine: Engine) -> ContainerBroker | None:
     if not broker.refresh():
         return None
     try:
-        row = broker.read(
-            lambda connection: connection.execute(f"SELECT account, container FROM {TABLE}").fetchone(),
-            merged=False,
+        account, container = broker.read(
+            lambda connection: connection.execute(DIALECT.names).fetchone(), merged=False
         )
-        if row is None:
-            raise DatabaseBroken(broker.newest.path, f"has no row in {TABLE}")
-        account, container = row
     except BaseException:
         broker.close()
         raise

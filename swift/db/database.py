@@ -49,10 +49,18 @@ class Dialect:
     #: Each of these names a table (or what an older schema called it) that a database cannot lack.
     required: tuple[frozenset[str], ...]
     migrations: tuple[Migration, ...]
+    #: Asks a database of whom it is.
+    names: str
     #: Merges rows into the main table inside the caller's transaction.
     merge_rows: Callable[[sqlite3.Connection, Sequence[Any]], None]
     #: A row, which is a tuple with names, from a pending tuple; raises InvalidValue.
     row_of_pending: Callable[[tuple[object, ...]], object]
+
+    def check_names(self, connection: sqlite3.Connection, path: str) -> None:
+        """Raise ``DatabaseBroken`` unless a database says of whom it is."""
+        row = connection.execute(self.names).fetchone()
+        if row is None or not all(isinstance(name, str) and name for name in row):
+            raise DatabaseBroken(path, "does not say of whom it is")
 
 
 class Database:
@@ -98,6 +106,8 @@ class Database:
                     self._check_content(writer)
                     prepare(writer, self.path)
                     migrate(writer, self.path, self.dialect.migrations)
+                    with Translating(self.path):
+                        self.dialect.check_names(writer, self.path)
                     reader = connect(self.path, trace=self._trace, wait_s=0)
                     prepare(reader, self.path, READER_CACHE_KIB)
                 except BaseException:

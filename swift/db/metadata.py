@@ -25,7 +25,7 @@ def parse(text: str | None) -> Metadata:
         return EMPTY
     try:
         raw = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return EMPTY
     if not isinstance(raw, dict):
         return EMPTY

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from swift.db.files import DatabasePlace
-from swift.db.walk import HASH_DIGITS
+from swift.db.walk import is_hash
 from swift.db.watch import REST_NS
 from swift.platform.disk import Disk
 
@@ -107,7 +107,7 @@ class Settled:
             if not names:
                 empty.append(f"{root}/{suffix}")
             for name in names:
-                if len(name) == HASH_DIGITS:
+                if is_hash(name):
                     place = DatabasePlace(device_path, kind, partition, name)
                     mark = self.mark(place, now_ns)
                     if not self._may_wait(place, mark, now_ns):

@@ -8,6 +8,9 @@ from collections.abc import Iterable
 from swift.base.documents import JsonObject
 from swift.base.errors import InvalidValue
 
+#: SQLite's integers are below it.
+_ROW_ID_END = 1 << 63
+
 
 def _table(*, incoming: bool) -> str:
     return "incoming_sync" if incoming else "outgoing_sync"
@@ -48,10 +51,12 @@ def merge_syncs(connection: sqlite3.Connection, syncs: Iterable[JsonObject], *, 
     for sync in syncs:
         try:
             remote_id, point = sync["remote_id"], int(sync["sync_point"])
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise InvalidValue("a sync entry needs remote_id and sync_point")
-        if not isinstance(remote_id, str):
+        if not isinstance(remote_id, str) or not remote_id.isprintable():
             raise InvalidValue("remote_id must be text")
+        if not -_ROW_ID_END <= point < _ROW_ID_END:
+            raise InvalidValue("sync_point is out of range")
         set_sync(connection, remote_id, point, incoming=incoming)
 
 

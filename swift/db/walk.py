@@ -12,8 +12,14 @@ from swift.db.files import DatabasePlace
 from swift.db.transaction import Run
 from swift.platform.disk import Disk
 
-HASH_DIGITS = 32
 PORTION = 32
+_HASH_DIGITS = 32
+_HEX = frozenset("0123456789abcdef")
+
+
+def is_hash(name: str) -> bool:
+    """Whether a directory may be one of a database, by its name."""
+    return len(name) == _HASH_DIGITS and _HEX.issuperset(name)
 
 
 def partitions(disk: Disk, run: Run, device_path: str, kind: str, rng: random.Random) -> list[str]:
@@ -21,7 +27,9 @@ def partitions(disk: Disk, run: Run, device_path: str, kind: str, rng: random.Ra
 
     So that daemons on several nodes do not all begin with the same. Raises OSError.
     """
-    found = [name for name in names_in(disk, run, f"{device_path}/{kind}") if name.isdigit()]
+    found = [
+        name for name in names_in(disk, run, f"{device_path}/{kind}") if name.isascii() and name.isdigit()
+    ]
     rng.shuffle(found)
     return found
 
@@ -31,7 +39,7 @@ def places(disk: Disk, run: Run, device_path: str, kind: str, partition: str) ->
     root = f"{device_path}/{kind}/{partition}"
     for suffix in names_in(disk, run, root):
         for name_hash in names_in(disk, run, f"{root}/{suffix}"):
-            if len(name_hash) == HASH_DIGITS:
+            if is_hash(name_hash):
                 yield DatabasePlace(device_path, kind, partition, name_hash)
 
 

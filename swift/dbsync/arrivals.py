@@ -139,6 +139,7 @@ class Arrived:
             if problem != "ok":
                 raise DatabaseBroken(self.path, problem)
             migrate(connection, self.path, dialect.migrations)
+            dialect.check_names(connection, self.path)
             if hash_of(self._replica.names(connection)) != self._place.name_hash:
                 raise DatabaseBroken(self.path, f"is of another {dialect.kind}")
 

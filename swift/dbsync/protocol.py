@@ -32,6 +32,8 @@ UPLOAD_HEADER = "x-backend-database-upload"
 MUCH_BEHIND = 0.5
 #: SQLite's integers are below it.
 _ROW_ID_END = 1 << 63
+#: What a file name takes.
+_IDENTITY_BYTES_MAX = 255
 #: ``rsync_then_merge`` may take this long: rows per second that a receiver merges at least.
 MERGED_ROWS_PER_SECOND = 2000
 
@@ -125,9 +127,11 @@ def _identity(values: Mapping[str, object]) -> str:
 
 
 def check_identity(value: object) -> str:
-    """A database id, which is also a file name; raises ``InvalidValue`` for what could be another path."""
-    if not isinstance(value, str) or not value or "/" in value or "\x00" in value or value in (".", ".."):
+    """A database id, which is also a file name; raises ``InvalidValue`` for what is none, or another path."""
+    if not isinstance(value, str) or not value.isprintable() or "/" in value or value in ("", ".", ".."):
         raise InvalidValue("not the id of a database")
+    if len(value.encode()) > _IDENTITY_BYTES_MAX:
+        raise InvalidValue("the id of a database is too long")
     return value
 
 

@@ -499,9 +499,9 @@ class MemoryUpkeep:
             name = state.metadata.get("name")
             if name is None:
                 return Found(None, state)
-            path = EntityPath(*name.split("/", 3)[1:])
-            if self._store.hasher.hexdigest(*path) == location.hash:
-                return Found(key._replace(path=path), state)
+            root, *parts = name.split("/", 3)
+            if not root and len(parts) == 3 and self._store.hasher.hexdigest(*parts) == location.hash:
+                return Found(key._replace(path=EntityPath(*parts)), state)
             self.quarantine(location, f"{name!r} does not belong into {location.hash}")
 
     def _where(self, location: Location) -> Where:

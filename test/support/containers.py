@@ -1,5 +1,6 @@
-"""A container on a temporary device, as tests of what happens to one database need it."""
+"""A container or an account on a temporary device, as tests of what happens to one database need it."""
 
+from swift.account.broker import AccountBroker
 from swift.base.timestamp import Timestamp
 from swift.container.broker import ContainerBroker
 from swift.db.broker import Engine
@@ -9,9 +10,18 @@ from swift.db.files import DatabasePlace
 HASH = "0" * 29 + "abc"
 
 
-def make_container(root):
-    """The broker of a new container ``a/c`` on ``root``/sda; close it."""
+def make_container(root, account="a", container="c"):
+    """The broker of a new container on ``root``/sda; close it."""
     (root / "sda").mkdir()
-    broker = ContainerBroker(DatabasePlace(str(root / "sda"), "containers", "7", HASH), Engine(), "a", "c")
+    place = DatabasePlace(str(root / "sda"), "containers", "7", HASH)
+    broker = ContainerBroker(place, Engine(), account, container)
     broker.create(Timestamp(5), 0, created_at=Timestamp(5))
+    return broker
+
+
+def make_account(root, name_hash=HASH):
+    """The broker of a new account ``a`` on ``root``/sda; close it."""
+    (root / "sda").mkdir(exist_ok=True)
+    broker = AccountBroker(DatabasePlace(str(root / "sda"), "accounts", "7", name_hash), Engine(), "a")
+    broker.create(Timestamp(5), created_at=Timestamp(5))
     return broker

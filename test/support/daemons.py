@@ -1,5 +1,7 @@
 """Fakes for daemons: a ring of a few nodes, nodes that answer by script, time that only sleeping moves."""
 
+from dataclasses import replace
+
 from swift import green
 from swift.base.clock import ManualClock
 from swift.base.hashing import PathHasher
@@ -91,14 +93,14 @@ class VirtualTime(ManualClock):
 class Rig:
     """A context on a temporary folder, with what a daemon needs around it."""
 
-    def __init__(self, root, devices=("sda",)):
+    def __init__(self, root, devices=("sda",), log=None):
         for name in devices:
             (root / "srv" / name).mkdir(parents=True)
         (root / "recon").mkdir()
         self.root = root / "srv"
         self.clock = VirtualTime()
         self.nodes = ScriptedNodes()
-        self.telemetry = Telemetry(silent_log())
+        self.telemetry = Telemetry(log or silent_log())
         self.context = BackendContext(
             devices=Devices(str(self.root), mount_check=False),
             hasher=PathHasher(b"p", b"s"),
@@ -183,3 +185,40 @@ class CountingTask:
     def report(self, passed):
         self.reports.append(passed)
         return {"counter_sweep": passed.seconds, "counter_last": passed.ended_s}
+
+
+class DeviceRing:
+    """Partition 7 is all there is: on the first three of some devices, of which the others are handoffs.
+
+    This node has the device ``sda``, number ``own``.
+    """
+
+    partition_count = 16
+    next_part_power = None
+
+    def __init__(self, own=0, count=5):
+        self.own = node(own)
+        named = (
+            replace(node(number), device="sda" if number == own else f"d{number}") for number in range(count)
+        )
+        self.devices = tuple(named)
+
+    def view(self):
+        return self
+
+    def partition_of(self, _digest):
+        return 7
+
+    def nodes(self, _digest):
+        return 7, self.devices[:3]
+
+    def primaries(self, _part):
+        return self.devices[:3]
+
+    def handoffs(self, _part):
+        return iter(self.devices[3:])
+
+    def context(self, rig, **changes):
+        """What a daemon of this node is given."""
+        port = self.own.replication_port
+        return replace(rig.context, ring_ip="127.0.0.1", ring_port=port, **changes)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import replace
 
 from swift.store.layered import ForwardingStore, ForwardingUpkeep
 from swift.store.tier.policy import CLASSES
 from swift.store.tier.settings import TierSettings, option_of
+from swift.store.tier.shared import TierSession
 from swift.store.tier.store import TierStore
 from swift.store.tier.tier import CacheTier, Seams
 
@@ -93,3 +95,26 @@ def tier_section(cache, state, **options):
         **options,
     }
     return "[cache-tier]\n" + "".join(f"{name} = {value}\n" for name, value in values.items())
+
+
+class LostSessions:
+    """Opens sessions until somebody removes what the processes share, and puts something in its place."""
+
+    def __init__(self):
+        self.is_lost = False
+        self.now_s = 1000.0
+
+    @property
+    def seams(self):
+        return {"open_session": self._open, "monotonic": lambda: self.now_s}
+
+    def _open(self, directory, owner):
+        if self.is_lost:
+            raise NotADirectoryError(directory)
+        return TierSession(directory, owner)
+
+    def lose(self, tier):
+        """From the next call of ``tier`` on."""
+        self.is_lost = True
+        shutil.rmtree(tier.settings.state_path)
+        self.now_s += 3600

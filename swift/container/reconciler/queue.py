@@ -51,7 +51,7 @@ def parse_entry(container: str, row: Mapping[str, object]) -> MisplacedObject:
         raise InvalidValue(f"is of an unknown type, {kind!r}")
     try:
         account, its_container, obj = split_path(quote_path(rest), 3, 3, rest_with_last=True)
-    except BadPath:
+    except (BadPath, UnicodeEncodeError):
         raise InvalidValue("names no object")
     times = decode_timestamps(str(row.get("hash", "")))
     return MisplacedObject(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 
 from swift.base.timestamp import Timestamp
 from swift.container.broker import ContainerBroker
@@ -11,6 +11,17 @@ from swift.db.metadata import Metadata
 from swift.http import fields as names
 
 PREFIX = names.SYSMETA_SHARD_CONTEXT.title()
+#: What a sharder may have written down; true and false are no numbers here.
+_KINDS: dict[str, tuple[type, ...]] = {
+    "cursor": (str,),
+    "cleave_to_row": (int, type(None)),
+    "last_cleave_to_row": (int, type(None)),
+    "cleaving_done": (bool,),
+    "misplaced_done": (bool,),
+    "ranges_done": (int,),
+    "ranges_todo": (int,),
+    "replication_time": (int, float),
+}
 
 
 @dataclass
@@ -32,14 +43,16 @@ class CleaveContext:
     def load(cls, metadata: Metadata, ref: str, max_row: int) -> CleaveContext:
         """The stored progress, or none yet; what cannot be read counts as none."""
         text = metadata.get(PREFIX + ref, ("", ""))[0]
-        known = {field.name for field in fields(cls)}
         try:
             values = json.loads(text) if text else {}
-            made = cls(**{**{k: v for k, v in values.items() if k in known}, "ref": ref})
-        except (ValueError, TypeError, AttributeError):
-            made = cls(ref)
-        made.max_row = max_row
-        return made
+        except (ValueError, RecursionError):
+            values = {}
+        found = {name: values[name] for name in _KINDS if name in values} if isinstance(values, dict) else {}
+        if found.get("cursor", "") is None:
+            del found["cursor"]
+        if not all(type(value) in _KINDS[name] for name, value in found.items()):
+            found = {}
+        return cls(ref, max_row=max_row, **found)
 
     def start(self, max_row: int) -> None:
         """Begin again, up to the rows there are now."""

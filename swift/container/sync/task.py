@@ -186,12 +186,11 @@ class SyncPass(DatabasePassBase):
         first_failed: int | None = None
         while point2 < point1 and clock.monotonic() < until_s and not self._pass_context.stop.requested:
             rows = [item for item in self._rows(broker, point2) if item[0] <= point1]
-            if not rows:
-                break
             failed = self._copy_rows(copier, rows)
             if failed is not None and first_failed is None:
                 first_failed = failed - 1
-            point2 = rows[-1][0]
+            # The last rows up to there may have been replaced or forgotten since.
+            point2 = rows[-1][0] if rows else point1
             self._remember(
                 broker, "x_container_sync_point2", point2 if first_failed is None else first_failed
             )

@@ -81,7 +81,10 @@ class Bodies:
 
     def keep_small(self, path: bytes, start: Start, snapshot: Snapshot, etag: str, data: bytes) -> None:
         """Keep a verified body of an entry that was true since ``start``."""
-        entries = self._tier.entries()
+        try:
+            entries = self._tier.entries()
+        except OSError:
+            return
         if entries is None:
             return
         placed = self.place_small(entries, snapshot, etag, data)

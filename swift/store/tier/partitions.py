@@ -60,13 +60,13 @@ class PartitionHashes:
         """Keep what was computed since ``start``, unless something could not be."""
         tier = self._tier
         known = {suffix: value for suffix, value in hashes.items() if value is not None}
-        entries = tier.entries()
-        if entries is None or len(known) != len(hashes):
-            return
         try:
+            entries = tier.entries()
+            if entries is None or len(known) != len(hashes):
+                return
             kept = entries.keep_hashes(partition, start, Hashes(start.epoch, tier.seams.now_ns(), known))
             tier.count(HASHES, device_of(partition), "kept" if kept else "rejected")
-        except IndexFailed as error:
+        except (IndexFailed, OSError) as error:
             tier.failed(str(error))
 
     @property

@@ -110,6 +110,8 @@ def test_rows_of_json_and_database_are_read():
         {},
         {"name": "noslash", "timestamp": "1"},
         {"name": "a/c"},
+        {"name": "a/\ud800", "timestamp": "1"},
+        {"name": "a/c", "timestamp": "1", "upper": "\ud800"},
         {"name": "a/c", "timestamp": "x"},
         {"name": "a/c", "timestamp": []},
         {"name": "a/c", "timestamp": "1", "state": 41},

@@ -60,6 +60,7 @@ def test_nothing_unsets(realms, value):
             'Invalid scheme \'ftp\' in X-Container-Sync-To, must be "//", "http", or "https".',
         ),
         ("http://127.0.0.1", "Path required in X-Container-Sync-To"),
+        ("http://[/a", "Invalid URL in X-Container-Sync-To: Invalid IPv6 URL"),
         ("http://127.0.0.1/a;b", "Params, queries, and fragments not allowed in X-Container-Sync-To"),
         ("http://127.0.0.1/a#b", "Params, queries, and fragments not allowed in X-Container-Sync-To"),
     ],

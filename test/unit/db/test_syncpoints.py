@@ -42,7 +42,15 @@ def test_every_change_is_dated_so_that_old_remotes_can_be_forgotten(connection):
 def test_malformed_entries_are_refused(connection):
     syncpoints.merge_syncs(connection, [{"remote_id": "x", "sync_point": "7"}], incoming=False)
     assert syncpoints.get_sync(connection, "x", incoming=False) == 7
-    for bad in ({}, {"remote_id": 1, "sync_point": 1}, {"remote_id": "x", "sync_point": "y"}, "text"):
+    numbers = ("y", None, float("inf"), float("nan"), 1 << 63)
+    wrong = [{"remote_id": "x", "sync_point": number} for number in numbers]
+    for bad in (
+        {},
+        {"remote_id": 1, "sync_point": 1},
+        {"remote_id": "\ud800", "sync_point": 1},
+        *wrong,
+        "text",
+    ):
         with pytest.raises(InvalidValue):
             syncpoints.merge_syncs(connection, [bad], incoming=False)
 

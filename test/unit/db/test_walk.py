@@ -34,7 +34,9 @@ def test_every_database_directory_is_found_by_its_partition(device):
 
 def test_what_is_no_partition_or_hash_is_passed_over(device):
     (device / "containers" / "tmp").mkdir()
-    (device / "containers" / "7" / "abc" / "short").mkdir()
+    (device / "containers" / "²").mkdir()
+    for name in ("short", "z" * 32, "²" * 32, "A" * 32):
+        (device / "containers" / "7" / "abc" / name).mkdir()
     (device / "containers" / "7" / "hashes.pkl").write_bytes(b"")
     assert sorted(partitions(device)) == ["12", "7"]
     assert places(device, "7") == HASHES[:2]

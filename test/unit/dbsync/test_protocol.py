@@ -103,7 +103,7 @@ def test_rowids_of_a_message_are_whole_numbers():
             row_ids([{"ROWID": 1}, bad])
 
 
-@pytest.mark.parametrize("name", ["a/b", "", ".", "..", "\0", None, 7])
+@pytest.mark.parametrize("name", ["a/b", "", ".", "..", "\0", "\ud800", "x" * 256, "ö" * 128, None, 7])
 def test_an_identity_is_never_another_path(name):
     with pytest.raises(InvalidValue):
         check_identity(name)

@@ -90,6 +90,14 @@ def test_nonsense_is_refused(server, body, words):
         ("merge_items", [{"ROWID": "x", "name": "o", "created_at": "1700000001.00000"}], "id"),
         ("merge_items", []),
         ("merge_syncs", [{"remote_id": "x"}]),
+        ("merge_syncs", [{"remote_id": "x", "sync_point": float("inf")}]),
+        ("merge_syncs", [{"remote_id": "x", "sync_point": 10**30}]),
+        ("merge_syncs", [{"remote_id": "\ud800", "sync_point": 1}]),
+        ("sync", 1, "h", "\ud800", "1", "1", "0", ""),
+        ("merge_items", [{"ROWID": 1, "name": "o", "created_at": "1700000001.00000"}], "\ud800"),
+        ("merge_shard_ranges", [{"name": "a/\ud800", "timestamp": "1"}], "id"),
+        ("complete_rsync", "\ud800"),
+        ("rsync_then_merge", "x" * 5000),
         ("merge_shard_ranges", [{"name": "x"}], "id"),
     ],
 )
@@ -98,6 +106,11 @@ def test_malformed_arguments_are_refused_and_change_nothing(server, message):
     before = sync(server).read_body()
     assert say(server, *message).status == 400
     assert sync(server).read_body() == before
+
+
+def test_metadata_that_nobody_can_read_is_none(server):
+    put(server)
+    assert sync(server, metadata="[" * 100_000).status == 200
 
 
 @pytest.mark.parametrize("path", ["/sda/1/xyz", "/sda/x/" + HASH, "/sda/1/" + "Z" * 32, "/sda/1"])

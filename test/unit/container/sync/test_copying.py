@@ -1,0 +1,185 @@
+"""One object is brought to another cluster: what is asked, what is sent, and what counts as done."""
+
+from __future__ import annotations
+
+import pytest
+
+from swift.base.entity import EntityPath
+from swift.base.timestamp import Timestamp
+from swift.cluster.syncrealms import SyncTo
+from swift.container.rows import ObjectRow, tombstone
+from swift.container.sync.copying import Copier
+from swift.container.sync.remote import RemoteAnswer, RemoteError, SyncTarget
+from swift.gateway.internal_client import InternalClient
+from swift.http.body import BodyError, ResponseBody
+from swift.http.response import Response
+from swift.runtime.report import Tally
+from swift.telemetry.telemetry import Telemetry
+from test.support.reapers import Words
+
+STAMP = Timestamp(1000).internal
+LATER = Timestamp(1001).internal
+ROW = ObjectRow("o/ü", STAMP, 4, "t/p", "e", storage_policy_index=1)
+GONE = tombstone("o", Timestamp(1000), 1)
+
+
+class Broken(ResponseBody):
+    """A body that ends before its time."""
+
+    length = 10
+
+    def __iter__(self):
+        yield b"half"
+        raise BodyError("broke off")
+
+
+class Bench:
+    """``here`` is what this cluster answers to GET, ``there`` what the other one does, by method."""
+
+    def __init__(self):
+        self.log = Words()
+        self.telemetry = Telemetry(self.log)
+        self.tally = Tally(self.telemetry, "test")
+        self.here = lambda: Response(200, {"x-backend-timestamp": STAMP, "x-timestamp": STAMP}, b"body")
+        self.there = {
+            "HEAD": RemoteAnswer(404, {}),
+            "PUT": RemoteAnswer(201, {}),
+            "DELETE": RemoteAnswer(204, {}),
+        }
+        self.asked, self.sent = [], []
+        client = InternalClient(self._handle, "test", tries=1)
+        target = SyncTarget(SyncTo("http://far/v1/b/copy"), "key")
+        self.copier = Copier(client, self, target, EntityPath("a", "c"), tally=self.tally, log=self.log)
+
+    def _handle(self, request):
+        self.asked.append(request)
+        return self.here()
+
+    def ask(self, method, target, name, timestamp, headers, body=None):
+        """The other cluster."""
+        assert target.user_key == "key"
+        self.sent.append((method, name, timestamp, headers, None if body is None else body.read()))
+        answer = self.there[method]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    @property
+    def methods(self):
+        return [method for method, *_ in self.sent]
+
+
+@pytest.fixture
+def bench():
+    return Bench()
+
+
+def test_the_newest_version_of_the_row_s_policy_is_sent_with_its_own_time(bench):
+    bench.here = lambda: Response(200, {"x-backend-timestamp": LATER, "x-timestamp": STAMP}, b"body")
+    assert bench.copier.copy(ROW)
+    (asked,) = bench.asked
+    assert (asked.method, asked.raw_path, asked.query) == ("GET", "/v1/a/c/o/%C3%BC", "symlink=get")
+    assert (asked.headers["x-newest"], asked.headers["x-backend-storage-policy-index"]) == ("true", "1")
+    assert bench.methods == ["HEAD", "PUT"]
+    assert (bench.sent[1][1:3], bench.sent[1][4]) == (("o/ü", LATER), b"body")
+    assert bench.tally.counts == {"puts": 1}
+
+
+def test_what_makes_the_object_is_sent_and_what_is_this_cluster_s_stays(bench):
+    headers = {
+        "x-timestamp": STAMP,
+        "etag": '"abc"',
+        "content-type": "t/p;swift_bytes=7",
+        "x-object-meta-a": "b",
+        "x-delete-at": "5000000000",
+        "x-object-sysmeta-symlink-target": "c/x",
+        "x-object-sysmeta-secret": "s",
+        "x-backend-anything": "s",
+        "x-trans-id": "tx",
+        "last-modified": "then",
+    }
+    bench.here = lambda: Response(200, dict(headers), b"body")
+    assert bench.copier.copy(ROW)
+    assert bench.sent[1][3] == {
+        "etag": "abc",
+        "content-type": "t/p",
+        "x-object-meta-a": "b",
+        "x-delete-at": "5000000000",
+        "x-symlink-target": "c/x",
+    }
+
+
+@pytest.mark.parametrize("there", [STAMP, LATER])
+def test_what_is_there_already_or_newer_is_not_read_here(bench, there):
+    bench.there["HEAD"] = RemoteAnswer(200, {"x-timestamp": there})
+    assert bench.copier.copy(ROW)
+    assert bench.asked == [] and bench.methods == ["HEAD"]
+
+
+def test_metadata_that_was_changed_after_the_data_is_newer_than_a_copy_of_the_data(bench):
+    bench.there["HEAD"] = RemoteAnswer(200, {"x-timestamp": STAMP})
+    row = ROW._replace(created_at=f"{STAMP}+0+186a0")
+    bench.here = lambda: Response(200, {"x-timestamp": LATER}, b"body")
+    assert bench.copier.copy(row)
+    assert bench.methods == ["HEAD", "PUT"]
+
+
+@pytest.mark.parametrize(
+    "said", [{}, {"x-timestamp": ""}, {"x-timestamp": "never"}, {"x-timestamp": "9" * 400}]
+)
+def test_a_copy_of_no_time_is_written_over(bench, said):
+    bench.there["HEAD"] = RemoteAnswer(200, said)
+    assert bench.copier.copy(ROW)
+    assert bench.methods == ["HEAD", "PUT"]
+
+
+@pytest.mark.parametrize("status", [200, 404])
+@pytest.mark.parametrize("said", [{}, {"x-timestamp": "never"}, {"x-timestamp": Timestamp(999).internal}])
+def test_an_older_version_than_the_row_s_is_not_copied_for_it(bench, status, said):
+    """The node that has the newest one may be away."""
+    bench.here = lambda: Response(status, dict(said), b"body")
+    assert not bench.copier.copy(ROW)
+    assert bench.methods == ["HEAD"]
+    assert bench.tally.counts == {"failures": 1}
+
+
+def test_what_was_deleted_since_is_done_as_its_deletion_has_a_row_of_its_own(bench):
+    bench.here = lambda: Response(404, {"x-backend-timestamp": LATER})
+    assert bench.copier.copy(ROW)
+    assert bench.methods == ["HEAD"] and bench.tally.counts == {}
+
+
+def test_a_deletion_has_the_time_of_the_deletion(bench):
+    assert bench.copier.copy(GONE)
+    assert bench.asked == []
+    assert bench.sent == [("DELETE", "o", STAMP, {}, None)]
+    assert bench.tally.counts == {"deletes": 1}
+
+
+@pytest.mark.parametrize(
+    ("row", "method", "status"), [(GONE, "DELETE", 404), (GONE, "DELETE", 409), (ROW, "PUT", 409)]
+)
+def test_what_is_newer_over_there_is_as_good(bench, row, method, status):
+    bench.there[method] = RemoteAnswer(status, {})
+    assert bench.copier.copy(row)
+    assert bench.tally.counts == {}
+
+
+@pytest.mark.parametrize(("row", "method"), [(ROW, "HEAD"), (ROW, "PUT"), (GONE, "DELETE")])
+@pytest.mark.parametrize(
+    "answer", [RemoteAnswer(401, {}), RemoteAnswer(301, {}), RemoteAnswer(503, {}), RemoteError("cut")]
+)
+def test_a_refusal_is_counted_and_told_once_and_the_row_is_not_done(bench, row, method, answer):
+    bench.there[method] = answer
+    assert not bench.copier.copy(row)
+    assert bench.tally.counts == {"failures": 1}
+    (line,) = bench.log.lines
+    assert line.startswith(f"ERROR ERROR cannot copy /a/c/{row.name}") and "key" not in line
+
+
+def test_an_object_that_cannot_be_read_here_is_a_failure_however_far_it_came(bench):
+    bench.here = lambda: Response(503)
+    assert not bench.copier.copy(ROW)
+    bench.here = lambda: Response(200, {"x-timestamp": STAMP}, Broken())
+    assert not bench.copier.copy(ROW)
+    assert bench.tally.counts == {"failures": 2}
