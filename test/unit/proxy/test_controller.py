@@ -1,4 +1,4 @@
-"""What accounts, containers and objects share: which answers of nodes count, and which headers are metadata."""
+"""What accounts, containers and objects share: whose answers count, and which headers are metadata."""
 
 import itertools
 import time
