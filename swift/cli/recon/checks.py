@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import md5
-from typing import Any, cast
+from typing import cast
 
 from swift.base.digits import is_digits
+from swift.base.documents import JsonObject
 from swift.cli.recon.report import Report, clock_text, size_text
 from swift.cli.scout import Host, Scout, Word
 
@@ -57,12 +58,12 @@ def _of_kind(word: Word, kind: type) -> Word:
     )
 
 
-def _entries(word: Word) -> list[Mapping[str, Any]]:
+def _entries(word: Word) -> list[JsonObject]:
     """What a server says of its devices."""
     return [entry for entry in word.content if isinstance(entry, dict) and "device" in entry]
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def _mapping(value: object) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
@@ -374,7 +375,7 @@ def check_disk_usage(tour: Tour, report: Report) -> None:
     _ranked(tour, report, usage)
 
 
-def _is_usage(entry: Mapping[str, Any]) -> bool:
+def _is_usage(entry: JsonObject) -> bool:
     """Whether it says how full a device is."""
     figures = [_number(entry.get(name)) for name in ("size", "used", "avail")]
     return None not in figures and figures[0] != 0
