@@ -145,6 +145,6 @@ def table(figures: dict[str, JsonObject]) -> str:
     ]
     for name, found in figures.items():
         alone, beside = statistics.median(found["alone"]), statistics.median(found["beside"])
-        taken = 100 * (1 - beside / alone)
-        lines.append(f"| {name} | {found['idle']:.1f} | {alone:.0f} | {beside:.0f} | {taken:.0f} % |")
+        taken = f"{100 * (1 - beside / alone):.0f} %" if alone else "-"
+        lines.append(f"| {name} | {found['idle']:.1f} | {alone:.0f} | {beside:.0f} | {taken} |")
     return "\n".join(lines)

@@ -229,7 +229,7 @@ def table(results: dict[str, JsonObject]) -> str:
         if row.name not in results:
             continue
         ours, theirs = results[row.name]["ours"], results[row.name]["theirs"]
-        ratio = ours["per_cpu_s"] / theirs["per_cpu_s"]
+        ratio = ours["per_cpu_s"] / theirs["per_cpu_s"] if theirs["per_cpu_s"] else float("inf")
         lines.append(
             f"| {row.name} | {row.unit} | {ours['per_cpu_s']:.0f} | {theirs['per_cpu_s']:.0f} "
             f"| **{ratio:.1f}x** | {row.goal:g}x | {ours['per_s']:.0f} / {theirs['per_s']:.0f} |"

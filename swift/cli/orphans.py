@@ -50,7 +50,10 @@ def signal_number(text: str) -> int | None:
         return signal.Signals(int(text)).value
     except ValueError:
         name = text.upper()
-        return getattr(signal, name if name.startswith("SIG") else f"SIG{name}", None)
+    try:
+        return signal.Signals[name if name.startswith("SIG") else f"SIG{name}"].value
+    except KeyError:
+        return None
 
 
 def make_parser() -> argparse.ArgumentParser:

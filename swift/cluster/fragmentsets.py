@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from swift.base.digits import is_digits
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.http import fields
 from swift.http.headers import HeaderMap
@@ -39,7 +40,7 @@ class Holding(Generic[S]):
     def of(cls, headers: HeaderMap, source: S) -> Holding[S] | None:
         """What an object server's answer offers, None when it is no fragment archive."""
         index, etag = headers.get(INDEX_HEADER, ""), headers.get(ETAG_HEADER, "")
-        if not (index.isascii() and index.isdigit()) or not etag:
+        if not is_digits(index) or not etag:
             return None
         try:
             stamp = Timestamp(
@@ -57,7 +58,10 @@ def _listed(text: str | None) -> dict[Timestamp, frozenset[int]]:
     if not text:
         return {}
     try:
-        return {Timestamp(stamp): frozenset(indexes) for stamp, indexes in json.loads(text).items()}
+        return {
+            Timestamp(stamp): frozenset(index for index in indexes if type(index) is int)
+            for stamp, indexes in json.loads(text).items()
+        }
     except (ValueError, AttributeError, TypeError, RecursionError):
         return {}
 

@@ -64,11 +64,22 @@ def parser_of(
     for file in files_of(path):
         try:
             parser.read_string(file.read_text("utf-8"), source=str(file))
-        except (configparser.Error, UnicodeDecodeError) as error:
-            raise ConfigError(f"cannot read {file}: {str(error).splitlines()[0]}")
+        except configparser.Error as error:
+            raise ConfigError(f"cannot read {file}: {_flaw(error)}")
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"cannot read {file}: {error}")
         except OSError as error:
             raise ConfigError(f"cannot read {file}: {error.strerror}")
     return parser
+
+
+def _flaw(error: configparser.Error) -> str:
+    """Where the syntax is bad; the line itself may hold a secret."""
+    if isinstance(error, configparser.MissingSectionHeaderError):
+        return f"line {error.lineno} stands in no section"
+    if isinstance(error, configparser.ParsingError) and error.errors:
+        return f"line {error.errors[0][0]} is neither a section nor an option"
+    return str(error).splitlines()[0]
 
 
 def read_sections(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
@@ -80,4 +91,4 @@ def read_sections(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
 def read_section(path: str | os.PathLike[str], section: str) -> dict[str, str]:
     """One section as a plain INI reader sees it; only DEFAULT when the section is absent."""
     parser = parser_of(path)
-    return dict(parser.items(section)) if parser.has_section(section) else dict(parser.defaults())
+    return dict(parser.items(section if parser.has_section(section) else parser.default_section))

@@ -283,7 +283,10 @@ def chunks_of(body: bytes | Iterable[bytes | FileBody]) -> Iterator[bytes]:
             continue
         offset, end = piece.offset, piece.offset + piece.length
         while offset < end:
-            data = os.pread(piece.fd, min(end - offset, FILE_CHUNK_BYTES), offset)
+            try:
+                data = os.pread(piece.fd, min(end - offset, FILE_CHUNK_BYTES), offset)
+            except OSError as error:
+                raise BodyError(f"the file cannot be read: {error.strerror}")
             if not data:
                 raise BodyError(f"the file ended {end - offset} bytes early")
             offset += len(data)

@@ -217,7 +217,10 @@ class Connection:
         offset, left = body.offset, body.length
         while left:
             if self.is_tls:
-                piece = os.pread(body.fd, min(left, RECV_BYTES), offset)
+                try:
+                    piece = os.pread(body.fd, min(left, RECV_BYTES), offset)
+                except OSError as error:
+                    raise ConnectionClosed(str(error))
                 self.send_all(piece)
                 sent = len(piece)
             else:

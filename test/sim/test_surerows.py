@@ -13,7 +13,7 @@ from swift.http.request import Request
 from swift.proxy.obj.orphans import row_of_put
 from swift.proxy.obj.surerows import tell_majority
 from swift.proxy.obj.target import locate
-from test.sim.test_orphans import rows_of
+from test.support.containers import rows_of
 
 
 @pytest.fixture

@@ -25,3 +25,13 @@ def make_account(root, name_hash=HASH):
     broker = AccountBroker(DatabasePlace(str(root / "sda"), "accounts", "7", name_hash), Engine(), "a")
     broker.create(Timestamp(5), created_at=Timestamp(5))
     return broker
+
+
+def rows_of(sim, number, container="c"):
+    """Names in one container replica, asked of its server."""
+    ring = sim.context.rings.container.view()
+    part = ring.partition_of(sim.hasher.digest("a", container))
+    port = next(p for p, (kind, n, _) in sim.transport.apps.items() if (kind, n) == ("container", number))
+    path = f"/sdb{number}/{part}/a/{container}"
+    reply = sim.transport.request("10.0.0.1", port, "GET", path, {}, connect_timeout_s=1, timeout_s=1)
+    return reply.body.decode().split()

@@ -20,6 +20,8 @@ Say = Callable[[str], None]
 
 def amount(value: float, unit: str) -> str:
     """A number in the unit that reads best."""
+    if not math.isfinite(value):
+        return f"{value} {unit}".strip()
     if unit == "B":
         step = min(len(_BYTES) - 1, max(0, int(math.log10(max(value * 1.0005, 1)) / 3)))
         return f"{value / 1000**step:.3g} {_BYTES[step]}"

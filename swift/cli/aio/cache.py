@@ -6,6 +6,7 @@ bytes.
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections import OrderedDict
@@ -20,6 +21,7 @@ _ENTRY_BYTES = 300
 VALUE_BYTES_MAX = 1 << 20
 LINE_BYTES_MAX = 4096
 RELATIVE_MAX_S = 30 * 24 * 3600
+_TIME = re.compile(rb"-?[0-9]{1,20}")
 
 
 class Store:
@@ -104,7 +106,7 @@ class CacheSession:
         rest = self._buffer[end + 2 :]
         verb = words[0] if words else b""
         if verb in (b"set", b"add"):
-            if len(words) < 5 or not words[4].isdigit() or not words[3].lstrip(b"-").isdigit():
+            if len(words) < 5 or not words[4].isdigit() or not _TIME.fullmatch(words[3]):
                 raise ValueError("malformed storage command")
             size = int(words[4])
             if size > VALUE_BYTES_MAX:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from swift.base.digits import is_digits
 from swift.base.errors import ConfigError
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
@@ -250,10 +251,12 @@ class ClusterPlan:
         try:
             with socket.socket(socket.AF_INET6 if ":" in self.ip else socket.AF_INET) as probe:
                 probe.bind((self.ip, 0))
-        except (OSError, UnicodeError):
+        except (OSError, TypeError, ValueError):
             raise ConfigError(f"--ip {self.ip} is not an address of this machine")
         names: dict[int, str] = {}
         for name, port in self.ports():
+            if port < 1:
+                raise ConfigError(f"port {port} ({name}) is none; choose higher ones")
             if port > PORT_MAX:
                 raise ConfigError(f"port {port} ({name}) is beyond {PORT_MAX}; choose a lower --base-port")
             if port in names:
@@ -284,7 +287,7 @@ class ClusterPlan:
 def parse_ec(text: str) -> tuple[int, int]:
     """``K+M`` as data and parity; raises ``ConfigError``."""
     data, plus, parity = text.partition("+")
-    if not (plus and data.isascii() and data.isdigit() and parity.isascii() and parity.isdigit()):
+    if not (plus and is_digits(data) and is_digits(parity)):
         raise ConfigError(f"an erasure code is K+M, for example 4+2, not {text!r}")
     return int(data), int(parity)
 

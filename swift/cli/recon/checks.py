@@ -9,13 +9,18 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import md5
+from typing import cast
 
+from swift.base.digits import is_digits
+from swift.base.documents import JsonObject
 from swift.cli.recon.report import ReconReport, clock_text, size_text
 from swift.cli.scout import Host, Scout, Word
 
 GRAPH_WIDTH = 69
+#: No server has greater figures; what it tells may be anything.
+NUMBER_MAX = 1 << 63
 _SOCKETS = (
     ("tcp_in_use", "tcp_in_use"),
     ("tcp_mem_allocated_bytes", "tcp_mem_allocated_bytes"),
@@ -40,14 +45,32 @@ class Tour:
     top: int = 0
     lowest: int = 0
 
-    def recon(self, check: str, report: ReconReport) -> list[Word]:
-        """The words of the hosts that answered; errors are reported."""
-        return report.hear(self.scout.recon(self.hosts, check))
+    def recon(self, check: str, report: ReconReport, kind: type = dict) -> list[Word]:
+        """The words of the hosts that answered; errors are reported, and answers of another ``kind``."""
+        words = self.scout.recon(self.hosts, check)
+        return report.hear([_of_kind(word, kind) for word in words])
+
+
+def _of_kind(word: Word, kind: type) -> Word:
+    """The word, or that it is not one as it should be."""
+    return (
+        word if word.error or isinstance(word.content, kind) else replace(word, error="an unexpected answer")
+    )
+
+
+def _entries(word: Word) -> list[JsonObject]:
+    """What a server says of its devices."""
+    return [entry for entry in word.content if isinstance(entry, dict) and "device" in entry]
+
+
+def _mapping(value: object) -> JsonObject:
+    return value if isinstance(value, dict) else {}
 
 
 def _number(value: object) -> int | float | None:
-    """A figure; None of what a server does not know."""
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    """A figure; None of what a server does not know, or of what nobody can reckon with."""
+    is_one = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= NUMBER_MAX
+    return cast("int | float", value) if is_one else None
 
 
 def _values(words: Sequence[Word], key: str) -> list[int | float | None]:
@@ -56,7 +79,7 @@ def _values(words: Sequence[Word], key: str) -> list[int | float | None]:
 
 def _inner(words: Sequence[Word], outer: str, key: str) -> list[int | float]:
     """Figures of a dictionary; who has none has not begun, which is no failure."""
-    found = (_number((word.content.get(outer) or {}).get(key)) for word in words)
+    found = (_number(_mapping(word.content.get(outer)).get(key)) for word in words)
     return [value for value in found if value is not None]
 
 
@@ -79,13 +102,13 @@ def check_unmounted(tour: Tour, report: ReconReport) -> None:
     """Devices that are not mounted, or cannot be looked at."""
     report.begin(f"Getting unmounted drives from {len(tour.hosts)} hosts...")
     found = []
-    for word in tour.recon("unmounted", report):
-        for entry in word.content:
+    for word in tour.recon("unmounted", report, list):
+        for entry in _entries(word):
             if isinstance(entry.get("mounted"), bool):
                 report.say(f"Not mounted: {entry['device']} on {word.host}")
             else:
                 report.say(f"Device errors: {entry['device']} on {word.host}")
-            found.append({"device": entry["device"], "host": str(word.host)})
+            found.append({"device": str(entry["device"]), "host": str(word.host)})
     report.facts["unmounted"] = found
 
 
@@ -212,11 +235,9 @@ def check_quarantined(tour: Tour, report: ReconReport) -> None:
     """What auditors and servers moved out of the way."""
     report.begin("Checking quarantine")
     words = tour.recon("quarantined", report)
-    indexes = sorted({index for word in words for index in word.content.get("policies") or {}}, key=int)
-    for index in indexes:
-        values = [
-            _number(((word.content.get("policies") or {}).get(index) or {}).get("objects")) for word in words
-        ]
+    policies = [_mapping(word.content.get("policies")) for word in words]
+    for index in sorted({index for each in policies for index in each if is_digits(index)}, key=int):
+        values = [_number(_mapping(each.get(index)).get("objects")) for each in policies]
         report.stats(f"quarantined_objects_{index}", values)
     for kind in ("objects", "containers", "accounts"):
         report.stats(f"quarantined_{kind}", _values(words, kind))
@@ -262,7 +283,7 @@ def check_versions(tour: Tour, report: ReconReport) -> None:
     """Whether all servers run the same release."""
     report.begin("Checking versions")
     words = tour.scout.recon(tour.hosts, "version")
-    good = report.hear(words)
+    good = report.hear([_of_kind(word, dict) for word in words])
     versions = sorted({str(word.content.get("version")) for word in good})
     errors = len(words) - len(good)
     report.facts["versions"] = {str(word.host): word.content.get("version") for word in good}
@@ -295,7 +316,7 @@ def _digest(path: str) -> str:
 def _compare(tour: Tour, report: ReconReport, check: str, own: Mapping[str, str]) -> None:
     """Compare files by their names, wherever the servers keep them."""
     words = tour.scout.recon(tour.hosts, check)
-    good = report.hear(words)
+    good = report.hear([_of_kind(word, dict) for word in words])
     matched = 0
     for word in good:
         theirs = {os.path.basename(path): (path, digest) for path, digest in word.content.items()}
@@ -318,14 +339,12 @@ def check_disk_usage(tour: Tour, report: ReconReport) -> None:
     report.begin("Checking disk usage now")
     usage: list[tuple[float, Host, str]] = []
     used = size = free = 0
-    for word in tour.recon("diskusage", report):
-        known = [
-            entry for entry in word.content if entry.get("mounted") is True and _number(entry.get("size"))
-        ]
+    for word in tour.recon("diskusage", report, list):
+        known = [entry for entry in _entries(word) if entry.get("mounted") is True and _is_usage(entry)]
         if not known:
             report.say(f"-> {word.url}: Error. No drive info available.")
         for entry in known:
-            usage.append((100.0 * entry["used"] / entry["size"], word.host, entry["device"]))
+            usage.append((100.0 * entry["used"] / entry["size"], word.host, str(entry["device"])))
             used, size, free = used + entry["used"], size + entry["size"], free + entry["avail"]
     if not usage:
         report.facts["disk_usage"] = None
@@ -354,6 +373,12 @@ def check_disk_usage(tour: Tour, report: ReconReport) -> None:
     report.say(f"Disk usage: space free: {show(free)} of {show(size)}")
     report.say(f"Disk usage: lowest: {min(percents):.2f}%, highest: {max(percents):.2f}%, avg: {average}%")
     _ranked(tour, report, usage)
+
+
+def _is_usage(entry: JsonObject) -> bool:
+    """Whether it says how full a device is."""
+    figures = [_number(entry.get(name)) for name in ("size", "used", "avail")]
+    return None not in figures and figures[0] != 0
 
 
 def _ranked(tour: Tour, report: ReconReport, usage: Sequence[tuple[float, Host, str]]) -> None:

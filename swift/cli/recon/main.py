@@ -16,6 +16,7 @@ import os  # noqa: E402
 import sys  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
 
+from swift.base.digits import is_digits  # noqa: E402
 from swift.base.errors import SwiftError  # noqa: E402
 from swift.cli.recon.checks import CHECKS, Tour  # noqa: E402
 from swift.cli.recon.report import RULE, ReconReport  # noqa: E402
@@ -91,8 +92,7 @@ def _ring_names(server_type: str, policy: str, policies: Policies, swift_dir: st
     if server_type != "object":
         return [server_type]
     if policy:
-        is_index = policy.isascii() and policy.isdigit()
-        found = policies.named(policy) or (policies.get(int(policy)) if is_index else None)
+        found = policies.named(policy) or (policies.get(int(policy)) if is_digits(policy) else None)
         if found is None:
             raise WrongArguments(f"Invalid Storage Policy: {policy}", 0)
         return [found.ring_name]

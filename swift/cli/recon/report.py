@@ -19,8 +19,11 @@ Number = int | float
 
 
 def clock_text(seconds: float) -> str:
-    """A moment as recon prints it."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
+    """A moment as recon prints it; in seconds, when it is in no year that there is."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:g} s"
 
 
 def age_text(seconds: float) -> str:

@@ -13,7 +13,17 @@ import pytest
 
 from swift.base.errors import ConfigError
 from swift.cli.aio.plan import PlannedProcess
-from swift.cli.aio.supervisor import AlreadyRunning, RunLock, Supervisor, port_is_free, processes_of
+from swift.cli.aio.supervisor import (
+    PAUSE_MAX_S,
+    PAUSE_MIN_S,
+    SETTLED_S,
+    AlreadyRunning,
+    Pauses,
+    RunLock,
+    Supervisor,
+    port_is_free,
+    processes_of,
+)
 from test.support.ports import free_ports
 
 #: Listens on the port it is given, and ends at SIGTERM.
@@ -128,3 +138,15 @@ def test_one_supervisor_holds_a_data_directory(plan):
     with pytest.raises(AlreadyRunning) as caught:
         RunLock(plan).acquire()
     assert caught.value.pid == os.getpid() == RunLock(plan).holder()
+
+
+def test_a_process_that_dies_again_and_again_is_started_ever_more_rarely():
+    pauses, now, waited = Pauses(), 0.0, []
+    for _ in range(9):
+        waited.append(pauses.after(now))
+        now += waited[-1]
+        pauses.began(now)
+        now += 1
+    assert waited[:4] == [PAUSE_MIN_S, 2 * PAUSE_MIN_S, 4 * PAUSE_MIN_S, 8 * PAUSE_MIN_S]
+    assert waited[-1] == PAUSE_MAX_S
+    assert pauses.after(now + SETTLED_S) == PAUSE_MIN_S

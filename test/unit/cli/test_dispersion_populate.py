@@ -1,74 +1,16 @@
 """swift-dispersion-populate, in a process of its own, against a cluster that answers whatever it likes."""
 
 import json
-import subprocess
-import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from test.support.nodes import SWIFT_CONF, make_rings
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_args):
-        pass
-
-    def do_GET(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if self.path == "/auth":
-            self.answer(200, b"", {"X-Auth-Token": "t", "X-Storage-Url": f"{self.server.url}/v1/AUTH_a"})
-            return
-        self.server.asked.append((self.command, self.path, body))
-        for start, answers in self.server.answers.items():
-            if f"{self.command} {self.path}".startswith(start) and answers:
-                self.answer(*answers.pop(0))
-                return
-        self.answer(200 if self.command == "GET" else 201, b"[]" if self.command == "GET" else b"")
-
-    do_PUT = do_GET
-
-    def answer(self, status, body, headers=None):
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-
-class Bench:
-    def __init__(self, root, server):
-        self.root, self.server = root, server
-
-    def run(self, *words, answers=None, **options):
-        self.server.answers = answers or {}
-        self.server.asked = []
-        options = {"swift_dir": self.root, "auth_url": f"{self.server.url}/auth", "retries": 0, **options}
-        lines = [f"{name} = {value}\n" for name, value in options.items()]
-        (self.root / "d.conf").write_text("[dispersion]\ndispersion_coverage = 50\n" + "".join(lines))
-        command = [sys.executable, "-m", "swift.cli.dispersion.populate", str(self.root / "d.conf"), *words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-
-    def put(self, start=""):
-        return [path for method, path, _ in self.server.asked if method == "PUT" and path.startswith(start)]
+from test.support.dispersing import running
 
 
 @pytest.fixture
 def bench(tmp_path):
-    (tmp_path / "swift.conf").write_text(SWIFT_CONF)
-    make_rings(tmp_path, [("10.0.0.1", 6200, "sda")], replicas=1)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield Bench(tmp_path, server)
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with running(tmp_path, "populate") as made:
+        yield made
 
 
 def test_half_of_sixteen_partitions_get_a_container_and_an_object_each(bench):

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from swift.cli import ring_builder
-from swift.cli.ring.session import LineProgress
 from swift.ring.builder import RingBuilder
 from swift.ring.ring import Ring
 
@@ -278,14 +277,3 @@ def test_the_tables_widen_for_long_addresses_ports_and_weights(run):
         "            2     10   20      10.0.0.3:6200          10.0.0.3:6200 longdevname 12345.68          0 "
         "-100.00       ",
     ]
-
-
-def test_progress_rewrites_one_line_and_leaves_none():
-    out, now = io.StringIO(), [0.0]
-    progress = LineProgress(out, lambda: now[0])
-    progress("balancing", 1, 10)
-    progress("balancing", 2, 10)
-    now[0] = 1
-    progress("balancing", 5, 10)
-    progress("balancing", 10, 10)
-    assert out.getvalue() == ("\r\x1b[Kbalancing: 1 of 10 (10%)\r\x1b[Kbalancing: 5 of 10 (50%)\r\x1b[K")

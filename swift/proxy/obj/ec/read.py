@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from swift.base.digits import is_digits
 from swift.base.etag import unquote_etag
 from swift.base.ranges import ByteRanges, Span
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
@@ -252,6 +253,6 @@ def _modified_s(headers: HeaderMap) -> int:
 
 
 def _whole_number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
+    if not is_digits(text):
         raise BodyError(f"an archive says that its object has {text!r} bytes")
     return int(text)

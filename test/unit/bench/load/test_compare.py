@@ -5,30 +5,10 @@ import random
 import numpy as np
 import pytest
 
-from swift.bench.load.compare import differences, percentiles, to_json
-from swift.bench.load.measure import PhaseResult, bin_of
-from swift.bench.load.report import comparison_page, page_of
-from swift.bench.load.runs import LoadRun, Ran
-from swift.bench.load.saved import BadResult, of_json, read
-from swift.bench.load.summary import rows_of, to_csv
-from swift.bench.load.summary import to_json as run_json
-from swift.bench.load.workload import parse
-
-WORKLOAD = parse('name = "<w>"\n[[phase]]\nkind = "main"\nseconds = 20\nmix = {get = 1}\n', "w")
-
-
-def run_of(seed, rate=100, latency_s=0.01, seconds=20):
-    chance, result = random.Random(seed), PhaseResult()
-    result.seconds = seconds + 0.4
-    for second in range(seconds):
-        for _ in range(int(chance.gauss(rate, rate / 20))):
-            result.of("get").add(second, latency_s * chance.lognormvariate(0, 0.3), 1000, None)
-    result.of("get").add(0, 0, 0, "503")
-    return LoadRun(WORKLOAD, [Ran(WORKLOAD.phases[0], result)])
-
-
-def saved_of(*args, **options):
-    return of_json(run_json(run_of(*args, **options), None))
+from swift.bench.load.compare import differences, percentiles
+from swift.bench.load.measure import bin_of
+from swift.bench.load.saved import BadResult, read
+from test.support.loadruns import saved_of
 
 
 def verdicts(a, b):
@@ -72,25 +52,6 @@ def test_percentiles_of_bins_are_near_those_of_the_values():
         wanted = sorted(values)[int(len(values) * percent / 100)] / 1000
         assert percentiles(counts, percent)[0] == pytest.approx(wanted, rel=0.05)
     assert percentiles(np.zeros((1, 4)), 50)[0] == 0
-
-
-def test_reports_name_things_safely_and_have_all_figures():
-    a = saved_of(1)
-    page = page_of(a)
-    assert "&lt;w&gt;" in page and "<w>" not in page and page.count("<svg") == 3 and "503: 1" in page
-    found = differences(a, a)
-    assert comparison_page(a, a, ("a<", "b"), found).count("<svg") == 2
-    assert len(to_json(a, a, found)["differences"]) == 5
-    assert to_csv(rows_of(run_of(1))).startswith("phase,operation,count,")
-
-
-def test_ids_of_plots_do_not_meet():
-    import re
-
-    page = page_of(saved_of(1))
-    ids = re.findall(r'\bid="([^"]+)"', page)
-    assert len(ids) == len(set(ids))
-    assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', page)) <= set(ids)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"workload": 1, "phases": 3}', "\x00"])

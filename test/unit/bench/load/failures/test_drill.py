@@ -1,18 +1,15 @@
 """A failure comes, goes, and is waited for, beside a load; figures are of the three times."""
 
-import io
 import threading
 
 import pytest
-from rich.console import Console
 
 from swift.base.errors import ConfigError, SwiftError
 from swift.base.timestamp import Timestamp
-from swift.bench.load.failures import report
 from swift.bench.load.failures.choice import Failure, Victim
 from swift.bench.load.failures.copies import Lack
-from swift.bench.load.failures.drill import Drill, Times, Trial, windows_of
-from swift.bench.load.measure import OperationResult
+from swift.bench.load.failures.drill import Drill, Times, Trial
+from test.support.trials import with_result
 
 TIMES = Times(0.05, 0.05, 0.05, 5.0)
 KEY = 0, 7, "0" * 32
@@ -93,20 +90,6 @@ def test_without_a_main_phase_nothing_fails(trial):
     assert site.did == [] and threading.active_count() < 50
 
 
-def with_result(trial):
-    one = OperationResult()
-    for second in range(30):
-        for _ in range(5 if 10 <= second < 20 else 10):
-            one.add(second + 0.5, 0.010, 1000, None)
-        if 10 <= second < 20:
-            one.add(second + 0.5, 0.5, 0, "503")
-    trial.result.operations["put"] = one
-    trial.began_s, trial.mended_s = 10.0, 20.0
-    trial.whole_s, trial.lacked = 12.0, Lack(7, 4, 100)
-    trial.windows = windows_of(trial, Times(10, 10, 10, 60))
-    return trial
-
-
 def test_figures_are_of_the_time_before_during_and_after(trial):
     windows = with_result(trial).windows
     assert [(w.name, w.per_second, w.failed) for w in windows] == [
@@ -116,21 +99,3 @@ def test_figures_are_of_the_time_before_during_and_after(trial):
     ]
     assert all(10 <= w.p50_ms < 13 for w in windows)
     assert windows[1].mb_per_second == 0.005
-
-
-def test_the_table_the_page_and_the_json_say_the_same(trial):
-    trials, times, facts = [with_result(trial)], Times(10, 10, 10, 60), {"nodes": 4}
-    text = io.StringIO()
-    report.show(Console(file=text, width=200), trials)
-    assert "25 % of nodes by kill" in text.getvalue() and "50%" in text.getvalue()
-    page = report.page(trials, times, facts)
-    assert "7 copies of 4 of 100 objects are missing" in page and page.count("<svg") == 1
-    found = report.to_json(trials, times, facts)
-    assert found["trials"][0]["whole_s"] == 12.0 and found["nodes"] == 4
-    assert found["trials"][0]["errors"] == {"put": {"503": 10}}
-
-
-def test_a_cluster_that_is_not_whole_is_not_called_so(trial):
-    made = with_result(trial)
-    made.whole_s, made.lacks = None, Lack(2, 1, 100)
-    assert "not yet: 2 copies of 1 of 100 objects are missing" in report.page([made], TIMES, {})

@@ -1,0 +1,31 @@
+"""swift-health, in a process of its own: the screen and the exit code that monitoring hears."""
+
+import json
+
+from test.support.nodes import SWIFT_CONF, make_rings, run
+from test.support.ports import free_ports
+
+
+def test_servers_that_are_not_there_are_a_danger_with_a_remedy(tmp_path):
+    (tmp_path / "swift.conf").write_text(SWIFT_CONF)
+    places = zip(free_ports(2), ("sda", "sdb"), strict=True)
+    make_rings(tmp_path, [("127.0.0.1", port, device) for port, device in places], replicas=2)
+    done = run("swift-health", "-d", tmp_path, "-t", "1")
+    assert (done.returncode, done.stderr) == (2, "")
+    head, _, titles, *rest = done.stdout.splitlines()
+    assert head.startswith("CRITICAL") and "2 devices, 2 away" in head
+    assert titles.split()[:4] == ["ring", "partitions", "degraded", "missing"]
+    assert [line.split()[:3] for line in rest[:4]] == [
+        [name, "16", "16"] for name in ("account", "container", "object", "object-1")
+    ]
+    assert "  to heal it: " in done.stdout
+    assert "nobody can say when copies on handoffs are complete" in done.stdout
+
+
+def test_where_there_are_no_rings_nobody_can_say(tmp_path):
+    done = run("swift-health", "-d", tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1)
+    done = run("swift-health", "-d", tmp_path, "--format", "json")
+    told = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, told["status"]) == (3, "", "UNKNOWN")
+    assert told["problems"][0]["remedy"] == "run this where swift.conf and the rings are"

@@ -1,0 +1,63 @@
+"""Who gives way when all places are taken: those whom it costs nothing, then those who hold too many."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from swift.runtime.places import HEAD_SHARE, heads_max, who_gives_way
+
+PLACES = 4 * HEAD_SHARE
+
+
+def parked(since, address="a"):
+    return SimpleNamespace(head_since=since, is_parked=True, peer=(address, 1))
+
+
+def head(since, address="a"):
+    return SimpleNamespace(head_since=since, is_parked=False, peer=(address, 1))
+
+
+def at_work(address="a"):
+    return SimpleNamespace(head_since=0.0, is_parked=False, peer=(address, 1))
+
+
+@pytest.mark.parametrize(("places", "most"), [(0, 1), (1, 1), (7, 1), (8, 2), (4096, 1024)])
+def test_an_address_has_a_part_of_the_places_for_heads_and_one_at_least(places, most):
+    assert heads_max(places) == most
+
+
+def test_the_longest_parked_goes_first_whoever_else_there_is():
+    connections = [
+        head(1.0),
+        parked(5.0),
+        parked(3.0),
+        parked(4.0),
+        at_work(),
+        *[head(2.0) for _ in range(9)],
+    ]
+    assert who_gives_way(connections, PLACES) is connections[2]
+
+
+def test_nobody_gives_way_who_is_at_work():
+    assert who_gives_way([at_work() for _ in range(PLACES)], PLACES) is None
+    assert who_gives_way([], PLACES) is None
+
+
+def test_heads_within_their_share_stay():
+    assert who_gives_way([head(1.0) for _ in range(4)], PLACES) is None
+
+
+def test_of_an_address_with_too_many_heads_the_oldest_goes():
+    connections = [*[head(1.0, "honest") for _ in range(4)], *[head(9.0 - n, "greedy") for n in range(5)]]
+    assert who_gives_way(connections, PLACES) is connections[-1]
+
+
+def test_each_client_behind_a_name_that_is_no_text_counts_for_itself():
+    connections = [head(n, address=number) for n in (1.0, 2.0) for number in (1, 2, None)]
+    assert who_gives_way(connections, 4) in connections
+    assert who_gives_way(connections, PLACES) is None
+
+
+def test_one_address_may_not_keep_all_places_with_heads_that_it_never_ends():
+    connections = [head(float(n), "evil") for n in range(1, PLACES + 1)]
+    assert who_gives_way(connections, PLACES) is connections[0]
