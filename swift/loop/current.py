@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import greenlet
 
@@ -31,7 +31,7 @@ class DeadlineExceeded(Exception):
 class Loop(Protocol):
     """What waits need of an event loop; ``swift.green`` fills it in. Deadlines are monotonic seconds."""
 
-    def switch(self) -> Any:
+    def switch(self) -> object:
         """Go on with the loop until somebody switches back here; returns what was handed over."""
 
     def park(self, deadline: float | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import Generic
+from typing import Generic, cast
 
 import greenlet
 
@@ -88,8 +88,7 @@ class Handover(Generic[T]):
         """What ``switch`` is called with; raises what ``throw`` is called with."""
         self._waiter = greenlet.getcurrent()
         try:
-            value: T = loop().switch()
-            return value
+            return cast(T, loop().switch())
         finally:
             self._waiter = None
 

@@ -95,7 +95,7 @@ FILTERS = {
     "Bulk": lambda app: Bulk(app, BulkSettings(), 5000, told()),
     "CnameLookup": lambda app: CnameLookup(app, OURS, lambda _: (0, None)),
     "ContainerQuotas": ContainerQuotas,
-    "ContainerSync": lambda app: ContainerSyncFilter(app, ContainerSyncFilterSettings(), Realms()),
+    "ContainerSyncFilter": lambda app: ContainerSyncFilter(app, ContainerSyncFilterSettings(), Realms()),
     "Crossdomain": lambda app: Crossdomain(app, CrossdomainSettings()),
     "DomainRemap": lambda app: DomainRemap(app, DomainRemapSettings()),
     "EtagQuoter": lambda app: EtagQuoter(app, EtagQuoterSettings()),
