@@ -154,7 +154,8 @@ def _skip_marked_directory(bounds: _Bounds, marker: str, prefix: str, delimiter:
     if marker.find(delimiter, len(prefix)) + len(delimiter) != len(marker):
         return
     after = successor(marker)
-    if after is not None:
+    # Names that nobody may see stay below the bound, wherever a client says that it goes on.
+    if after is not None and (bounds.low is None or after > bounds.low):
         bounds.low, bounds.low_inclusive = after, True
 
 

@@ -224,6 +224,7 @@ texts = st.text(alphabet="a/-b\x00é\U0001f600", max_size=4)
         reserved=st.booleans(),
     ),
 )
+@example({"\x00a"}, ListingQuery(1, marker="\x00/", delimiter="/"))
 @example({"a/", "a/b"}, ListingQuery(5, path="", reverse=True))
 def test_any_page_is_what_the_rules_say(names, query):
     if query.path is not None and not query.path.rstrip("/") and query.path:
