@@ -66,16 +66,15 @@ def test_a_copy_has_conditions_on_its_source_and_its_target():
 @pytest.mark.parametrize(
     ("given", "left"),
     [
-        ({"if-match", "if-unmodified-since"}, {"if-match"}),
-        ({"if-none-match", "if-modified-since"}, {"if-none-match"}),
-        ({"if-match", "if-modified-since"}, {"if-match", "if-modified-since"}),
-        ({"if-modified-since", "if-unmodified-since"}, {"if-modified-since", "if-unmodified-since"}),
+        (("if-match", "if-unmodified-since"), ("if-match",)),
+        (("if-none-match", "if-modified-since"), ("if-none-match",)),
+        (("if-match", "if-modified-since"), ("if-match", "if-modified-since")),
+        (("if-modified-since", "if-unmodified-since"), ("if-modified-since", "if-unmodified-since")),
     ],
-    ids=str,
 )
 def test_an_etag_says_more_than_its_date(given, left):
     found = source_conditions({f"x-amz-copy-source-{name}": "x" for name in given})
-    assert found.keys() - {fields.BACKEND_ETAG_IS_AT} == left
+    assert found.keys() - {fields.BACKEND_ETAG_IS_AT} == set(left)
 
 
 @pytest.mark.parametrize(
