@@ -49,7 +49,7 @@ def parse(text: str) -> JsonObject:
     """The content of a recon file; whatever is not a JSON object counts as nothing."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

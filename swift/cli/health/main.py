@@ -103,7 +103,7 @@ def make_parser() -> argparse.ArgumentParser:
         "-w",
         "--watch",
         nargs="?",
-        type=float,
+        type=_pause_s,
         const=10.0,
         metavar="SECONDS",
         help="again and again (every 10 s)",
@@ -113,6 +113,14 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to show it")
     return parser
+
+
+def _pause_s(text: str) -> float:
+    """Seconds between two looks, from the command line."""
+    seconds = float(text)
+    if not 0.1 <= seconds < float("inf"):
+        raise ValueError(text)
+    return seconds
 
 
 def _unknown(error: Exception) -> Health:
@@ -125,6 +133,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The console script; the exit code is the level."""
     args = make_parser().parse_args(argv)
     green.use_hub()
+    try:
+        return _show(args)
+    except KeyboardInterrupt:
+        # Whoever watches ends it so; nothing was left half-done.
+        return Severity.UNKNOWN
+
+
+def _show(args: argparse.Namespace) -> int:
+    """Once, or until Ctrl-C; the exit code."""
     while True:
         try:
             health = look(args.swift_dir, args.timeout)

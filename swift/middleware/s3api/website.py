@@ -177,7 +177,7 @@ def parsed_tree(document: bytes) -> Tree:
     """A document as a bucket keeps it; empty if it cannot be read."""
     try:
         tree = json.loads(document)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return tree if isinstance(tree, dict) else {}
 

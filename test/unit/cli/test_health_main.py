@@ -1,6 +1,11 @@
 """swift-health, in a process of its own: the screen and the exit code that monitoring hears."""
 
 import json
+import signal
+import subprocess
+import sys
+
+import pytest
 
 from test.support.nodes import SWIFT_CONF, make_rings, run
 from test.support.ports import free_ports
@@ -20,6 +25,22 @@ def test_servers_that_are_not_there_are_a_danger_with_a_remedy(tmp_path):
     ]
     assert "  to heal it: " in done.stdout
     assert "nobody can say when copies on handoffs are complete" in done.stdout
+
+
+def test_whoever_watches_ends_it_without_a_traceback_at_any_moment(tmp_path):
+    command = [sys.executable, "-m", "swift.cli.health.main", "-d", str(tmp_path), "--watch", "0.1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+        for _ in range(2):
+            assert watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        _out, err = watching.communicate(timeout=30)
+    assert (watching.returncode, err) == (3, "")
+
+
+@pytest.mark.parametrize("pause", ["0", "-1", "nan", "inf", "x"])
+def test_a_pause_that_is_none_is_refused(tmp_path, pause):
+    done = run("swift-health", "-d", tmp_path, f"--watch={pause}")
+    assert done.returncode == 2 and f"value: '{pause}'" in done.stderr
 
 
 def test_where_there_are_no_rings_nobody_can_say(tmp_path):

@@ -46,7 +46,7 @@ def test_what_others_wrote_stays(recon):
     assert recon.read() == {"theirs": 1, "ours": 2}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", "\x00"])
+@pytest.mark.parametrize("text", ["", "{", "[1]", "\x00", "[" * 100_000], ids=lambda text: text[:3])
 def test_a_damaged_file_counts_as_empty_and_is_replaced(recon, text):
     with open(recon.path, "w") as file:
         file.write(text)

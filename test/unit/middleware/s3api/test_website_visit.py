@@ -110,7 +110,7 @@ def test_a_configuration_comes_back_as_it_went():
         again = parsed_tree(stored_tree(tree))
         assert parse(WEBSITE, render(WEBSITE, again)) == tree
         assert parsed_site(stored_tree(tree)) == site_of_document(tree)
-    assert parsed_site(b"x") is None
+    assert parsed_site(b"x") is None and parsed_site(b"[" * 100_000) is None
 
 
 @pytest.mark.parametrize(
