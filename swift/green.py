@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import os
 import select
+import socket as _plain_socket
 import sys
 import time
 import warnings
@@ -43,8 +44,6 @@ from swift.loop.primitives import Event as Event
 from swift.loop.primitives import Handover as Handover
 from swift.loop.primitives import Mailbox as Mailbox
 from swift.loop.sockets import ONESHOT
-from swift.loop.sockets import PlainSocket as PlainSocket
-from swift.loop.sockets import connect as connect
 from swift.loop.sockets import on_readable as on_readable
 from swift.loop.sockets import wait_readable as wait_readable
 from swift.loop.sockets import wait_writable as wait_writable
@@ -62,7 +61,9 @@ _READY_ROUNDS = 4
 #: How many green threads without work are kept for the next one.
 _IDLE_MAX = 32
 
-#: The thread classes that stay unpatched.
+#: The socket and thread classes that stay unpatched; sockets here are non-blocking. What such a one accepts
+#: is plain too: the class of the standard library's own module would make it cooperative.
+PlainSocket = _socket.socket
 PlainThread = _threading.Thread
 PlainCondition = _threading.Condition
 #: Blocks; for threads of a ``ThreadPool``.
@@ -443,3 +444,26 @@ def _our_hub() -> _Hub:
 
 
 loops.begin_with(_begin)
+
+
+# --- sockets ----------------------------------------------------------------------------------------
+
+
+def connect(ip: str, port: int, deadline: float | None) -> _plain_socket.socket:
+    """A connected non-blocking TCP socket; raises OSError or ``DeadlineExceeded``."""
+    family = _plain_socket.AF_INET6 if ":" in ip else _plain_socket.AF_INET
+    sock = PlainSocket(family, _plain_socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(_plain_socket.IPPROTO_TCP, _plain_socket.TCP_NODELAY, 1)
+        try:
+            sock.connect((ip, port))
+        except BlockingIOError:
+            wait_writable(sock.fileno(), deadline)
+            code = sock.getsockopt(_plain_socket.SOL_SOCKET, _plain_socket.SO_ERROR)
+            if code:
+                raise OSError(code, os.strerror(code))
+    except BaseException:
+        sock.close()
+        raise
+    return sock

@@ -5,9 +5,7 @@ Deadlines are monotonic seconds; what passes one raises ``DeadlineExceeded``.
 
 from __future__ import annotations
 
-import os
 import select
-import socket
 from collections.abc import Callable
 
 from swift.loop.current import loop
@@ -15,9 +13,6 @@ from swift.loop.current import loop
 ONESHOT = select.EPOLLONESHOT
 _READABLE = select.EPOLLIN | select.EPOLLRDHUP | ONESHOT
 _WRITABLE = select.EPOLLOUT | ONESHOT
-
-#: As it was before anything was made cooperative: this module is read before.
-PlainSocket = socket.socket
 
 
 def on_readable(fd: int, callback: Callable[[], None]) -> None:
@@ -36,23 +31,3 @@ def wait_readable(fd: int, deadline: float | None = None) -> None:
 def wait_writable(fd: int, deadline: float | None = None) -> None:
     """Wait until ``fd`` takes more bytes; like ``wait_readable``."""
     loop().wait_for(fd, _WRITABLE, deadline)
-
-
-def connect(ip: str, port: int, deadline: float | None) -> socket.socket:
-    """A connected non-blocking TCP socket; raises OSError or ``DeadlineExceeded``."""
-    family = socket.AF_INET6 if ":" in ip else socket.AF_INET
-    sock = PlainSocket(family, socket.SOCK_STREAM)
-    try:
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            sock.connect((ip, port))
-        except BlockingIOError:
-            wait_writable(sock.fileno(), deadline)
-            code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if code:
-                raise OSError(code, os.strerror(code))
-    except BaseException:
-        sock.close()
-        raise
-    return sock

@@ -2,6 +2,8 @@
 
 import os
 import random
+import subprocess
+import sys
 import time
 
 import greenlet
@@ -145,3 +147,22 @@ def test_one_that_was_killed_says_so_to_whoever_waits_for_it(pause_s):
     with pytest.raises(green.Killed):
         task.wait()
     assert bool(began) == bool(pause_s) and task.done
+
+
+#: A program like our servers: what it listens with accepts sockets that block nobody and wait in our own way.
+SERVER = """
+from swift import green
+green.patch()
+import socket
+from swift.platform.sockets import listen
+listener = listen("127.0.0.1", 0, 5)
+client = green.connect(*listener.getsockname()[:2], None)
+listener.setblocking(True)
+accepted = listener.accept()[0]
+print(type(client) is type(accepted) is green.PlainSocket, socket.socket is green.PlainSocket)
+"""
+
+
+def test_what_a_plain_socket_accepts_is_plain_in_a_program_that_is_cooperative():
+    done = subprocess.run([sys.executable, "-c", SERVER], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("True False\n", "")
