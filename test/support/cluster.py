@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from swift.cli.aio.make import make_cluster
 from swift.cli.aio.plan import DAEMONS, PORTS_PER_NODE, new_plan
-from swift.cli.aio.supervisor import Supervisor, answers, cache_process
+from swift.cli.aio.supervisor import Supervisor, answers, cache_process, port_is_free
 from test.support.pipelines import with_filters
 from test.support.ports import free_ports, free_range
 from test.support.tiers import EVERYWHERE, tier_section
@@ -130,10 +130,12 @@ class LiveCluster:
         return self._supervisor._children[name].pid
 
     def kill(self, name, sig=signal.SIGKILL):
-        """Kill a server and wait until it is gone."""
-        child = self._supervisor._children[name]
+        """Kill a server and wait until it is gone; its workers take connections a little longer."""
+        child, port = self._supervisor._children[name], self._supervisor._processes[name].port
         os.killpg(child.pid, sig)
         child.wait()
+        if port is not None:
+            self.await_true(lambda: port_is_free(self.plan.ip, port), f"the port of {name} is free")
 
     def restart(self, name):
         """Start a killed server again and wait until it answers."""
