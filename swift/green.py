@@ -7,8 +7,7 @@ result of another operating system thread (``platform.threads``). Deadlines are 
 dictionary entry instead of a timer.
 
 ``swift.loop`` has what waits are made of, and the table of who may switch to whom; this module is what others
-import, with the loop itself.
-It refuses to know HTTP, disks or configuration.
+import, with the loop itself. It refuses to know HTTP, disks or configuration.
 """
 
 from __future__ import annotations
