@@ -2,6 +2,8 @@
 
 A small body is read whole. A large one is received into two buffers in turn: while a thread writes and
 checksums one, the other fills from the socket, so no byte is copied on its way and memory stays bounded.
+One that may be small gets a small buffer first: a hundred small archives at once are not to take a hundred
+megabytes.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from swift.wire import etagtrailer
 SMALL_BYTES = 256 << 10
 #: What a large body is handed to the disk in.
 BATCH_BYTES = 512 << 10
+#: What a body that may be small is received in first.
+FIRST_BYTES = 64 << 10
 
 _buffers = Buffers(BATCH_BYTES, kept_max=8)
 
@@ -81,6 +85,29 @@ class DraftWriter:
             self.draft.discard()
 
 
+class _Turns:
+    """The buffers of a body: a small one where that may do, then two large ones in turn, made when needed."""
+
+    def __init__(self, size: int | None):
+        self._may_be_small = size is None or size <= FIRST_BYTES
+        self._large: list[memoryview] = []
+        self._number = 0
+
+    def next(self) -> memoryview:
+        """The buffer to fill; that of the turn before may still be in use, no earlier one."""
+        if self._may_be_small:
+            self._may_be_small = False
+            return memoryview(bytearray(FIRST_BYTES))
+        if len(self._large) < 2:
+            self._large.append(_buffers.take())
+        self._number += 1
+        return self._large[(self._number - 1) % 2]
+
+    def end(self) -> None:
+        """Nobody uses any. Not after an error: a thread may still write from one of them."""
+        _buffers.give(*self._large)
+
+
 def receive_all(
     body: RequestBody, writer: DraftWriter, *, size: int | None, size_max: int, deadline: float
 ) -> None:
@@ -89,38 +116,37 @@ def receive_all(
     Raises ``HTTPError`` 413, ``ClientDisconnected`` for another size than announced, ``BodyTimeout`` after
     ``deadline`` (monotonic seconds), and what the draft raises.
     """
-    buffers = _buffers.take(), _buffers.take()
+    turns = _Turns(size)
     limit = size_max if size is None else size
-    number = 0
-    while batch := _fill(body, buffers[number % 2], deadline):
+    at_end = False
+    while not at_end:
+        buffer = turns.next()
+        batch = _fill(body, buffer, deadline)
+        at_end = len(batch) < len(buffer)
         if writer.size + len(batch) > limit:
             if size is None:
                 raise HTTPError(413, "Your request is too large.", content_type="text/plain")
             raise ClientDisconnected(f"more than the announced {limit} bytes came")
-        # Waits for the batch before, whose buffer is the next to be filled.
-        writer.write(batch)
-        number += 1
+        if batch:
+            # Waits for the batch before, whose buffer is the next to be filled.
+            writer.write(batch)
     writer.wait()
-    # Not after an error: a thread may still write from one of them.
-    _buffers.give(*buffers)
+    turns.end()
     if size is not None and writer.size != size:
         raise ClientDisconnected(f"{writer.size} of {size} bytes came")
 
 
 def receive_exactly(body: RequestBody, writer: DraftWriter, size: int, deadline: float) -> None:
     """Receive and write the next ``size`` bytes of a body; raises as ``receive_all``."""
-    buffers = _buffers.take(), _buffers.take()
-    left, number = size, 0
+    turns, left = _Turns(size), size
     while left:
-        batch = _fill(body, buffers[number % 2][:left], deadline)
+        batch = _fill(body, turns.next()[:left], deadline)
         if not batch:
             raise ClientDisconnected(f"{size - left} of {size} bytes came")
         writer.write(batch)
         left -= len(batch)
-        number += 1
     writer.wait()
-    # Not after an error: a thread may still write from one of them.
-    _buffers.give(*buffers)
+    turns.end()
 
 
 def _fill(body: RequestBody, buffer: memoryview, deadline: float) -> memoryview:

@@ -14,6 +14,7 @@ from swift.http.body import BodyTimeout, BytesBody, ClientDisconnected, RequestB
 from swift.http.response import HTTPError
 from swift.obj.intake import (
     BATCH_BYTES,
+    FIRST_BYTES,
     DraftWriter,
     accept_trailers,
     read_small,
@@ -96,13 +97,40 @@ def test_a_small_body_of_another_size_is_refused(size):
 
 
 @settings(max_examples=20)
-@given(st.integers(0, 3 * BATCH_BYTES + 7), st.lists(st.integers(1, BATCH_BYTES), max_size=8))
-def test_a_large_body_is_written_in_order_while_it_comes(size, sizes):
+@given(
+    st.integers(0, 3 * BATCH_BYTES + 7) | st.just(FIRST_BYTES) | st.just(BATCH_BYTES),
+    st.lists(st.integers(1, BATCH_BYTES), max_size=8),
+    st.booleans(),
+)
+def test_a_large_body_is_written_in_order_while_it_comes(size, sizes, is_known):
     data = bytes(n % 251 for n in range(1009)) * (size // 1009 + 1)
     draft = Draft()
     body = Pieces(data[:size], sizes)
-    receive_all(body, DraftWriter(draft, run), size=size, size_max=1 << 30, deadline=LATE)
+    known = size if is_known else None
+    receive_all(body, DraftWriter(draft, run), size=known, size_max=1 << 30, deadline=LATE)
     assert md5(draft.data).digest() == md5(data[:size]).digest()
+
+
+class Measuring(BytesBody):
+    """Remembers how large the buffers are that it is received in."""
+
+    def __init__(self, data):
+        super().__init__(data)
+        self.buffers = []
+
+    def read_into(self, buffer):
+        self.buffers.append(len(buffer.obj))
+        return super().read_into(buffer)
+
+
+def test_what_may_be_small_is_received_in_a_small_buffer(draft):
+    for receive in (
+        lambda body: receive_all(body, DraftWriter(draft, run), size=None, size_max=9, deadline=LATE),
+        lambda body: receive_exactly(body, DraftWriter(draft, run), 9, LATE),
+    ):
+        body = Measuring(b"x" * 9)
+        receive(body)
+        assert set(body.buffers) == {FIRST_BYTES}
 
 
 @pytest.mark.parametrize("announced", [9, 11])
