@@ -7,8 +7,7 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
+import tempfile
 import time
 from pathlib import Path
 from urllib.parse import quote
@@ -16,6 +15,7 @@ from urllib.parse import quote
 from swift.cli.aio.make import make_cluster
 from swift.cli.aio.plan import DAEMONS, PORTS_PER_NODE, new_plan
 from swift.cli.aio.supervisor import Supervisor, answers, cache_process, port_is_free
+from test.support.nursery import NURSERY, WarmBeginner
 from test.support.pipelines import with_filters
 from test.support.ports import free_ports, free_range
 from test.support.tiers import EVERYWHERE, tier_section
@@ -99,7 +99,7 @@ class LiveCluster:
             part_power=6,
             **choices,
         )
-        self._supervisor = Supervisor(self.plan, lambda _text: None)
+        self._supervisor = Supervisor(self.plan, lambda _text: None, WarmBeginner())
         self.tokens = {}
 
     def start(self):
@@ -148,9 +148,11 @@ class LiveCluster:
     def run_once(self, daemon, node=1):
         """One pass of a daemon over a node, beside the one that rests."""
         conf = self.plan.etc / f"{DAEMONS[daemon]}-server" / f"{node}.conf"
-        command = (sys.executable, "-m", f"swift.cli.{daemon.replace('-', '_')}", conf, "once")
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        with tempfile.TemporaryFile() as log:
+            module = f"swift.cli.{daemon.replace('-', '_')}"
+            status = NURSERY.begin(module, [str(conf), "once"], log).wait(120)
+            log.seek(0)
+            assert status == 0, log.read().decode(errors="replace")
 
     @staticmethod
     def await_true(condition, what, seconds=20):

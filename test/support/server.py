@@ -11,6 +11,7 @@ import time
 
 from swift.cli.aio.supervisor import answers
 from test.support.cluster import Answer
+from test.support.nursery import NURSERY
 from test.support.ports import free_ports
 
 
@@ -38,9 +39,12 @@ class LoneServer:
 
     def start(self):
         with open(self.root / "log", "ab") as log:
-            program = [sys.executable, "-m", f"swift.cli.{self.kind}_server", str(self.conf), "-v"]
-            command = [*self.before, *program]
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            module, words = f"swift.cli.{self.kind}_server", (str(self.conf), "-v")
+            if self.before:
+                command = [*self.before, sys.executable, "-m", module, *words]
+                self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            else:
+                self.process = NURSERY.begin(module, words, log)
         deadline = time.monotonic() + 30
         while not answers("127.0.0.1", self.port):
             assert time.monotonic() < deadline, (self.root / "log").read_text()[-2000:]

@@ -22,6 +22,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import BinaryIO, Protocol
 
 from swift.base.errors import ConfigError, SwiftError
 from swift.cli.aio.plan import ClusterPlan, PlannedProcess
@@ -36,6 +37,63 @@ PAUSE_MAX_S = 60.0
 SETTLED_S = 60.0
 
 Report = Callable[[str], None]
+
+
+class Child(Protocol):
+    """A process that was begun, as ``subprocess.Popen`` is one; its pid is also that of its group."""
+
+    pid: int
+    returncode: int | None
+
+    def poll(self) -> int | None:
+        """Its exit status, None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit status, awaited for ``timeout`` seconds; raises ``subprocess.TimeoutExpired``."""
+
+    def send_signal(self, sig: int) -> None:
+        """Send it a signal unless it has ended."""
+
+
+class Beginner(Protocol):
+    """Begins processes."""
+
+    def begin(self, args: Sequence[str], log: BinaryIO) -> Child:
+        """A process of these words (``-m`` as the first: of this Python) in a session of its own.
+
+        Its output goes to ``log``, and it ends with this one. Raises OSError.
+        """
+
+    def close(self) -> None:
+        """Begin no more, for now."""
+
+
+class ProgramBeginner:
+    """Runs programs. Children die with the thread that began them, so one thread begins all."""
+
+    def __init__(self) -> None:
+        self._thread: ThreadPoolExecutor | None = None
+
+    def begin(self, args: Sequence[str], log: BinaryIO) -> Child:
+        """See ``Beginner``."""
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, "supervisor")
+        began = self._thread.submit(
+            subprocess.Popen,
+            args if args[0] != "-m" else (sys.executable, *args),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            preexec_fn=die_with_parent,
+            start_new_session=True,
+        )
+        return began.result()
+
+    def close(self) -> None:
+        """End the thread, and with it what it began."""
+        if self._thread is not None:
+            self._thread.shutdown()
+            self._thread = None
 
 
 class AlreadyRunning(SwiftError):
@@ -147,17 +205,16 @@ class Pauses:
 class Supervisor:
     """Starts, watches and ends the processes of one plan."""
 
-    def __init__(self, plan: ClusterPlan, report: Report):
+    def __init__(self, plan: ClusterPlan, report: Report, beginner: Beginner | None = None):
         self._plan = plan
         self._report = report
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._beginner = beginner or ProgramBeginner()
+        self._children: dict[str, Child] = {}
         self._processes: dict[str, PlannedProcess] = {}
         self._pauses: defaultdict[str, Pauses] = defaultdict(Pauses)
         #: When those that have ended are started again, monotonic seconds.
         self._again_at: dict[str, float] = {}
         self._stop = 0
-        # Children die with the thread that began them, and callers have threads that end before.
-        self._beginner = ThreadPoolExecutor(1, "supervisor")
 
     def start(self) -> None:
         """Start everything and wait until it answers; raises ``ConfigError`` after ending all of it."""
@@ -179,19 +236,8 @@ class Supervisor:
 
     def _spawn(self, process: PlannedProcess) -> None:
         self._processes[process.name] = process
-        program = process.args if process.args[0] != "-m" else (sys.executable, *process.args)
-        log = open(self._plan.logs / f"{process.name}.log", "ab", buffering=0)  # noqa: SIM115
-        with log:
-            began = self._beginner.submit(
-                subprocess.Popen,
-                program,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                preexec_fn=die_with_parent,
-                start_new_session=True,
-            )
-            self._children[process.name] = began.result()
+        with open(self._plan.logs / f"{process.name}.log", "ab", buffering=0) as log:
+            self._children[process.name] = self._beginner.begin(process.args, log)
 
     def _write_state(self, processes: list[PlannedProcess]) -> None:
         rows = [{"name": p.name, "pid": self._children[p.name].pid, "port": p.port} for p in processes]
@@ -293,13 +339,12 @@ class Supervisor:
         for child in self._children.values():
             _signal_group(child, signal.SIGKILL)
             child.wait()
-        self._beginner.shutdown()
-        self._beginner = ThreadPoolExecutor(1, "supervisor")
+        self._beginner.close()
         with contextlib.suppress(FileNotFoundError):
             (self._plan.run / "processes.json").unlink()
 
 
-def _signal_group(child: subprocess.Popen[bytes], sig: int) -> None:
+def _signal_group(child: Child, sig: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if sig == signal.SIGKILL:
             os.killpg(child.pid, sig)
