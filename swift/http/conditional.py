@@ -24,7 +24,7 @@ def parse_http_date(text: str) -> int | None:
 
 def is_conditional(headers: HeaderMap) -> bool:
     """Whether any conditional header is present."""
-    return any(name in headers for name in _CONDITIONAL_HEADERS)
+    return not headers.keys().isdisjoint(_CONDITIONAL_HEADERS)
 
 
 def failed_condition(

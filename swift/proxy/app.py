@@ -130,8 +130,8 @@ class ProxyApp:
         if entity.version not in self._versions:
             return error_response(400)
         path = entity.path
-        reserved_ok = is_true(request.headers.get(fields.BACKEND_ALLOW_RESERVED_NAMES))
-        if not reserved_ok and any("\0" in name for name in path if name):
+        is_reserved = "\0" in "".join(filter(None, path))
+        if is_reserved and not is_true(request.headers.get(fields.BACKEND_ALLOW_RESERVED_NAMES)):
             return error_response(412, "Invalid UTF8 or contains NULL")
         return path
 

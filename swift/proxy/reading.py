@@ -63,8 +63,11 @@ class ReadPlan:
 
 
 def _timestamp(headers: HeaderMap) -> Timestamp:
-    found = (_parsed(headers.get(name)) for name in _TIMESTAMP_HEADERS)
-    return next((stamp for stamp in found if stamp is not None), ZERO)
+    for name in _TIMESTAMP_HEADERS:
+        stamp = _parsed(headers.get(name))
+        if stamp is not None:
+            return stamp
+    return ZERO
 
 
 def _parsed(text: str | None) -> Timestamp | None:
