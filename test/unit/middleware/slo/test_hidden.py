@@ -150,6 +150,14 @@ def test_a_manifest_that_is_too_large_is_told_as_such(make_slo):
     assert front("PUT", FINISH + "u", {}, b" " * 200 + b'[{"part": 1}]').status == 413
 
 
+def test_only_what_the_client_sends_is_measured_not_the_names_that_its_numbers_stand_for(make_slo):
+    front = make_slo(hidden_segments="true", max_manifest_size="100")
+    put_parts(front, "u")
+    assert finish(front, "u").status == 201
+    assert front("GET", "/a/c/o").body == WHOLE
+    assert len(front("GET", "/a/c/o?multipart-manifest=get").body) > 100
+
+
 BAD = ("upload-part=0", "upload-part=10001", "upload-part=x", f"upload-part={'9' * 5000}", "upload-part=", "")
 
 
