@@ -9,7 +9,7 @@ from test.support.sim import Answer
 
 
 def test_segments_that_the_caller_may_not_see_cannot_be_named(slo):
-    slo.denied["HEAD"] = {"/a/s/one": 403}
+    slo.denied.add(("HEAD", "/a/s/one"))
     answer = slo.upload("/a/c/n", [{"path": "/s/one"}])
     assert (answer.status, answer.body) == (400, b"Errors:\n/s/one, 403 Forbidden\n")
 

@@ -95,7 +95,7 @@ def test_a_deletion_with_its_parts_counts_them(front):
 def test_a_refused_change_leaves_the_object_whole(front, method):
     put_parts(front, "u")
     finish(front, "u")
-    front.denied[method] = {"/a/c/o": 403}
+    front.denied.add((method, "/a/c/o"))
     assert front(method, "/a/c/o", {}, b"").status == 403
     assert front("GET", "/a/c/o").body == WHOLE
     assert stored(front) == [("u", n, False) for n in (1, 2, 3)]
