@@ -41,7 +41,11 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   version.
 - **Multipart objects** appear whole or not at all. Their parts lie in `<bucket>+segments`, as the peer has
   them; they go with the object, through the object expirer. Parts that a completion leaves out stay until
-  the bucket goes.
+  the bucket goes. Up to `max_upload_part_num` parts (`swift-aio`: 10,000), of keys up to 973 bytes: the names
+  of parts are longer than the key. A longer one is `KeyTooLongError`; AWS takes 1,024.
+- **Changes of metadata** (PutObjectAcl, PutObjectTagging, DeleteObjectTagging) are made to the object that
+  was read, or are `409 OperationAborted` when somebody writes it at the same moment. Of two such changes at
+  one moment one wins.
 - **Listings** are those of containers: what was written a moment ago may be missing while a container
   server is down. With `strong_listing = all` of the proxies, or with `marked` in a bucket whose
   container has `X-Container-Meta-Strong-Listing: true`, they are exact (decision 0017): what was

@@ -182,8 +182,7 @@ class HttpTransport:
         exchange = self.open(
             ip, port, method, path, sent, body, connect_timeout_s=connect_timeout_s, timeout_s=timeout_s
         )
-        answer = exchange.reply()
-        return Reply(answer.status, answer.headers, answer.body.read_all(), answer.reason)
+        return exchange.reply().whole()
 
     def open(
         self,

@@ -186,9 +186,7 @@ class DirectClient:
         try:
             for piece in pieces:
                 exchange.send(piece)
-            answer = exchange.reply()
-            # An answer read to its end leaves the connection usable.
-            return Reply(answer.status, answer.headers, answer.body.read_all(), answer.reason)
+            return exchange.reply().whole()
         except BaseException:
             exchange.abort()
             raise

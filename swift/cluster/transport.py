@@ -56,6 +56,10 @@ class StreamReply:
     body: ResponseBody
     reason: str = ""
 
+    def whole(self) -> Reply:
+        """The same, its body read to its end, which leaves the connection usable; raises ``BrokenOff``."""
+        return Reply(self.status, self.headers, self.body.read_all(), self.reason)
+
 
 class Exchange(Protocol):
     """A request whose body is sent in pieces, and its answer."""

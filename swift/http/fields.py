@@ -308,10 +308,7 @@ BACKEND_DATA_TIMESTAMP = _header(
     "x-backend-data-timestamp", _TIME, _FROM_NODE, "When an object's data was written."
 )
 BACKEND_DURABLE_TIMESTAMP = _header(
-    "x-backend-durable-timestamp",
-    _TIME,
-    _FROM_NODE,
-    "The newest version of which a node knows that it is durable.",
+    "x-backend-durable-timestamp", _TIME, _FROM_NODE, "The newest version that a node knows to be durable."
 )
 BACKEND_PUT_TIMESTAMP = _header(
     "x-backend-put-timestamp", _TIME, _FROM_NODE, "When a database was last made."
@@ -439,6 +436,9 @@ BACKEND_RESERVE = _header(
 )
 BACKEND_PREDECESSOR = _header(
     "x-backend-predecessor", _TIME, _FROM_NODE, "The version that a condition was judged by (ours)."
+)
+BACKEND_IF_PREDECESSOR = _header(
+    "x-backend-if-predecessor", _TIME, _TO_NODE, "When the data was written that a change is about (ours)."
 )
 BACKEND_RESERVED_METHOD = _header(
     "x-backend-reserved-method",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from swift.base.etag import EtagList, unquote_etag
+from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import HTTPError
@@ -28,9 +29,13 @@ class Conditions:
     is_promised: bool
     #: Locks are to be looked at too (``obj.locks``), or alone.
     is_guarded: bool = False
+    #: X-Backend-If-Predecessor: when the data that is there must have been written.
+    predecessor: Timestamp | None = None
 
     def hold(self, state: ObjectState) -> bool:
         """Whether they hold for the object as it is."""
+        if self.predecessor is not None and self.predecessor != state.write_timestamp:
+            return False
         etag = condition_etag(self.etag_is_at, state) if state.exists else None
         if self.if_none_match is not None and state.exists and self.if_none_match.matches(etag):
             return False
@@ -38,7 +43,7 @@ class Conditions:
 
     def demand(self, state: ObjectState) -> None:
         """Raise ``HTTPError`` 404 when there is no object, and 412 when they do not hold for it."""
-        if self.if_match is None and self.if_none_match is None:
+        if self.if_match is None and self.if_none_match is None and self.predecessor is None:
             return
         if not state.exists:
             raise self.refused(state, 404)
@@ -52,15 +57,17 @@ class Conditions:
 
 
 def conditions_of(headers: HeaderMap) -> Conditions | None:
-    """The conditions of a change, None when there are none.
+    """The conditions of a change, None when there are none; raises ``HTTPError`` 400.
 
-    If-Match counts only when the object is promised to one writer: elsewhere it could not be kept.
+    Those about the version that is there count only when the object is promised to one writer: elsewhere
+    they could not be kept.
     """
     is_promised = reservation.is_offered(headers)
     if_none_match = headers.get("if-none-match")
     if_match = headers.get("if-match") if is_promised else None
     is_guarded = is_promised and fields.BACKEND_OBJECT_LOCK in headers
-    if if_none_match is None and if_match is None and not is_guarded:
+    predecessor = _predecessor(headers) if is_promised else None
+    if if_none_match is None and if_match is None and predecessor is None and not is_guarded:
         return None
     return Conditions(
         None if if_match is None else EtagList.parse(if_match),
@@ -68,7 +75,16 @@ def conditions_of(headers: HeaderMap) -> Conditions | None:
         headers.get(fields.BACKEND_ETAG_IS_AT, ""),
         is_promised,
         is_guarded,
+        predecessor,
     )
+
+
+def _predecessor(headers: HeaderMap) -> Timestamp | None:
+    text = headers.get(fields.BACKEND_IF_PREDECESSOR)
+    try:
+        return None if text is None else Timestamp(text)
+    except InvalidTimestamp:
+        raise HTTPError(400)
 
 
 def condition_etag(etag_is_at: str, state: ObjectState) -> str | None:

@@ -23,6 +23,9 @@ _YES = "yes"
 #: the node knows, by which it judges.
 PREDECESSOR = fields.BACKEND_PREDECESSOR
 
+#: Conditions about the version that is there: promises keep them, and a handoff may never have heard of it.
+ABOUT_VERSION = ("if-match", fields.BACKEND_IF_PREDECESSOR)
+
 #: ``X-Document`` of the second and later rounds.
 COMMIT = "put commit"
 RESERVE = "put reserve"

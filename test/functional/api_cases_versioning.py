@@ -8,13 +8,11 @@ import hashlib
 import json
 
 from test.functional import api_cases_versioning_kinds, api_cases_versioning_rows
+from test.functional.versioned import OTHER, RESERVED, A, looked_at, put, rows_of
 
-A = "/v1/AUTH_test"
-OTHER = "test2:tester2"
 GUEST = "test:tester3"
 #: Requests for versions by those who may not.
 _OF_OTHERS = (("PUT", 167), ("DELETE", 15))
-RESERVED = {"X-Allow-Reserved-Names": "true"}
 OPTIONS = """
 [filter:gatekeeper]
 use = egg:swift#gatekeeper
@@ -120,24 +118,6 @@ def send_versioning(both):
 
 def enable(both, container, value="true"):
     both("PUT", f"{A}/{container}", {"X-Versions-Enabled": value})
-
-
-def put(both, path, body=b"x", headers=None, **who):
-    """PUT; the id of the version."""
-    return both("PUT", A + path, headers, body, **who).headers.get("x-object-version-id", "none")
-
-
-def looked_at(both, path, **who):
-    for method in ("GET", "HEAD"):
-        both(method, A + path, **who)
-
-
-def rows_of(both, container):
-    """What is where: versions, objects, hidden objects."""
-    both("GET", f"{A}/{container}?versions&format=json")
-    both("GET", f"{A}/{container}?format=json")
-    both("HEAD", f"{A}/{container}")
-    both("GET", f"{A}/%00versions%00{container}?format=json", RESERVED)
 
 
 def settings(both):

@@ -6,9 +6,7 @@ Like ``api_cases_versioning``.
 import hashlib
 import json
 
-A = "/v1/AUTH_test"
-OTHER = "test2:tester2"
-RESERVED = {"X-Allow-Reserved-Names": "true"}
+from test.functional.versioned import OTHER, A, looked_at, put, rows_of
 
 
 def send_kinds(both):
@@ -29,23 +27,6 @@ def send_kinds(both):
 
 def enable(both, container, headers=None):
     both("PUT", f"{A}/{container}", {"X-Versions-Enabled": "true", **(headers or {})})
-
-
-def put(both, path, body=b"x", headers=None, **who):
-    """PUT; the id of the version."""
-    return both("PUT", A + path, headers, body, **who).headers.get("x-object-version-id", "none")
-
-
-def looked_at(both, path, **who):
-    for method in ("GET", "HEAD"):
-        both(method, A + path, **who)
-
-
-def rows_of(both, container):
-    both("GET", f"{A}/{container}?versions&format=json")
-    both("GET", f"{A}/{container}?format=json")
-    both("HEAD", f"{A}/{container}")
-    both("GET", f"{A}/%00versions%00{container}?format=json", RESERVED)
 
 
 def static_large(both):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from test.functional.every_api_case import send_everything
-from test.support.answers import Asker
+from test.support.answers import answers_of
 from test.support.cluster import LiveCluster
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "data" / "api-answers.json").read_text())
@@ -71,14 +71,7 @@ FAILED = {
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
     live = LiveCluster(tmp_path_factory.mktemp("answers") / "data", ec="2+1", rest_s=LiveCluster.AT_REST_S)
-    live.start()
-    try:
-        asker = Asker(live.host, live.token)
-        send_everything(asker)
-        assert "Traceback" not in live.log_text()
-        return asker.answers
-    finally:
-        live.stop()
+    return answers_of(live, send_everything)
 
 
 def without_statistics(answer):

@@ -9,7 +9,7 @@ from test.functional.api_cases_s3 import DIFFERENT as S3_DIFFERENT
 from test.functional.api_cases_versioning import DIFFERENT as VERSIONING_DIFFERENT
 from test.functional.every_api_case import SETS
 from test.functional.test_api_answers import without_statistics
-from test.support.answers import Renaming
+from test.support.answers import Renaming, answers_of
 from test.support.cluster import LiveCluster
 
 FOLDER = Path(__file__).parents[1] / "golden" / "data"
@@ -36,14 +36,7 @@ def pairs(request, tmp_path_factory):
     root = tmp_path_factory.mktemp(request.param) / "data"
     choices = {"ec": "2+1", "rest_s": LiveCluster.AT_REST_S}
     live = LiveCluster(root, places=cases.places, options=cases.options, **choices)
-    live.start()
-    try:
-        asker = cases.asker(live.host, live.token)
-        cases.send(asker)
-        assert "Traceback" not in live.log_text()
-    finally:
-        live.stop()
-    return asker.answers, GOLDEN[request.param]
+    return answers_of(live, cases.send, cases.asker), GOLDEN[request.param]
 
 
 def test_the_answers_are_the_recorded_ones(pairs):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from test.functional.every_large_case import send_large
-from test.support.answers import Asker
+from test.support.answers import answers_of
 from test.support.cluster import LiveCluster
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "data" / "large-answers.json").read_text())
@@ -43,14 +43,7 @@ def failed_there(golden):
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
     live = LiveCluster(tmp_path_factory.mktemp("large") / "data", ec="2+1", rest_s=LiveCluster.AT_REST_S)
-    live.start()
-    try:
-        asker = Asker(live.host, live.token)
-        send_large(asker)
-        assert "Traceback" not in live.log_text()
-        return asker.answers
-    finally:
-        live.stop()
+    return answers_of(live, send_large)
 
 
 def comparable(answer):

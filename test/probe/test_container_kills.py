@@ -11,7 +11,6 @@ import os
 import random
 import sqlite3
 import threading
-import time
 
 import pytest
 
@@ -107,14 +106,7 @@ def test_killed_at_any_moment_a_container_server_keeps_the_rows_it_acknowledged(
         for writer in writers:
             writer.start()
         for _ in range(KILLS):
-            go.set()
-            time.sleep(chooser.uniform(0.02, 0.4))
-            server.kill()
-            go.clear()
-            for writer in writers:
-                assert writer.idle.wait(60)
-                assert writer.failure is None, writer.failure
-            server.start()
+            server.kill_under(writers, go, chooser.uniform(0.02, 0.4))
             page = server.ask("GET", f"{CONTAINER}?format=json")
             assert page.status == 200
             listed = {row["name"]: row["hash"] for row in page.json()}

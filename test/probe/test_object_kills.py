@@ -12,7 +12,6 @@ import random
 import shutil
 import subprocess
 import threading
-import time
 
 import pytest
 
@@ -27,6 +26,7 @@ from swift.store.hashes import SuffixHasher
 from swift.store.layout import is_suffix, partition_dir
 from swift.store.registry import EngineParts, file_store
 from test.support.ledger import Ledger
+from test.support.nodes import with_ec
 from test.support.server import LoneServer
 
 KILLS = int(os.environ.get("SWIFT_KILLS", "5"))
@@ -34,25 +34,13 @@ THREADS = 4
 NAMES = 12
 GOLD = Policy(0, "gold", is_default=True)
 EC = Policy(1, "ec", ec=ErasureCode("liberasurecode_rs_vand", 4, 2))
-SWIFT_CONF = """[swift-hash]
-swift_hash_path_suffix = s
-[storage-policy:0]
-name = gold
-default = yes
-[storage-policy:1]
-name = ec
-policy_type = erasure_coding
-ec_type = liberasurecode_rs_vand
-ec_num_data_fragments = 4
-ec_num_parity_fragments = 2
-"""
 
 
 class Server(LoneServer):
     """An object server that is asked by the names of objects."""
 
     def __init__(self, root):
-        super().__init__(root, "object", SWIFT_CONF)
+        super().__init__(root, "object", with_ec(4, 2))
 
     def ask_of(self, method, name, headers=None, body=None):
         policy = {"X-Backend-Storage-Policy-Index": "1" if name.startswith("ec") else "0"}
@@ -158,14 +146,7 @@ def test_killed_at_any_moment_an_object_server_keeps_what_it_acknowledged(server
     for writer in writers:
         writer.start()
     for _ in range(KILLS):
-        go.set()
-        time.sleep(chooser.uniform(0.02, 0.4))
-        server.kill()
-        go.clear()
-        for writer in writers:
-            assert writer.idle.wait(60)
-            assert writer.failure is None, writer.failure
-        server.start()
+        server.kill_under(writers, go, chooser.uniform(0.02, 0.4))
         for writer in writers:
             writer.check()
     for writer in writers:

@@ -19,6 +19,7 @@ from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
 from test.probe.test_peer_ssync import GOLDEN, Nodes
 from test.support.archives import unpack
+from test.support.nodes import record
 from test.support.peer import can_hide_etc, environment, needs_peer, peer_command, run_peer
 from test.support.ports import free_ports
 
@@ -198,21 +199,7 @@ def test_a_handoff_goes_home_to_a_server_of_the_other_kind(make, method, by_us):
 
 def table_of_both(nodes, home):
     """A ring of one replica on the home node, in which the other device stands as well."""
-    records = tuple(
-        {
-            "id": node,
-            "region": 1,
-            "zone": 1,
-            "ip": "127.0.0.1",
-            "port": nodes.ports[node],
-            "replication_ip": "127.0.0.1",
-            "replication_port": nodes.ports[node],
-            "device": device,
-            "weight": 1.0,
-            "meta": "",
-        }
-        for node, device in ((0, "sda"), (1, "sdb"))
-    )
+    records = tuple(record(node, nodes.ports[node], device) for node, device in ((0, "sda"), (1, "sdb")))
     # The last partitions are the other one's, so that it is a device of the ring.
     row = array("H", [home] * 12 + [1 - home] * 4)
     save_table(RingTable(records=records, rows=(row,), part_shift=28), str(nodes.etc / "object.ring.gz"))

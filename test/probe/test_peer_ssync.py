@@ -23,6 +23,7 @@ from swift.ring.builder import RingBuilder
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
 from test.support.archives import unpack
+from test.support.nodes import record
 from test.support.peer import can_hide_etc, needs_peer, run_peer
 from test.support.ports import free_ports
 
@@ -79,19 +80,7 @@ class Nodes:
     def write_rows(self, name, devices):
         """A ring whose every partition lies on ``devices``, in this order."""
         records = tuple(
-            {
-                "id": number,
-                "region": 1,
-                "zone": 1,
-                "ip": "127.0.0.1",
-                "port": self.ports[node],
-                "replication_ip": "127.0.0.1",
-                "replication_port": self.ports[node],
-                "device": device,
-                "weight": 1.0,
-                "meta": "",
-            }
-            for number, (node, device) in enumerate(devices)
+            record(number, self.ports[node], device) for number, (node, device) in enumerate(devices)
         )
         rows = tuple(array("H", [number] * 16) for number in range(len(devices)))
         table = RingTable(records=records, rows=rows, part_shift=28)

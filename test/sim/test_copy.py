@@ -6,44 +6,24 @@ import os
 import pytest
 
 from swift.http.mediatypes import TypeGuesser
-from swift.http.request import Request
-from swift.http.response import HTTPError, error_response
 from swift.middleware.copy import Copy, CopySettings
 from swift.middleware.dlo import Dlo, DloSettings
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
 from swift.telemetry.log import silent_log
-from test.support.sim import Answer, node_port
+from test.support.fronts import FilterFront
+from test.support.sim import node_port
 
 DATA = os.urandom(300_000)
 
 
-class Front:
-    """The filters that copies pass over a simulated cluster; ``denied`` has what a caller may not ask for."""
+class Front(FilterFront):
+    """The filters that copies pass."""
 
     def __init__(self, sim, size_max=1 << 30):
-        self.sim = sim
         inner = Dlo(sim.app, DloSettings(), 10000, silent_log())
         large = Slo(inner, SloSettings(), sim.hasher, TypeGuesser("/none", ()), silent_log())
-        self.filter = Copy(large, CopySettings(), size_max, silent_log())
-        self.denied = set()
-
-    def __call__(self, method, path, headers=None, body=b""):
-        return Answer(self.open(method, path, headers, body))
-
-    def open(self, method, path, headers=None, body=b""):
-        target, _, query = path.partition("?")
-        sent = dict(headers or {})
-        if method in ("PUT", "POST"):
-            sent.setdefault("content-length", str(len(body)))
-        env = {"swift.cache": self.sim.cache, "swift_owner": True, "swift.authorize": self.authorise}
-        try:
-            return self.filter.handle(Request(method, f"/v1{target}", sent, body, query=query, env=env))
-        except HTTPError as error:
-            return error.response
-
-    def authorise(self, request):
-        return error_response(403) if (request.method, request.raw_path[3:]) in self.denied else None
+        super().__init__(sim, Copy(large, CopySettings(), size_max, silent_log()))
 
 
 @pytest.fixture

@@ -1,29 +1,18 @@
 """What is written is encrypted, and held to what its sender said of it."""
 
-import base64
-import hashlib
 import json
 import os
 
 import pytest
 
-from test.support.encrypted import Front
+from test.support.encrypted import Front, bare, md5
 
-TWO = base64.b64encode(b"B" * 32).decode()
-EMPTY = hashlib.md5(b"").hexdigest()
+EMPTY = md5(b"")
 
 
 @pytest.fixture
 def front(sim):
     return Front(sim)
-
-
-def md5(data):
-    return hashlib.md5(data).hexdigest()
-
-
-def bare(etag):
-    return etag.strip('"')
 
 
 @pytest.mark.parametrize("size", [1, 10, 65536, 300_001])

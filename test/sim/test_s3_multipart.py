@@ -174,3 +174,11 @@ def test_the_parts_of_a_composite_checksum_bring_theirs(s3):
     assert upload.part(1, b"x", {"x-amz-checksum-crc32c": "AAAAAA=="}).code == "InvalidRequest"
     assert upload.part(1, b"x", {"x-amz-checksum-crc32": "AAAAAA=="}).code == "BadDigest"
     assert upload.part(1, b"x", {"x-amz-checksum-crc32": "jNwWgw=="}).status == 200
+
+
+def test_a_key_that_leaves_no_room_for_the_names_of_parts_is_told_as_such(s3):
+    assert s3("POST", f"/bucket/{'k' * 975}?uploads").code == "KeyTooLongError"
+    upload = Multipart(s3, f"/bucket/{'k' * 972}")
+    path = f"{upload.path}?uploadId={upload.id}&partNumber="
+    assert s3("PUT", f"{path}100", {}, b"x").code == "KeyTooLongError"
+    assert s3("PUT", f"{path}1", {}, b"x").status == 200

@@ -2,13 +2,14 @@
 
 import json
 
+from swift.http import fields
 from swift.http.request import Request
 from test.support.large import ETAG, PUT
 from test.support.sim import Answer
 
 
 def test_segments_that_the_caller_may_not_see_cannot_be_named(slo):
-    slo.denied["HEAD"] = {"/a/s/one": 403}
+    slo.denied.add(("HEAD", "/a/s/one"))
     answer = slo.upload("/a/c/n", [{"path": "/s/one"}])
     assert (answer.status, answer.body) == (400, b"Errors:\n/s/one, 403 Forbidden\n")
 
@@ -42,6 +43,13 @@ def test_limits_are_kept(make_slo):
     assert (answer.status, answer.body) == (413, b"Manifest File > 200 bytes")
     unannounced = {"transfer-encoding": "chunked"}
     assert small("PUT", "/a/c/n" + PUT, unannounced, b" " * 300).status == 413
+
+
+def test_a_manifest_that_the_s3_api_made_of_part_numbers_may_be_as_long_as_names_make_it(make_slo):
+    small = make_slo(max_manifest_size="20")
+    manifest, ours = [{"path": "/s/one"}, {"path": "/s/two"}], {fields.SYSMETA_S3_UPLOAD_ID: "u"}
+    assert small.upload("/a/c/n", manifest).status == 413
+    assert small.upload("/a/c/n", manifest, ours).status == 201
 
 
 def test_the_container_is_told_size_and_etag_of_the_whole(slo, sim):

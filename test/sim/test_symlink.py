@@ -6,43 +6,24 @@ from hashlib import md5
 import pytest
 
 from swift.http.mediatypes import TypeGuesser
-from swift.http.request import Request
-from swift.http.response import HTTPError, error_response
 from swift.middleware.dlo import Dlo, DloSettings
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.symlink import Symlink, SymlinkSettings
 from swift.telemetry.log import silent_log
-from test.support.sim import Answer
+from test.support.fronts import FilterFront
 
 DATA = b"target data"
 ETAG = md5(DATA).hexdigest()
 
 
-class Front:
-    """Links below large objects; ``denied`` has what a caller may not ask for."""
+class Front(FilterFront):
+    """Links below large objects."""
 
     def __init__(self, sim, **options):
-        self.sim = sim
         self.links = Symlink(sim.app, SymlinkSettings.parse(options))
         inner = Dlo(self.links, DloSettings(), 10000, silent_log())
-        self.filter = Slo(inner, SloSettings(), sim.hasher, TypeGuesser("/none", ()), silent_log())
-        self.denied = set()
-
-    def __call__(self, method, path, headers=None, body=b""):
-        target, _, query = path.partition("?")
-        sent = dict(headers or {})
-        if method in ("PUT", "POST"):
-            sent.setdefault("content-length", str(len(body)))
-        env = {"swift.cache": self.sim.cache, "swift_owner": True, "swift.authorize": self.authorise}
-        try:
-            request = Request(method, f"/v1{target}", sent, body, query=query, env=env)
-            return Answer(self.filter.handle(request))
-        except HTTPError as error:
-            return Answer(error.response)
-
-    def authorise(self, request):
-        return error_response(403) if request.raw_path[3:] in self.denied else None
+        super().__init__(sim, Slo(inner, SloSettings(), sim.hasher, TypeGuesser("/none", ()), silent_log()))
 
     def link(self, path, target, **headers):
         sent = {"x-symlink-target": target, **{name.replace("_", "-"): v for name, v in headers.items()}}

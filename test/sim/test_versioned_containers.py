@@ -8,35 +8,27 @@ import pytest
 from swift.base.limits import Limits
 from swift.compose import Cluster
 from swift.http.mediatypes import TypeGuesser
-from swift.http.request import Request
-from swift.http.response import HTTPError, error_response
+from swift.http.response import error_response
 from swift.middleware.symlink import Symlink, SymlinkSettings
 from swift.middleware.versioned_writes.filter import VersionedWrites
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
-from test.support.sim import Answer
+from test.support.fronts import FilterFront
 
 ON, OFF = {"x-versions-enabled": "true"}, {"x-versions-enabled": "false"}
 
 
-class Front:
-    """The filter over a simulated cluster; who is ``stranger`` may nothing."""
+class Front(FilterFront):
+    """The filter; who is ``stranger`` may nothing. What is cached is forgotten before each request."""
 
     def __init__(self, sim):
-        self.sim, self.stranger = sim, False
+        self.stranger = False
         made = Cluster(SimpleNamespace(limits=Limits()), sim.policies), TypeGuesser("/none", ())
         settings = VersionedWritesSettings(allow_object_versioning=True)
-        self.filter = VersionedWrites(Symlink(sim.app, SymlinkSettings()), settings, made)
+        super().__init__(sim, VersionedWrites(Symlink(sim.app, SymlinkSettings()), settings, made))
 
-    def __call__(self, method, path, headers=None, body=b""):
-        target, _, query = path.partition("?")
-        sent = {"content-length": str(len(body)), **(headers or {})}
-        env = {"swift.cache": self.sim.cache, "swift_owner": True, "swift.authorize": self.authorise}
+    def open(self, *args, **kwargs):
         self.sim.cache.values.clear()
-        try:
-            request = Request(method, f"/v1{target}", sent, body, query=query, env=env)
-            return Answer(self.filter.handle(request))
-        except HTTPError as error:
-            return Answer(error.response)
+        return super().open(*args, **kwargs)
 
     def authorise(self, request):
         return error_response(403) if self.stranger else None

@@ -190,3 +190,15 @@ def normalised(pairs, body, host):
         if replaced and pattern.pattern.startswith(b"Policy"):
             headers["content-length"] = "*"
     return {"headers": headers, "body": body.decode("latin-1")}
+
+
+def answers_of(live, send, asker_of=Asker):
+    """What a cluster answers to the cases that ``send`` sends; it runs as long as that takes."""
+    live.start()
+    try:
+        asker = asker_of(live.host, live.token)
+        send(asker)
+        assert "Traceback" not in live.log_text()
+        return asker.answers
+    finally:
+        live.stop()

@@ -154,6 +154,17 @@ class LiveCluster:
             log.seek(0)
             assert status == 0, log.read().decode(errors="replace")
 
+    def rot(self, path, at):
+        """Damage a file of a device, and have the auditor look at its partition; the number of its node."""
+        with open(path, "r+b") as file:
+            file.seek(at)
+            file.write(b"rotten")
+        number = next(n for n in self.plan.node_numbers() if self.device_path(n) in path.parents)
+        conf = self.plan.etc / "object-server" / f"{number}.conf"
+        command = [sys.executable, "-m", "swift.cli.object_auditor", str(conf), "-o", "-p", path.parts[-4]]
+        subprocess.run(command, check=True, timeout=60, capture_output=True)
+        return number
+
     @staticmethod
     def await_true(condition, what, seconds=20):
         """Poll a condition that another process brings about."""

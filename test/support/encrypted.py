@@ -1,39 +1,36 @@
 """Keymaster and encryption over a simulated cluster."""
 
 import base64
+import hashlib
 
 from swift.base.limits import Limits
-from swift.http.request import Request
-from swift.http.response import HTTPError
 from swift.middleware.encryption.filter import Encryption, EncryptionSettings
 from swift.middleware.keymaster import Keymaster, KeymasterSettings, parse_secrets
 from swift.telemetry.log import silent_log
-from test.support.sim import Answer
+from test.support.fronts import FilterFront
 
 ONE = base64.b64encode(b"A" * 32).decode()
+TWO = base64.b64encode(b"B" * 32).decode()
 
 
-class Front:
-    """Keymaster and encryption over a simulated cluster, and other filters left of them."""
+class Front(FilterFront):
+    """Keymaster and encryption, and other filters left of them."""
 
     def __init__(self, sim, left=(), disable=False, **options):
         options = options or {"encryption_root_secret": ONE}
-        self.sim = sim
         settings = EncryptionSettings(disable_encryption=disable)
         app = Encryption(sim.app, settings, Limits(), silent_log())
-        self.filter = Keymaster(app, parse_secrets(options, KeymasterSettings.parse(options)))
+        front = Keymaster(app, parse_secrets(options, KeymasterSettings.parse(options)))
         for make in reversed(left):
-            self.filter = make(self.filter)
+            front = make(front)
+        super().__init__(sim, front)
 
-    def __call__(self, method, path, headers=None, body=b""):
-        target, _, query = path.partition("?")
-        sent = dict(headers or {})
-        if method in ("PUT", "POST"):
-            sent.setdefault("content-length", str(len(body)))
-        env = {"swift.cache": self.sim.cache, "swift_owner": True}
-        try:
-            return Answer(
-                self.filter.handle(Request(method, f"/v1{target}", sent, body, query=query, env=env))
-            )
-        except HTTPError as error:
-            return Answer(error.response)
+
+def md5(data):
+    """The hexadecimal MD5 of bytes."""
+    return hashlib.md5(data, usedforsecurity=False).hexdigest()
+
+
+def bare(etag):
+    """An ETag without quotes."""
+    return etag.strip('"')

@@ -4,11 +4,9 @@ import json
 from hashlib import md5
 
 from swift.http.mediatypes import TypeGuesser
-from swift.http.request import Request
-from swift.http.response import HTTPError, error_response
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
-from test.support.sim import Answer
+from test.support.fronts import FilterFront
 
 PIECES = {"one": b"0000", "two": b"11111", "three": b"222222"}
 WHOLE = b"".join(PIECES.values())
@@ -26,35 +24,18 @@ class Errors:
         self._texts.append(text)
 
 
-class Front:
-    """The filter over a simulated cluster; ``deny`` names paths that a caller may not ask for."""
+class Front(FilterFront):
+    """Static large objects; the requests of the last one that was asked are kept."""
 
     def __init__(self, sim, **options):
-        self.sim = sim
         settings = SloSettings.parse({"rate_limit_segments_per_sec": "0", **options})
         guesser = TypeGuesser("/none", ())
         self.errors = []
-        self.filter = Slo(sim.app, settings, sim.hasher, guesser, Errors(self.errors), sim.policies)
-        self.denied = {}
+        super().__init__(sim, Slo(sim.app, settings, sim.hasher, guesser, Errors(self.errors), sim.policies))
 
-    def open(self, method, path, headers=None, body=b""):
-        target, _, query = path.partition("?")
-        sent = dict(headers or {})
-        if method in ("PUT", "POST"):
-            sent.setdefault("content-length", str(len(body) if isinstance(body, bytes) else body.length))
-        env = {"swift.cache": self.sim.cache, "swift_owner": True, "swift.authorize": self.authorise}
+    def open(self, *args, **kwargs):
         self.sim.transport.requests.clear()
-        try:
-            return self.filter.handle(Request(method, f"/v1{target}", sent, body, query=query, env=env))
-        except HTTPError as error:
-            return error.response
-
-    def authorise(self, request):
-        status = self.denied.get(request.method, {}).get(request.raw_path.removeprefix("/v1"))
-        return None if status is None else error_response(status)
-
-    def __call__(self, *args, **kwargs):
-        return Answer(self.open(*args, **kwargs))
+        return super().open(*args, **kwargs)
 
     def upload(self, path, manifest, headers=None):
         return self("PUT", path + PUT, headers, json.dumps(manifest).encode())

@@ -22,6 +22,38 @@ aliases = grey
 """
 
 
+def with_ec(data, parity, name="ec"):
+    """swift.conf of one replicated and one erasure coded policy."""
+    return f"""[swift-hash]
+swift_hash_path_suffix = s
+[storage-policy:0]
+name = gold
+default = yes
+[storage-policy:1]
+name = {name}
+policy_type = erasure_coding
+ec_type = liberasurecode_rs_vand
+ec_num_data_fragments = {data}
+ec_num_parity_fragments = {parity}
+"""
+
+
+def record(number, port, device):
+    """A device of this machine as ring files know it."""
+    return {
+        "id": number,
+        "region": 1,
+        "zone": 1,
+        "ip": "127.0.0.1",
+        "port": port,
+        "replication_ip": "127.0.0.1",
+        "replication_port": port,
+        "device": device,
+        "weight": 1.0,
+        "meta": "",
+    }
+
+
 def command(name):
     """The command line of one of our commands, beside the interpreter that runs the tests."""
     return [str(Path(sys.executable).with_name(name))]

@@ -1,11 +1,28 @@
 """An account and a container that hold something, and uploads to them."""
 
+import pytest
+
 from swift.http.body import BytesBody
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.policy.policies import Policies
 from swift.policy.policy import Policy
 
+#: Of 90 bytes and 9 objects that are there already; a quota that is no number is none.
+uploads_that_fit_or_not = pytest.mark.parametrize(
+    ("word", "quota", "size", "fits"),
+    [
+        ("bytes", "100", 10, True),
+        ("bytes", "100", 11, False),
+        ("bytes", "0", 0, False),
+        ("bytes", "90", 0, True),
+        ("bytes", "", 1000, True),
+        ("bytes", "junk", 1000, True),
+        ("bytes", "9" * 256, 1000, True),
+        ("count", "10", 1000, True),
+        ("count", "9", 0, False),
+    ],
+)
 POLICIES = Policies((Policy(0, "gold", is_default=True, aliases=("yellow",)), Policy(3, "Silver")))
 
 
@@ -56,3 +73,9 @@ def put(filter_, app, size, *, chunked=False, env=None):
     response = filter_.handle(Request("PUT", "/v1/a/c/o", {}, body, env=env or {}))
     assert (response.status == 204) == (app.seen is not None)
     return response
+
+
+def said(answer):
+    """Why an upload was refused, None when it was not."""
+    assert answer.status in (204, 413)
+    return answer.body if answer.status == 413 else None

@@ -107,6 +107,17 @@ class S3World:
         assert answer.status == 200, answer
 
 
+def meddling(s3, method, path, do):
+    """Somebody does something just before the next such request arrives."""
+    left = [do]
+
+    def instead(request):
+        if left and (request.method, request.raw_path) == (method, path):
+            left.pop()()
+
+    s3.bottom.instead = instead
+
+
 class Multipart:
     """An upload in parts, as far as its test goes."""
 

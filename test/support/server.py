@@ -60,6 +60,17 @@ class LoneServer:
             assert time.monotonic() < deadline
             time.sleep(0.005)
 
+    def kill_under(self, writers, go, seconds):
+        """Let writers write for some seconds, kill the server, and start it again when they are idle."""
+        go.set()
+        time.sleep(seconds)
+        self.kill()
+        go.clear()
+        for writer in writers:
+            assert writer.idle.wait(60)
+            assert writer.failure is None, writer.failure
+        self.start()
+
     def ask(self, method, path, headers=None, body=None):
         """An answer; raises OSError or HTTPException when the server dies meanwhile."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)

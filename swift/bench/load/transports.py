@@ -65,8 +65,7 @@ class TlsTransport:
         exchange = self.open(
             ip, port, method, path, headers, body, connect_timeout_s=connect_timeout_s, timeout_s=timeout_s
         )
-        reply = exchange.reply()
-        return Reply(reply.status, reply.headers, reply.body.read_all(), reply.reason)
+        return exchange.reply().whole()
 
     def open(
         self,

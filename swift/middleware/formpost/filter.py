@@ -20,7 +20,7 @@ from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.status import reason_of
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
-from swift.middleware.formpost.form import BadForm, Form, FormFileBody, parse_parameters
+from swift.middleware.formpost.form import BadForm, BoundedFileBody, Form, parse_parameters
 from swift.middleware.tempurl.filter import digest_facts, within
 from swift.middleware.tempurl.signature import DIGESTS, Key, keys_of, parse_signature, signing_key
 from swift.telemetry.telemetry import Telemetry
@@ -122,7 +122,7 @@ class FormPost(Filter):
         if entity.path.obj is None and not folder.endswith(b"/"):
             folder += b"/"
         raw_path = quote(folder + filename.encode("latin-1"), safe="/~")
-        body = FormFileBody(form, size_max)
+        body = BoundedFileBody(form, size_max)
         agent = "%(orig)s FormPost"
         sub = make_subrequest(request, "PUT", raw_path, headers=headers, body=body, source="FP", agent=agent)
         sub.env[fields.AUTHORIZE] = within(key.scope, reading=False)

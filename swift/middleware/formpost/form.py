@@ -7,6 +7,7 @@ browser sends is MIME (``wire.mime``); a body that ends before the form does mak
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 
 from swift.http.body import CHUNK_BYTES, BodyError, RequestBody
 from swift.http.headers import HeaderMap
@@ -97,19 +98,21 @@ class Form:
 
 
 class FormFileBody(RequestBody):
-    """A file of a form as the body of a PUT; more than ``size_max`` bytes are refused (``FileTooLarge``)."""
+    """A file of a form as the body of a PUT; those who know how large it may be say so in ``judge``."""
 
-    def __init__(self, form: Form, size_max: int):
+    def __init__(self, form: Form):
         self.length: int | None = None
         self.received = 0
-        self.is_too_large = False
         self._form = form
-        self._size_max = size_max
         self._rest = b""
         self._ended = False
 
+    @abstractmethod
+    def judge(self, *, is_whole: bool) -> None:
+        """Raise ``BodyError`` for what is too large already, or too small as a whole."""
+
     def read(self, size: int = -1) -> bytes:
-        """See ``RequestBody``; raises ``FileTooLarge`` and ``BadForm`` too."""
+        """See ``RequestBody``; raises ``BadForm`` and what ``judge`` does too."""
         if size < 0:
             return b"".join(iter(lambda: self.read(CHUNK_BYTES), b""))
         while size and not self._rest and not self._ended:
@@ -117,10 +120,23 @@ class FormFileBody(RequestBody):
             self._ended = not self._rest
         data, self._rest = self._rest[:size], self._rest[size:]
         self.received += len(data)
+        self.judge(is_whole=self._ended and not data)
+        return data
+
+
+class BoundedFileBody(FormFileBody):
+    """A file of which more than ``size_max`` bytes are refused (``FileTooLarge``)."""
+
+    def __init__(self, form: Form, size_max: int):
+        super().__init__(form)
+        self.is_too_large = False
+        self._size_max = size_max
+
+    def judge(self, *, is_whole: bool) -> None:
+        """See ``FormFileBody``."""
         if self.received > self._size_max:
             self.is_too_large = True
             raise FileTooLarge(f"a file of more than {self._size_max} bytes")
-        return data
 
     def drain(self) -> None:
         """Read what nobody wanted of it."""

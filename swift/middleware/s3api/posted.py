@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
-from swift.middleware.formpost.form import Form, parse_parameters
+from swift.middleware.formpost.form import Form, FormFileBody, parse_parameters
 from swift.middleware.s3api.errors import RefusedBody, S3Error
 
 #: Bytes of all fields together, and how many there may be.
 FIELDS_BYTES_MAX, FIELDS_MAX = 64 << 10, 200
-_READ_BYTES = 65536
 
 
 def is_form(request: Request) -> bool:
@@ -80,35 +78,23 @@ def _text(data: bytes) -> str:
         raise S3Error("InvalidArgument", "The fields of a form must be UTF-8.")
 
 
-class PostedFile(RequestBody):
+class PostedFile(FormFileBody):
     """The file of a form; raises ``RefusedBody`` when it is smaller or larger than it may be."""
 
     def __init__(self, form: Form, size_min: int, size_max: int):
-        self.length: int | None = None
-        self.received = 0
-        self._form = form
+        super().__init__(form)
         self._size_min, self._size_max = size_min, size_max
-        self._rest = b""
-        self._ended = False
         #: Why it was refused: others turn that into a status before we hear of it.
         self.problem: S3Error | None = None
 
-    def read(self, size: int = -1) -> bytes:
-        """See ``RequestBody``; raises ``BadForm`` too."""
-        if size < 0:
-            return b"".join(iter(lambda: self.read(_READ_BYTES), b""))
-        while size and not self._rest and not self._ended:
-            self._rest = self._form.data()
-            self._ended = not self._rest
-        data, self._rest = self._rest[:size], self._rest[size:]
-        self.received += len(data)
+    def judge(self, *, is_whole: bool) -> None:
+        """See ``FormFileBody``."""
         if self.received > self._size_max:
             details = {"ProposedSize": self.received, "MaxSizeAllowed": self._size_max}
             self._refuse(S3Error("EntityTooLarge", details=details))
-        if self._ended and not data and self.received < self._size_min:
+        if is_whole and self.received < self._size_min:
             details = {"ProposedSize": self.received, "MinSizeAllowed": self._size_min}
             self._refuse(S3Error("EntityTooSmall", details=details))
-        return data
 
     def _refuse(self, problem: S3Error) -> NoReturn:
         self.problem = problem

@@ -23,7 +23,7 @@ from swift.http.response import Response
 from swift.middleware.s3api.call import Call
 from swift.middleware.s3api.checksums import ALGORITHMS, Algorithm
 from swift.middleware.s3api.errors import S3Error, refusal
-from swift.middleware.s3api.names import segments_of
+from swift.middleware.s3api.names import KEY_BYTES_MAX, segments_of
 
 MARKER_TYPE = "application/directory"
 #: System metadata of a marker in which our own clients' wishes for the checksum stand: ``CRC32 COMPOSITE``.
@@ -87,8 +87,11 @@ def marker_of(key: str, upload_id: str) -> str:
 
 
 def part_of(key: str, upload_id: str, number: int) -> str:
-    """A part of an upload."""
-    return f"{key}/{upload_id}/{number}"
+    """A part of an upload; raises ``S3Error`` when no object can be called so."""
+    name = f"{key}/{upload_id}/{number}"
+    if len(name.encode("utf-8", "surrogateescape")) > KEY_BYTES_MAX:
+        raise S3Error("KeyTooLongError")
+    return name
 
 
 def find_upload(call: Call, upload_id: str) -> Response:

@@ -34,6 +34,7 @@ from swift.middleware.segments import (
     version_query,
 )
 from swift.middleware.slo.manifest import (
+    MANIFEST_BYTES_MAX,
     BadManifest,
     Part,
     overlapping,
@@ -51,8 +52,6 @@ from swift.wire.byteranges import Multipart
 
 #: Manifests in manifests, the outermost counted.
 DEPTH_MAX = 10
-#: No manifest that was stored is larger; its entries are longer than those that were uploaded.
-MANIFEST_BYTES_MAX = 64 << 20
 _GET_MANIFEST = "multipart-manifest=get"
 #: Statuses of a manifest that was found, whatever the request's conditions and ranges made of it.
 _FOUND = frozenset((200, 206, 304, 412, 416))

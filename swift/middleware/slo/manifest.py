@@ -19,6 +19,8 @@ from swift.base.entity import EntityPath
 from swift.base.ranges import ByteRanges, Span
 
 MIN_SEGMENT_BYTES = 1
+#: No manifest that is stored is larger: 10,000 parts of any names.
+MANIFEST_BYTES_MAX = 64 << 20
 TOO_SMALL = f"too small; each segment must be at least {MIN_SEGMENT_BYTES} byte."
 _NOT_AN_OBJECT = "path does not refer to an object. Path must be of the form /container/object."
 _REFERENCE_KEYS = frozenset(("path", "etag", "size_bytes", "range"))

@@ -27,8 +27,8 @@ from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.http.validate import time_of
 from swift.middleware.heartbeat import Heartbeat
 from swift.middleware.segments import home_of, segment_request, version_query
-from swift.middleware.slo.download import MANIFEST_BYTES_MAX, is_manifest
-from swift.middleware.slo.manifest import BadManifest, Part, parse_stored
+from swift.middleware.slo.download import is_manifest
+from swift.middleware.slo.manifest import MANIFEST_BYTES_MAX, BadManifest, Part, parse_stored
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.slo.upload import SOURCE
 from swift.runtime.wsgi import Handle

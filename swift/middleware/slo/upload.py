@@ -28,6 +28,7 @@ from swift.http.rows import with_parameters
 from swift.middleware.heartbeat import Heartbeat
 from swift.middleware.segments import allow_hidden, is_part_of, segment_request
 from swift.middleware.slo.manifest import (
+    MANIFEST_BYTES_MAX,
     MIN_SEGMENT_BYTES,
     TOO_SMALL,
     BadManifest,
@@ -54,6 +55,11 @@ _READ_BYTES = 65536
 def owns_parts(request: Request) -> bool:
     """Whether a manifest is of hidden parts, as this filter made it."""
     return fields.SYSMETA_SLO_UPLOAD in request.headers
+
+
+def _is_expanded(request: Request) -> bool:
+    """Whether a filter made a manifest of the numbers of parts: names, not the client, make it long."""
+    return owns_parts(request) or fields.SYSMETA_S3_UPLOAD_ID in request.headers
 
 
 class ManifestUpload:
@@ -90,7 +96,8 @@ class ManifestUpload:
     # the manifest
 
     def _entries(self, request: Request, path: EntityPath) -> list[Entry]:
-        body, limit = request.body, self._settings.max_manifest_size
+        body = request.body
+        limit = MANIFEST_BYTES_MAX if _is_expanded(request) else self._settings.max_manifest_size
         if body.length is not None and body.length > limit:
             raise HTTPError(413, f"Manifest File > {limit} bytes")
         announced = "content-length" in request.headers or "transfer-encoding" in request.headers

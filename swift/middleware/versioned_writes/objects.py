@@ -35,7 +35,7 @@ CURRENT_ID = "x-object-current-version-id"
 _EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
 _TARGET, _LOCATION = "x-symlink-target", "content-location"
 #: Headers of an upload that are for the link, not for the version: what ends, or is only made on a condition.
-_OF_LINK = ("x-delete-at", "x-delete-after", "if-none-match", "if-match")
+_OF_LINK = ("x-delete-at", "x-delete-after", "if-none-match", "if-match", fields.BACKEND_IF_PREDECESSOR)
 #: And those that are for the version alone.
 _OF_VERSION = frozenset(
     (
@@ -339,6 +339,8 @@ class _Asked:
         drained(response)
         sub = self._of_client(Version(self._name, Timestamp(found[1])))
         sub.headers.update(locks)
+        # That was the link's.
+        sub.headers.pop(fields.BACKEND_IF_PREDECESSOR, None)
         self._allow_hidden(sub)
         return self._forward(sub)
 

@@ -36,13 +36,17 @@ UNFIT = (412, 403)
 
 def is_conditional(headers: HeaderMap) -> bool:
     """Whether a change asks for what was there before, or whether that is locked."""
-    return "if-none-match" in headers or "if-match" in headers or fields.BACKEND_OBJECT_LOCK in headers
+    return "if-none-match" in headers or _is_strict(headers)
+
+
+def _is_strict(headers: HeaderMap) -> bool:
+    """Whether only nodes that promise the object can keep the conditions."""
+    return not headers.keys().isdisjoint((*reservation.ABOUT_VERSION, fields.BACKEND_OBJECT_LOCK))
 
 
 def check_promising(headers: HeaderMap, sinks: Sequence[Sink], *, may_be_weak: bool) -> None:
     """501 for conditions that nodes cannot keep; ``may_be_weak`` lets those of the peer judge ``*`` alone."""
-    is_strict = "if-match" in headers or fields.BACKEND_OBJECT_LOCK in headers
-    if all(sink.promises for sink in sinks) or (may_be_weak and not is_strict):
+    if all(sink.promises for sink in sinks) or (may_be_weak and not _is_strict(headers)):
         return
     raise cannot_be_kept()
 

@@ -267,7 +267,7 @@ class Opening:
 
 def without_match(headers: HeaderMap) -> HeaderMap:
     """What a handoff is asked: it may never have heard of the version that a condition is about."""
-    return {name: value for name, value in headers.items() if name != "if-match"}
+    return {name: value for name, value in headers.items() if name not in reservation.ABOUT_VERSION}
 
 
 def open_sinks(opening: Opening, attempts: Sequence[HeaderMap], need: int) -> tuple[list[Sink], list[Answer]]:

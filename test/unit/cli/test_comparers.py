@@ -11,41 +11,15 @@ import pytest
 
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
+from test.support.nodes import record, with_ec
 from test.support.ports import free_ports
-
-SWIFT_CONF = """[swift-hash]
-swift_hash_path_suffix = s
-[storage-policy:0]
-name = gold
-default = yes
-[storage-policy:1]
-name = ec
-policy_type = erasure_coding
-ec_type = liberasurecode_rs_vand
-ec_num_data_fragments = 2
-ec_num_parity_fragments = 1
-"""
 
 
 @pytest.fixture
 def node(tmp_path):
     """Three devices of one node whose servers do not run, with a partition each of both policies."""
     [port] = free_ports(1)
-    records = tuple(
-        {
-            "id": n,
-            "region": 1,
-            "zone": 1,
-            "ip": "127.0.0.1",
-            "port": port,
-            "replication_ip": "127.0.0.1",
-            "replication_port": port,
-            "device": f"d{n}",
-            "weight": 1.0,
-            "meta": "",
-        }
-        for n in range(3)
-    )
+    records = tuple(record(n, port, f"d{n}") for n in range(3))
     rows = tuple(array("H", [n] * 4) for n in range(3))
     for name in ("object", "object-1"):
         table = RingTable(records=records, rows=rows, part_shift=30)
@@ -55,7 +29,7 @@ def node(tmp_path):
             place = tmp_path / f"srv/d{n}/{objects}/1/abc" / ("0" * 29 + "abc")
             place.mkdir(parents=True)
             (place / "9000000000.00000.ts").touch()
-    (tmp_path / "swift.conf").write_text(SWIFT_CONF)
+    (tmp_path / "swift.conf").write_text(with_ec(2, 1))
 
     def run(module, options, *words):
         section = module.replace("_", "-")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from swift.cluster.transport import BrokenOff, MalformedAnswer, Reply, TimedOut, TransportError
-from swift.http.body import BodyError
+from swift.cluster.transport import BrokenOff, MalformedAnswer, Reply, StreamReply, TimedOut, TransportError
+from swift.http.body import BodyError, WholeBody
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,8 @@ def test_callers_need_to_know_one_error_only(kind):
 
 def test_who_only_relays_bodies_knows_a_broken_one():
     assert issubclass(BrokenOff, BodyError)
+
+
+def test_an_answer_can_be_read_as_a_whole():
+    reply = StreamReply(200, {"a": "b"}, WholeBody(b"body"), "OK").whole()
+    assert reply == Reply(200, {"a": "b"}, b"body", "OK")

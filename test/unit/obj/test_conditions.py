@@ -1,5 +1,7 @@
 """Conditions of changes are judged by the ETag that clients know (object-server.md §7)."""
 
+from dataclasses import replace
+
 import pytest
 
 from swift.base.timestamp import Timestamp
@@ -7,7 +9,7 @@ from swift.http.response import HTTPError
 from swift.obj.conditions import condition_etag, conditions_of, metadata_value
 from swift.store.api import ABSENT, DELETED, LIVE, ObjectState
 
-STAMP = Timestamp("1795000000.00000")
+STAMP, LATER = Timestamp("1795000000.00000"), Timestamp("1795000001.00000")
 PROMISED = {"x-backend-reserve": "yes"}
 OBJECT = ObjectState(
     LIVE, {"ETag": "own", "X-Object-Sysmeta-Seen": '"seen"'}, timestamp=STAMP, data_timestamp=STAMP
@@ -47,6 +49,15 @@ def test_an_object_is_judged_by_its_etag():
     assert not holds(OBJECT, if_match="own", if_none_match="own")
 
 
+def test_an_object_may_be_meant_by_when_its_data_was_written():
+    posted = replace(OBJECT, timestamp=LATER)
+    for state in (OBJECT, posted):
+        assert holds(state, x_backend_if_predecessor=STAMP.internal)
+        assert not holds(state, x_backend_if_predecessor=LATER.internal)
+    assert not holds(NOTHING, x_backend_if_predecessor=STAMP.internal)
+    assert conditions_of({"x-backend-if-predecessor": STAMP.internal}) is None, "nobody promises"
+
+
 def test_the_etag_may_be_in_metadata():
     names = "X-Object-Sysmeta-Missing, x-object-sysmeta-SEEN"
     assert holds(OBJECT, if_match="seen", x_backend_etag_is_at=names)
@@ -68,6 +79,8 @@ def test_metadata_is_found_in_any_case_and_nothing_has_no_name():
         (GONE, {"if-none-match": "own"}, 404),
         (OBJECT, {"if-match": "other"}, 412),
         (OBJECT, {"if-match": "own"}, None),
+        (NOTHING, {"x-backend-if-predecessor": STAMP.internal}, 404),
+        (OBJECT, {"x-backend-if-predecessor": LATER.internal}, 412),
     ],
 )
 def test_what_is_demanded_of_an_object_is_404_without_it_and_412_when_it_does_not_hold(

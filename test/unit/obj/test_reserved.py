@@ -93,7 +93,12 @@ def test_a_writer_that_vanishes_changes_nothing(bench, stored, orders):
 
 @pytest.mark.parametrize(
     ("condition", "refused"),
-    [({"if_match": "0"}, 412), ({"if_none_match": "*"}, 412), ({"if_match": "*"}, None)],
+    [
+        ({"if_match": "0"}, 412),
+        ({"if_none_match": "*"}, 412),
+        ({"if_match": "*"}, None),
+        ({"x_backend_if_predecessor": "1"}, 412),
+    ],
 )
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_a_refusal_says_by_which_version(bench, stored, method, condition, refused):
@@ -148,6 +153,7 @@ def test_the_object_expirer_means_one_version_only(bench, stored):
         {"x-backend-obj-metadata-footer": "yes"},
         {"x-timestamp": None},
         {"x-timestamp": "soon"},
+        {"x-backend-if-predecessor": "soon"},
     ],
 )
 def test_what_is_no_reservation_is_a_client_error_and_changes_nothing(bench, stored, change):

@@ -5,26 +5,14 @@ import sys
 import pytest
 
 from swift.proxy.factory import app_factory
+from test.support.nodes import with_ec
 from test.support.sim import write_rings
-
-CONF = """[swift-hash]
-swift_hash_path_suffix = s
-[storage-policy:0]
-name = gold
-default = yes
-[storage-policy:1]
-name = ec32
-policy_type = erasure_coding
-ec_type = liberasurecode_rs_vand
-ec_num_data_fragments = 3
-ec_num_parity_fragments = 2
-"""
 
 
 @pytest.fixture
 def conf(tmp_path):
     write_rings(tmp_path)
-    (tmp_path / "swift.conf").write_text(CONF)
+    (tmp_path / "swift.conf").write_text(with_ec(3, 2, "ec32"))
     return {"swift_dir": str(tmp_path), "log_to_console": "true"}
 
 

@@ -18,7 +18,7 @@ from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.middleware.s3api.lifecycle.rules import expiry_of
 from swift.middleware.s3api.lifecycle.walk import Current, Former, Uploads
-from swift.middleware.s3api.metadata import WRITE_ETAG_PLACES, is_large
+from swift.middleware.s3api.metadata import is_large
 from swift.middleware.s3api.names import own_parts, segments_of
 from swift.middleware.s3api.tags import parsed_tags
 from swift.middleware.s3api.uploads import marker_of
@@ -80,8 +80,7 @@ class Ending:
         return is_large(found) and is_true((self._client.head(bucket) or {}).get("x-versions-enabled"))
 
     def _delete(self, path: EntityPath, found: HeaderMap) -> str:
-        etag = found.get(fields.SYSMETA_S3_ETAG) or found.get("etag", "").strip('"')
-        condition = {"if-match": f'"{etag}"', fields.BACKEND_ETAG_IS_AT: WRITE_ETAG_PLACES}
+        condition = {fields.BACKEND_IF_PREDECESSOR: found[fields.BACKEND_DATA_TIMESTAMP]}
         if found.get(ID, "null") != "null":
             # The object is a link to a version; nothing is lost with it.
             condition = {}

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from swift.base.etag import unquote_etag
 from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.response import Response
@@ -24,8 +23,9 @@ from swift.middleware.s3api.acls import (
 from swift.middleware.s3api.call import Call, Handler, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.guard import check_acl, rules_of_bucket
-from swift.middleware.s3api.metadata import WRITE_ETAG_PLACES, is_large, object_class, row_override
+from swift.middleware.s3api.metadata import is_large, object_class, row_override
 from swift.middleware.s3api.names import segments_of
+from swift.middleware.s3api.rewriting import rewrite
 from swift.middleware.s3api.versions import missing_key, version_query
 from swift.middleware.s3api.xml import parse
 
@@ -100,21 +100,15 @@ def put_object_acl(call: Call) -> Response:
     before = object_acl(call, call.bucket, call.key)
     if before is not None and before.owner != acl.owner:
         raise S3Error("AccessDenied")
-    _rewrite(call, {fields.SYSMETA_S3_OBJECT_ACL: wire_value(acl.stored())})
+    changed = {fields.SYSMETA_S3_OBJECT_ACL: wire_value(acl.stored())}
+    status = rewrite(call, lambda conditions: _copied(call, {**changed, **conditions}))
+    if not 200 <= status <= 299:
+        raise refusal(status)
     return Response(200)
 
 
-def _rewrite(call: Call, changed: HeaderMap) -> None:
-    """Copy an object onto itself with other system metadata; a manifest as such.
-
-    What somebody else writes meanwhile stays; nodes of the peer's keep no conditions, and answer 501.
-    """
-    if _rewritten(call, changed, is_conditional=True) == 501:
-        _rewritten(call, changed, is_conditional=False)
-
-
-def _rewritten(call: Call, changed: HeaderMap, *, is_conditional: bool) -> int:
-    """The status of the PUT; raises ``S3Error`` for all but success and 501."""
+def _copied(call: Call, changed: HeaderMap) -> int:
+    """Copy an object onto itself with other headers, a manifest as such; the status of the PUT."""
     account = call.account
     query = "multipart-manifest=get&format=raw"
     sub = account.subrequest("GET", call.bucket, call.key, headers={"x-newest": "true"}, query=query)
@@ -130,28 +124,11 @@ def _rewritten(call: Call, changed: HeaderMap, *, is_conditional: bool) -> int:
         headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = row_override(
             headers[fields.SYSMETA_S3_ETAG], object_class(found.headers)
         )
-    if is_conditional:
-        headers.update(
-            {"if-match": f'"{_etag(found.headers)}"', fields.BACKEND_ETAG_IS_AT: WRITE_ETAG_PLACES}
-        )
     with as_request_body(found) as body:
         headers["content-length"] = str(body.length)
         query = "multipart-manifest=put" if large else ""
         with account.ask("PUT", call.bucket, call.key, headers=headers, body=body, query=query) as response:
-            status = response.status
-    if status in (409, 412) and is_conditional:
-        raise S3Error("OperationAborted")
-    if not response.is_success and status != 501:
-        raise refusal(status)
-    return status
-
-
-def _etag(headers: HeaderMap) -> str:
-    """What conditions of a write find as the ETag of what was read."""
-    for name in (fields.SYSMETA_S3_ETAG, fields.SYSMETA_SLO_ETAG):
-        if headers.get(name):
-            return headers[name]
-    return unquote_etag(headers.get("etag", ""))
+            return response.status
 
 
 _PLAIN = (

@@ -126,13 +126,15 @@ def create_upload(call: Call) -> Response:
     if wish is not None:
         stored[WISH] = f"{wish.algorithm.name} {wish.kind}"
         told |= {"x-amz-checksum-algorithm": wish.algorithm.name, "x-amz-checksum-type": wish.kind}
+    upload_id = new_upload_id()
+    # Without room for the first there is none for any.
+    part_of(call.key, upload_id, 1)
     make_home(call)
     if kind:
         make_home(call, kind)
         stored[fields.SYSMETA_S3_CLASS] = kind
         # Listings of uploads say it too.
         stored[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = f"{EMPTY_MD5}{row_override(kind=kind)}"
-    upload_id = new_upload_id()
     with call.account.ask(
         "PUT", segments_of(call.bucket), marker_of(call.key, upload_id), headers=stored
     ) as response:

@@ -1,7 +1,7 @@
 """Tags of objects and of buckets.
 
 The tags of an object are metadata that a POST replaces as a whole, so a change reads the other metadata
-first and says it again; of two changes at the same time one wins.
+first and says it again, to the same object; of two changes of its metadata at the same time one wins.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from swift.middleware.s3api.call import Call, Handler, no_content, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.metadata import said_again
 from swift.middleware.s3api.notifications.events import announce
+from swift.middleware.s3api.rewriting import rewrite
 from swift.middleware.s3api.tags import (
     BUCKET_TAGS_MAX,
     OBJECT_TAGS_MAX,
@@ -50,7 +51,8 @@ def delete_object_tagging(call: Call) -> Response:
 
 
 def _head(call: Call) -> Response:
-    head = call.account.head(call.bucket, call.key, query=version_query(call))
+    newest = {"x-newest": "true"} if call.request.method != "GET" else {}
+    head = call.account.head(call.bucket, call.key, headers=newest, query=version_query(call))
     if head.is_success:
         return head
     version = call.params.get("versionId")
@@ -66,23 +68,36 @@ def _version(headers: HeaderMap) -> HeaderMap:
 
 def _store(call: Call, text: str) -> HeaderMap:
     """Replace the tags; what the answer says of the version."""
-    found = _head(call).headers
-    headers = said_again(found)
-    headers.pop(fields.TRANSIENT_S3_TAGGING, None)
-    if text:
-        headers[fields.TRANSIENT_S3_TAGGING] = text
     wanted = call.params.get("versionId", "null")
     if wanted != "null":
+        found = _head(call).headers
         current = call.account.head(call.bucket, call.key).headers.get("x-object-version-id")
         if current != wanted:
             # No other request than ours reaches it: who may do this is asked here.
             owners_settings(call.account, call.bucket)
-            call.account.hidden.note("POST", version_place(call, Timestamp(wanted)), headers)
+            place = version_place(call, Timestamp(wanted))
+            call.account.hidden.note("POST", place, _with_tags(found, text))
             return _version(found)
-    with call.account.ask("POST", call.bucket, call.key, headers=headers) as response:
-        if not response.is_success:
-            raise missing_key(call, call.key) if response.status == 404 else refusal(response.status)
-    return _version(found)
+    told: HeaderMap = {}
+
+    def write(conditions: HeaderMap) -> int:
+        found = _head(call).headers
+        told.update(_version(found))
+        headers = {**_with_tags(found, text), **conditions}
+        with call.account.ask("POST", call.bucket, call.key, headers=headers) as response:
+            return response.status
+
+    status = rewrite(call, write)
+    if not 200 <= status <= 299:
+        raise missing_key(call, call.key) if status == 404 else refusal(status)
+    return told
+
+
+def _with_tags(found: HeaderMap, text: str) -> HeaderMap:
+    """What a POST says again with other tags, none if ``text`` is empty."""
+    headers = said_again(found)
+    headers.pop(fields.TRANSIENT_S3_TAGGING, None)
+    return {**headers, fields.TRANSIENT_S3_TAGGING: text} if text else headers
 
 
 # --- buckets ------------------------------------------------------------------------------------------

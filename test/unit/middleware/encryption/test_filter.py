@@ -1,7 +1,5 @@
 """Encryption over the simulated cluster: what is stored, and what comes back."""
 
-import base64
-import hashlib
 import json
 
 import pytest
@@ -13,24 +11,15 @@ from swift.http.response import HTTPError
 from swift.middleware.copy import Copy, CopySettings
 from swift.middleware.symlink import Symlink, SymlinkSettings
 from swift.telemetry.log import silent_log
-from test.support.encrypted import ONE, Front
+from test.support.encrypted import ONE, TWO, Front, bare, md5
 from test.support.sim import Answer
 
-TWO = base64.b64encode(b"B" * 32).decode()
-EMPTY = hashlib.md5(b"").hexdigest()
+EMPTY = md5(b"")
 
 
 @pytest.fixture
 def front(sim):
     return Front(sim)
-
-
-def md5(data):
-    return hashlib.md5(data).hexdigest()
-
-
-def bare(etag):
-    return etag.strip('"')
 
 
 def test_listings_show_plain_hashes_or_say_that_they_cannot(front, sim):

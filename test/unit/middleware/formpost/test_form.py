@@ -3,7 +3,7 @@
 import pytest
 
 from swift.http.body import BytesBody, RequestBody
-from swift.middleware.formpost.form import BadForm, FileTooLarge, Form, FormFileBody, parse_parameters
+from swift.middleware.formpost.form import BadForm, BoundedFileBody, FileTooLarge, Form, parse_parameters
 
 FORM = (
     b'--B\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n'
@@ -32,7 +32,7 @@ def test_a_form_reads_the_same_in_every_cut(size, lead):
     assert form.next_part() == {"content-disposition": 'form-data; name="a"'}
     assert form.value() == "1"
     assert form.next_part() == {"content-disposition": 'form-data; name="f"; filename="x"'}
-    assert FormFileBody(form, 100).read() == b"hello\r\n-B-\r\n"
+    assert BoundedFileBody(form, 100).read() == b"hello\r\n-B-\r\n"
     assert form.next_part() is None
     assert form.next_part() is None
 
@@ -42,7 +42,7 @@ def test_a_form_that_ends_early_is_an_error_and_never_a_shorter_file(cut):
     form = Form(BytesBody(FORM[:cut]), "B")
     with pytest.raises(BadForm):
         while form.next_part() is not None:
-            FormFileBody(form, 100).read()
+            BoundedFileBody(form, 100).read()
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_file_has_a_largest_size():
         form.next_part()
         form.value()
         form.next_part()
-        body = FormFileBody(form, size_max)
+        body = BoundedFileBody(form, size_max)
         if fits:
             assert len(body.read()) == 12
             continue

@@ -9,6 +9,7 @@ import pytest
 from swift.base.entity import EntityPath
 from swift.base.ranges import Span
 from swift.middleware.slo.manifest import (
+    MANIFEST_BYTES_MAX,
     BadManifest,
     Inline,
     Part,
@@ -188,3 +189,10 @@ def test_every_span_is_found_in_the_parts(start, stop):
 
 def test_parts_are_numbered_from_one():
     assert [part_span(PARTS, n) for n in range(5)] == [None, Span(0, 4), Span(4, 6), Span(6, 9), None]
+
+
+def test_no_manifest_of_as_many_parts_as_an_object_may_have_is_too_long_to_be_read():
+    # Six letters of JSON for each.
+    name = "/segments/" + "\1" * 1024
+    part = Part(name, Span(0, 5 << 30), 5 << 30, "e" * 32, "type/" + "t" * 100, "2026-11-24T11:00:00.000000")
+    assert len(stored_text([part])) * 10_000 < MANIFEST_BYTES_MAX

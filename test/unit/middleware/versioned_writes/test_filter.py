@@ -5,42 +5,25 @@ import json
 import pytest
 
 from swift.http.mediatypes import TypeGuesser
-from swift.http.request import Request
-from swift.http.response import HTTPError, error_response
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.symlink import Symlink, SymlinkSettings
 from swift.middleware.versioned_writes.filter import VersionedWrites
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 from swift.telemetry.log import silent_log
-from test.support.sim import Answer, node_port
+from test.support.fronts import FilterFront
+from test.support.sim import node_port
 
 
-class Front:
-    """The filter in its place; ``denied`` has what a caller may not ask for."""
+class Front(FilterFront):
+    """The filter in its place."""
 
     def __init__(self, sim, *, enabled=True):
-        self.sim = sim
         self.keeper = VersionedWrites(
             Symlink(sim.app, SymlinkSettings()), VersionedWritesSettings(allow_versioned_writes=enabled)
         )
-        self.filter = Slo(self.keeper, SloSettings(), sim.hasher, TypeGuesser("/none", ()), silent_log())
-        self.denied = set()
-
-    def __call__(self, method, path, headers=None, body=b""):
-        target, _, query = path.partition("?")
-        sent = dict(headers or {})
-        if method in ("PUT", "POST"):
-            sent.setdefault("content-length", str(len(body)))
-        env = {"swift.cache": self.sim.cache, "swift_owner": True, "swift.authorize": self.authorise}
-        try:
-            request = Request(method, f"/v1{target}", sent, body, query=query, env=env)
-            return Answer(self.filter.handle(request))
-        except HTTPError as error:
-            return Answer(error.response)
-
-    def authorise(self, request):
-        return error_response(403) if request.raw_path[3:] in self.denied else None
+        large = Slo(self.keeper, SloSettings(), sim.hasher, TypeGuesser("/none", ()), silent_log())
+        super().__init__(sim, large)
 
     def kept(self):
         return [row["name"] for row in json.loads(self.sim("GET", "/a/old?format=json").body)]

@@ -53,6 +53,7 @@ def outcome(early, taking):
     [
         ({"if-match": "e"}, True),
         ({"if-none-match": "*"}, True),
+        ({fields.BACKEND_IF_PREDECESSOR: "1"}, True),
         ({fields.BACKEND_OBJECT_LOCK: "check"}, True),
         ({"if-modified-since": "x"}, False),
         ({}, False),
@@ -69,6 +70,7 @@ def test_which_changes_have_conditions(headers, conditional):
         ({"if-none-match": "*"}, (True, False), False, True),
         ({"if-none-match": "*"}, (True, False), True, False),
         ({"if-match": "e"}, (True, False), True, True),
+        ({fields.BACKEND_IF_PREDECESSOR: "1"}, (True, False), True, True),
         ({fields.BACKEND_OBJECT_LOCK: "check"}, (False,), True, True),
     ],
 )

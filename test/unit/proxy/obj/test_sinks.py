@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from swift.base.timestamp import ZERO, Timestamp
+from swift.http import fields
 from swift.proxy.obj.sinks import Opening, Sink, final_answers, open_sinks, without_match
 from swift.wire import etagtrailer, reservation
 from test.support.daemons import node
@@ -156,7 +157,8 @@ def test_avoided_nodes_are_asked_when_the_others_are_too_few():
 
 
 def test_a_handoff_is_not_asked_for_a_version_that_it_never_heard_of():
-    assert without_match({"if-match": "e", "if-none-match": "*"}) == {"if-none-match": "*"}
+    asked = {"if-match": "e", fields.BACKEND_IF_PREDECESSOR: "1", "if-none-match": "*"}
+    assert without_match(asked) == {"if-none-match": "*"}
 
 
 # --- the end

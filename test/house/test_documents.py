@@ -1,0 +1,107 @@
+"""What the documents for those who work on this name is there: paths, links, classes, commands, options."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from swift.cli.commands import COMMANDS
+from test.support.sources import MODULES, nodes_of
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted(
+    [
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "doc/ARCHITECTURE.md", "doc/glossary.md")),
+        *(ROOT / "doc/decisions").glob("*.md"),
+    ]
+)
+#: Where a path may begin.
+BASES = tuple(ROOT / name for name in (".", "swift", "doc", "test"))
+WORD = re.compile(r"`([^`\n]+)`")
+PATH = re.compile(r"[\w.*-]+(?:/[\w.*-]+)*/?")
+
+
+def each(documents):
+    return pytest.mark.parametrize("document", documents, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+def words_of(document):
+    """What stands in backticks outside of blocks, with the line."""
+    text = re.sub(
+        r"^```.*?^```", lambda block: "\n" * block[0].count("\n"), document.read_text(), flags=re.M | re.S
+    )
+    for number, line in enumerate(text.split("\n"), 1):
+        for word in WORD.findall(line):
+            yield number, word
+
+
+@cache
+def rooms():
+    """The first names of paths that lead somewhere."""
+    return frozenset(path.name for base in BASES for path in base.iterdir() if path.is_dir())
+
+
+def is_path(word):
+    """Whether a word names a file or a folder of this tree."""
+    if not PATH.fullmatch(word):
+        return False
+    first, slash, _ = word.partition("/")
+    return word.endswith((".py", ".md")) or bool(slash and first in rooms())
+
+
+def leads_somewhere(word, folders):
+    """Whether it does, from one of the bases or, for a name alone, from a folder that was named before."""
+    return any(any(base.glob(word)) for base in (*BASES, *folders) if not word.startswith("/"))
+
+
+@each(DOCUMENTS)
+def test_paths_lead_somewhere(document):
+    folders, lost = [], []
+    for line, word in words_of(document):
+        if not is_path(word):
+            continue
+        if not leads_somewhere(word.rstrip("/"), folders):
+            lost.append(f"{document.name}:{line} {word}")
+        folders += [(base / word).parent for base in BASES if (base / word).exists()]
+        folders += [base / word for base in BASES if (base / word).is_dir()]
+    assert not lost, "\n".join(lost)
+
+
+@each(DOCUMENTS)
+def test_links_lead_somewhere(document):
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text())
+    lost = [target for target in targets if not (document.parent / target).exists()]
+    assert not lost, lost
+
+
+@cache
+def names_in(place):
+    """The names of all classes and functions of a module, or of all modules below a folder."""
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    modules = [path for path in MODULES if path == place or place in path.parents]
+    return frozenset(node.name for path in modules for node in nodes_of(path) if isinstance(node, kinds))
+
+
+def test_nouns_of_the_architecture_stand_where_it_says():
+    text = (ROOT / "doc/ARCHITECTURE.md").read_text().partition("\n## Nouns\n")[2].partition("\n## ")[0]
+    text = " ".join(text.split())
+    lost = []
+    for nouns, places in re.findall(r"\*\*([^*]+)\*\*(?: \(([^)]*)\))?", text):
+        named = [ROOT / "swift" / word for word in WORD.findall(places)] or [ROOT / "swift"]
+        known = frozenset().union(*map(names_in, named))
+        lost += [noun for noun in nouns.split(", ") if noun not in known]
+    assert not lost, lost
+
+
+@each(DOCUMENTS)
+def test_commands_exist(document):
+    commands = {
+        name
+        for _line, word in words_of(document)
+        for name in re.findall(r"(?<![\w/.-])swift-[a-z0-9-]+", word)
+    }
+    modules = re.findall(r"python -m ((?:swift|test)[\w.]*)", document.read_text())
+    assert not commands - COMMANDS.keys()
+    assert not [name for name in modules if not (ROOT / f"{name.replace('.', '/')}.py").exists()]
