@@ -201,11 +201,21 @@ def test_what_nobody_has_had_for_long_is_given_up(make):
     assert any("is given up" in line for line in bench.log.lines)
 
 
-def test_a_time_that_leaves_no_room_above_it_is_an_error_and_not_the_end(make):
-    bench = make(entry(stamp=Timestamp(STAMP, offset=2**64 - 1)), entry())
-    bench.objects[1] = (200, {"x-backend-timestamp": above(2**64 - 1)})
-    told = bench.once()
-    assert told == {"errors": 2}
+def test_where_an_offset_has_no_room_above_it_the_right_copy_is_of_the_next_tick(make):
+    last = Timestamp(STAMP, offset=2**64 - 1)
+    bench = make(entry(stamp=last))
+    bench.objects[1] = (200, {"x-backend-timestamp": last.internal})
+    assert bench.once() == {"success": 1}
+    after = Timestamp.from_raw(STAMP.raw + 1)
+    assert bench.changes == [("PUT", 0, above(2, after)), ("DELETE", 1, after.internal)]
+    assert len(bench.popped) == 3
+
+
+def test_the_last_of_all_times_is_an_error_and_not_the_end(make):
+    last = Timestamp("9999999999.99999_ffffffffffffffff")
+    bench = make(entry(stamp=last), entry())
+    bench.objects[1] = (200, {"x-backend-timestamp": last.internal})
+    assert bench.once() == {"errors": 2}
     assert bench.popped == []
     assert sum("not a timestamp" in line for line in bench.log.lines) == 2
 
