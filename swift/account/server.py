@@ -87,11 +87,10 @@ class AccountServer(DatabaseApp[AccountBroker]):
             return self._put_container(request, target, broker)
         timestamp = request.timestamp
         metadata = self._metadata(request, timestamp)
-        if not broker.exists and broker.create(timestamp, created_at=self.now()):
-            created = True
-        else:
+        created = not broker.exists and broker.create(timestamp, created_at=self.now())
+        if not created:
             try:
-                created = broker.put(timestamp)
+                broker.put(timestamp)
             except RecentlyDeleted:
                 return self._deleted(403, "Recently deleted")
         if metadata:
@@ -201,7 +200,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
         check_stored_metadata(meta.user_items(metadata, "account"), self.context.limits)
 
     def _missing(self, info: AccountFacts | None) -> Response:
-        """404; when the account was deleted it says so and since when, which makes it count from handoffs too."""
+        """404; of a deleted account it says so, and since when, by which it counts from handoffs too."""
         if info is None or not info.is_status_deleted:
             return Response(404, {"content-type": _EMPTY_TYPE})
         response = self._deleted(404)
