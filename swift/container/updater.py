@@ -22,7 +22,7 @@ from swift.config.schema import Settings, option
 from swift.container.broker import ContainerBroker, ContainerFacts
 from swift.container.reported import ContainerReport, mark_reported, open_found, report_of
 from swift.db.broker import Engine
-from swift.db.connection import DatabaseError, DatabaseMissing
+from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.files import quarantine
 from swift.db.settled import CALM, Due, Settled
 from swift.platform.disk import Disk
@@ -147,6 +147,9 @@ class ContainerUpdaterPass(DatabasePassBase):
         except DatabaseMissing:
             # It was removed or replaced while we looked; the next pass sees what is there.
             return
+        except DatabaseBroken as error:
+            self._tally.add("errors")
+            self._quarantine_broken(unit.place, error)
         except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
             self._tally.add("errors")
             self._log.error(f"ERROR cannot look at container database {unit}: {error}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator, Sequence
 
 from swift.base.errors import DeviceUnavailable
-from swift.db import walk
+from swift.db import files, walk
+from swift.db.connection import DatabaseBroken
 from swift.db.files import DatabasePlace
 from swift.platform.disk import Disk
 from swift.runtime.backendapp import BackendContext
@@ -89,6 +91,19 @@ class DatabasePassBase(DevicePassBase):
             if self._pass_context.stop.requested:
                 return
             yield place
+
+    def _quarantine_broken(self, place: DatabasePlace, error: DatabaseBroken) -> None:
+        """Move a broken database away: replication brings a whole one. One of another place is only told."""
+        if os.path.dirname(error.path) != place.directory:
+            self._log.error(f"ERROR cannot go on with {place.directory}: {error}")
+            return
+        try:
+            moved = self._run(files.quarantine, self._device_task.disk, place)
+        except OSError as failure:
+            self._log.error(f"ERROR {error}; cannot be quarantined: {failure}")
+        else:
+            self._tally.add("quarantines")
+            self._log.error(f"ERROR {error}; quarantined to {moved}")
 
     def _portions(self, partitions: Sequence[str]) -> Iterator[Sequence[str]]:
         """Partitions, as many as one call of a disk thread takes, until the work is to end."""

@@ -20,7 +20,7 @@ from swift.container.sharding.settings import ContainerSharderSettings
 from swift.container.sharding.standing import Observer
 from swift.container.sharding.visit import Visit
 from swift.db.broker import Engine
-from swift.db.connection import DatabaseError, DatabaseMissing
+from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.settled import CALM, Due, Settled
 from swift.dbsync.daemon import DatabaseReplicator
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
@@ -163,6 +163,9 @@ class ShardingPass(DatabasePassBase):
         except DatabaseMissing:
             # It was removed or replaced while we looked; the next pass sees what is there.
             return
+        except DatabaseBroken as error:
+            self._tally.add("visited_failure")
+            self._quarantine_broken(unit.place, error)
         except (DatabaseError, LockTimeout, NoSpace, OSError, UnexpectedAnswer) as error:
             self._tally.add("visited_failure")
             self._log.error(f"ERROR cannot shard {unit}: {error}")

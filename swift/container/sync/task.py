@@ -27,7 +27,7 @@ from swift.container.sync.remote import RemoteCluster, SyncTarget
 from swift.container.sync.settings import ContainerSyncSettings
 from swift.container.syncstore import DIRECTORY, is_synced, keep_link
 from swift.db.broker import Engine
-from swift.db.connection import DatabaseError, DatabaseMissing
+from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.settled import Due, Settled
 from swift.gateway.internal_client import InternalClient
 from swift.http import fields
@@ -129,6 +129,9 @@ class SyncPass(DatabasePassBase):
                 broker.close()
         except DatabaseMissing:
             return
+        except DatabaseBroken as error:
+            self._tally.add("failures")
+            self._quarantine_broken(unit.place, error)
         except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
             self._tally.add("failures")
             self._log.error(f"ERROR cannot look at container database {unit}: {error}")

@@ -164,7 +164,7 @@ def test_all_devices_are_visited_at_the_pace(tmp_path):
     assert bench.rig.recon("container").read()["container_updater_sweep"] == pytest.approx(2.5, abs=0.01)
 
 
-def test_a_broken_database_is_an_error_and_stops_nothing(bench):
+def test_a_broken_database_is_quarantined_and_stops_nothing(bench):
     bench.make("good")
     bench.make("bad")
     (path,) = (
@@ -174,7 +174,9 @@ def test_a_broken_database_is_an_error_and_stops_nothing(bench):
     )
     bench.server.brokers.close()
     path.write_bytes(b"this is no database at all" * 1000)
-    assert bench.once() == {"errors": 1, "successes": 1}
+    assert bench.once() == {"errors": 1, "quarantines": 1, "successes": 1}
+    (moved,) = (bench.rig.root / "sda/quarantined/containers").iterdir()
+    assert moved.name in path.name
 
 
 def test_strange_files_are_passed_over(bench):

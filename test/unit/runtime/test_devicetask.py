@@ -6,6 +6,8 @@ import random
 
 import pytest
 
+from swift.db.connection import DatabaseBroken
+from swift.db.files import DatabasePlace
 from swift.runtime.devicetask import DatabasePassBase, DeviceTask
 from swift.runtime.selection import Selection
 from test.support.daemons import Rig
@@ -60,6 +62,23 @@ def test_databases_are_walked_until_the_work_is_to_end(rig):
             rig.stop.request()
     assert len(set(found)) == 2 and set(found) <= set(hashes)
     assert list(work._portions(["7", "8"])) == []
+
+
+@pytest.mark.parametrize(("kind", "is_moved"), [("containers", True), ("tmp", False)])
+def test_a_broken_database_is_quarantined_by_its_own_visit_only(rig, kind, is_moved):
+    name = "d" * 29 + "abc"
+    databases(rig, f"sda/containers/7/abc/{name}")
+    place = DatabasePlace(str(rig.root / "sda"), "containers", "7", name)
+    make(rig)._quarantine_broken(place, DatabaseBroken(place.file().replace("containers", kind), "malformed"))
+    assert (rig.root / "sda/quarantined/containers" / name).exists() is is_moved
+
+
+def test_a_broken_database_that_cannot_be_moved_does_not_end_the_pass(rig):
+    (rig.root / "sda/quarantined").touch()
+    place = DatabasePlace(str(rig.root / "sda"), "containers", "7", "d" * 29 + "abc")
+    work = make(rig)
+    work._quarantine_broken(place, DatabaseBroken(place.file(), "malformed"))
+    assert work._tally.counts == {}
 
 
 def test_a_pass_has_nothing_to_add_unless_it_says_so(rig):

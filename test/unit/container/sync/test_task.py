@@ -271,3 +271,4 @@ def test_a_link_to_nothing_and_a_database_that_is_none_do_not_end_the_pass(make)
     bench.once()
     assert bench.points[0] == 1
     assert bench.counts["failures"] == 1
+    assert os.listdir(bench.rig.root / "sda/quarantined/containers") == [place.name_hash]
