@@ -9,7 +9,6 @@ peace for a while.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -128,7 +127,8 @@ class ContainerUpdaterPass(DatabasePassBase):
         # Without a ring nothing can be told; better one error now than one for each container.
         self._task.ring.view()
         for some in self._portions(self._partitions(device_path, DIRECTORY)):
-            yield from self._run(self._settled.scan, device_path, DIRECTORY, some, time.time_ns()).due
+            now_ns = self._task.disk.now_ns()
+            yield from self._run(self._settled.scan, device_path, DIRECTORY, some, now_ns).due
 
     # --- doing ----------------------------------------------------------------------------------------
 
@@ -141,7 +141,7 @@ class ContainerUpdaterPass(DatabasePassBase):
                 return
             try:
                 if not self._process(broker):
-                    self._run(self._settled.settle, unit, time.time_ns())
+                    self._run(self._settled.settle, unit, self._task.disk.now_ns())
             finally:
                 broker.close()
         except DatabaseMissing:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from collections.abc import Iterator
 
 from swift.base.errors import LockTimeout, NoSpace
@@ -141,7 +140,8 @@ class ShardingPass(DatabasePassBase):
         if device_path is None:
             return
         for some in self._portions(self._partitions(device_path, DIRECTORY)):
-            yield from self._run(self._settled.scan, device_path, DIRECTORY, some, time.time_ns()).due
+            now_ns = self._task.disk.now_ns()
+            yield from self._run(self._settled.scan, device_path, DIRECTORY, some, now_ns).due
 
     def do(self, unit: Due) -> None:
         """Take one container some steps on."""
@@ -157,7 +157,7 @@ class ShardingPass(DatabasePassBase):
                 if is_candidate:
                     self._run_visit(visit, broker)
                 if visit.is_at_rest:
-                    self._run(self._settled.settle, unit, time.time_ns())
+                    self._run(self._settled.settle, unit, self._task.disk.now_ns())
             finally:
                 broker.close()
         except DatabaseMissing:

@@ -9,7 +9,6 @@ after it are not held up.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
@@ -112,7 +111,8 @@ class SyncPass(DatabasePassBase):
         self._task.ring.view()
         for partition in self._partitions(device_path, DIRECTORY):
             for place in self._places(device_path, DIRECTORY, partition):
-                due = self._run(self._settled.due, place._replace(kind="containers"), time.time_ns())
+                now_ns = self._task.disk.now_ns()
+                due = self._run(self._settled.due, place._replace(kind="containers"), now_ns)
                 if due is not None:
                     yield due
 
@@ -124,7 +124,7 @@ class SyncPass(DatabasePassBase):
                 return
             try:
                 if self._look(broker):
-                    self._run(self._settled.settle, unit, time.time_ns())
+                    self._run(self._settled.settle, unit, self._task.disk.now_ns())
             finally:
                 broker.close()
         except DatabaseMissing:
