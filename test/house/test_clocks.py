@@ -19,9 +19,8 @@ CLOCKS = {"time.time", "time.time_ns", "_time.time", "datetime.now", "Timestamp.
 def clocks_of(path):
     """The clocks that a module asks by their own names."""
     for node in nodes_of(path):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            if (name := f"{node.value.id}.{node.attr}") in CLOCKS:
-                yield f"{path.relative_to(ROOT / 'swift')}:{node.lineno}: {name}"
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in CLOCKS:
+            yield f"{path.relative_to(ROOT / 'swift')}:{node.lineno}: {ast.unparse(node)}"
 
 
 def found(*, allowed):
