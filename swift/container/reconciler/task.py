@@ -24,7 +24,7 @@ from swift.http.headers import HeaderMap
 from swift.http.transform import as_request_body
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
-from swift.runtime.queuetask import QueueTask
+from swift.runtime.queuetask import QueueTask, as_far_as_readable
 
 NAME = "container-reconciler"
 #: How far above the misplaced version each later one is: the wrong copy's tombstone, the entry's removal, the
@@ -99,7 +99,8 @@ class ReconcilerPass:
         queue = self._task.queue
         for container in queue.containers(self._pass_context.clock.time()):
             self._containers.append(container)
-            for entry in queue.entries(container):
+            what = f"{QUEUE_ACCOUNT}/{container}"
+            for entry in as_far_as_readable(queue.entries(container), what, self._tally, self._log):
                 if self._pass_context.stop.requested:
                     return
                 yield entry

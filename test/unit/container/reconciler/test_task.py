@@ -66,6 +66,7 @@ class Entries:
     def __init__(self, *entries):
         self.list = list(entries)
         self.left = set()
+        self.unreadable = set()
         self.broken = False
 
     def containers(self, _now_s):
@@ -74,7 +75,9 @@ class Entries:
         return list(dict.fromkeys(each.container for each in self.list))
 
     def entries(self, container):
-        return iter([each for each in self.list if each.container == container])
+        if container in self.unreadable:
+            raise UnexpectedAnswer("GET", EntityPath(".misplaced_objects", container), 503, "away")
+        yield from [each for each in self.list if each.container == container]
 
     def is_empty(self, container):
         return container not in self.left
@@ -303,6 +306,12 @@ def test_a_queue_that_cannot_be_read_is_read_in_the_next_pass(make):
     assert bench.once() == {"errors": 1}
     bench.queue.broken = False
     assert bench.once() == {"success": 1}
+
+
+def test_a_container_of_the_queue_that_cannot_be_read_does_not_keep_the_others(make):
+    bench = make(entry(hour="4999996800"), entry(hour="4999993200"))
+    bench.queue.unreadable = {"4999996800"}
+    assert bench.once() == {"success": 1, "errors": 1}
 
 
 def test_containers_of_the_queue_go_when_they_are_empty_and_old(make):
