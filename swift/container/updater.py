@@ -127,8 +127,7 @@ class ContainerUpdaterPass(DatabasePassBase):
         # Without a ring nothing can be told; better one error now than one for each container.
         self._task.ring.view()
         for some in self._portions(self._partitions(device_path, DIRECTORY)):
-            now_ns = self._task.disk.now_ns()
-            yield from self._run(self._settled.scan, device_path, DIRECTORY, some, now_ns).due
+            yield from self._due_among(self._settled, device_path, DIRECTORY, some).due
 
     # --- doing ----------------------------------------------------------------------------------------
 

@@ -144,7 +144,7 @@ class ReplicationPass(DatabasePassBase):
         kind = task.kind.directory
         found = self._partitions(device_path, kind)
         for some in self._portions([partition for partition in found if self._is_wanted(view, partition)]):
-            scan = self._run(self._settled.scan, device_path, kind, some, task.disk.now_ns())
+            scan = self._due_among(self._settled, device_path, kind, some)
             for directory in scan.empty:
                 self._run(handoffs.remove_empty, task.disk, directory, self._pass_context.clock.time())
             yield from scan.due

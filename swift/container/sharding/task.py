@@ -140,8 +140,7 @@ class ShardingPass(DatabasePassBase):
         if device_path is None:
             return
         for some in self._portions(self._partitions(device_path, DIRECTORY)):
-            now_ns = self._task.disk.now_ns()
-            yield from self._run(self._settled.scan, device_path, DIRECTORY, some, now_ns).due
+            yield from self._due_among(self._settled, device_path, DIRECTORY, some).due
 
     def do(self, unit: Due) -> None:
         """Take one container some steps on."""

@@ -8,6 +8,7 @@ from swift.container.server import ContainerServer
 from swift.container.updater import ContainerUpdater, ContainerUpdaterSettings
 from swift.http.request import Request
 from test.support.daemons import FakeRing, Rig
+from test.support.damageddisk import DamagedDisk
 
 AT = 1_700_000_000
 
@@ -177,6 +178,14 @@ def test_a_broken_database_is_quarantined_and_stops_nothing(bench):
     assert bench.once() == {"errors": 1, "quarantines": 1, "successes": 1}
     (moved,) = (bench.rig.root / "sda/quarantined/containers").iterdir()
     assert moved.name in path.name
+
+
+def test_a_directory_that_cannot_be_listed_is_an_error_and_the_others_are_walked(bench):
+    bench.make()
+    damaged = bench.rig.root / "sda/containers/2"
+    damaged.mkdir()
+    bench.task.disk = DamagedDisk(damaged)
+    assert bench.once() == {"errors": 1, "successes": 1}
 
 
 def test_strange_files_are_passed_over(bench):
