@@ -76,7 +76,7 @@ class AccountFacts:
     @property
     def is_status_deleted(self) -> bool:
         """The tombstone state: marked deleted, or deleted after the last put, whatever it holds (§9)."""
-        return self.status == "DELETED" or self.delete_timestamp > self.put_timestamp
+        return self.status == "DELETED" or self._delete_is_newer
 
     @property
     def _delete_is_newer(self) -> bool:
@@ -132,20 +132,15 @@ class AccountBroker(Broker):
             ]
         )
 
-    def put(self, timestamp: Timestamp) -> bool:
-        """Record that the account was put; whether it had been deleted and lives again.
+    def put(self, timestamp: Timestamp) -> None:
+        """Record that the account was put; raises ``RecentlyDeleted``, as a deleted one never lives again."""
 
-        Raises ``RecentlyDeleted`` for a tombstone.
-        """
-
-        def change(connection: sqlite3.Connection) -> bool:
-            before = info_of(connection)
-            if before.is_status_deleted:
+        def change(connection: sqlite3.Connection) -> None:
+            if info_of(connection).is_status_deleted:
                 raise RecentlyDeleted("the account was deleted")
             stat.touch_put(connection, TABLE, timestamp)
-            return before.is_deleted
 
-        return self.write(change)
+        self.write(change)
 
     def update_metadata(self, new: Metadata, check: Callable[[Metadata], None]) -> None:
         """Merge metadata; ``check`` may refuse the result by raising."""

@@ -16,6 +16,7 @@ from swift.config.common import StorageSettings
 from swift.db import metadata as meta
 from swift.db.stat import as_timestamp
 from swift.dbsync.receiver import Receiver
+from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.listing import render_account
 from swift.http.negotiate import choose_format
@@ -86,11 +87,10 @@ class AccountServer(DatabaseApp[AccountBroker]):
             return self._put_container(request, target, broker)
         timestamp = request.timestamp
         metadata = self._metadata(request, timestamp)
-        if not broker.exists and broker.create(timestamp, created_at=self.now()):
-            created = True
-        else:
+        created = not broker.exists and broker.create(timestamp, created_at=self.now())
+        if not created:
             try:
-                created = broker.put(timestamp)
+                broker.put(timestamp)
             except RecentlyDeleted:
                 return self._deleted(403, "Recently deleted")
         if metadata:
@@ -200,10 +200,12 @@ class AccountServer(DatabaseApp[AccountBroker]):
         check_stored_metadata(meta.user_items(metadata, "account"), self.context.limits)
 
     def _missing(self, info: AccountFacts | None) -> Response:
-        """404, and whether that is because the account was deleted."""
-        if info is not None and info.is_status_deleted:
-            return self._deleted(404)
-        return Response(404, {"content-type": _EMPTY_TYPE})
+        """404; of a deleted account it says so, and since when, by which it counts from handoffs too."""
+        if info is None or not info.is_status_deleted:
+            return Response(404, {"content-type": _EMPTY_TYPE})
+        response = self._deleted(404)
+        response.headers[fields.BACKEND_TIMESTAMP] = as_timestamp(info.delete_timestamp).internal
+        return response
 
     @staticmethod
     def _deleted(status: int, text: str = "") -> Response:

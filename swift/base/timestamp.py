@@ -155,6 +155,14 @@ class Timestamp:
         """The Last-Modified text: RFC 9110 date of ``ceil_seconds``."""
         return http_date(self.ceil_seconds)
 
+    def above(self, steps: int) -> Timestamp:
+        """The timestamp so many places above this one in the order; ``InvalidTimestamp`` when there is none.
+
+        The offset grows; where it has no room the next tick begins.
+        """
+        ticks, offset = divmod(self.offset + steps, OFFSET_MAX + 1)
+        return Timestamp.from_raw(self.raw + ticks, offset)
+
     def inverted(self) -> Timestamp:
         """The timestamp that sorts in the opposite order (object-disk.md §2)."""
         if self.offset:

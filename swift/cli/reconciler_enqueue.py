@@ -97,9 +97,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The console script; the exit code."""
     parser = make_parser()
     args = parser.parse_args(argv)
-    if args.timestamp is None:
+    if args.policy_index is None:
         parser.print_help()
         return 0
+    if args.timestamp is None:
+        parser.error("a policy index, a path and a timestamp are needed")
     green.use_hub()
     try:
         cluster = cluster_of({"swift_dir": args.swift_dir})

@@ -77,6 +77,8 @@ def _configs(words: Sequence[str], swift_dir: str, number: int) -> Iterator[str]
             files_of(word)
             yield word
             continue
+        if "/" in word:
+            raise ConfigError(f"{word} does not exist")
         service = service_of(word)
         found = configs_of(service, swift_dir, number)
         if not found:

@@ -3,7 +3,8 @@
 When replicas disagreed on the policy, one side lost, and its objects lie in the wrong place. Each such row
 becomes an entry of a queue container ``.misplaced_objects/<hour>``, whose database is made on this device and
 brought home by the replicator like any other. The point up to which rows were queued moves on only when a
-majority of the container's replicas has them all; queuing an entry twice changes nothing.
+majority of the container's replicas has them all; queuing an entry twice changes nothing. A row that cannot
+be read is told of and met again in the next pass; the rows behind it are queued.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from swift.base.hashing import PathHasher
-from swift.base.timestamp import Timestamp
+from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.container import objecttable
 from swift.container.broker import TABLE, ContainerBroker, root_path
 from swift.container.rows import ObjectRow
@@ -36,11 +37,16 @@ def queue_misplaced(replica: Replica, view: RingView, hasher: PathHasher, answer
     broker = replica.broker
     assert isinstance(broker, ContainerBroker)
     policy_index, start, root = broker.read(_facts)
-    point, count = start, 0
+    point, count, first_bad = start, 0, None
     while rows := broker.read(_after(point, policy_index)):
-        _enqueue(broker, view, hasher, [entry(row, root or broker.own_name) for _, row in rows])
+        entries, bad = _entries(broker, root, rows)
+        _enqueue(broker, view, hasher, entries)
+        if first_bad is None and bad:
+            first_bad = bad[0]
         point = rows[-1][0]
-        count += len(rows)
+        count += len(entries)
+    if first_bad is not None:
+        point = first_bad - 1
     if point > start and sum(answers) >= len(answers) // 2 + 1:
         last = point
         broker.write(
@@ -51,6 +57,21 @@ def queue_misplaced(replica: Replica, view: RingView, hasher: PathHasher, answer
             )
         )
     return count
+
+
+def _entries(
+    broker: ContainerBroker, root: str | None, rows: Sequence[tuple[int, ObjectRow]]
+) -> tuple[list[tuple[str, ObjectRow]], list[int]]:
+    """The entries of rows, and the ROWIDs of those that cannot be read."""
+    entries: list[tuple[str, ObjectRow]] = []
+    bad: list[int] = []
+    for row_id, row in rows:
+        try:
+            entries.append(entry(row, root or broker.own_name))
+        except InvalidTimestamp as error:
+            bad.append(row_id)
+            broker.engine.warn(f"row {row_id} of {broker.own_name} cannot be queued: {error}")
+    return entries, bad
 
 
 def entry(row: ObjectRow, path: str) -> tuple[str, ObjectRow]:

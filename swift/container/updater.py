@@ -9,7 +9,6 @@ peace for a while.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -22,7 +21,7 @@ from swift.config.schema import Settings, option
 from swift.container.broker import ContainerBroker, ContainerFacts
 from swift.container.reported import ContainerReport, mark_reported, open_found, report_of
 from swift.db.broker import Engine
-from swift.db.connection import DatabaseError, DatabaseMissing
+from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.files import quarantine
 from swift.db.settled import CALM, Due, Settled
 from swift.platform.disk import Disk
@@ -128,7 +127,7 @@ class ContainerUpdaterPass(DatabasePassBase):
         # Without a ring nothing can be told; better one error now than one for each container.
         self._task.ring.view()
         for some in self._portions(self._partitions(device_path, DIRECTORY)):
-            yield from self._run(self._settled.scan, device_path, DIRECTORY, some, time.time_ns()).due
+            yield from self._due_among(self._settled, device_path, DIRECTORY, some).due
 
     # --- doing ----------------------------------------------------------------------------------------
 
@@ -141,12 +140,15 @@ class ContainerUpdaterPass(DatabasePassBase):
                 return
             try:
                 if not self._process(broker):
-                    self._run(self._settled.settle, unit, time.time_ns())
+                    self._run(self._settled.settle, unit, self._task.disk.now_ns())
             finally:
                 broker.close()
         except DatabaseMissing:
             # It was removed or replaced while we looked; the next pass sees what is there.
             return
+        except DatabaseBroken as error:
+            self._tally.add("errors")
+            self._quarantine_broken(unit.place, error)
         except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
             self._tally.add("errors")
             self._log.error(f"ERROR cannot look at container database {unit}: {error}")

@@ -12,7 +12,6 @@ by the directory's lock. Everything that touches the disk, looking and reading i
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -47,8 +46,6 @@ class Engine:
     warn: Callable[[str], None] = _silent
     trace: Trace | None = None
     preallocate: bool = False
-    #: The clock of the filesystem's times, nanoseconds since 1970.
-    now_ns: Callable[[], int] = time.time_ns
     #: Seconds to wait for others that write to a database.
     wait_s: float = BUSY_TIMEOUT_S
 
@@ -77,7 +74,7 @@ class Broker:
         self.engine = engine
         self.databases: list[Database] = []
         self._pending = place.pending
-        self._watch = Watch(engine.disk, place, engine.now_ns)
+        self._watch = Watch(engine.disk, place)
         self.freshness = Freshness()
         self._recent = pending.Recent()
         #: Requests that are using it.

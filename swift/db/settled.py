@@ -42,10 +42,11 @@ class Due(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """What is in some partitions: the databases that are due, and empty directories."""
+    """What is in some partitions: due databases, empty directories, and why others could not be listed."""
 
     due: list[Due]
     empty: list[str]
+    unreadable: list[OSError]
 
 
 class Settled:
@@ -90,28 +91,39 @@ class Settled:
         self._names.end()
 
     def scan(self, device_path: str, kind: str, partitions: Sequence[str], now_ns: int) -> Scan:
-        """Blocking: look at the databases of some partitions; ``now_ns`` is Unix time. Raises OSError."""
-        found = Scan([], [])
+        """Blocking: look at the databases of some partitions; ``now_ns`` is Unix time."""
+        found = Scan([], [], [])
         for partition in partitions:
             self._scan(device_path, kind, partition, now_ns, found)
         return found
 
     def _scan(self, device_path: str, kind: str, partition: str, now_ns: int, found: Scan) -> None:
-        due, empty = found
         root = f"{device_path}/{kind}/{partition}"
-        suffixes = self._names.of(root, now_ns)
-        if not suffixes:
-            empty.append(root)
-        for suffix in suffixes:
-            names = self._names.of(f"{root}/{suffix}", now_ns)
-            if not names:
-                empty.append(f"{root}/{suffix}")
-            for name in names:
+        for suffix in self._names_told(root, now_ns, found):
+            for name in self._names_told(f"{root}/{suffix}", now_ns, found):
                 if is_hash(name):
-                    place = DatabasePlace(device_path, kind, partition, name)
-                    mark = self.mark(place, now_ns)
-                    if not self._may_wait(place, mark, now_ns):
-                        due.append(Due(place, mark))
+                    self._scan_place(DatabasePlace(device_path, kind, partition, name), now_ns, found.due)
+
+    def _names_told(self, directory: str, now_ns: int, found: Scan) -> list[str]:
+        """The names in a directory; one that is empty or cannot be listed is noted."""
+        try:
+            names = self._names.of(directory, now_ns)
+        except OSError as error:
+            found.unreadable.append(error)
+            return []
+        if not names:
+            found.empty.append(directory)
+        return names
+
+    def _scan_place(self, place: DatabasePlace, now_ns: int, due: list[Due]) -> None:
+        try:
+            mark = self.mark(place, now_ns)
+        except OSError:
+            # Whoever visits it tells what is the matter, and does something about it.
+            due.append(Due(place, None))
+            return
+        if not self._may_wait(place, mark, now_ns):
+            due.append(Due(place, mark))
 
     def _may_wait(self, place: DatabasePlace, mark: int | None, now_ns: int) -> bool:
         key = bytes.fromhex(place.name_hash)
@@ -135,7 +147,10 @@ class Settled:
 
     def due(self, place: DatabasePlace, now_ns: int) -> Due | None:
         """Blocking: a database to be visited, None if nothing has happened to it; it never waits for rest."""
-        mark, key = self.mark(place, now_ns), bytes.fromhex(place.name_hash)
+        try:
+            mark, key = self.mark(place, now_ns), bytes.fromhex(place.name_hash)
+        except OSError:
+            return Due(place, None)
         if mark is None or self._known.get(key) != mark:
             return Due(place, mark)
         self._seen[key] = mark

@@ -6,7 +6,7 @@ It lists directories only; whether there is a database in one is for whoever ope
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from swift.db.files import DatabasePlace
 from swift.db.transaction import Run
@@ -34,11 +34,26 @@ def partitions(disk: Disk, run: Run, device_path: str, kind: str, rng: random.Ra
     return found
 
 
-def places(disk: Disk, run: Run, device_path: str, kind: str, partition: str) -> Iterator[DatabasePlace]:
-    """The hash directories of a partition, one by one; raises OSError."""
+def places(
+    disk: Disk,
+    run: Run,
+    device_path: str,
+    kind: str,
+    partition: str,
+    unreadable: Callable[[OSError], object],
+) -> Iterator[DatabasePlace]:
+    """The hash directories of a partition, one by one; ``unreadable`` hears of what cannot be listed."""
+
+    def names(directory: str) -> list[str]:
+        try:
+            return names_in(disk, run, directory)
+        except OSError as error:
+            unreadable(error)
+            return []
+
     root = f"{device_path}/{kind}/{partition}"
-    for suffix in names_in(disk, run, root):
-        for name_hash in names_in(disk, run, f"{root}/{suffix}"):
+    for suffix in names(root):
+        for name_hash in names(f"{root}/{suffix}"):
             if is_hash(name_hash):
                 yield DatabasePlace(device_path, kind, partition, name_hash)
 

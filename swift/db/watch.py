@@ -8,8 +8,6 @@ change time, other than a modification time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from swift.db import files
 from swift.db.files import DatabasePlace
 from swift.platform.disk import Disk
@@ -21,13 +19,12 @@ REST_NS = 2_000_000_000
 class Watch:
     """The databases of one hash directory; safe to ask in any thread."""
 
-    __slots__ = ("_directory", "_disk", "_now_ns", "_place", "_seen")
+    __slots__ = ("_directory", "_disk", "_place", "_seen")
 
-    def __init__(self, disk: Disk, place: DatabasePlace, now_ns: Callable[[], int]):
+    def __init__(self, disk: Disk, place: DatabasePlace):
         self._disk = disk
         self._place = place
         self._directory = place.directory
-        self._now_ns = now_ns
         self._seen: tuple[tuple[int, int, int], tuple[str, ...]] | None = None
 
     def databases(self) -> tuple[str, ...]:
@@ -44,7 +41,7 @@ class Watch:
         if seen is not None and seen[0] == identity:
             return seen[1]
         # A clock that was set back makes the directory one of the future: not at rest either.
-        at_rest = self._now_ns() - status.st_ctime_ns > REST_NS
+        at_rest = self._disk.now_ns() - status.st_ctime_ns > REST_NS
         found = files.look(self._disk, self._place)
         self._seen = (identity, found) if at_rest else None
         return found

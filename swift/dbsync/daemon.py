@@ -8,7 +8,6 @@ were found equal, because the ring changed, or because it is time to (``db.settl
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator
 
 from swift.base.documents import JsonObject
@@ -145,7 +144,7 @@ class ReplicationPass(DatabasePassBase):
         kind = task.kind.directory
         found = self._partitions(device_path, kind)
         for some in self._portions([partition for partition in found if self._is_wanted(view, partition)]):
-            scan = self._run(self._settled.scan, device_path, kind, some, time.time_ns())
+            scan = self._due_among(self._settled, device_path, kind, some)
             for directory in scan.empty:
                 self._run(handoffs.remove_empty, task.disk, directory, self._pass_context.clock.time())
             yield from scan.due
@@ -161,7 +160,7 @@ class ReplicationPass(DatabasePassBase):
     def do(self, unit: Due) -> None:
         """Replicate one database."""
         if self._databases.visit(unit.place):
-            self._run(self._settled.settle, unit, time.time_ns())
+            self._run(self._settled.settle, unit, self._task.disk.now_ns())
 
     def facts(self) -> dict[str, object]:
         """The nodes that failed, by address and device."""

@@ -14,6 +14,7 @@ import fcntl
 import functools
 import os
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -95,6 +96,9 @@ class Disk:
     fsync: Callable[[int], None] = staticmethod(os.fsync)
     fdatasync: Callable[[int], None] = staticmethod(os.fdatasync)
     flock: Callable[[int, int], None] = staticmethod(fcntl.flock)
+
+    # The clock that stamps files, Unix nanoseconds: what is compared with their times comes from here.
+    now_ns: Callable[[], int] = staticmethod(time.time_ns)
 
     # Names.
     stat: Callable[..., os.stat_result] = staticmethod(os.stat)

@@ -77,7 +77,12 @@ class RingView:
         return int.from_bytes(digest[:4], "big") >> self.part_shift
 
     def primary_ids(self, part: int) -> list[int]:
-        """Device ids of ``part`` in row order; a short row and a repeated device are skipped."""
+        """Device ids of ``part`` in row order; a short row and a repeated device are skipped.
+
+        IndexError for a partition that the ring does not have.
+        """
+        if part < 0:
+            raise IndexError(f"there is no partition {part}")
         ids = [row[part] for row in self._full_rows]
         if part < len(self._short_row):
             ids.append(self._short_row[part])
@@ -86,11 +91,11 @@ class RingView:
         return ids
 
     def primaries(self, part: int) -> tuple[Node, ...]:
-        """The nodes that should hold ``part``, ``index`` counting from 0; IndexError beyond the ring.
+        """The nodes that should hold ``part``, ``index`` counting from 0; IndexError for none of the ring.
 
         Raises RingError when the ring names a device that does not exist.
         """
-        if self._three is not None:
+        if self._three is not None and part >= 0:
             # Nearly all rings have three whole rows; without loops this is twice as quick.
             row_0, row_1, row_2, nodes_0, nodes_1, nodes_2 = self._three
             id_0, id_1, id_2 = row_0[part], row_1[part], row_2[part]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator, Sequence
 
 from swift.base.errors import DeviceUnavailable
-from swift.db import walk
+from swift.db import files, walk
+from swift.db.connection import DatabaseBroken
 from swift.db.files import DatabasePlace
+from swift.db.settled import Scan, Settled
 from swift.platform.disk import Disk
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
@@ -85,10 +88,36 @@ class DatabasePassBase(DevicePassBase):
 
     def _places(self, device_path: str, directory: str, partition: str) -> Iterator[DatabasePlace]:
         """The databases of a partition, until the work is to end."""
-        for place in walk.places(self._device_task.disk, self._run, device_path, directory, partition):
+        disk, told = self._device_task.disk, self._tell_unreadable
+        for place in walk.places(disk, self._run, device_path, directory, partition, told):
             if self._pass_context.stop.requested:
                 return
             yield place
+
+    def _tell_unreadable(self, error: OSError) -> None:
+        """Count and log a directory that cannot be listed; the walk goes on beside it."""
+        self._tally.add(self.unavailable_event)
+        self._log.error(f"ERROR cannot look for databases: {error}")
+
+    def _due_among(self, settled: Settled, device_path: str, directory: str, some: Sequence[str]) -> Scan:
+        """What is in some partitions, by what is known of settled databases."""
+        scan = self._run(settled.scan, device_path, directory, some, self._device_task.disk.now_ns())
+        for error in scan.unreadable:
+            self._tell_unreadable(error)
+        return scan
+
+    def _quarantine_broken(self, place: DatabasePlace, error: DatabaseBroken) -> None:
+        """Move a broken database away: replication brings a whole one. One of another place is only told."""
+        if os.path.dirname(error.path) != place.directory:
+            self._log.error(f"ERROR cannot go on with {place.directory}: {error}")
+            return
+        try:
+            moved = self._run(files.quarantine, self._device_task.disk, place)
+        except OSError as failure:
+            self._log.error(f"ERROR {error}; cannot be quarantined: {failure}")
+        else:
+            self._tally.add("quarantines")
+            self._log.error(f"ERROR {error}; quarantined to {moved}")
 
     def _portions(self, partitions: Sequence[str]) -> Iterator[Sequence[str]]:
         """Partitions, as many as one call of a disk thread takes, until the work is to end."""

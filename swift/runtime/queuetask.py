@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import ClassVar, TypeVar
 
 from swift.runtime.daemon import PassReport
+from swift.runtime.report import Tally
+from swift.runtime.share import complain
+from swift.telemetry.log import Log
+
+T = TypeVar("T")
 
 
 class QueueTask:
@@ -20,3 +26,12 @@ class QueueTask:
     def progress(self, passed: PassReport) -> dict[str, object]:
         """Nothing beyond how far the pass is."""
         return {}
+
+
+def as_far_as_readable(rows: Iterator[T], what: str, tally: Tally, log: Log) -> Iterator[T]:
+    """The rows of a part of a queue until reading fails: that is told and counted, and ends nothing else."""
+    try:
+        yield from rows
+    except Exception as error:
+        tally.add("errors")
+        complain(log, f"cannot read {what}", error)

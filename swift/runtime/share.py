@@ -170,7 +170,7 @@ class ShareRun:
             for unit in self._turn.plan():
                 self._progress.planned += 1
                 self._units.turn()
-                if self._stop.requested:
+                if self._is_over:
                     return False
                 if self._places == 1:
                     self._do(unit)
@@ -181,11 +181,18 @@ class ShareRun:
             if self._places > 1:
                 for _ in range(self._places):
                     free.acquire()
-        return not self._stop.requested
+        return not self._is_over
+
+    @property
+    def _is_over(self) -> bool:
+        return self._stop.requested or self._crash is not None
 
     def _do_and_free(self, unit: object, free: green.Semaphore) -> None:
         try:
             self._do(unit)
+        except BaseException as error:
+            # As in ``_work``: no unit after it is begun.
+            self._crash = error
         finally:
             free.release()
 

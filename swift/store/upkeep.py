@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Iterable
 from hashlib import md5
 
@@ -307,12 +306,12 @@ class FileUpkeep:
     def mark(self, device: str, partition: str, policy: Policy) -> str:
         """See ``Upkeep``."""
         path = partition_dir(self._core.devices.path(device), policy, partition)
-        return journal_mark(self._core.disk, path, time.time_ns())
+        return journal_mark(self._core.disk, path, self._core.disk.now_ns())
 
     def idle_s(self, device: str, partition: str, policy: Policy) -> float:
         """See ``Upkeep``."""
         path = partition_dir(self._core.devices.path(device), policy, partition)
-        return journal_idle_s(self._core.disk, path, time.time_ns())
+        return journal_idle_s(self._core.disk, path, self._core.disk.now_ns())
 
     def make_durable(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """See ``Upkeep``: every file first, then the names that lead to it."""

@@ -78,3 +78,11 @@ def test_write_affinity_moves_only_objects(cluster_of):
     assert sorted(sim.asked("container", "DELETE")) == sorted(sim.primaries("container", "a", "c"))
     assert sim("DELETE", "/a/c/o").status == 204
     assert set(sim.asked("object", "DELETE")) >= {*sim.primaries("object", "a", "c", "o")}
+
+
+def test_an_account_that_was_deleted_while_primaries_were_away_is_gone_to_every_verb(cluster_of):
+    sim = cluster_of(3, allow_account_management=True)
+    with sim.refusing("account", *sim.primaries("account", "b")[1:]):
+        assert (sim("PUT", "/b").status, sim("DELETE", "/b").status) == (201, 204)
+        answers = {method: sim(method, "/b").status for method in ("HEAD", "GET", "POST", "DELETE")}
+    assert answers == {"HEAD": 410, "GET": 410, "POST": 404, "DELETE": 404}

@@ -68,13 +68,13 @@ class Bench:
 
 
 @contextlib.contextmanager
-def running(root, tool, devices=("sda",)):
+def running(root, tool, devices=("sda",), replicas=None):
     """A ``Bench`` of a tool; the one server has all ``devices``, and all copies unless ``has`` says no."""
     (root / "swift.conf").write_text(SWIFT_CONF)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     port = server.server_address[1]
     server.url, server.has = f"http://127.0.0.1:{port}", lambda path: 200
-    make_rings(root, [("127.0.0.1", port, device) for device in devices], replicas=len(devices))
+    make_rings(root, [("127.0.0.1", port, device) for device in devices], replicas=replicas or len(devices))
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:

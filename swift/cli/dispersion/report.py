@@ -50,7 +50,18 @@ class Findings:
     partitions: set[int] = field(default_factory=set)
     #: Copies missing → partitions of which so many are missing.
     missing: Counter[int] = field(default_factory=Counter)
-    replicas: int = 0
+    #: Copies missing → the fewest copies that one of these partitions still has.
+    left: dict[int, int] = field(default_factory=dict)
+
+    def add(self, here: int, expected: int) -> None:
+        """Count an entity of which so many copies were found."""
+        self.queried += 1
+        self.found += here
+        self.expected += expected
+        if here < expected:
+            copies = expected - here
+            self.missing[copies] += 1
+            self.left[copies] = min(here, self.left.get(copies, here))
 
     @property
     def percent(self) -> float:
@@ -83,7 +94,7 @@ class Findings:
         return out
 
     def _missing_line(self, copies: int, count: int) -> str:
-        mark = "!!! " if copies == self.replicas else "! " if copies == self.replicas - 1 else ""
+        mark = {0: "!!! ", 1: "! "}.get(self.left[copies], "")
         verb, noun = ("was", "partition") if count == 1 else ("were", "partitions")
         return f"{mark}There {verb} {count} {noun} missing {copies} {'copy' if copies == 1 else 'copies'}."
 
@@ -102,8 +113,8 @@ class Surveyor:
         self, noun: str, ring: Ring, hasher: PathHasher, paths: Sequence[EntityPath], headers: HeaderMap
     ) -> Findings:
         """Look for all copies of all entities."""
-        view, begin_s = ring.view(), time.monotonic()
-        found = Findings(noun, replicas=int(view.replica_count))
+        begin_s = time.monotonic()
+        found = Findings(noun)
 
         def one(path: EntityPath) -> None:
             part, nodes = ring.nodes(hasher.digest(*path))
@@ -111,11 +122,7 @@ class Surveyor:
                 found.overlapping += 1
             found.partitions.add(part)
             here = sum(green.gather([partial(self._has, node, part, path, headers, found) for node in nodes]))
-            found.queried += 1
-            found.found += here
-            found.expected += len(nodes)
-            if here < len(nodes):
-                found.missing[len(nodes) - here] += 1
+            found.add(here, len(nodes))
 
         green.gather([partial(one, path) for path in paths])
         found.seconds = time.monotonic() - begin_s

@@ -63,9 +63,7 @@ def add(session: BuilderSession, argv: Sequence[str]) -> int:
         raise EndSubcommand(EXIT_ERROR, f"{error}\n{UNCHANGED}\n")
     except (BadValue, DeviceError, ValueError) as error:
         raise EndSubcommand(EXIT_ERROR, f"{error}\n{UNCHANGED}")
-    for line in lines:
-        session.say(line)
-    session.save()
+    _save_and_say(session, lines)
     return EXIT_SUCCESS
 
 
@@ -145,18 +143,26 @@ def require_rows(session: BuilderSession) -> None:
 def _set_each(session: BuilderSession, argv: Sequence[str], name: str, parse: Callable[[str], float]) -> int:
     """set_weight, set_region and set_zone: (search value, new value) pairs."""
     arguments = Arguments(argv)
+    lines = []
     try:
-        for wanted, text in arguments.value_pairs():
+        changes = [(wanted, parse(text)) for wanted, text in arguments.value_pairs()]
+        for wanted, value in changes:
             devs = _found_or_stop(session, wanted)
-            value = parse(text)
             _confirm_many(session, devs, name, yes=arguments.yes)
             for dev in devs:
                 session.loaded.change_device(dev["id"], **cast(DeviceRecord, {name: value}))
-                session.say(f"{describe(dev)} {name} set to {dev.get(name)}")
+                lines.append(f"{describe(dev)} {name} set to {dev.get(name)}")
     except (DeviceError, ValueError) as error:
         raise EndSubcommand(EXIT_ERROR, str(error))
-    session.save()
+    _save_and_say(session, lines)
     return EXIT_SUCCESS
+
+
+def _save_and_say(session: BuilderSession, lines: Sequence[str]) -> None:
+    """Save what all of the pairs changed, and only then tell of it."""
+    session.save()
+    for line in lines:
+        session.say(line)
 
 
 def _found_or_stop(session: BuilderSession, wanted: DeviceRecord) -> list[DeviceRecord]:
@@ -206,6 +212,7 @@ def set_info(session: BuilderSession, argv: Sequence[str]) -> int:
     else:
         pairs = arguments.value_pairs()
         changes = [(wanted, parse_change_value(text)) for wanted, text in pairs]
+    lines = []
     try:
         for wanted, change in changes:
             devs = _found_or_stop(session, wanted)
@@ -213,10 +220,10 @@ def set_info(session: BuilderSession, argv: Sequence[str]) -> int:
             for dev in devs:
                 before = describe(dev)
                 session.loaded.set_info(dev["id"], **change)
-                session.say(f"Device {before} is now {describe(dev)}")
+                lines.append(f"Device {before} is now {describe(dev)}")
     except (DeviceError, DuplicateDevice) as error:
         raise EndSubcommand(EXIT_ERROR, str(error))
-    session.save()
+    _save_and_say(session, lines)
     return EXIT_SUCCESS
 
 
@@ -238,6 +245,7 @@ def remove(session: BuilderSession, argv: Sequence[str]) -> int:
         )
     for dev in devs:
         session.loaded.remove_device(dev["id"])
-        session.say(f"{describe(dev)} marked for removal and will be removed next rebalance.")
-    session.save()
+    _save_and_say(
+        session, [f"{describe(dev)} marked for removal and will be removed next rebalance." for dev in devs]
+    )
     return EXIT_SUCCESS

@@ -24,7 +24,7 @@ from swift.http.headers import HeaderMap
 from swift.http.transform import as_request_body
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
-from swift.runtime.queuetask import QueueTask
+from swift.runtime.queuetask import QueueTask, as_far_as_readable
 
 NAME = "container-reconciler"
 #: How far above the misplaced version each later one is: the wrong copy's tombstone, the entry's removal, the
@@ -99,7 +99,8 @@ class ReconcilerPass:
         queue = self._task.queue
         for container in queue.containers(self._pass_context.clock.time()):
             self._containers.append(container)
-            for entry in queue.entries(container):
+            what = f"{QUEUE_ACCOUNT}/{container}"
+            for entry in as_far_as_readable(queue.entries(container), what, self._tally, self._log):
                 if self._pass_context.stop.requested:
                     return
                 yield entry
@@ -169,11 +170,15 @@ class ReconcilerPass:
             found = _time_of(source.headers)
             if source.is_success and found >= entry.timestamp:
                 stored = _stored_headers(source.headers)
-                sent = {**stored, **_in(right), "x-timestamp": _above(max(found, entry.timestamp), RIGHT)}
+                sent = {
+                    **stored,
+                    **_in(right),
+                    "x-timestamp": max(found, entry.timestamp).above(RIGHT).internal,
+                }
                 with as_request_body(source) as body:
                     task.mover.put(entry.path, lambda: body, sent)
             elif entry.is_delete or (source.status == 404 and found >= entry.timestamp):
-                sent = {**_in(right), "x-timestamp": _above(max(found, entry.timestamp), RIGHT)}
+                sent = {**_in(right), "x-timestamp": max(found, entry.timestamp).above(RIGHT).internal}
                 task.client.delete(entry.path, sent, accept=(2, 404, 409))
             else:
                 return self._without_source(entry)
@@ -189,7 +194,7 @@ class ReconcilerPass:
 
     def _throw_tombstone(self, entry: MisplacedObject) -> None:
         """Remove the copy in the wrong policy."""
-        headers = {**_in(entry.policy_index), "x-timestamp": _above(entry.timestamp, TOMBSTONE)}
+        headers = {**_in(entry.policy_index), "x-timestamp": entry.timestamp.above(TOMBSTONE).internal}
         self._task.client.delete(entry.path, headers, accept=(2, 404, 409))
 
     def _pop(self, entry: MisplacedObject) -> None:
@@ -197,7 +202,7 @@ class ReconcilerPass:
         task = self._task
         path = EntityPath(QUEUE_ACCOUNT, entry.container, entry.name)
         part, nodes = task.rings.container.nodes(task.context.hasher.digest(path.account, path.container))
-        stamp = _above(max(entry.recorded, entry.timestamp), REMOVAL)
+        stamp = max(entry.recorded, entry.timestamp).above(REMOVAL).internal
         headers = {"x-timestamp": stamp, fields.BACKEND_STORAGE_POLICY_INDEX: "0"}
         task.direct.ask_all(nodes, part, "DELETE", path, headers)
 
@@ -245,10 +250,6 @@ def claim_of(reply: Reply) -> PolicyClaim | None:
 
 def _in(policy_index: int) -> HeaderMap:
     return {fields.BACKEND_STORAGE_POLICY_INDEX: str(policy_index)}
-
-
-def _above(stamp: Timestamp, offset: int) -> str:
-    return Timestamp(stamp, offset=offset).internal
 
 
 def _time_of(headers: HeaderMap) -> Timestamp:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from collections.abc import Iterator
 
 from swift.base.errors import LockTimeout, NoSpace
@@ -20,7 +19,7 @@ from swift.container.sharding.settings import ContainerSharderSettings
 from swift.container.sharding.standing import Observer
 from swift.container.sharding.visit import Visit
 from swift.db.broker import Engine
-from swift.db.connection import DatabaseError, DatabaseMissing
+from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.settled import CALM, Due, Settled
 from swift.dbsync.daemon import DatabaseReplicator
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
@@ -141,7 +140,7 @@ class ShardingPass(DatabasePassBase):
         if device_path is None:
             return
         for some in self._portions(self._partitions(device_path, DIRECTORY)):
-            yield from self._run(self._settled.scan, device_path, DIRECTORY, some, time.time_ns()).due
+            yield from self._due_among(self._settled, device_path, DIRECTORY, some).due
 
     def do(self, unit: Due) -> None:
         """Take one container some steps on."""
@@ -157,12 +156,15 @@ class ShardingPass(DatabasePassBase):
                 if is_candidate:
                     self._run_visit(visit, broker)
                 if visit.is_at_rest:
-                    self._run(self._settled.settle, unit, time.time_ns())
+                    self._run(self._settled.settle, unit, self._task.disk.now_ns())
             finally:
                 broker.close()
         except DatabaseMissing:
             # It was removed or replaced while we looked; the next pass sees what is there.
             return
+        except DatabaseBroken as error:
+            self._tally.add("visited_failure")
+            self._quarantine_broken(unit.place, error)
         except (DatabaseError, LockTimeout, NoSpace, OSError, UnexpectedAnswer) as error:
             self._tally.add("visited_failure")
             self._log.error(f"ERROR cannot shard {unit}: {error}")

@@ -47,7 +47,7 @@ class Copier:
         self._client = client
         self._remote = remote
         self._target = target
-        self._container = container
+        self.container = container
         self._tally = tally
         self._log = log
 
@@ -57,7 +57,7 @@ class Copier:
             return self._delete(row) if row.deleted else self._put(row)
         except (RemoteError, UnexpectedAnswer, BodyError) as error:
             self._tally.add("failures")
-            self._log.error(f"ERROR cannot copy {self._container}/{row.name}: {error}")
+            self._log.error(f"ERROR cannot copy {self.container}/{row.name}: {error}")
             return False
 
     def _delete(self, row: ObjectRow) -> bool:
@@ -75,7 +75,7 @@ class Copier:
         if not there.is_success and there.status != 404:
             return self._refused(row, "HEAD", there.status)
         headers = {"x-newest": "true", fields.BACKEND_STORAGE_POLICY_INDEX: str(row.storage_policy_index)}
-        path = EntityPath(self._container.account, self._container.container, row.name)
+        path = EntityPath(self.container.account, self.container.container, row.name)
         with self._client.ask("GET", path, headers, query="symlink=get", accept=(2, 404)) as source:
             stamp = _time(source.headers.get(fields.BACKEND_TIMESTAMP) or source.headers.get("x-timestamp"))
             if not source.is_success:
@@ -94,7 +94,7 @@ class Copier:
     def _refused(self, row: ObjectRow, method: str, status: int) -> bool:
         self._tally.add("failures")
         self._log.error(
-            f"ERROR cannot copy {self._container}/{row.name} to {self._target.sync_to.url}: "
+            f"ERROR cannot copy {self.container}/{row.name} to {self._target.sync_to.url}: "
             f"{method} answered {status}"
         )
         return False

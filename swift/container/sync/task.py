@@ -2,14 +2,14 @@
 
 Spec: account-container.md §17. Each primary of a container copies its share of the new rows, up to sync point
 1; before that it looks at all rows up to there again, from sync point 2 on, so that a row whose node was away
-is copied by another one. A copy that fails is tried again in the next pass.
+is copied by another one. A copy that fails is tried again in the next pass, whatever it fails of; the rows
+after it are not held up.
 """
 
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from swift import green
@@ -20,13 +20,13 @@ from swift.cluster.syncrealms import Realms, SyncToError, validate_sync_to
 from swift.container import objecttable
 from swift.container.broker import TABLE, ContainerBroker, ContainerFacts
 from swift.container.reported import open_found
-from swift.container.rows import ObjectRow, row_of_mapping
+from swift.container.rows import row_of_mapping
 from swift.container.sync.copying import Copier
 from swift.container.sync.remote import RemoteCluster, SyncTarget
 from swift.container.sync.settings import ContainerSyncSettings
 from swift.container.syncstore import DIRECTORY, is_synced, keep_link
 from swift.db.broker import Engine
-from swift.db.connection import DatabaseError, DatabaseMissing
+from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.settled import Due, Settled
 from swift.gateway.internal_client import InternalClient
 from swift.http import fields
@@ -36,12 +36,16 @@ from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
 from swift.runtime.devicetask import DatabasePassBase, DeviceTask
 from swift.runtime.selection import Selection
+from swift.runtime.share import complain
 
 NAME = "container-sync"
 #: What is counted, under the names of the recon file.
 COUNTS = ("syncs", "puts", "deletes", "skips", "failures")
 #: Seconds within which every container is looked at although nothing has happened to it.
 RECHECK_S = 3600.0
+#: A row as its database has it, and with its ROWID.
+Item = Mapping[str, object]
+NumberedItem = tuple[int, Item]
 _VERSIONED = tuple(
     name.title() for name in (fields.SYSMETA_VERSIONS_ENABLED, fields.SYSMETA_VERSIONS_LOCATION)
 )
@@ -107,7 +111,8 @@ class SyncPass(DatabasePassBase):
         self._task.ring.view()
         for partition in self._partitions(device_path, DIRECTORY):
             for place in self._places(device_path, DIRECTORY, partition):
-                due = self._run(self._settled.due, place._replace(kind="containers"), time.time_ns())
+                now_ns = self._task.disk.now_ns()
+                due = self._run(self._settled.due, place._replace(kind="containers"), now_ns)
                 if due is not None:
                     yield due
 
@@ -119,11 +124,14 @@ class SyncPass(DatabasePassBase):
                 return
             try:
                 if self._look(broker):
-                    self._run(self._settled.settle, unit, time.time_ns())
+                    self._run(self._settled.settle, unit, self._task.disk.now_ns())
             finally:
                 broker.close()
         except DatabaseMissing:
             return
+        except DatabaseBroken as error:
+            self._tally.add("failures")
+            self._quarantine_broken(unit.place, error)
         except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
             self._tally.add("failures")
             self._log.error(f"ERROR cannot look at container database {unit}: {error}")
@@ -202,20 +210,30 @@ class SyncPass(DatabasePassBase):
             point1 = rows[-1][0]
             self._remember(broker, "x_container_sync_point1", point1)
 
-    def _rows(self, broker: ContainerBroker, after: int) -> list[tuple[int, ObjectRow]]:
+    def _rows(self, broker: ContainerBroker, after: int) -> list[NumberedItem]:
         """The next rows, as many as are copied at the same time."""
         size = self._task.settings.sync_row_concurrency
         found = broker.read(lambda connection: objecttable.items_since(connection, after, size))
-        return [(int(str(item["ROWID"])), row_of_mapping(item)) for item in found]
+        return [(int(str(item["ROWID"])), item) for item in found]
 
-    def _copy_rows(self, copier: Copier, rows: Sequence[tuple[int, ObjectRow]]) -> int | None:
+    def _copy_rows(self, copier: Copier, rows: Sequence[NumberedItem]) -> int | None:
         """Copy rows at the same time; the first that failed."""
-        done = green.gather([partial(copier.copy, row) for _row_id, row in rows])
-        return next((row_id for (row_id, _row), ok in zip(rows, done, strict=True) if not ok), None)
+        done = green.gather([partial(self._copy_row, copier, *each) for each in rows])
+        return next((row_id for (row_id, _item), ok in zip(rows, done, strict=True) if not ok), None)
 
-    def _turn_of(self, broker: ContainerBroker, row: ObjectRow, count: int) -> int:
+    def _copy_row(self, copier: Copier, row_id: int, item: Item) -> bool:
+        """Copy one row; whether that succeeded. Nothing that is wrong with it ends the others' copying."""
+        try:
+            return copier.copy(row_of_mapping(item))
+        except Exception as error:
+            complain(self._log, f"cannot copy row {row_id} of {copier.container}", error)
+            self._tally.add("failures")
+            return False
+
+    def _turn_of(self, broker: ContainerBroker, item: Item, count: int) -> int:
         """Whose turn a new row is."""
-        digest = self._task.context.hasher.digest(broker.account, broker.container, row.name)
+        name = str(item["name"])
+        digest = self._task.context.hasher.digest(broker.account, broker.container, name)
         return int.from_bytes(digest[:4], "big") % count
 
     def _remember(self, broker: ContainerBroker, column: str, point: int) -> None:

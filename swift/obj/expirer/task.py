@@ -19,7 +19,7 @@ from swift.obj.expirer.settings import ObjectExpirerSettings
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
-from swift.runtime.queuetask import QueueTask
+from swift.runtime.queuetask import QueueTask, as_far_as_readable
 
 NAME = "object-expirer"
 
@@ -82,7 +82,8 @@ class ExpirerPass:
         queue = self._task.queue
         for container in queue.containers(now_s):
             self._containers.append(container)
-            yield from queue.due(container, now_s)
+            what = f"{self._task.settings.account}/{container}"
+            yield from as_far_as_readable(queue.due(container, now_s), what, self._tally, self._log)
 
     # --- doing ----------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swift.base.timestamp import RAW_MAX, InvalidTimestamp, Timestamp
+from swift.base.timestamp import OFFSET_MAX, RAW_MAX, InvalidTimestamp, Timestamp
 
 
 @given(st.integers(min_value=0, max_value=RAW_MAX), st.integers(min_value=0, max_value=1 << 40))
@@ -41,3 +41,12 @@ def test_texts_of_the_usual_length_are_read_like_all_others(text, raw):
             Timestamp(text)
     else:
         assert Timestamp(text).raw == raw
+
+
+def test_above_an_offset_is_the_next_one_and_above_the_last_one_the_next_tick():
+    stamp = Timestamp("1402464677.04188")
+    assert stamp.above(3).short == "1402464677.04188_3"
+    assert Timestamp(stamp, offset=OFFSET_MAX - 1).above(1).offset == OFFSET_MAX
+    assert Timestamp(stamp, offset=OFFSET_MAX).above(1).internal == "1402464677.04189"
+    with pytest.raises(InvalidTimestamp):
+        Timestamp.from_raw(RAW_MAX, OFFSET_MAX).above(1)

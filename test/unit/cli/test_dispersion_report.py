@@ -53,6 +53,15 @@ def test_what_is_missing_is_told_with_how_much_is_left(bench):
     assert done.stderr.count("ERROR: ") == 1 and "/sdb: status 507" in done.stderr
 
 
+def test_marks_are_about_the_copies_that_each_partition_has_where_some_have_one_more(tmp_path):
+    names = [f"dispersion_0_{number}" for number in range(20)]
+    with running(tmp_path, "report", ("sda", "sdb", "sdc"), replicas=2.5) as bench:
+        bench.server.has = lambda _path: 404
+        lines = bench.run("--container-only", answers=answers(names)).stdout.splitlines()
+    missing = [line for line in lines if "missing" in line]
+    assert len(missing) == 2 and all(line.startswith("!!! There ") for line in missing)
+
+
 def test_a_node_that_fails_once_is_asked_again(bench):
     first = set()
 

@@ -103,3 +103,10 @@ def test_what_is_wrong_is_told_and_nobody_is_asked(bench, words, text):
     done = bench.run(*words)
     assert done.returncode != 0 and text in done.stderr and "Traceback" not in done.stderr
     assert [server.asked for server in bench.servers] == [[], []]
+
+
+@pytest.mark.parametrize("words", [("1",), ("1", "/a/c/o")])
+def test_an_argument_that_is_missing_is_an_error_and_not_a_success(bench, words):
+    done = bench.run(*words)
+    assert done.returncode == 2
+    assert "a policy index, a path and a timestamp are needed" in done.stderr

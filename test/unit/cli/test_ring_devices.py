@@ -170,7 +170,7 @@ def test_one_device_is_changed_without_a_question(bench, command, name, value):
 def test_a_value_that_cannot_be_is_refused_and_changes_nothing(bench, command, value):
     code, out = bench.run(command, "d0", "5", "d1", value)
     assert (code, bench.is_changed) == (EXIT_ERROR, False)
-    assert "Traceback" not in out
+    assert "set to" not in out and "Traceback" not in out
 
 
 @pytest.mark.parametrize("command", [devices.set_weight, devices.set_info, devices.remove])
@@ -190,9 +190,18 @@ def test_what_matches_nothing_changes_nothing(bench, command):
     assert (code, bench.is_changed) == (EXIT_ERROR, False) and "matched 0 devices" in out
 
 
-def test_an_address_that_another_device_has_is_refused(bench):
-    code, _ = bench.run(devices.set_info, "d0", "_fine", "d1", "10.0.0.3:6200/sda")
+@pytest.mark.parametrize(
+    ("command", "value"), [(devices.set_weight, "5"), (devices.set_zone, "5"), (devices.set_info, "_new")]
+)
+def test_nothing_is_said_to_be_changed_when_a_later_pair_is_refused(bench, command, value):
+    code, out = bench.run(command, "d0", value, "d99", value)
     assert (code, bench.is_changed) == (EXIT_ERROR, False)
+    assert "matched 0 devices" in out and "set to" not in out and "is now" not in out
+
+
+def test_an_address_that_another_device_has_is_refused(bench):
+    code, out = bench.run(devices.set_info, "d0", "_fine", "d1", "10.0.0.3:6200/sda")
+    assert (code, bench.is_changed) == (EXIT_ERROR, False) and "is now" not in out
 
 
 def test_a_device_has_a_new_address_and_the_others_their_old_ones(bench):

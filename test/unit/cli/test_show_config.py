@@ -60,3 +60,9 @@ def test_what_is_not_there_is_told(conf, capsys):
     conf.write_text("[pipeline:main]\npipeline = nosuch\n")
     assert show_config.main(["-w", str(conf)]) == 1
     assert "the pipeline names nosuch" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/nowhere/proxy-server.conf", "./nowhere"])
+def test_a_path_of_nothing_is_told_in_a_line(path, capsys):
+    assert show_config.main([path]) == 1
+    assert capsys.readouterr().err == f"swift-config: {path} does not exist\n"

@@ -17,17 +17,22 @@ class View:
         return digest[0] >> 4
 
 
-def container(tmp_path):
+def container(tmp_path, **engine):
     (tmp_path / "sda").mkdir()
     digest = HASHER.digest("a", "c")
     place = DatabasePlace(str(tmp_path / "sda"), "containers", str(digest[0] >> 4), digest.hex())
-    broker = ContainerBroker(place, Engine(), "a", "c")
+    broker = ContainerBroker(place, Engine(**engine), "a", "c")
     broker.create(Timestamp(5), 0, created_at=Timestamp(5))
     return ContainerReplica(broker)
 
 
 def row(name, time, policy_index, deleted=0):
     return ObjectRow(name, Timestamp(time).internal, 3, "t/p", "e", deleted, policy_index)
+
+
+def damage(connection):
+    connection.execute("DROP TRIGGER object_update")
+    connection.execute("UPDATE object SET created_at = 'never' WHERE name = 'bad'")
 
 
 def queued(tmp_path):
@@ -81,6 +86,17 @@ def test_the_queue_is_left_again_only_when_a_majority_has_the_rows(tmp_path):
     replica.broker.put_rows([row("r", 8000, 1)])
     assert queue_misplaced(replica, View(), HASHER, [True, True]) == 1
     assert set(queued(tmp_path)) == {"3600", "7200"}
+
+
+def test_a_row_that_cannot_be_read_is_told_and_holds_no_other_back(tmp_path):
+    told = []
+    replica = container(tmp_path, warn=told.append)
+    replica.broker.put_rows([row("o", 4000, 1), row("bad", 4001, 1), row("p", 4002, 1)])
+    replica.broker.write(damage)
+    assert queue_misplaced(replica, View(), HASHER, [True, True]) == 2
+    assert [name for name, *_ in queued(tmp_path)["3600"]] == ["1:/a/c/o", "1:/a/c/p"]
+    assert told == ["row 2 of a/c cannot be queued: not a timestamp: 'never'"]
+    assert queue_misplaced(replica, View(), HASHER, [True, True]) == 1, "from there on it is tried again"
 
 
 def test_entries_of_shards_name_their_root(tmp_path):

@@ -8,6 +8,7 @@ from swift.container.server import ContainerServer
 from swift.container.updater import ContainerUpdater, ContainerUpdaterSettings
 from swift.http.request import Request
 from test.support.daemons import FakeRing, Rig
+from test.support.damageddisk import DamagedDisk
 
 AT = 1_700_000_000
 
@@ -164,7 +165,7 @@ def test_all_devices_are_visited_at_the_pace(tmp_path):
     assert bench.rig.recon("container").read()["container_updater_sweep"] == pytest.approx(2.5, abs=0.01)
 
 
-def test_a_broken_database_is_an_error_and_stops_nothing(bench):
+def test_a_broken_database_is_quarantined_and_stops_nothing(bench):
     bench.make("good")
     bench.make("bad")
     (path,) = (
@@ -174,6 +175,16 @@ def test_a_broken_database_is_an_error_and_stops_nothing(bench):
     )
     bench.server.brokers.close()
     path.write_bytes(b"this is no database at all" * 1000)
+    assert bench.once() == {"errors": 1, "quarantines": 1, "successes": 1}
+    (moved,) = (bench.rig.root / "sda/quarantined/containers").iterdir()
+    assert moved.name in path.name
+
+
+def test_a_directory_that_cannot_be_listed_is_an_error_and_the_others_are_walked(bench):
+    bench.make()
+    damaged = bench.rig.root / "sda/containers/2"
+    damaged.mkdir()
+    bench.task.disk = DamagedDisk(damaged)
     assert bench.once() == {"errors": 1, "successes": 1}
 
 

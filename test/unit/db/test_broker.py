@@ -3,7 +3,6 @@
 import os
 import shutil
 import sqlite3
-import time
 
 import pytest
 
@@ -13,8 +12,7 @@ from swift.db import pending
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken, DatabaseMissing, chexor
 from swift.db.listing import ListingQuery
-from swift.db.watch import REST_NS
-from swift.platform.disk import Disk
+from test.support.ageddisk import AgedDisk
 
 
 def names(broker):
@@ -130,12 +128,12 @@ def at_rest(room):
     """A created broker that takes every change of its directory for old, and its disk's listings."""
     listings = []
 
-    class CountingDisk(Disk):
+    class CountingDisk(AgedDisk):
         def listdir(self, path):
             listings.append(path)
             return super().listdir(path)
 
-    engine = Engine(disk=CountingDisk(), now_ns=lambda: time.time_ns() + 10 * REST_NS)
+    engine = Engine(disk=CountingDisk())
     broker = ContainerBroker(room.place, engine, "a", "c")
     broker.create(Timestamp(1), 0, created_at=Timestamp(1))
     broker.merge_rows([])

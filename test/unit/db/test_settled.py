@@ -8,6 +8,7 @@ import pytest
 from swift.db.files import DatabasePlace
 from swift.db.settled import BUSY_S, Settled
 from swift.platform.disk import Disk
+from test.support.damageddisk import DamagedDisk
 
 #: So long that none begins anew while a test looks on: files have the times of this machine.
 PERIOD_S = 1e7
@@ -114,6 +115,26 @@ def test_directories_are_listed_again_only_when_they_changed(device):
     assert device.visited() == ["c"]
     # The partition, the new suffix and the new database.
     assert disk.listed == 3
+
+
+def test_a_directory_that_cannot_be_listed_is_noted_and_those_beside_it_are_looked_at(device):
+    damaged = os.path.dirname(device.place("a").directory)
+    settled = Settled(DamagedDisk(damaged), PERIOD_S, busy_s=BUSY_S)
+    scan = settled.scan(str(device.root), "containers", ["7"], device.now_ns)
+    assert [unit.place for unit in scan.due] == [device.place("b")]
+    assert [error.filename for error in scan.unreadable] == [damaged]
+    assert damaged not in scan.empty
+
+
+def test_a_database_that_cannot_be_looked_at_is_due_for_its_visit_tells_why(device):
+    place = device.place("a")
+    settled = Settled(DamagedDisk(place.file()), PERIOD_S, busy_s=BUSY_S)
+    for _ in range(2):
+        settled.begin(0)
+        due = settled.scan(str(device.root), "containers", ["7"], device.now_ns).due
+        assert [unit.mark for unit in due if unit.place == place] == [None]
+        assert settled.due(place, device.now_ns).mark is None
+        settled.end()
 
 
 def test_a_change_during_a_visit_leads_to_another(device):

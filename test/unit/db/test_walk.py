@@ -1,5 +1,6 @@
 """Finding all databases of a device."""
 
+import errno
 import random
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from swift.base.calls import run_inline
 from swift.db import walk
 from swift.platform.disk import Disk
+from test.support.damageddisk import DamagedDisk
 
 HASHES = ["0" * 29 + "abc", "1" * 29 + "abc", "2" * 29 + "def"]
 
@@ -22,8 +24,13 @@ def partitions(device, kind="containers"):
     return walk.partitions(Disk(), run_inline, str(device), kind, random.Random(1))
 
 
-def places(device, partition):
-    return sorted(p.name_hash for p in walk.places(Disk(), run_inline, str(device), "containers", partition))
+def places(device, partition, disk=None, unreadable=None):
+    """The hashes found; without ``unreadable`` everything can be listed."""
+    told = [] if unreadable is None else unreadable
+    found = walk.places(disk or Disk(), run_inline, str(device), "containers", partition, told.append)
+    hashes = sorted(place.name_hash for place in found)
+    assert unreadable is not None or not told
+    return hashes
 
 
 def test_every_database_directory_is_found_by_its_partition(device):
@@ -40,6 +47,16 @@ def test_what_is_no_partition_or_hash_is_passed_over(device):
     (device / "containers" / "7" / "hashes.pkl").write_bytes(b"")
     assert sorted(partitions(device)) == ["12", "7"]
     assert places(device, "7") == HASHES[:2]
+
+
+@pytest.mark.parametrize(("damaged", "found"), [("7", []), ("7/abc", HASHES[1:2])])
+def test_a_directory_that_cannot_be_listed_is_told_and_those_beside_it_are_walked(device, damaged, found):
+    (device / "containers/7/other").mkdir()
+    (device / "containers/7/abc" / HASHES[1]).rename(device / "containers/7/other" / HASHES[1])
+    told = []
+    disk = DamagedDisk(device / "containers" / damaged)
+    assert places(device, "7", disk, told) == found
+    assert [error.errno for error in told] == [errno.EIO]
 
 
 def test_a_device_without_databases_has_no_partitions(device):

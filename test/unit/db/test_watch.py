@@ -14,8 +14,9 @@ HASH = "0123456789abcdef0123456789abcdef"
 class CountingDisk(Disk):
     """Counts listings."""
 
-    def __init__(self):
+    def __init__(self, now_ns):
         self.listings = 0
+        self.now_ns = now_ns
 
     def listdir(self, path):
         self.listings += 1
@@ -26,10 +27,10 @@ class Room:
     """A hash directory and a clock that runs ahead of the filesystem's."""
 
     def __init__(self, root):
-        self.disk = CountingDisk()
+        self.disk = CountingDisk(self.now_ns)
         self.place = DatabasePlace(str(root), "containers", "1", HASH)
         self.ahead_ns = 10 * REST_NS
-        self.watch = Watch(self.disk, self.place, self.now_ns)
+        self.watch = Watch(self.disk, self.place)
 
     def now_ns(self):
         return os.stat(self.place.directory).st_ctime_ns + self.ahead_ns

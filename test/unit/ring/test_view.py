@@ -63,6 +63,15 @@ def test_part_power_0_has_one_partition():
     assert [node.id for node in view.primaries(0)] == [1]
 
 
+@pytest.mark.parametrize("last", [[2, 3, 0, 1], [2, 3]])
+@pytest.mark.parametrize("part", [-1, -4, 4])
+def test_a_partition_that_is_none_has_no_nodes(last, part):
+    view = make_view([[0, 1, 2, 3], [1, 2, 3, 0], last], FOUR)
+    for look in (view.primaries, view.primary_ids, lambda part: list(view.handoffs(part))):
+        with pytest.raises(IndexError):
+            look(part)
+
+
 def test_handoffs_prefer_other_regions_then_zones_then_servers():
     devices = [(1, 1, "a"), (1, 1, "a"), (1, 1, "b"), (1, 2, "c"), (2, 1, "d")]
     view = make_view([[0, 1, 2, 3], [4, 4, 4, 4]], devices)

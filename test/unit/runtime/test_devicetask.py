@@ -6,9 +6,13 @@ import random
 
 import pytest
 
+from swift.db.connection import DatabaseBroken
+from swift.db.files import DatabasePlace
+from swift.db.settled import Settled
 from swift.runtime.devicetask import DatabasePassBase, DeviceTask
 from swift.runtime.selection import Selection
 from test.support.daemons import Rig
+from test.support.damageddisk import DamagedDisk
 
 
 @pytest.fixture
@@ -16,8 +20,8 @@ def rig(tmp_path):
     return Rig(tmp_path, ("sda", "sdb", "sdc"))
 
 
-def make(rig, device="sda", **selected):
-    task = DeviceTask(rig.context, rng=random.Random(1), selection=Selection.parse(**selected))
+def make(rig, device="sda", disk=None, **selected):
+    task = DeviceTask(rig.context, disk=disk, rng=random.Random(1), selection=Selection.parse(**selected))
     return DatabasePassBase(task, device, rig.pass_context())
 
 
@@ -60,6 +64,34 @@ def test_databases_are_walked_until_the_work_is_to_end(rig):
             rig.stop.request()
     assert len(set(found)) == 2 and set(found) <= set(hashes)
     assert list(work._portions(["7", "8"])) == []
+
+
+def test_what_cannot_be_listed_is_counted_and_ends_no_walk(rig):
+    names = [f"{digit * 29}{suffix}" for digit, suffix in (("a", "abc"), ("b", "def"))]
+    databases(rig, *(f"sda/containers/7/{name[-3:]}/{name}" for name in names))
+    disk = DamagedDisk(rig.root / "sda/containers/7/abc")
+    work = make(rig, disk=disk)
+    assert [place.name_hash for place in work._places(work._device_path(), "containers", "7")] == names[1:]
+    scan = work._due_among(Settled(disk, 60.0, busy_s=0.0), work._device_path(), "containers", ["7"])
+    assert [unit.place.name_hash for unit in scan.due] == names[1:]
+    assert work._tally.counts == {"errors": 2}
+
+
+@pytest.mark.parametrize(("kind", "is_moved"), [("containers", True), ("tmp", False)])
+def test_a_broken_database_is_quarantined_by_its_own_visit_only(rig, kind, is_moved):
+    name = "d" * 29 + "abc"
+    databases(rig, f"sda/containers/7/abc/{name}")
+    place = DatabasePlace(str(rig.root / "sda"), "containers", "7", name)
+    make(rig)._quarantine_broken(place, DatabaseBroken(place.file().replace("containers", kind), "malformed"))
+    assert (rig.root / "sda/quarantined/containers" / name).exists() is is_moved
+
+
+def test_a_broken_database_that_cannot_be_moved_does_not_end_the_pass(rig):
+    (rig.root / "sda/quarantined").touch()
+    place = DatabasePlace(str(rig.root / "sda"), "containers", "7", "d" * 29 + "abc")
+    work = make(rig)
+    work._quarantine_broken(place, DatabaseBroken(place.file(), "malformed"))
+    assert work._tally.counts == {}
 
 
 def test_a_pass_has_nothing_to_add_unless_it_says_so(rig):

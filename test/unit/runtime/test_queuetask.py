@@ -1,13 +1,21 @@
 """A daemon whose work is one queue: what the runner asks of it besides the pass itself."""
 
 from swift.runtime.daemon import PassReport
-from swift.runtime.queuetask import QueueTask
+from swift.runtime.queuetask import QueueTask, as_far_as_readable
+from swift.runtime.report import Tally
+from swift.telemetry.telemetry import Telemetry
+from test.support.reapers import Words
 
 NOTHING = PassReport({}, 0.0, 0.0)
 
 
 class Registry(QueueTask):
     share = "buckets"
+
+
+def breaks_off():
+    yield 1
+    raise OSError("away")
 
 
 def test_the_queue_is_the_only_share():
@@ -20,3 +28,10 @@ def test_a_task_may_call_its_share_by_another_name():
 
 def test_nothing_is_told_in_the_midst_of_a_pass_beyond_how_far_it_is():
     assert QueueTask().progress(NOTHING) == {}
+
+
+def test_what_cannot_be_read_of_a_queue_is_told_and_counted_and_ends_nothing_else():
+    log = Words()
+    tally = Tally(Telemetry(log), "test")
+    assert list(as_far_as_readable(breaks_off(), "q/1", tally, log)) == [1]
+    assert (tally.counts, log.lines) == ({"errors": 1}, ["ERROR ERROR cannot read q/1: away"])

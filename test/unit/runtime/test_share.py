@@ -149,12 +149,14 @@ def test_a_request_to_stop_ends_it_at_the_next_unit(concurrency):
     assert 5 <= result.units <= 5 + concurrency
 
 
+@pytest.mark.parametrize("concurrency", [1, 2])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
-def test_what_is_not_of_a_unit_but_of_the_process_ends_whoever_waits(error):
-    share = Share(Turn(range(3), fails_at(1, error)))
+def test_what_is_not_of_a_unit_but_of_the_process_ends_whoever_waits(error, concurrency):
+    share = Share(Turn(range(9), fails_at(1, error)), concurrency=concurrency)
     with pytest.raises(type(error)):
         share.watch()
     assert share.run.has_ended
+    assert 8 not in share.turn.done
 
 
 def test_a_share_in_which_nothing_moves_is_given_up_and_ends_at_its_next_unit():

@@ -53,7 +53,7 @@ def entries(client: InternalClient) -> Iterator[RegisteredBucket]:
 
 def forget(client: InternalClient, entry: RegisteredBucket) -> None:
     """Remove an entry, unless it was written again; raises ``UnexpectedAnswer``."""
-    stamp = Timestamp(entry.changed, offset=1).internal
+    stamp = entry.changed.above(1).internal
     path = place_of(entry.account, entry.bucket)
     client.delete(path, {"x-timestamp": stamp}, accept=(2, 404, 409))
 

@@ -17,7 +17,7 @@ from swift.middleware.s3api.notifications.events import ACCOUNT, HOUR_S
 from swift.middleware.s3api.notifications.settings import NotifierSettings
 from swift.middleware.s3api.notifications.webhook import NotTaken, Tell
 from swift.runtime.daemon import PassContext, PassReport
-from swift.runtime.queuetask import QueueTask
+from swift.runtime.queuetask import QueueTask, as_far_as_readable
 from swift.telemetry.log import Log
 
 NAME = "s3-notifier"
@@ -82,7 +82,8 @@ class NotifierPass:
             if not (container.isascii() and container.isdigit()):
                 continue
             self._containers.append(container)
-            for item in self._task.client.objects(ACCOUNT, container):
+            rows = self._task.client.objects(ACCOUNT, container)
+            for item in as_far_as_readable(rows, f"{ACCOUNT}/{container}", self._tally, self._task.log):
                 if self._context.stop.requested:
                     return
                 yield QueuedEvent(container, str(item.get("name", "")))

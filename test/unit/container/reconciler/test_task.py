@@ -66,6 +66,7 @@ class Entries:
     def __init__(self, *entries):
         self.list = list(entries)
         self.left = set()
+        self.unreadable = set()
         self.broken = False
 
     def containers(self, _now_s):
@@ -74,7 +75,9 @@ class Entries:
         return list(dict.fromkeys(each.container for each in self.list))
 
     def entries(self, container):
-        return iter([each for each in self.list if each.container == container])
+        if container in self.unreadable:
+            raise UnexpectedAnswer("GET", EntityPath(".misplaced_objects", container), 503, "away")
+        yield from [each for each in self.list if each.container == container]
 
     def is_empty(self, container):
         return container not in self.left
@@ -201,11 +204,21 @@ def test_what_nobody_has_had_for_long_is_given_up(make):
     assert any("is given up" in line for line in bench.log.lines)
 
 
-def test_a_time_that_leaves_no_room_above_it_is_an_error_and_not_the_end(make):
-    bench = make(entry(stamp=Timestamp(STAMP, offset=2**64 - 1)), entry())
-    bench.objects[1] = (200, {"x-backend-timestamp": above(2**64 - 1)})
-    told = bench.once()
-    assert told == {"errors": 2}
+def test_where_an_offset_has_no_room_above_it_the_right_copy_is_of_the_next_tick(make):
+    last = Timestamp(STAMP, offset=2**64 - 1)
+    bench = make(entry(stamp=last))
+    bench.objects[1] = (200, {"x-backend-timestamp": last.internal})
+    assert bench.once() == {"success": 1}
+    after = Timestamp.from_raw(STAMP.raw + 1)
+    assert bench.changes == [("PUT", 0, above(2, after)), ("DELETE", 1, after.internal)]
+    assert len(bench.popped) == 3
+
+
+def test_the_last_of_all_times_is_an_error_and_not_the_end(make):
+    last = Timestamp("9999999999.99999_ffffffffffffffff")
+    bench = make(entry(stamp=last), entry())
+    bench.objects[1] = (200, {"x-backend-timestamp": last.internal})
+    assert bench.once() == {"errors": 2}
     assert bench.popped == []
     assert sum("not a timestamp" in line for line in bench.log.lines) == 2
 
@@ -293,6 +306,12 @@ def test_a_queue_that_cannot_be_read_is_read_in_the_next_pass(make):
     assert bench.once() == {"errors": 1}
     bench.queue.broken = False
     assert bench.once() == {"success": 1}
+
+
+def test_a_container_of_the_queue_that_cannot_be_read_does_not_keep_the_others(make):
+    bench = make(entry(hour="4999996800"), entry(hour="4999993200"))
+    bench.queue.unreadable = {"4999996800"}
+    assert bench.once() == {"success": 1, "errors": 1}
 
 
 def test_containers_of_the_queue_go_when_they_are_empty_and_old(make):

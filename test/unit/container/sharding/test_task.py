@@ -105,7 +105,7 @@ def test_large_containers_are_candidates_although_nobody_splits_them(make):
     assert found["found"] == 1 and found["top"][0]["container"] == "large"
 
 
-def test_one_that_cannot_be_read_is_a_failure_and_the_others_are_visited(make):
+def test_one_that_cannot_be_read_is_quarantined_and_the_others_are_visited(make):
     bench = make()
     bench.container("small", 1, **ASKED)
     broken = bench.container("broken", 1, **ASKED)
@@ -113,7 +113,8 @@ def test_one_that_cannot_be_read_is_a_failure_and_the_others_are_visited(make):
         file.write(b"\xff" * 8192)
     stats = bench.once()
     assert stats["failure"] == 1
-    assert any("cannot shard" in line and broken.name_hash in line for line in bench.log.lines)
+    assert any("quarantined to" in line and broken.name_hash in line for line in bench.log.lines)
+    assert os.listdir(f"{broken.device_path}/quarantined/containers") == [broken.name_hash]
     assert stats["sharding"]["visited"]["attempted"] == 1
 
 

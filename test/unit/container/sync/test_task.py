@@ -32,12 +32,14 @@ class Far:
     """The other cluster; ``fails`` are names of objects that do not come through."""
 
     def __init__(self):
-        self.names, self.fails = [], set()
+        self.names, self.fails, self.faulty = [], set(), ""
         self.after = lambda: None
 
     def ask(self, method, target, name, timestamp, headers, body=None):
         if name in self.fails:
             raise RemoteError("cut")
+        if name == self.faulty:
+            raise OSError("no memory")
         if method == "PUT":
             self.names.append(name)
             self.after()
@@ -80,6 +82,13 @@ class Bench:
 
     def put(self, *names):
         self.broker.merge_rows([ObjectRow(name, Timestamp(900).internal, 1, "t/p", "e") for name in names])
+
+    def damage(self, change):
+        def write(connection):
+            connection.execute("DROP TRIGGER IF EXISTS object_update")
+            connection.execute(f"UPDATE object {change}")
+
+        self.broker.write(write)
 
     def once(self):
         """What came over in a pass."""
@@ -153,6 +162,31 @@ def test_a_copy_that_failed_is_made_again_and_what_follows_it_is_not_held_up(mak
     bench.far.fails = set()
     assert bench.once() == NAMES[3:]
     assert bench.points == (12, 12)
+
+
+@pytest.mark.parametrize("damage", ["created_at = 'never'", "size = 'many'", "name = ''", "name = x'ff'"])
+def test_a_row_that_cannot_be_read_is_told_and_holds_nobody_up(make, damage):
+    bench = make()
+    bench.put(*NAMES)
+    bench.damage(f"SET {damage} WHERE name = 'o03'")
+    bench.once()
+    bench.far.names = []
+    assert bench.once() == [name for name in NAMES if name != "o03"]
+    assert bench.counts == {"syncs": 1, "puts": 11, "failures": 1}
+    assert bench.points == (12, 3)
+    assert any("cannot copy row 4 of /a/c" in line for line in bench.log.lines)
+    bench.damage("SET name = 'o03', created_at = '0000000900.00000', size = 1 WHERE ROWID = 4")
+    assert bench.once() == NAMES[3:]
+    assert bench.points == (12, 12)
+
+
+def test_a_row_whose_copy_fails_unforeseen_holds_nobody_up(make):
+    bench = make()
+    bench.put(*NAMES)
+    bench.once()
+    bench.far.faulty = "o03"
+    assert bench.once() == [name for name in NAMES if name != "o03"]
+    assert (bench.points, bench.counts["failures"]) == ((12, 3), 1)
 
 
 def test_what_was_forgotten_since_keeps_nobody_from_an_end(make):
@@ -237,3 +271,4 @@ def test_a_link_to_nothing_and_a_database_that_is_none_do_not_end_the_pass(make)
     bench.once()
     assert bench.points[0] == 1
     assert bench.counts["failures"] == 1
+    assert os.listdir(bench.rig.root / "sda/quarantined/containers") == [place.name_hash]

@@ -27,7 +27,9 @@ class Client:
         return iter([{"name": name} for name in sorted(self.tasks)])
 
     def objects(self, account, container):
-        return iter(list(self.tasks[container]))
+        if self.tasks[container] is None:
+            raise UnexpectedAnswer("GET", f"{account}/{container}", 503, "away")
+        yield from list(self.tasks[container])
 
     def delete(self, path, headers=None, *, accept):
         self.asked.append((str(path), dict(headers or {})))
@@ -103,6 +105,13 @@ def test_one_failure_does_not_keep_the_others(tmp_path):
     bench.once()
     assert len(bench.popped) == 3
     assert all(path.endswith("/p") for _number, _method, path in bench.popped)
+
+
+def test_a_container_of_the_queue_that_cannot_be_read_does_not_keep_the_others(tmp_path):
+    bench = Bench(tmp_path, [DUE])
+    bench.client.tasks["4999881600"] = None
+    bench.once()
+    assert len(bench.popped) == 3
 
 
 def test_an_empty_container_of_the_queue_is_removed(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from swift.base.entity import EntityPath
 from swift.gateway.internal_client import InternalClient
 from swift.http import fields
+from swift.http.response import Response
 from swift.middleware.s3api.notifications.events import ACCOUNT
 from swift.middleware.s3api.notifications.settings import NotifierSettings
 from swift.middleware.s3api.notifications.task import Notifier
@@ -26,7 +27,12 @@ class Bench:
         #: What answers the daemon.
         self.pipeline = sim.app
 
+        #: A container of the queue that cannot be listed.
+        self.unreadable = None
+
         def forward(request):
+            if request.method == "GET" and request.path == f"/v1/{ACCOUNT}/{self.unreadable}":
+                return Response(503)
             request.env[fields.CACHE] = sim.cache
             return self.pipeline.handle(request)
 
@@ -80,6 +86,14 @@ def test_a_webhook_that_is_away_hears_later_and_holds_up_nobody_else(bench):
     assert bench.left() == ["0", "1"]
     bench.away.clear()
     assert bench.once() == {"told": 2}
+
+
+def test_a_container_of_the_queue_that_cannot_be_read_holds_up_no_other(bench):
+    bench.put("0", {"target": "a", "event": {"n": 0}}, hour=NOW - 200)
+    bench.put("1", {"target": "a", "event": {"n": 1}})
+    bench.unreadable = NOW - 200
+    assert bench.once() == {"told": 1, "errors": 1}
+    assert bench.told == [("a", {"n": 1})]
 
 
 def test_an_event_that_is_not_forgotten_is_told_again(bench):
