@@ -77,6 +77,14 @@ class _Loader(loadwsgi.ConfigLoader):
         # PasteDeploy asks the parser for defaults(); ours gives them as they stand.
         self.parser.filename = where  # type: ignore[attr-defined]
 
+    def get_context(
+        self, object_type: object, name: str | None = None, global_conf: Mapping[str, object] | None = None
+    ) -> loadwsgi.LoaderContext:
+        """A context that knows the name by which the configuration calls it."""
+        context = super().get_context(object_type, name, global_conf)
+        context.section = name
+        return context
+
 
 class Pipeline:
     """The contexts of an app and its filters, ready to be made."""
@@ -116,9 +124,17 @@ class Pipeline:
         for (left, right), why in ORDER.items():
             if left in names and right in names and names.index(left) > names.index(right):
                 raise ConfigError(
-                    f"pipeline: {left} must stand left of {right}, else {why}; right is: "
-                    f"{' '.join(_sorted(names))}"
+                    f"pipeline: {left} must stand left of {right}, else {why}; right is: {self._advice()}"
                 )
+
+    def _advice(self) -> str:
+        """The sections of the configuration in a right order, as an operator would write them."""
+        written: dict[str, list[str]] = {}
+        for context in self.filters:
+            written.setdefault(context.entry_point_name or "", []).append(getattr(context, "section", ""))
+        sections = [written[name].pop(0) for name in _sorted(self.names)]
+        # What was added has none.
+        return " ".join(filter(None, [*sections, getattr(self.app, "section", "")]))
 
     def create(self) -> object:
         """The outermost filter over everything."""

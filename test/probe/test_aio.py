@@ -64,7 +64,7 @@ class Command:
         )
         try:
             for line in process.stdout:
-                if "is up: " in line and "devices" in line:
+                if "is up: " in line and "device" in line:
                     break
             yield process
         finally:

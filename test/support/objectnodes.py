@@ -1,5 +1,6 @@
 """Object servers on green threads that speak over real sockets, with rings, and contexts for daemons."""
 
+import logging
 import os
 import subprocess
 import time
@@ -26,7 +27,7 @@ from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import Runner, Schedule
 from swift.runtime.httpd import HttpServer
 from swift.runtime.selection import Selection
-from swift.telemetry.log import silent_log
+from swift.telemetry.log import Log
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
 from test.support.ports import free_ports
@@ -49,6 +50,15 @@ class SkewedClock:
 
     def monotonic(self):
         return time.monotonic() + self.ahead_s
+
+
+def log_to(lines):
+    """A log whose warnings and errors are lines of a list."""
+    logger = logging.Logger("lines", logging.WARNING)
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    logger.addHandler(handler)
+    return Log(logger)
 
 
 class Ways:
@@ -85,7 +95,7 @@ class ObjectNode:
         self.listener = sockets.listen("127.0.0.1", 0, 64)
         self.port = self.listener.getsockname()[1]
         self.lines = []
-        self.telemetry = Telemetry(silent_log())
+        self.telemetry = Telemetry(log_to(self.lines))
         self.ways = Ways(HttpTransport(self.telemetry.metrics))
         self.context = BackendContext(
             devices=Devices(str(self.root), mount_check=False),

@@ -152,7 +152,7 @@ def _start(args: argparse.Namespace) -> int:
             move_ports(existing, plan)
         make_cluster(plan)
     if args.foreground:
-        return _run(plan, lock, ready=lambda: print(_welcome(plan), flush=True), tell=_tell)
+        return _run(plan, lock, ready=lambda: print(welcome(plan), flush=True), tell=_tell)
     return _start_in_background(plan, lock)
 
 
@@ -191,7 +191,7 @@ def _start_in_background(plan: ClusterPlan, lock: RunLock) -> int:
             kind, _, text = line.rstrip("\n").partition(" ")
             if kind == "ready":
                 _clear_progress()
-                print(_welcome(plan))
+                print(welcome(plan))
                 return 0
             if kind == "error":
                 _clear_progress()
@@ -254,6 +254,10 @@ def _command(name: str) -> str:
     return name if shutil.which(name) or not beside.exists() else str(beside)
 
 
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def _s3_lines(plan: ClusterPlan) -> str:
     """How S3 clients reach the cluster."""
     url = plan.url
@@ -266,15 +270,16 @@ def _s3_lines(plan: ClusterPlan) -> str:
   python3 -c "import boto3; print(boto3.client('s3', 'us-east-1', {given}).list_buckets()['Buckets'])\""""
 
 
-def _welcome(plan: ClusterPlan) -> str:
+def welcome(plan: ClusterPlan) -> str:
+    """What a running cluster is, and how to try it."""
     swift, own = _command("swift"), _command("swift-aio")
     auth = f"-A {plan.auth_url} -U {plan.user} -K {plan.key}"
-    policies = f"{plan.replicas} replicas"
+    policies = _counted(plan.replicas, "replica")
     coded = ""
     if plan.ec:
         policies += f", or {plan.ec} erasure coded"
         coded = f"\n  {swift} {auth} post -H 'X-Storage-Policy: ec' archive"
-    return f"""The cluster in {plan.root} is up: {plan.nodes} devices, {policies}.
+    return f"""The cluster in {plan.root} is up: {_counted(plan.disks_in_all, "device")}, {policies}.
 
   endpoint  {plan.storage_url}
   auth      {plan.auth_url}

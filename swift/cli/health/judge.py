@@ -301,15 +301,11 @@ def _stale(heard: Heard, now_s: float) -> list[Problem]:
 
 
 def _full(heard: Heard) -> list[Problem]:
+    fullness = _fullness(heard)
     found = []
     for limit, level in ((CRITICAL_FULL_PERCENT, Severity.CRITICAL), (WARN_FULL_PERCENT, Severity.WARNING)):
         upper = 101.0 if level is Severity.CRITICAL else CRITICAL_FULL_PERCENT
-        names = [
-            f"{host}/{entry['device']}"
-            for host, entries in heard.usage.items()
-            for entry in entries
-            if entry.get("mounted") is True and limit <= _percent(entry) < upper
-        ]
+        names = [name for name, percent in fullness.items() if limit <= percent < upper]
         if names:
             found.append(
                 Problem(
@@ -319,6 +315,17 @@ def _full(heard: Heard) -> list[Problem]:
                 )
             )
     return found
+
+
+def _fullness(heard: Heard) -> dict[str, float]:
+    """How full mounted devices (``address/name``) are, in percent: the most that any of its servers says."""
+    percents: dict[str, float] = {}
+    for host, entries in heard.usage.items():
+        for entry in entries:
+            if entry.get("mounted") is True:
+                name = f"{host.ip}/{entry['device']}"
+                percents[name] = max(_percent(entry), percents.get(name, 0.0))
+    return percents
 
 
 def _percent(entry: Mapping[str, Any]) -> float:

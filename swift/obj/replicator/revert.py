@@ -134,6 +134,10 @@ class Revert:
 
     def _bring_one(self, parcel: Parcel, node: Node, *, other_region: bool) -> Delivered | None:
         home = self._home
+        if home.partners.is_silent(node):
+            # That was said when it was noticed.
+            home.fail(node)
+            return None
         try:
             if self._unit.standing.says(node) is SurveyVerdict.EQUAL:
                 home.tally.add("hashmatches")

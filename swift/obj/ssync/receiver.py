@@ -26,7 +26,6 @@ from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, Pieces, 
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response
-from swift.http.status import default_body
 from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.decide import completes, have_of, wanted_of
 from swift.platform.places import SharedPlaces
@@ -159,7 +158,7 @@ class SsyncReceiver:
         """Take a place of the server and the partition's lock until ``held`` is left."""
         place = self._context.places.take()
         if place is None:
-            raise Aborted(503, default_body(503))
+            raise Aborted(503, "busy: as many are under way as replication_concurrency allows")
         held.callback(place.close)
         held.enter_context(self._locked())
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from swift.cli.aio.main import main
+from swift.cli.aio.main import main, welcome
 from swift.cli.aio.make import create_cluster
 from swift.cli.aio.plan import new_plan
 from test.support.ports import free_ports
@@ -119,3 +119,9 @@ def test_a_port_that_another_program_has_stops_the_start_before_anything_is_made
         sock.listen()
         code, _out, err = run("start", tmp_path / "new", "--port", port)
     assert code == 1 and str(port) in err and not (tmp_path / "new").exists()
+
+
+def test_the_welcome_tells_of_devices_not_of_nodes(tmp_path):
+    plan = new_plan(tmp_path, nodes=2, disks=3, ec="4+2")
+    assert "is up: 6 devices, 3 replicas, or 4+2 erasure coded." in welcome(plan)
+    assert "is up: 1 device, 1 replica." in welcome(new_plan(tmp_path, nodes=1, replicas=1))

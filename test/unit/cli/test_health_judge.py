@@ -82,6 +82,14 @@ def test_an_erasure_coded_ring_is_at_its_last_when_just_its_data_fragments_are_l
     assert health.level is Severity.CRITICAL
 
 
+def test_a_full_device_that_three_servers_tell_of_is_one_device(view):
+    heard = heard_of()
+    for port, used in ((6200, 96), (6201, 95), (6202, 94)):
+        entry = {"device": "sda", "mounted": True, "size": 100, "used": used}
+        heard.usage[Host("10.0.0.2", port)] = [entry]
+    assert texts(health_of(view, heard)) == ["1 device over 95 % full: 10.0.0.2/sda"]
+
+
 def test_directories_that_are_no_mount_points_count_where_none_is(view):
     assert health_of(view, heard_of(unmounted=HOSTS)).level is Severity.OK
 
@@ -100,8 +108,8 @@ def test_what_is_old_full_or_differs_is_told(view):
     health = health_of(view, heard)
     assert health.level is Severity.CRITICAL
     assert sorted(texts(health)) == [
-        "1 device over 85 % full: 10.0.0.2:6200/sdb",
-        "1 device over 95 % full: 10.0.0.2:6200/sda",
+        "1 device over 85 % full: 10.0.0.2/sdb",
+        "1 device over 95 % full: 10.0.0.2/sda",
         "clocks differ by more than 5 s on 10.0.0.4:6200",
         "no object replication completed within 6 hours on 10.0.0.1:6200",
         "rings differ on 10.0.0.3:6200",

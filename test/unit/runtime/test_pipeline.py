@@ -72,14 +72,15 @@ def test_the_recommended_order_is_right(tmp_path):
 
 
 @pytest.mark.parametrize(("left", "right"), [pair for pair in ORDER if set(pair) <= set(FILTERS)])
-def test_a_wrong_order_is_an_error_that_says_the_right_one(tmp_path, left, right):
+def test_a_wrong_order_is_an_error_whose_right_one_can_be_pasted(tmp_path, left, right):
     wrong = [name for name in RECOMMENDED if name != left]
     wrong.insert(wrong.index(right) + 1, left)
     with pytest.raises(ConfigError, match=f"{left} must stand left of {right}|right is") as raised:
         pipeline_of(tmp_path, wrong).check_order()
     advice = str(raised.value).partition("right is: ")[2].split()
-    assert sorted(advice) == sorted(pipeline_of(tmp_path, wrong).names)
+    assert sorted(advice) == sorted([*wrong, "proxy-server"])
     assert advice.index(left) < advice.index(right)
+    pipeline_of(tmp_path, advice[:-1]).check_order()
 
 
 @pytest.mark.parametrize("missing", ["tempauth", "gatekeeper", "memcache"])

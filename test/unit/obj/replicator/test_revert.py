@@ -97,3 +97,12 @@ def test_a_tombstone_goes_home_like_an_object(nodes):
     answer = nodes[0].ask("GET", "/0/a/c/o")
     assert (answer.status, answer.headers["x-backend-timestamp"]) == (404, f"{NOW + 5:.5f}")
     assert not (nodes[3].path / "objects/0").exists()
+
+
+def test_a_primary_that_does_not_answer_is_told_of_once_not_with_each_partition(nodes):
+    for part in (0, 4, 8, 12):
+        put(nodes[3], part, "o")
+    nodes[3].ways.cut.add(nodes[1].port)
+    replicate(nodes, 3)
+    assert len([line for line in nodes[3].lines if f":{nodes[1].port}/" in line]) == 1
+    assert all(has(nodes[0], part) for part in (0, 4, 8, 12))
