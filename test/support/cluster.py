@@ -145,12 +145,12 @@ class LiveCluster:
         if process.port is not None:
             self.await_true(lambda: answers(self.plan.ip, process.port), f"{name} answers")
 
-    def run_once(self, daemon, node=1):
+    def run_once(self, daemon, node=1, options=("once",)):
         """One pass of a daemon over a node, beside the one that rests."""
         conf = self.plan.etc / f"{DAEMONS[daemon]}-server" / f"{node}.conf"
         with tempfile.TemporaryFile() as log:
             module = f"swift.cli.{daemon.replace('-', '_')}"
-            status = NURSERY.begin(module, [str(conf), "once"], log).wait(120)
+            status = NURSERY.begin(module, [str(conf), *options], log).wait(120)
             log.seek(0)
             assert status == 0, log.read().decode(errors="replace")
 
@@ -160,9 +160,7 @@ class LiveCluster:
             file.seek(at)
             file.write(b"rotten")
         number = next(n for n in self.plan.node_numbers() if self.device_path(n) in path.parents)
-        conf = self.plan.etc / "object-server" / f"{number}.conf"
-        command = [sys.executable, "-m", "swift.cli.object_auditor", str(conf), "-o", "-p", path.parts[-4]]
-        subprocess.run(command, check=True, timeout=60, capture_output=True)
+        self.run_once("object-auditor", number, ("-o", "-p", path.parts[-4]))
         return number
 
     @staticmethod
