@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from swift.cli.pidfiles import ReadyWord
+from swift.cli.pidfiles import ReadyWord, ReloadRefused
 from swift.cli.processes import RunningProcess, process, program_of
 from swift.cli.services import MAIN
 
@@ -76,7 +76,7 @@ def _check(running: RunningProcess) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; 0 reloaded, 1 configuration no good, 2 wrong process, 238 not in time."""
+    """The console script; 0 reloaded, 1 refused, 2 wrong process, 238 not in time."""
     args = make_parser().parse_args(argv)
     try:
         running = manager(args.pid)
@@ -101,6 +101,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BadPid as error:
         print(error, file=sys.stderr)
         return EXIT_BAD_PID
+    except ReloadRefused as refused:
+        print(f"{program} was not reloaded: {refused}", file=sys.stderr)
+        return EXIT_CHECK
     except OSError as error:
         print(f"swift-reload: {error}", file=sys.stderr)
         return EXIT_CHECK
