@@ -1,8 +1,8 @@
 """Where every command begins: ``swift-aio`` is ``swift_aio`` here, which runs ``main`` of its module.
 
 A reader that has gone (``swift-recon --all | head``) ends a command at its next line, without a word and with
-the status of a program that SIGPIPE ended. The signal itself is not for us: it would also end commands for the
-closed connection of a node.
+the status of a program that SIGPIPE ended. The signal itself is not for us: it would also end commands for
+the closed connection of a node.
 """
 
 from __future__ import annotations
