@@ -7,6 +7,7 @@ file builds. PasteDeploy factories call ``backend_context`` or ``cluster_of`` an
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -25,6 +26,7 @@ from swift.runtime.partitions import Partitions
 from swift.runtime.pipeline import load_app
 from swift.runtime.wsgi import native
 from swift.telemetry.accesslog import AccessLog
+from swift.telemetry.console import STDERR, are_timed
 from swift.telemetry.features import InfoRegistry
 from swift.telemetry.log import make_log
 from swift.telemetry.metrics import Registry
@@ -87,8 +89,14 @@ def telemetry_of(conf: Conf, *, name: str) -> Telemetry:
 
 def access_log_of(conf: Conf, telemetry: Telemetry, *, name: str) -> AccessLog:
     """Where a service writes its access lines."""
-    fd = 2 if is_true(conf.get(CONSOLE_KEY)) else None
-    log = AccessLog(telemetry.log, fd=fd, name=conf.get("log_name", name), schedule=green.spawn_after)
+    fd = STDERR if is_true(conf.get(CONSOLE_KEY)) else None
+    log = AccessLog(
+        telemetry.log,
+        fd=fd,
+        name=conf.get("log_name", name),
+        schedule=green.spawn_after,
+        now=time.time if are_timed(STDERR) else None,
+    )
     process_of(conf).at_exit.append(log.flush)
     return log
 

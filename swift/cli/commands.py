@@ -60,4 +60,4 @@ MODULES = {
     **{f"swift-{name.replace('_', '-')}": name for name in DAEMONS},
 }
 #: What ``console_scripts`` are made of.
-COMMANDS = {name: f"swift.cli.{module}:main" for name, module in MODULES.items()}
+COMMANDS = {name: f"swift.cli.entry:{name.replace('-', '_')}" for name in MODULES}

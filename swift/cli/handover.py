@@ -18,6 +18,7 @@ from collections.abc import Callable, MutableMapping, Sequence
 from swift import green
 from swift.platform import sockets
 from swift.ring.device import address
+from swift.runtime.notify import refusal
 from swift.telemetry.log import Log
 
 ENVIRONMENT_KEY = "SWIFT_HANDOVER"
@@ -68,6 +69,7 @@ class SocketHandover:
         problem = _problem_of(command)
         if problem:
             log.error(f"no reload, everything goes on as before: {problem}")
+            tell(refusal(problem))
             return
         tell("RELOADING=1")
         sockets = {where: sock.fileno() for where, sock in self._sockets.items() if sock.fileno() >= 0}

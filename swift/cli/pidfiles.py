@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from swift.base.errors import SwiftError
 from swift.cli.processes import process, program_of, wait_for_end
 from swift.cli.services import Service, configs_of, pid_file, pid_files
-from swift.runtime.notify import READY, reload_address
+from swift.runtime.notify import READY, REFUSED, reload_address
 
 #: A server says within this time that it was reloaded, or refuses silently.
 RELOAD_TIMEOUT_S = 60.0
@@ -140,12 +141,22 @@ class Signaller:
         failed = 0
         for each in running:
             with ReadyWord(each.pid) as word:
-                if not self._signal(each, signal.SIGUSR1):
-                    failed += 1
-                elif wait and not word.wait(RELOAD_TIMEOUT_S):
-                    self._say(f"{each} did not reload within {RELOAD_TIMEOUT_S:g} seconds; see its log")
+                if not self._signal(each, signal.SIGUSR1) or wait and not self._is_renewed(each, word):
                     failed += 1
         return failed
+
+    def _is_renewed(self, each: ServiceProcess, word: ReadyWord) -> bool:
+        try:
+            if word.wait(RELOAD_TIMEOUT_S):
+                return True
+            self._say(f"{each} did not reload within {RELOAD_TIMEOUT_S:g} seconds; see its log")
+        except ReloadRefused as refused:
+            self._say(f"{each} was not reloaded: {refused}")
+        return False
+
+
+class ReloadRefused(SwiftError):
+    """A process does not reload and goes on as before; the text says why."""
 
 
 class ReadyWord:
@@ -162,7 +173,7 @@ class ReadyWord:
         self._socket.close()
 
     def wait(self, timeout_s: float | None, tell: Say = lambda _text: None) -> bool:
-        """Whether it said so in time; ``tell`` gets every message."""
+        """Whether it said so in time; ``tell`` gets every message. Raises ``ReloadRefused``."""
         self._socket.settimeout(timeout_s)
         while True:
             try:
@@ -170,5 +181,9 @@ class ReadyWord:
             except TimeoutError:
                 return False
             tell(message)
-            if READY in message.split("\n"):
+            lines = message.split("\n")
+            if READY in lines:
                 return True
+            for line in lines:
+                if line.startswith(REFUSED):
+                    raise ReloadRefused(line.removeprefix(REFUSED))

@@ -570,8 +570,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("swift-plan: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        return 1
     except (SwiftError, OSError) as error:
         print(f"swift-plan: {error}", file=sys.stderr)
         return 1

@@ -15,13 +15,15 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from swift.cli.pidfiles import ReadyWord
+from swift.cli.pidfiles import ReadyWord, ReloadRefused
 from swift.cli.processes import RunningProcess, process, program_of
 from swift.cli.services import MAIN
 
 EXIT_CHECK = 1
 EXIT_BAD_PID = 2
 EXIT_TIMEOUT = 128 + errno.ETIMEDOUT
+#: A day: nothing takes longer, and sockets cannot wait for any time.
+TIMEOUT_MAX_S = 86400.0
 
 SERVERS = frozenset(f"swift-{name}" for name in MAIN)
 
@@ -60,13 +62,20 @@ def make_parser() -> argparse.ArgumentParser:
     waiting.add_argument(
         "-t",
         "--timeout",
-        type=float,
+        type=_seconds,
         default=300.0,
         help="seconds to wait for the reload (default: %(default)g)",
     )
     waiting.add_argument("-w", "--no-wait", action="store_true", help="do not wait for the reload")
     parser.add_argument("-v", "--verbose", action="store_true", help="tell what happens")
     return parser
+
+
+def _seconds(text: str) -> float:
+    found = float(text)
+    if not 0 < found <= TIMEOUT_MAX_S:
+        raise argparse.ArgumentTypeError(f"must be above 0 and at most {TIMEOUT_MAX_S:.0f}, not {text}")
+    return found
 
 
 def _check(running: RunningProcess) -> int:
@@ -76,7 +85,7 @@ def _check(running: RunningProcess) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; 0 reloaded, 1 configuration no good, 2 wrong process, 238 not in time."""
+    """The console script; 0 reloaded, 1 refused, 2 wrong process, 238 not in time."""
     args = make_parser().parse_args(argv)
     try:
         running = manager(args.pid)
@@ -101,6 +110,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BadPid as error:
         print(error, file=sys.stderr)
         return EXIT_BAD_PID
+    except ReloadRefused as refused:
+        print(f"{program} was not reloaded: {refused}", file=sys.stderr)
+        return EXIT_CHECK
     except OSError as error:
         print(f"swift-reload: {error}", file=sys.stderr)
         return EXIT_CHECK

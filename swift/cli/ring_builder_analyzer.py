@@ -90,7 +90,8 @@ def _parse_rounds(content: JsonObject) -> tuple[tuple[Callable[[RingBuilder], No
 
 
 def _parse_step(step: object, where: str) -> Callable[[RingBuilder], None]:
-    if not isinstance(step, list) or not step or step[0] not in _STEPS:
+    # A name may be anything that JSON can say, also what no dictionary can be asked for.
+    if not isinstance(step, list) or not step or step[0] not in list(_STEPS):
         name = step[0] if isinstance(step, (list, str)) and step else step
         raise BadScenario(f"Unknown command {where}: {name!r} should be one of {sorted(_STEPS)}")
     length, parse = _STEPS[step[0]]
@@ -123,7 +124,9 @@ def _parse_set_weight(step: list[object], where: str) -> Callable[[RingBuilder],
 
 
 def _parse_save(step: list[object], where: str) -> Callable[[RingBuilder], None]:
-    path = str(step[1])
+    path = step[1]
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise BadScenario(f"Invalid file in save {where}: {path!r}")
     return lambda builder: builder.save(path)
 
 
@@ -134,14 +137,14 @@ def _ignore(result: object) -> None:
 def _dev_id(value: Any, what: str) -> int:
     try:
         return int(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise BadScenario(f"{what}: {error}")
 
 
 def _weight(value: Any, where: str) -> float:
     try:
         return float(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise BadScenario(f"Invalid weight {where}: {error}")
 
 

@@ -29,7 +29,7 @@ from swift.platform import sockets
 from swift.platform.signals import on_signals
 from swift.runtime.httpd import HttpServer
 from swift.runtime.metricspage import MetricsBoard
-from swift.runtime.notify import READY, STOPPING, notify_systemd
+from swift.runtime.notify import READY, STOPPING, notify_systemd, refusal
 from swift.runtime.pipeline import load_app
 from swift.runtime.priority import set_priority
 from swift.runtime.workers import Master, Succession
@@ -49,6 +49,7 @@ SWITCH_INTERVAL_S = 0.001
 COLLECTOR_THRESHOLDS = (20_000, 20, 50)
 #: A former worker ends connections on which nothing came for so long; who asks sooner is answered.
 PATIENCE_S = 5.0
+NO_RELOAD = "a server without workers (workers = 0) cannot be reloaded; restart it"
 _WORKER_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
 
 
@@ -247,7 +248,8 @@ class ServerProcess:
 
     def _signalled(self, number: int, patient: list[int], stopped: green.Event) -> None:
         if number == signal.SIGUSR1:
-            self.telemetry.log.warning("a server without workers (workers = 0) is not reloaded; restart it")
+            self.telemetry.log.warning(NO_RELOAD)
+            notify_systemd(refusal(NO_RELOAD))
             return
         if number == signal.SIGHUP:
             patient.append(number)

@@ -19,6 +19,7 @@ from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.databaseapp import StorageTarget
+from swift.telemetry.repeated import RepeatedErrors
 
 
 class AccountsAnswer(Enum):
@@ -34,6 +35,7 @@ class AccountUpdater:
     def __init__(self, context: BackendContext, settings: ContainerSettings):
         self._context = context
         self._direct = DirectClient(context.transport, "container-server", settings, missed=self._missed)
+        self._failures = RepeatedErrors(context.telemetry.log, context.clock)
 
     def check(self, request: Request) -> None:
         """Refuse header lists that do not fit together: ``HTTPError`` 400."""
@@ -95,7 +97,7 @@ class AccountUpdater:
         if reply.status == 404:
             return 404
         if not reply.is_success:
-            self._context.telemetry.log.error(
+            self._failures.error(
                 f"ERROR Account update failed with {node} (will retry later): Response {reply.status} "
                 f"{reply.reason}",
                 txid=request.headers.get("x-trans-id"),
@@ -103,9 +105,7 @@ class AccountUpdater:
         return reply.status
 
     def _missed(self, node: str, error: Exception) -> None:
-        self._context.telemetry.log.error(
-            f"ERROR account update failed with {node} (will retry later): {error}"
-        )
+        self._failures.error(f"ERROR account update failed with {node} (will retry later): {error}")
 
 
 def _items(header: str | None) -> list[str]:

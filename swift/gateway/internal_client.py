@@ -206,6 +206,7 @@ class InternalClient:
     def listing(self, path: EntityPath, **limits: str) -> Iterator[JsonObject]:
         """All rows of a listing, page after page; none when there is no such account or container.
 
+        Raises ``UnexpectedAnswer``, also for a page that breaks off or is no listing.
         ``limits`` are text: ``marker``, ``end_marker``, ``prefix``, ``delimiter``. Rows that come while it is
         read may be in it or not.
         """
@@ -218,12 +219,25 @@ class InternalClient:
         wanted = {"format": "json", **{name: text for name, text in limits.items() if text}}
         query = "&".join(f"{name}={quote(text, safe='')}" for name, text in wanted.items())
         with self.ask("GET", path, query=query, accept=(2, 404)) as response:
-            body = response.read_body() if response.status == 200 else b""
-        rows: list[JsonObject] = json.loads(body) if body else []
-        return rows
+            if response.status != 200:
+                return []
+            try:
+                return _rows_of(response.read_body())
+            except (BodyError, ValueError, RecursionError) as error:
+                raise UnexpectedAnswer("GET", path, response.status, str(error))
 
     def __repr__(self) -> str:
         return f"<InternalClient {self._headers['user-agent']} {self._tries} tries>"
+
+
+def _rows_of(body: bytes) -> list[JsonObject]:
+    """The rows of a page, each with a name or a subdir. Raises ValueError."""
+    rows = json.loads(body) if body else []
+    if not isinstance(rows, list) or not all(
+        isinstance(row, dict) and (row.get("name") or row.get("subdir")) for row in rows
+    ):
+        raise ValueError("it is no listing")
+    return rows
 
 
 def _text_of(response: Response) -> str:

@@ -29,6 +29,7 @@ from swift.runtime.backendapp import BackendContext
 from swift.store.api import AsyncUpdate, ObjectKey, ObjectState, ObjectStore, PendingUpdates
 from swift.store.calls import Effort
 from swift.store.metadata import Metadata
+from swift.telemetry.repeated import RepeatedErrors
 
 #: Lists of hosts remembered: those of the containers that are written to.
 HOSTS_MAX = 1024
@@ -266,6 +267,7 @@ class Updater:
         self._settings = settings
         self._store_of = store_of
         self._direct = DirectClient(context.transport, "object-server", settings)
+        self._failures = RepeatedErrors(context.telemetry.log, context.clock)
 
     def send(self, key: ObjectKey, updates: Iterable[Update], container: Update | None = None) -> list[str]:
         """Send all updates at once; returns when all are done or the client has waited long enough.
@@ -322,7 +324,7 @@ class Updater:
                 redirect = redirect_of(reply)
                 return None if redirect is None else redirect.container
             reason = f"status {reply.status}"
-        self._context.telemetry.log.error(
+        self._failures.error(
             f"ERROR Container update failed (saving for async update later): {reason} from {who}",
             txid=update.headers["x-trans-id"],
         )

@@ -14,6 +14,14 @@ READY = "READY=1"
 RELOADING = "RELOADING=1"
 STOPPING = "STOPPING=1"
 
+#: Before the reason why a service does not reload. systemd leaves names with ``X_`` to others.
+REFUSED = "X_RELOAD_REFUSED="
+
+
+def refusal(reason: str) -> str:
+    """What a service says that does not reload, for the ``reason`` in one line."""
+    return REFUSED + reason.replace("\n", " ")
+
 
 def reload_address(pid: int) -> str:
     """Where those who reload the service of a process listen."""

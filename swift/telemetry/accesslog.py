@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 
 from swift.base.clock import SecondText
+from swift.telemetry.console import line_time
 from swift.telemetry.log import Log
 
 #: A batch is written when it is this long or this old.
@@ -25,7 +26,8 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 class AccessLog:
     """Writes complete lines to ``log``, or in batches to the descriptor ``fd``.
 
-    ``schedule(seconds, call)`` runs the flush later in the event loop.
+    ``schedule(seconds, call)`` runs the flush later in the event loop. With ``now`` (Unix seconds) the lines
+    in ``fd`` begin with their time.
     """
 
     def __init__(
@@ -35,11 +37,13 @@ class AccessLog:
         fd: int | None = None,
         name: str = "",
         schedule: Callable[[float, Callable[[], None]], object] | None = None,
+        now: Callable[[], float] | None = None,
     ):
         self._log = log
         self._fd = fd
         self._name = f"{name}: " if name else ""
         self._schedule = schedule
+        self._now = now
         self._lines: list[str] = []
         self._size = 0
         #: Whether lines go anywhere; ask before building one.
@@ -51,6 +55,7 @@ class AccessLog:
             if self.is_wanted:
                 self._log.raw(line)
             return
+        line = self._name + line if self._now is None else f"{line_time(self._now())} {self._name}{line}"
         self._lines.append(line)
         self._size += len(line)
         if self._size >= BATCH_BYTES or self._schedule is None:
@@ -63,7 +68,7 @@ class AccessLog:
         if not self._lines or self._fd is None:
             return
         lines, self._lines, self._size = self._lines, [], 0
-        text = "".join(f"{self._name}{line}\n" for line in lines)
+        text = "\n".join((*lines, ""))
         try:
             os.write(self._fd, text.encode("utf-8", "backslashreplace"))
         except OSError:

@@ -11,6 +11,7 @@ import sys
 import traceback
 
 from swift.config.common import LogSettings
+from swift.telemetry.console import STDERR, are_timed, line_time
 from swift.telemetry.syslog import NOTICE, OneLine, Syslog, SysLogHandler, syslog_handler
 
 
@@ -74,6 +75,14 @@ class Log:
             self._logger.log(level, "%s", message)
 
 
+class TimedLine(OneLine):
+    """``time name: message``, for a log file."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The finished line."""
+        return f"{line_time(record.created)} {super().format(record)}"
+
+
 def make_log(settings: LogSettings, *, console: bool = False, name: str | None = None) -> Log:
     """A ``Log`` to syslog as the settings say; with ``console`` to standard error instead."""
     label = name or settings.log_name
@@ -82,6 +91,8 @@ def make_log(settings: LogSettings, *, console: bool = False, name: str | None =
     logger.setLevel(NOTICE if level == "NOTICE" else getattr(logging, level, logging.INFO))
     formatter = OneLine(label, settings.log_max_line_length)
     handler: logging.Handler = logging.StreamHandler(sys.stderr) if console else syslog_handler(settings)
+    if console and are_timed(STDERR):
+        formatter = TimedLine(label, settings.log_max_line_length)
     handler.setFormatter(formatter)
     logger.addHandler(handler)
     return Log(logger, Syslog(handler, formatter) if isinstance(handler, SysLogHandler) else None)

@@ -154,6 +154,17 @@ def test_reload_tells_whom_it_cannot_reload(node):
     assert answers("127.0.0.1", node.ports["account"])
 
 
+def test_a_server_without_workers_says_at_once_that_it_cannot_be_reloaded(node):
+    conf = node.etc / "account-server.conf"
+    conf.write_text(conf.read_text().replace("workers = 1", "workers = 0"))
+    assert node.init("account", "start").returncode == 0
+    reason = "a server without workers (workers = 0) cannot be reloaded; restart it"
+    done = run("swift-reload", node.pids()["account-server.pid"])
+    assert (done.returncode, done.stderr) == (1, f"swift-account-server was not reloaded: {reason}\n")
+    done = node.init("account", "reload-seamless")
+    assert (done.returncode, lines(done)[-1].partition(": ")[2]) == (1, reason)
+
+
 def test_processes_that_no_pid_file_knows_are_orphans(node):
     assert node.init("account", "start").returncode == 0
     pid = node.pids()["account-server.pid"]

@@ -26,6 +26,7 @@ from swift.cli.aio.make import (
 from swift.cli.aio.plan import ClusterPlan, default_ec, new_plan, saved_plan
 from swift.cli.aio.supervisor import AlreadyRunning, RunLock, Supervisor, check_ports, processes_of
 from swift.ec.codec import available_types
+from swift.telemetry.console import line_time
 
 #: What may be chosen anew for a stopped cluster.
 MOVABLE = frozenset(("proxy_port", "base_port", "cache_port"))
@@ -236,13 +237,13 @@ def _become_daemon(plan: ClusterPlan, lock: RunLock, read_end: int, write_end: i
             os.close(open_end.pop())
 
         def tell(text: str) -> None:
-            print(f"{time.strftime('%F %T')} {text}", flush=True)
+            print(f"{line_time(time.time())} {text}", flush=True)
             say("progress", text)
 
         try:
             status = _run(plan, lock, ready=ready, tell=tell)
         except (SwiftError, OSError) as error:
-            print(f"{time.strftime('%F %T')} {error}", flush=True)
+            print(f"{line_time(time.time())} {error}", flush=True)
             say("error", str(error).replace("\n", " "))
     finally:
         os._exit(status)

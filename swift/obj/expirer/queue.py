@@ -16,6 +16,9 @@ from swift.obj.expirer.settings import Delays
 
 T = TypeVar("T")
 
+#: Of the time that a container of the queue is named after.
+_DIGITS = 10
+
 
 class ExpiringObject(NamedTuple):
     """An object to be deleted."""
@@ -59,6 +62,12 @@ class ExpirerQueue:
             name = row.get("name", "")
             if not (name.isascii() and name.isdigit()):
                 self._warn(f"{self._account}/{name} is no container of the queue; it is left alone")
+                continue
+            if len(name) > _DIGITS:
+                # Names sort as numbers do only among those of one length: later ones may have come.
+                self._warn(
+                    f"{self._account}/{name} is too long for a container of the queue; it is left alone"
+                )
                 continue
             if int(name) > now_s:
                 return

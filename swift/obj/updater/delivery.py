@@ -24,6 +24,7 @@ from swift.ring.ring import Ring
 from swift.runtime.report import Tally
 from swift.store.api import PendingUpdate
 from swift.telemetry.log import Log
+from swift.telemetry.repeated import RepeatedErrors
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,12 @@ class Deliverer:
         self._hasher = hasher
         self._clock = clock
         self._log = log
+        failures = RepeatedErrors(log, clock)
         self._direct = DirectClient(
             transport,
             "object-updater",
             timeouts,
-            missed=missed_by(lambda text: log.error(f"ERROR with remote server {text}")),
+            missed=missed_by(lambda text: failures.error(f"ERROR with remote server {text}")),
         )
 
     def deliver(self, pending: PendingUpdate, tally: Tally) -> DeliveryOutcome:

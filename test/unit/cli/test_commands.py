@@ -53,6 +53,5 @@ def test_a_configuration_that_is_not_there_is_told_in_one_line(command, tmp_path
 
 
 def test_every_command_is_the_main_of_a_module_that_is_there():
-    for target in COMMANDS.values():
-        module, _, function = target.partition(":")
-        assert function == "main" and importlib.util.find_spec(module) is not None
+    for module in MODULES.values():
+        assert importlib.util.find_spec(f"swift.cli.{module}") is not None

@@ -9,9 +9,9 @@ import threading
 
 import pytest
 
-from swift.cli.pidfiles import ReadyWord, ServiceProcess, Signaller, is_of, running_of
+from swift.cli.pidfiles import ReadyWord, ReloadRefused, ServiceProcess, Signaller, is_of, running_of
 from swift.cli.services import Service, pid_file
-from swift.runtime.notify import READY, reload_address
+from swift.runtime.notify import READY, refusal, reload_address
 
 SERVICE = Service("object-updater")
 
@@ -132,3 +132,10 @@ def test_a_reloaded_process_says_that_it_is_ready():
         assert word.wait(5.0, heard.append)
         assert heard == ["RELOADING=1", f"STATUS=x\n{READY}"]
         assert not word.wait(0.01)
+
+
+def test_a_process_that_cannot_be_reloaded_says_why():
+    with ReadyWord(999_999_002) as word, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.sendto(refusal("it has no workers").encode(), reload_address(999_999_002))
+        with pytest.raises(ReloadRefused, match="^it has no workers$"):
+            word.wait(5.0)

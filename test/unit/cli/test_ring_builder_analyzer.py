@@ -9,6 +9,7 @@ import pytest
 from swift.cli import ring_builder_analyzer
 from swift.ring.builder import RingBuilder
 
+DEVICE = "r1z1-10.0.0.1:6200/sda"
 SCENARIO = {
     "part_power": 4,
     "replicas": 3,
@@ -16,7 +17,7 @@ SCENARIO = {
     "random_seed": 203488,
     "rounds": [
         [
-            ["add", "r1z1-10.0.0.1:6200/sda", 100],
+            ["add", DEVICE, 100],
             ["add", "r1z1-10.0.0.1:6200/sdb", 100],
             ["add", "r1z2-10.0.0.2:6200/sda", 300],
         ],
@@ -82,6 +83,11 @@ def test_a_builder_is_saved_on_request(scenario, tmp_path):
         ({**SCENARIO, "rounds": [[["bogus", 1]]]}, "Unknown command (round 0, command 0): 'bogus'"),
         ({**SCENARIO, "rounds": [[["add", "qq", 3]]]}, "(round 0, command 0): Invalid add value: qq"),
         ({**SCENARIO, "rounds": [[["set_weight", "a", 7]]]}, "Invalid device ID in set_weight"),
+        ({**SCENARIO, "rounds": [[[["add"], 1]]]}, "Unknown command (round 0, command 0): ['add']"),
+        ({**SCENARIO, "rounds": [[["remove", 1e999]]]}, "Invalid device ID in remove (round 0, command 0)"),
+        ({**SCENARIO, "rounds": [[["add", DEVICE, 10**400]]]}, "Invalid weight (round 0, command 0)"),
+        ({**SCENARIO, "rounds": [[["save", "a\0b"]]]}, "Invalid file in save (round 0, command 0)"),
+        ({**SCENARIO, "rounds": [[["save", ["a"]]]]}, "Invalid file in save (round 0, command 0)"),
         ({**SCENARIO, "rounds": [[["remove", 7]]]}, "There is no device with id 7"),
     ],
 )

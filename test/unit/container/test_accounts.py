@@ -14,6 +14,7 @@ from swift.runtime.backendapp import BackendContext
 from swift.runtime.databaseapp import StorageTarget
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
+from test.support.errorlog import ErrorLog
 
 
 @pytest.mark.parametrize(
@@ -51,8 +52,8 @@ INFO = ContainerFacts(
 TARGET = StorageTarget("sdb", "7", EntityPath("AUTH_a", "c"))
 
 
-def report(answers, **changes):
-    """The outcome, and the requests that were made, of two account servers."""
+def report(answers, *, times=1, log=None, **changes):
+    """The last outcome, and the requests that were made, of two account servers."""
     headers = {
         "x-account-host": "10.0.0.1:6201, 10.0.0.2:6202",
         "x-account-device": "sda, sdb",
@@ -61,11 +62,15 @@ def report(answers, **changes):
     }
     accounts = Accounts(answers)
     context = BackendContext(
-        devices=Devices("/srv", mount_check=False), transport=accounts, telemetry=Telemetry(silent_log())
+        devices=Devices("/srv", mount_check=False),
+        transport=accounts,
+        telemetry=Telemetry(log or silent_log()),
     )
     updater = AccountUpdater(context, ContainerSettings())
     request = Request("PUT", "/sdb/7/AUTH_a/c", {k: v for k, v in headers.items() if v is not None})
-    return updater.report(request, TARGET, INFO), accounts.requests
+    for _ in range(times):
+        outcome = updater.report(request, TARGET, INFO)
+    return outcome, accounts.requests
 
 
 def test_every_named_server_is_told_of_the_counts():
@@ -91,6 +96,15 @@ def test_a_server_that_cannot_be_asked_is_left_to_the_updater():
     assert report({6201: TransportError("refused"), 6202: 507})[0] is AccountsAnswer.TOLD
     outcome, asked = report({}, x_account_host="nonsense, 10.0.0.2:6202")
     assert (outcome, len(asked)) == (AccountsAnswer.TOLD, 1)
+
+
+def test_servers_that_fail_are_told_of_once_not_with_every_container():
+    log = ErrorLog()
+    report({6201: TransportError("refused"), 6202: 507}, times=3, log=log)
+    assert [line.partition("later): ")[2] for line in sorted(log.sentences)] == [
+        "Response 507 ",
+        "refused",
+    ]
 
 
 @pytest.mark.parametrize("missing", [["x_account_partition"], ["x_account_host", "x_account_device"]])

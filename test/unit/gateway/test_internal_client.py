@@ -5,6 +5,8 @@ import pytest
 from swift.base.entity import EntityPath
 from swift.base.errors import ConfigError
 from swift.compose import internal_client
+from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.http.body import BodyError, ResponseBody
 from swift.http.response import Response
 
 CONF = """
@@ -42,3 +44,22 @@ def test_internal_headers_pass_in_both_directions(tmp_path):
 def test_a_file_that_cannot_be_loaded_is_named(tmp_path):
     with pytest.raises(ConfigError, match="absent"):
         internal_client(str(tmp_path / "absent.conf"), "x")
+
+
+class BreaksOff(ResponseBody):
+    """A body whose servers go away."""
+
+    length = None
+
+    def __iter__(self):
+        yield b'[{"name": "a"}'
+        raise BodyError("the servers went away")
+
+
+@pytest.mark.parametrize(
+    "body", [BreaksOff(), b'[{"name": "a"', b"\xff", b'{"name": "a"}', b"[1]", b'[{"bytes": 1}]']
+)
+def test_a_listing_that_breaks_off_or_is_none_is_an_unexpected_answer(body):
+    client = InternalClient(lambda request: Response(200, body=body), "daemon")
+    with pytest.raises(UnexpectedAnswer, match="GET /a/c answered 200"):
+        list(client.objects("a", "c"))

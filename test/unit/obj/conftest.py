@@ -44,7 +44,7 @@ class Containers:
 class Bench:
     """The server and short ways to talk to it."""
 
-    def __init__(self, root, *, swift_dir="", clock=None, **options):
+    def __init__(self, root, *, swift_dir="", clock=None, log=None, **options):
         (root / "sda").mkdir(exist_ok=True)
         self.root = root
         self.containers = Containers()
@@ -59,7 +59,7 @@ class Bench:
             devices=Devices(str(root), mount_check=False),
             hasher=PathHasher(b"p", b"s"),
             policies=policies,
-            telemetry=Telemetry(silent_log()),
+            telemetry=Telemetry(log or silent_log()),
             clock=self.clock,
             transport=self.containers,
             partitions=Partitions(str(swift_dir), clock=self.clock),

@@ -15,6 +15,7 @@ from swift.obj.containerupdates import (
 )
 from swift.store.asyncpending import decode_update
 from swift.store.layered import ForwardingStore
+from test.support.errorlog import ErrorLog
 
 ASK = {"x-container-host": "10.0.0.1:6201", "x-container-device": "sdb", "x-container-partition": "9"}
 
@@ -32,6 +33,16 @@ def test_an_update_that_fails_is_kept(bench, answer):
     bench.containers.answers[6201] = answer
     assert bench.ask("PUT", headers=ASK, body=b"x").status == 201
     assert len(bench.pendings()) == 1
+
+
+def test_a_container_server_that_fails_is_told_of_once_for_each_reason_not_with_every_update(make_bench):
+    log = ErrorLog()
+    bench = make_bench(log=log)
+    for answer in (507, 507, 404, 404, 507):
+        bench.containers.answers[6201] = answer
+        bench.ask("PUT", headers=ASK, body=b"x")
+    said = "ERROR Container update failed (saving for async update later): status"
+    assert log.sentences == [f"{said} {status} from 10.0.0.1:6201/sdb" for status in (507, 404)]
 
 
 @pytest.mark.parametrize(

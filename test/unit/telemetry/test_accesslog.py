@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from swift.base.clock import ManualClock
 from swift.telemetry.accesslog import BATCH_BYTES, AccessLog, common_log_time
 from swift.telemetry.log import silent_log
 
@@ -39,6 +40,19 @@ def test_lines_of_a_moment_leave_together(pipe):
     assert len(later.calls) == 1
     later.calls[0]()
     assert os.read(pipe[0], 100) == b"proxy: first\nproxy: second\n"
+
+
+def test_in_a_log_file_each_line_begins_with_its_time(pipe):
+    later, clock = Later(), ManualClock(1_700_000_000.0)
+    log = AccessLog(silent_log(), fd=pipe[1], name="proxy", schedule=later, now=clock.time)
+    log.write("first")
+    clock.advance(1)
+    log.write("second")
+    later.calls[0]()
+    assert os.read(pipe[0], 100).decode().splitlines() == [
+        "2023-11-14T22:13:20Z proxy: first",
+        "2023-11-14T22:13:21Z proxy: second",
+    ]
 
 
 def test_a_long_batch_does_not_wait(pipe):

@@ -1,6 +1,9 @@
 """Log lines: one line an event, with the transaction id."""
 
 import logging
+import re
+import subprocess
+import sys
 
 import pytest
 
@@ -59,6 +62,15 @@ def test_on_a_console_an_event_is_one_line(capsys):
     make_log(LogSettings(log_level="debug"), console=True, name="daemon").warning("first\nsecond")
     out = capsys.readouterr().err
     assert out.count("\n") == 1 and "first" in out and "second" in out and "daemon" in out
+
+
+def test_an_event_in_a_log_file_begins_with_its_time():
+    command = (
+        "from swift.config.common import LogSettings; from swift.telemetry.log import make_log; "
+        "make_log(LogSettings(), console=True, name='daemon').error('it failed')"
+    )
+    done = subprocess.run([sys.executable, "-c", command], stderr=subprocess.PIPE, text=True, check=True)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ daemon: it failed\n", done.stderr)
 
 
 def test_a_silent_log_says_nothing(capsys):

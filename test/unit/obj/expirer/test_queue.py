@@ -66,6 +66,13 @@ def test_what_is_no_container_of_the_queue_is_left_alone():
     assert len(told) == 1
 
 
+def test_a_name_with_a_digit_too_many_does_not_hide_later_containers():
+    told = []
+    found = queue({"16998335999": [], "1699919979": [], "1700092800": []}, warn=told.append)
+    assert list(found.containers(NOW_S)) == ["1699919979"]
+    assert len(told) == 1 and "16998335999" in told[0]
+
+
 def test_deletions_that_clients_asked_for_come_at_once_and_to_the_moment():
     path = EntityPath("a", "c", "seg/1")
     name = deletion_task(path, Timestamp("1699999999.54355"))

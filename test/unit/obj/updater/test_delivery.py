@@ -18,17 +18,19 @@ from swift.store.api import AsyncUpdate, PendingUpdate, UpdateRef
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.daemons import FakeRing, ScriptedNodes
+from test.support.errorlog import ErrorLog
 
 STAMP = Timestamp(100)
 
 
 class Bench:
     def __init__(self):
+        self.log = ErrorLog()
         self.nodes = ScriptedNodes()
         self.ring = FakeRing()
         self.tally = Tally(Telemetry(silent_log()), "object-updater")
         self.deliverer = Deliverer(
-            self.ring, PathHasher(b"", b"s"), self.nodes, ManualClock(), silent_log(), NodeTimeouts(1.0, 2.0)
+            self.ring, PathHasher(b"", b"s"), self.nodes, ManualClock(), self.log, NodeTimeouts(1.0, 2.0)
         )
 
     def deliver(self, **changes):
@@ -67,6 +69,13 @@ def test_every_replica_is_asked_and_then_it_is_complete(bench):
     assert headers["x-backend-storage-policy-index"] == "2"
     assert headers["x-backend-accept-redirect"] == headers["x-backend-accept-quoted-location"] == "true"
     assert headers["user-agent"].startswith("object-updater")
+
+
+def test_a_replica_that_cannot_be_reached_is_told_of_once_not_with_every_update(bench):
+    bench.nodes.answers[1] = TransportError("refused")
+    for _ in range(3):
+        bench.deliver()
+    assert [line.partition(": ")[2] for line in bench.log.sentences] == ["refused"]
 
 
 def test_those_that_have_it_are_not_asked_again(bench):
