@@ -21,6 +21,7 @@ from swift.compose import CONSOLE_KEY, daemon_context
 from swift.config.common import LogSettings, PrioritySettings, ServerSettings, StorageSettings
 from swift.config.files import parser_of
 from swift.config.schema import Settings
+from swift.platform.heap import share_heaps
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import DaemonTask, Runner, Schedule, forever_together, once_together
 from swift.runtime.notify import READY, STOPPING, notify_systemd
@@ -196,6 +197,7 @@ def _run(daemon: Daemon, args: argparse.Namespace) -> int:
     set_priority(prepared.priority)
     drop_privileges(prepared.user)
     os.umask(0o022)
+    share_heaps()
     stop = _stop_for(prepared)
     stop.on_signals()
     runners = prepared.runners(stop, terminal_of() if once or verbose else None)

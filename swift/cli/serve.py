@@ -26,6 +26,7 @@ from swift.compose import CONSOLE_KEY, PROCESS_KEY, Process, cluster_of, telemet
 from swift.config.common import PrioritySettings, ServerSettings
 from swift.config.files import read_section
 from swift.platform import sockets
+from swift.platform.heap import share_heaps
 from swift.platform.signals import on_signals
 from swift.runtime.httpd import HttpServer
 from swift.runtime.metricspage import MetricsBoard
@@ -164,6 +165,7 @@ class ServerProcess:
         set_priority(PrioritySettings.parse(self._raw, source=f"{self.conf_path} [DEFAULT]"))
         drop_privileges(self.settings.user)
         os.umask(0o022)
+        share_heaps()
         log.notice(f"Starting {os.getpid()}")
         if self.settings.workers == 0 and not self._by_ports:
             self._ready()

@@ -171,6 +171,20 @@ class Broker:
         """Whether a request or a disk thread works with it, so that it must not be closed."""
         return self.holders > 0 or self._in_flight > 0 or not self._lane.is_idle
 
+    @property
+    def weight(self) -> int:
+        """How much memory ``relax`` gives back at most, bytes."""
+        weight = self._recent.weight
+        for database in self.databases:
+            weight += database.weight
+        return weight
+
+    def relax(self) -> None:
+        """Give back the memory of an idle broker that stays open."""
+        self._recent.forget()
+        for database in self.databases:
+            database.relax()
+
     def close(self) -> None:
         """Let go of the files of an idle broker."""
         databases, self.databases = self.databases, []
@@ -343,7 +357,7 @@ class Broker:
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
                 raise translate(error, asked.path) from error
-        return self._run(asked.read_patiently, question)
+        return self._repeat(lambda: self._run((database or self.newest).read_patiently, question))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.place.name_hash} {self.databases}>"

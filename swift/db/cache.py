@@ -1,7 +1,8 @@
-"""Open brokers of one process: the most recently used ones stay open (bounded).
+"""Open brokers of one process: the most recently used ones stay open (bounded by number and by weight).
 
 Opening a database costs more than answering most requests. A broker checks by itself that its files are the
-current ones, so a cached one is never wrong, only sometimes useless.
+current ones, so a cached one is never wrong, only sometimes useless. When all of them weigh too
+much, those that were not used for the longest time give their memory back and stay open.
 
 What a request got stays open until the request ends (``Held``): it waits in between, for the device or for
 its own body, and others may then need room for brokers of theirs.
@@ -18,8 +19,10 @@ from typing import Any, Generic, TypeVar
 from swift.db.broker import Broker
 from swift.db.files import DatabasePlace
 
-#: Each open database holds two descriptors and two page caches.
+#: Each open database holds a descriptor and some 100 KB for its schema, whatever it weighs beside that.
 OPEN_MAX = 128
+#: What all of them may weigh together (``Broker.weight``), bytes.
+WEIGHT_MAX = 24 << 20
 
 B = TypeVar("B", bound=Broker)
 
@@ -51,10 +54,14 @@ class Held:
 class BrokerCache(Generic[B]):
     """Brokers by their place; ``make`` builds a closed one."""
 
-    def __init__(self, make: Callable[..., B], open_max: int = OPEN_MAX):
+    def __init__(self, make: Callable[..., B], open_max: int = OPEN_MAX, weight_max: int = WEIGHT_MAX):
         self._make = make
         self._open_max = open_max
+        self._weight_max = weight_max
         self._brokers: OrderedDict[DatabasePlace, B] = OrderedDict()
+        #: What those that were used weighed after it, the least recently used ones first; bytes.
+        self._weights: OrderedDict[DatabasePlace, int] = OrderedDict()
+        self._weight = 0
 
     def get(self, place: DatabasePlace, *names: str) -> B:
         """The broker of a place, the same one for everybody who asks while it is in use."""
@@ -79,9 +86,37 @@ class BrokerCache(Generic[B]):
         """A request that held these has ended."""
         for broker in brokers:
             broker.holders -= 1
-            if not broker.is_busy and self._brokers.get(broker.place) is not broker:
+            if self._brokers.get(broker.place) is broker:
+                self._weigh(broker)
+            elif not broker.is_busy:
                 # Forgotten while it was in use.
                 broker.close()
+
+    @property
+    def weight(self) -> int:
+        """What they weigh together, bytes."""
+        return self._weight
+
+    def _weigh(self, broker: Broker) -> None:
+        """Note what a broker weighs that was used just now; when it is too much others give theirs back."""
+        weights, place, weight = self._weights, broker.place, broker.weight
+        self._weight += weight - weights.get(place, 0)
+        weights[place] = weight
+        weights.move_to_end(place)
+        if self._weight > self._weight_max:
+            self._relax_oldest(place)
+
+    def _relax_oldest(self, newest: DatabasePlace) -> None:
+        for place in list(self._weights):
+            if self._weight <= self._weight_max:
+                return
+            broker = self._brokers[place]
+            if place != newest and not broker.is_busy:
+                self._drop_weight(place)
+                broker.relax()
+
+    def _drop_weight(self, place: DatabasePlace) -> None:
+        self._weight -= self._weights.pop(place, 0)
 
     def _make_room(self) -> None:
         """Close the least recently used idle brokers."""
@@ -89,10 +124,12 @@ class BrokerCache(Generic[B]):
         excess = len(self._brokers) - self._open_max
         idle = [p for p, broker in self._brokers.items() if p is not newest and not broker.is_busy]
         for place in idle[:excess]:
+            self._drop_weight(place)
             self._brokers.pop(place).close()
 
     def forget(self, place: DatabasePlace) -> None:
         """Close a broker, e.g. because its directory was moved away."""
+        self._drop_weight(place)
         broker = self._brokers.pop(place, None)
         if broker is not None and not broker.is_busy:
             broker.close()
@@ -104,6 +141,8 @@ class BrokerCache(Generic[B]):
 
     def close(self) -> None:
         """Close all of them."""
+        self._weights.clear()
+        self._weight = 0
         while self._brokers:
             self._brokers.popitem()[1].close()
 

@@ -1,9 +1,9 @@
 """One database file open in this process.
 
 A ``Database`` keeps one connection for reading, used where the caller runs and never waiting, and one for
-writing, used only in a disk thread under the lock of the hash directory. The file may be replaced or removed
-by another process at any time: ``is_current`` compares the inode, and a write checks it again under the
-lock. It refuses to know what the tables mean; the ``Dialect`` does.
+writing, made when first needed and used only in a disk thread under the lock of the hash directory. The file
+may be replaced or removed by another process at any time: ``is_current`` compares the inode, and a write
+checks it again under the lock. It refuses to know what the tables mean; the ``Dialect`` does.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from swift.db.connection import (
     BUSY_TIMEOUT_S,
     READER_CACHE_KIB,
+    WRITER_CACHE_KIB,
     DatabaseBroken,
     DatabaseError,
     DatabaseMissing,
@@ -39,6 +40,16 @@ class Replaced(DatabaseError):
 
     def __init__(self, path: str):
         super().__init__(path, "was replaced by another process")
+
+
+#: What a connection keeps of the schema, and the least that a page cache takes (20 pages), bytes.
+SCHEMA_BYTES = 64 << 10
+_CACHE_MIN_BYTES = 88 << 10
+
+
+def _cache_weight(size_bytes: int, cache_kib: int) -> int:
+    """What a page cache of ``cache_kib`` takes at most over a file of so many bytes."""
+    return max(_CACHE_MIN_BYTES, min(size_bytes, cache_kib << 10))
 
 
 @dataclass(frozen=True)
@@ -88,6 +99,9 @@ class Database:
         self._reader: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None
         self._inode: tuple[int, int] = (0, 0)
+        self._size_bytes = 0
+        #: How much memory ``relax`` may give back, bytes: of page caches as much as the file can fill.
+        self.weight = 0
 
     @property
     def reader(self) -> sqlite3.Connection:
@@ -101,21 +115,22 @@ class Database:
         try:
             with locked(self._disk, self.place):
                 inode = self._look()
-                writer = connect(self.path, trace=self._trace, wait_s=self._wait_s)
+                # It waits for others while it is opened, and never again.
+                reader = connect(self.path, trace=self._trace, wait_s=self._wait_s)
                 try:
-                    self._check_content(writer)
-                    prepare(writer, self.path)
-                    migrate(writer, self.path, self.dialect.migrations)
-                    with Translating(self.path):
-                        self.dialect.check_names(writer, self.path)
-                    reader = connect(self.path, trace=self._trace, wait_s=0)
+                    self._check_content(reader)
                     prepare(reader, self.path, READER_CACHE_KIB)
+                    migrate(reader, self.path, self.dialect.migrations)
+                    with Translating(self.path):
+                        self.dialect.check_names(reader, self.path)
+                        reader.execute("PRAGMA busy_timeout=0")
                 except BaseException:
-                    writer.close()
+                    reader.close()
                     raise
         except FileNotFoundError:
             raise DatabaseMissing(self.path, "is not there")
-        self._writer, self._reader, self._inode = writer, reader, inode
+        self._reader, self._inode = reader, inode
+        self._weigh()
         if self._preallocate:
             self._preallocator = Preallocator(self._disk, self.path)
 
@@ -148,6 +163,7 @@ class Database:
             status = self._disk.stat(self.path)
         except (FileNotFoundError, NotADirectoryError):
             raise DatabaseMissing(self.path, "is not there")
+        self._size_bytes = status.st_size
         return status.st_dev, status.st_ino
 
     def write_locked(self, change: Callable[[sqlite3.Connection], _Result]) -> _Result:
@@ -156,11 +172,13 @@ class Database:
         The caller holds the directory's lock in a disk thread. Raises ``Replaced`` when the file is
         another one by now: nothing was written then.
         """
-        if self._writer is None or not self.is_current:
+        if not self.is_current:
             raise Replaced(self.path)
+        writer = self._writer or self._open_writer()
+        self._weigh()
         if self._preallocator is not None:
             self._preallocator.grow()
-        with Transaction(self._writer, self.path) as connection:
+        with Transaction(writer, self.path) as connection:
             return change(connection)
 
     def read_patiently(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result:
@@ -169,15 +187,45 @@ class Database:
             return self.ask_locked(question)
 
     def ask_locked(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result:
-        """Run a read in a disk thread whose caller holds the directory's lock."""
-        if self._writer is None:
+        """Run a read in a disk thread whose caller holds the directory's lock; may raise ``Replaced``."""
+        if self._writer is None and not self.is_current:
             raise Replaced(self.path)
+        writer = self._writer or self._open_writer()
         with Translating(self.path):
-            return question(self._writer)
+            return question(writer)
+
+    def _open_writer(self) -> sqlite3.Connection:
+        """Connect for writing to what is known to be the current file, under the directory's lock."""
+        writer = connect(self.path, trace=self._trace, wait_s=self._wait_s)
+        try:
+            prepare(writer, self.path)
+        except BaseException:
+            writer.close()
+            raise
+        self._writer = writer
+        self._weigh()
+        return writer
+
+    def _weigh(self) -> None:
+        """Anew; after what may change it."""
+        weight = 0 if self._reader is None else _cache_weight(self._size_bytes, READER_CACHE_KIB)
+        if self._writer is not None:
+            weight += SCHEMA_BYTES + _cache_weight(self._size_bytes, WRITER_CACHE_KIB)
+        self.weight = weight
+
+    def relax(self) -> None:
+        """Give back what only makes it quicker; reading goes on at once."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        if self._reader is not None:
+            self._reader.execute("PRAGMA shrink_memory")
+        self._weigh()
 
     def close(self) -> None:
         """Close both connections."""
         connections, self._reader, self._writer = (self._writer, self._reader), None, None
+        self._weigh()
         for connection in connections:
             if connection is not None:
                 connection.close()

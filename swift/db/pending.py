@@ -101,6 +101,11 @@ class Recent:
         size = len(self._data)
         return (self._rows, data[size:]) if data[:size] == self._data else ([], data)
 
+    @property
+    def weight(self) -> int:
+        """The memory that this takes, bytes; a row as it is takes some five times what it takes encoded."""
+        return 6 * len(self._data)
+
     def forget(self) -> None:
         """Begin anew with the next entry that is the first one."""
         self._data = bytearray()

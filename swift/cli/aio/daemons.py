@@ -21,6 +21,7 @@ from importlib import import_module  # noqa: E402
 from swift.base.errors import ConfigError, SwiftError  # noqa: E402
 from swift.cli.daemonize import Daemon, Prepared, prepare  # noqa: E402
 from swift.cli.serve import drop_privileges  # noqa: E402
+from swift.platform.heap import share_heaps  # noqa: E402
 from swift.runtime.daemon import forever_together  # noqa: E402
 from swift.runtime.priority import set_priority  # noqa: E402
 from swift.runtime.stop import Stop  # noqa: E402
@@ -49,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"swift-aio daemons: {error}", file=sys.stderr)
         return 1
     os.umask(0o022)
+    share_heaps()
     green.use_hub()
     stop = Stop()
     stop.on_signals()

@@ -67,6 +67,8 @@ PACES = {
     "account-auditor": "accounts_per_second",
 }
 PACE = 10
+#: The pace of those that somebody waits for: clients see what accounts were told.
+EAGER_PACES = {"container-updater": 50}
 #: Objects that are audited in a second, with their bodies and without; large clusters are, all the time.
 OBJECT_PACE = 2
 #: Servers go first.
@@ -78,7 +80,7 @@ def daemon_options(name: str) -> dict[str, int]:
     rest = AUDITOR_INTERVAL_S if name.endswith("-auditor") else REPLICATOR_INTERVAL_S
     options = {"interval": DAEMON_INTERVALS_S.get(name, rest), "nice_priority": DAEMON_NICENESS}
     if name in PACES:
-        options[PACES[name]] = PACE
+        options[PACES[name]] = EAGER_PACES.get(name, PACE)
     if name == "object-auditor":
         options["files_per_second"] = options["zero_byte_files_per_second"] = OBJECT_PACE
     return options

@@ -91,6 +91,7 @@ def _hear_objects(scout: Scout, hosts: Sequence[Host], heard: Heard) -> None:
         heard.reconstruction[word.host] = _numbers_of(said)
     for word in scout.recon(hosts, "async"):
         heard.async_pending[word.host] = _count(word.content, "async_pending")
+        heard.async_counted[word.host] = _count(word.content, "async_pending_last")
     for word in scout.recon(hosts, "driveaudit"):
         heard.drive_errors[word.host] = _count(word.content, "drive_audit_errors")
     for word, said in _mappings(scout.recon(hosts, "quarantined")):

@@ -86,6 +86,8 @@ class Heard:
     replication: dict[tuple[str, Host], Mapping[str, object]] = field(default_factory=dict)
     reconstruction: dict[Host, Mapping[str, object]] = field(default_factory=dict)
     async_pending: dict[Host, int] = field(default_factory=dict)
+    #: Host → when ``swift-recon-cron`` counted them, Unix seconds; 0: never.
+    async_counted: dict[Host, int] = field(default_factory=dict)
     quarantined: dict[Host, JsonObject] = field(default_factory=dict)
     drive_errors: dict[Host, int] = field(default_factory=dict)
     #: Host → names of ring files that differ from those here.
@@ -216,6 +218,7 @@ def judge(
     degraded = any(ring.degraded for ring in rings)
     facts = {
         "async_pending": sum(heard.async_pending.values()),
+        "async_pending_last": min(heard.async_counted.values(), default=0),
         "quarantined": {
             kind: sum(int(each.get(kind) or 0) for each in heard.quarantined.values())
             for kind in ("objects", "containers", "accounts")

@@ -71,8 +71,9 @@ def screen(health: Health, now_s: float) -> Iterator[str]:
     yield ""
     quarantined = health.facts["quarantined"]
     yield (
-        f"waiting updates {health.facts['async_pending']}, quarantined: {quarantined['objects']} objects, "
-        f"{quarantined['containers']} containers, {quarantined['accounts']} accounts"
+        f"waiting updates {health.facts['async_pending']} ({_counted(health, now_s)}), "
+        f"quarantined: {quarantined['objects']} objects, {quarantined['containers']} containers, "
+        f"{quarantined['accounts']} accounts"
     )
     for problem in health.problems:
         yield ""
@@ -123,9 +124,21 @@ def _pause_s(text: str) -> float:
     return seconds
 
 
+def _counted(health: Health, now_s: float) -> str:
+    """How old the oldest count of waiting updates is."""
+    last_s = health.facts["async_pending_last"]
+    if not last_s:
+        return "not counted everywhere: run swift-recon-cron"
+    return f"counted {max(0.0, now_s - last_s):.0f} s ago"
+
+
 def _unknown(error: Exception) -> Health:
     problem = Problem(Severity.UNKNOWN, str(error), "run this where swift.conf and the rings are")
-    nothing = {"async_pending": 0, "quarantined": {"objects": 0, "containers": 0, "accounts": 0}}
+    nothing = {
+        "async_pending": 0,
+        "async_pending_last": 0,
+        "quarantined": {"objects": 0, "containers": 0, "accounts": 0},
+    }
     return Health([problem], [], 0, [], None, nothing)
 
 

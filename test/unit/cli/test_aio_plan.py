@@ -130,3 +130,8 @@ def test_devices_are_named_once_in_the_cluster(tmp_path):
 def test_addresses_of_either_kind_make_urls(tmp_path):
     plan = new_plan(tmp_path, ip="::1", user="acct:user")
     assert (plan.url, plan.storage_url) == ("http://[::1]:8080", "http://[::1]:8080/v1/AUTH_acct")
+
+
+def test_accounts_are_told_of_many_new_containers_soon():
+    assert daemon_options("container-updater")["containers_per_second"] == 50
+    assert daemon_options("container-sharder")["databases_per_second"] == 10

@@ -24,6 +24,7 @@ def test_servers_that_are_not_there_are_a_danger_with_a_remedy(tmp_path):
         [name, "16", "16"] for name in ("account", "container", "object", "object-1")
     ]
     assert "  to heal it: " in done.stdout
+    assert "waiting updates 0 (not counted everywhere: run swift-recon-cron)" in done.stdout
     assert "nobody can say when copies on handoffs are complete" in done.stdout
 
 

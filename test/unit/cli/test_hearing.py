@@ -23,7 +23,7 @@ GOOD = {
     "diskusage": [{"device": "sda", "mounted": True, "size": 100, "used": 99, "avail": 1}],
     "replication/object": {"object_replication_last": NOW_S - 60, "object_replication_time": 2.0},
     "reconstruction/object": {"object_reconstruction_last": NOW_S - 60},
-    "async": {"async_pending": 7},
+    "async": {"async_pending": 7, "async_pending_last": 1000.5},
     "driveaudit": {"drive_audit_errors": 0},
     "quarantined": {"objects": 2, "containers": 0, "accounts": 0, "policies": {"0": {"objects": 2}}},
 }
@@ -96,6 +96,7 @@ def test_every_server_of_a_ring_is_asked_and_what_it_says_is_kept(etc):
     assert servers.asked == {(f"10.0.0.{n}", port) for n in (1, 2, 3) for port in PORTS.values()}
     assert heard.present[WELL] == ["sda"] and heard.unmounted[WELL] == []
     assert heard.usage[WELL] == GOOD["diskusage"]
+    assert heard.async_counted[WELL] == 1000
     assert heard.async_pending[WELL] == 7 and heard.quarantined[WELL]["objects"] == 2
     assert heard.replication["object", WELL]["object_replication_time"] == 2.0
 
@@ -111,7 +112,7 @@ def test_one_that_talks_nonsense_leaves_the_verdict_on_the_others(etc, said):
     heard = hear(etc, Servers(sick=[said]))
     health = judge([], {}, heard, NOW_S)
     assert health.facts["async_pending"] == 7 * (len(heard.async_pending) - 1)
-    assert "8 devices over 95 % full" in " ".join(problem.text for problem in health.problems)
+    assert "3 devices over 95 % full" in " ".join(problem.text for problem in health.problems)
     json.dumps(health.as_json(), allow_nan=False)
 
 

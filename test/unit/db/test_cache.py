@@ -11,10 +11,14 @@ class FakeBroker:
         self.holders = 0
         self.works = False
         self.closed = False
+        self.weight = 0
 
     @property
     def is_busy(self):
         return self.works or self.holders > 0
+
+    def relax(self):
+        self.weight = 0
 
     def close(self):
         self.closed = True
@@ -93,3 +97,39 @@ def test_one_that_was_forgotten_in_use_is_closed_by_the_last_who_used_it():
         cache.forget(place(1))
         assert not broker.closed
     assert broker.closed
+
+
+def use(cache, n, weight):
+    """A request that leaves a broker so heavy."""
+    with Held(cache):
+        broker = cache.get(place(n))
+        broker.weight = weight
+    return broker
+
+
+def test_what_all_of_them_weigh_is_bounded_and_the_least_recently_used_ones_give_first():
+    cache = BrokerCache(FakeBroker, weight_max=100)
+    used = [use(cache, n, 40) for n in range(6)]
+    assert [broker.weight for broker in used] == [0, 0, 0, 0, 40, 40]
+    assert cache.weight == 80 and len(cache) == 6
+    assert not any(broker.closed for broker in used)
+
+
+def test_one_that_is_in_use_keeps_what_makes_it_quick():
+    cache = BrokerCache(FakeBroker, weight_max=100)
+    first = use(cache, 1, 90)
+    first.works = True
+    use(cache, 2, 90)
+    assert first.weight == 90
+    first.works = False
+    use(cache, 3, 5)
+    assert first.weight == 0 and cache.weight == 95
+
+
+def test_what_is_closed_weighs_nothing():
+    cache = BrokerCache(FakeBroker, open_max=1)
+    use(cache, 1, 40)
+    use(cache, 2, 30)
+    assert cache.weight == 30
+    cache.forget(place(2))
+    assert cache.weight == 0

@@ -59,6 +59,29 @@ def test_a_change_that_raises_leaves_nothing(database, room):
     assert (7,) not in policies
 
 
+def connections(database):
+    """How often the file is open in this process."""
+    path = os.path.realpath(database.path)
+    return sum(os.path.realpath(f"/proc/self/fd/{fd}") == path for fd in os.listdir("/proc/self/fd"))
+
+
+def test_there_is_no_second_connection_until_something_is_written(database, room):
+    light, before = database.weight, connections(database)
+    with locked(room.disk, room.place):
+        database.write_locked(count)
+    assert connections(database) == before + 1 and database.weight > light
+
+
+def test_a_relaxed_database_reads_on_at_once_and_writes_again(database, room):
+    with locked(room.disk, room.place):
+        light, before = database.weight, connections(database)
+        database.write_locked(count)
+        database.relax()
+        assert (database.weight, connections(database)) == (light, before)
+        assert count(database.reader) == 0
+        assert database.write_locked(count) == 0
+
+
 def test_a_patient_read_waits_for_whoever_holds_the_file(database):
     assert database.read_patiently(count) == 0
 

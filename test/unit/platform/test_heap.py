@@ -1,0 +1,15 @@
+"""Threads that share the heaps of the C library."""
+
+from types import SimpleNamespace
+
+from swift.platform.heap import ARENAS_MAX, M_ARENA_MAX, share_heaps
+
+
+def test_the_heaps_of_a_process_are_bounded():
+    told = []
+    share_heaps(SimpleNamespace(mallopt=lambda *words: told.append(words)))
+    assert told == [(M_ARENA_MAX, ARENAS_MAX)]
+
+
+def test_a_library_that_knows_no_heaps_is_left_alone():
+    share_heaps(SimpleNamespace())
