@@ -1,7 +1,10 @@
 """Changes of an object's metadata that read it first never undo what somebody else writes meanwhile."""
 
+import time
+
 import pytest
 
+from swift.base.timestamp import Timestamp
 from swift.http import fields
 from swift.http.response import error_response
 from test.sim.test_s3_tagging import tags
@@ -38,6 +41,21 @@ def test_what_nobody_disturbs_is_done_again_and_again(bucket, change):
         assert bucket("PUT", f"/bucket/key{query}", headers, body).status == 200
     found = bucket("GET", "/bucket/key")
     assert (found.body, found.headers["x-amz-meta-m"]) == (b"same", "old")
+
+
+def test_an_upload_that_began_before_tags_were_set_and_ends_after_it_keeps_its_metadata(sim):
+    world = S3World(sim)
+    assert world("PUT", "/bucket").status == 200
+    assert world("PUT", "/bucket/key", {"x-amz-meta-m": "old"}, b"same").status == 200
+    began = Timestamp(time.time()).internal
+    query, headers, body = TAGGING
+    assert world("PUT", f"/bucket/key{query}", headers, body).status == 200
+    assert world("HEAD", "/bucket/key").headers["x-amz-meta-m"] == "old"
+    assert (
+        sim("PUT", KEY.removeprefix("/v1"), {"x-timestamp": began, "x-object-meta-m": "new"}, b"same").status
+        == 201
+    )
+    assert world("HEAD", "/bucket/key").headers["x-amz-meta-m"] == "new"
 
 
 @pytest.mark.parametrize("change", [TAGGING, ACL])

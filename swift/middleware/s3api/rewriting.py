@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from swift.base.timestamp import Timestamp
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.middleware.s3api.call import Call
@@ -26,6 +27,14 @@ def rewrite(call: Call, write: Write) -> int:
     if status in (409, 412):
         raise S3Error("OperationAborted")
     return status
+
+
+def just_above(found: HeaderMap) -> HeaderMap:
+    """The time of a POST: right above what was read, so that an upload that began meanwhile is newer.
+
+    With a later one its metadata would be that of the upload too, had this begun a moment before.
+    """
+    return {"x-timestamp": Timestamp(found[fields.BACKEND_TIMESTAMP]).above(1).internal}
 
 
 def _unchanged(call: Call) -> HeaderMap:

@@ -408,7 +408,7 @@ class _Asked:
     def _unlink(self, stamp: Timestamp) -> bool:
         """Delete the link that was seen, not one that came after it; whether that worked."""
         sub = self._of_ours("DELETE", self._path)
-        sub.headers["x-timestamp"] = Timestamp.from_raw(stamp.raw, stamp.offset + 1).internal
+        sub.headers["x-timestamp"] = stamp.above(1).internal
         with asked(self._forward, sub) as response:
             return response.is_success or response.status in (404, 409)
 

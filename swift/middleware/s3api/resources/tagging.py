@@ -15,7 +15,7 @@ from swift.middleware.s3api.call import Call, Handler, no_content, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.metadata import said_again
 from swift.middleware.s3api.notifications.events import announce
-from swift.middleware.s3api.rewriting import rewrite
+from swift.middleware.s3api.rewriting import just_above, rewrite
 from swift.middleware.s3api.tags import (
     BUCKET_TAGS_MAX,
     OBJECT_TAGS_MAX,
@@ -83,7 +83,7 @@ def _store(call: Call, text: str) -> HeaderMap:
     def write(conditions: HeaderMap) -> int:
         found = _head(call).headers
         told.update(_version(found))
-        headers = {**_with_tags(found, text), **conditions}
+        headers = {**_with_tags(found, text), **conditions, **(just_above(found) if conditions else {})}
         with call.account.ask("POST", call.bucket, call.key, headers=headers) as response:
             return response.status
 
