@@ -42,6 +42,9 @@ class NurseryChild:
         if self.poll() is None:
             os.kill(self.pid, sig)
 
+    def terminate(self):
+        self.send_signal(signal.SIGTERM)
+
 
 class Nursery:
     """The warm process, started at first use."""
