@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -122,6 +123,16 @@ def test_a_process_that_was_killed_is_known_to_be_gone_and_its_figures_with_it(f
     other.kill()
     assert not session.is_alive(other.token)
     assert reports_in(folder) == [b"mine"]
+
+
+def test_a_report_is_whole_at_any_moment_also_when_it_is_shorter_than_the_one_before(folder):
+    session = TierSession(folder)
+    (path,) = Path(folder, "sessions").iterdir()
+    for report, size in ((b"{}", 2), (b'{"a": 1}', 8), (b"{}", 8)):
+        session.report(report)
+        # Nothing is cut off in a second step, before which there would be the end of another one.
+        assert path.read_bytes() == report.ljust(size)
+        assert reports_in(folder) == [report]
 
 
 def test_a_process_whose_file_was_removed_learns_it(folder):
