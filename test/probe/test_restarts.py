@@ -64,7 +64,8 @@ def write_while_servers_die(cluster, container, kinds):
             # The pause is the fault: for that long the server is away.
             time.sleep(0.5)
             cluster.restart(name)
-            time.sleep(0.3)
+            # Servers of tests start at once; a real one needs half a second more.
+            time.sleep(0.8)
     finally:
         stop.set()
         for writer in writers:
