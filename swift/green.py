@@ -12,6 +12,7 @@ import, with the loop itself. It refuses to know HTTP, disks or configuration.
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import select
@@ -65,6 +66,9 @@ _IDLE_MAX = 32
 PlainSocket = _socket.socket
 PlainThread = _threading.Thread
 PlainCondition = _threading.Condition
+#: For what green threads and other threads share; its holder may take it again. Of a patched lock a waiter in
+#: another thread would never be told that it is free.
+PlainLock = _threading.RLock
 #: Blocks; for threads of a ``ThreadPool``.
 blocking_getaddrinfo = _socket.getaddrinfo
 _plain_sleep = time.sleep
@@ -77,6 +81,10 @@ class Killed(greenlet.GreenletExit):
 def patch() -> None:
     """Make the standard library cooperative; only the first line of an executable may call this."""
     eventlet.monkey_patch(os=False)
+    # Threads of devices write log lines too, so the locks of handlers, and the one of all, are plain.
+    vars(logging).update(threading=_threading, _lock=PlainLock())
+    if logging.lastResort is not None:
+        logging.lastResort.createLock()
 
 
 def use_hub() -> None:

@@ -19,7 +19,8 @@ import functools
 import mmap
 import os
 import signal
-import threading
+
+from swift.green import PlainLock
 
 _FAILED_READ = 2  # BUS_ADRERR: a signal of the kernel about an address that nothing can be read from
 _WITH_INFO = 4
@@ -104,8 +105,9 @@ class _Watched:
     """The guards of this process, and the handler, which is there from the first of them on."""
 
     def __init__(self) -> None:
-        self._guards: tuple[MapGuard, ...] = ()
-        self._lock = threading.Lock()
+        #: A set in order; changed in one step each time, because guards also end in garbage collections.
+        self._guards: dict[MapGuard, None] = {}
+        self._lock = PlainLock()
         self._handler = _Handler(self._handle)
         self._before: _Action | None = None
 
@@ -117,18 +119,17 @@ class _Watched:
                 action.flags = _WITH_INFO
                 _library().sigaction(signal.SIGBUS, ctypes.byref(action), ctypes.byref(before))
                 self._before = before
-            self._guards = (*self._guards, guard)
+        self._guards[guard] = None
 
     def remove(self, guard: MapGuard) -> None:
-        with self._lock:
-            self._guards = tuple(each for each in self._guards if each is not guard)
+        del self._guards[guard]
 
     def _handle(self, number: int, info: int, _context: int) -> None:
         """Runs in place of the instruction, which is tried again afterwards."""
         code = ctypes.c_int.from_address(info + 8).value
         address = ctypes.c_size_t.from_address(info + _ADDRESS_AT).value
         if code == _FAILED_READ:
-            for guard in self._guards:
+            for guard in tuple(self._guards):
                 if guard.covers(address):
                     try:
                         guard.replace_page(address)

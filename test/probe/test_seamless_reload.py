@@ -59,6 +59,23 @@ def reload(server):
         ready.wait()
 
 
+def begun_upload(server):
+    """A connection on which a worker has half of an object."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.putrequest("PUT", "/sda/1/a/c/slow")
+    for name, value in (
+        ("X-Timestamp", f"{time.time():.5f}"),
+        ("Content-Type", "text/plain"),
+        ("Content-Length", "8"),
+        ("Expect", "100-continue"),
+    ):
+        connection.putheader(name, value)
+    connection.endheaders()
+    assert connection.sock.recv(4096).startswith(b"HTTP/1.1 100"), "a worker has begun with it"
+    connection.send(b"half")
+    return connection
+
+
 def test_no_request_is_lost_under_load(server):
     stop = threading.Event()
     clients = [
@@ -91,18 +108,7 @@ def test_no_request_is_lost_under_load(server):
 
 
 def test_a_slow_upload_ends_in_the_worker_in_which_it_began(server):
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-    connection.putrequest("PUT", "/sda/1/a/c/slow")
-    for name, value in (
-        ("X-Timestamp", f"{time.time():.5f}"),
-        ("Content-Type", "text/plain"),
-        ("Content-Length", "8"),
-        ("Expect", "100-continue"),
-    ):
-        connection.putheader(name, value)
-    connection.endheaders()
-    assert connection.sock.recv(4096).startswith(b"HTTP/1.1 100"), "a worker has begun with it"
-    connection.send(b"half")
+    connection = begun_upload(server)
     before = workers_of(server.process.pid)
     reload(server)
     assert server.ask("PUT", "/sda/1/a/c/other", {"Content-Type": "text/plain"}, b"x").status == 201
@@ -133,13 +139,7 @@ def test_a_configuration_that_is_no_good_changes_nothing(server):
 
 
 def test_a_hangup_frees_the_port_at_once_and_ends_when_all_is_answered(server):
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-    connection.putrequest("PUT", "/sda/1/a/c/slow")
-    connection.putheader("X-Timestamp", f"{time.time():.5f}")
-    connection.putheader("Content-Type", "text/plain")
-    connection.putheader("Content-Length", "8")
-    connection.endheaders(b"half")
-    LiveCluster.await_true(lambda: list(server.device.glob("tmp*")) or time.sleep(0.2) is None, "it began")
+    connection = begun_upload(server)
     os.kill(server.process.pid, signal.SIGHUP)
     LiveCluster.await_true(lambda: not _can_connect(server.port), "nobody listens")
     connection.send(b"half")

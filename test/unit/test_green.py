@@ -166,3 +166,43 @@ print(type(client) is type(accepted) is green.PlainSocket, socket.socket is gree
 def test_what_a_plain_socket_accepts_is_plain_in_a_program_that_is_cooperative():
     done = subprocess.run([sys.executable, "-c", SERVER], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("True False\n", "")
+
+
+#: The loop and threads write log lines, and make and release guards, all at once.
+SHARING = """
+import mmap, sys
+from swift import green
+green.patch()
+green.use_hub()
+from swift.config.common import LogSettings
+from swift.platform.mapguard import MapGuard
+from swift.platform.threads import ThreadPool
+from swift.telemetry.log import make_log
+log = make_log(LogSettings(), console=True, name="x")
+file = open(sys.argv[1], "r+b")
+view = mmap.mmap(file.fileno(), 0)
+
+def work():
+    for number in range(500):
+        log.error("line")
+        if number % 10 == 0:
+            MapGuard(sys.argv[1]).release()
+
+sys.setswitchinterval(1e-5)
+pool = ThreadPool(3)
+tasks = [green.spawn(pool.call, work) for _ in range(3)]
+work()
+with green.Timeout(60):
+    for task in tasks:
+        task.wait()
+"""
+
+
+def test_threads_and_the_loop_share_locks_without_losing_who_waits(tmp_path):
+    path = tmp_path / "mapped"
+    path.write_bytes(b"a" * 8192)
+    line = [sys.executable, "-c", SHARING, str(path)]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120)
+    lines = done.stderr.splitlines()
+    assert (done.returncode, len(lines)) == (0, 2000), lines[-5:]
+    assert all(line.endswith("x: line") for line in lines)

@@ -241,7 +241,11 @@ class Supervisor:
 
     def _write_state(self, processes: list[PlannedProcess]) -> None:
         rows = [{"name": p.name, "pid": self._children[p.name].pid, "port": p.port} for p in processes]
-        (self._plan.run / "processes.json").write_text(json.dumps(rows))
+        path = _state_file(self._plan)
+        # In one step: others read it at any moment. Without a sync, because nobody reads it after a boot.
+        written = path.with_suffix(".new")
+        written.write_text(json.dumps(rows))
+        written.replace(path)
 
     def _await(self, processes: list[PlannedProcess]) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -341,7 +345,11 @@ class Supervisor:
             child.wait()
         self._beginner.close()
         with contextlib.suppress(FileNotFoundError):
-            (self._plan.run / "processes.json").unlink()
+            _state_file(self._plan).unlink()
+
+
+def _state_file(plan: ClusterPlan) -> Path:
+    return plan.run / "processes.json"
 
 
 def _signal_group(child: Child, sig: int) -> None:
@@ -354,10 +362,10 @@ def _signal_group(child: Child, sig: int) -> None:
 
 def processes_of(plan: ClusterPlan) -> list[dict[str, object]]:
     """The recorded processes with their state: up, silent (has a port but does not answer) or dead."""
-    path: Path = plan.run / "processes.json"
-    if not path.exists():
+    try:
+        rows = json.loads(_state_file(plan).read_text())
+    except FileNotFoundError:
         return []
-    rows = json.loads(path.read_text())
     for row in rows:
         row["state"] = _state_of(plan, row["pid"], row["port"])
     return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
@@ -83,6 +84,17 @@ def state(plan):
 
 def test_processes_are_up_when_they_answer_and_their_state_can_be_asked(plan, supervisor):
     assert state(plan) == {"cache": "up", "server": "up"}
+
+
+def test_who_reads_the_state_while_it_changes_reads_the_former_one_whole(plan, supervisor):
+    with open(plan.run / "processes.json") as reader:
+        former = supervisor.pid("server")
+        supervisor.kill("server")
+        for later_s in (0, 2):
+            supervisor.tend(time.monotonic() + later_s)
+        assert supervisor.pid("server") != former
+        assert former in [row["pid"] for row in json.load(reader)]
+    assert supervisor.pid("server") in [row["pid"] for row in processes_of(plan)]
 
 
 def test_what_a_thread_starts_again_outlives_that_thread(plan, supervisor):
