@@ -1,7 +1,7 @@
 """A lock that a green thread and another thread may want at once is ``green.PlainLock``.
 
-Those of ``threading`` become cooperative in our programs: who waits for one in a thread of a device would never
-be told that the loop has let it go.
+Those of ``threading`` become cooperative in our programs: who waits for one in a thread of a device would
+never be told that the loop has let it go.
 """
 
 import ast
@@ -10,7 +10,8 @@ from test.support.sources import MODULES, ROOT, nodes_of
 
 #: Programs that are not cooperative.
 ELSEWHERE = ("bench", "cli")
-LOCKS = {"Lock", "RLock", "Condition", "Event", "Semaphore", "BoundedSemaphore", "Barrier"}
+KINDS = ("Lock", "RLock", "Condition", "Event", "Semaphore", "BoundedSemaphore", "Barrier")
+LOCKS = {f"threading.{kind}" for kind in KINDS}
 
 
 def test_nobody_shares_a_lock_of_threading():
@@ -22,6 +23,6 @@ def test_nobody_shares_a_lock_of_threading():
         for node in nodes_of(path):
             if isinstance(node, ast.ImportFrom) and node.module in ("threading", "queue"):
                 found.append(f"{name}:{node.lineno}: from {node.module} import")
-            elif isinstance(node, ast.Attribute) and ast.unparse(node) in {f"threading.{lock}" for lock in LOCKS}:
+            elif isinstance(node, ast.Attribute) and ast.unparse(node) in LOCKS:
                 found.append(f"{name}:{node.lineno}: {ast.unparse(node)}")
     assert found == []

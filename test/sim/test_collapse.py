@@ -236,3 +236,59 @@ def test_a_sharder_that_dies_at_any_step_is_made_up_for(sim, split, seed):
         sim.cache.values.clear()
     assert rows(sim) == sorted(known)
     assert count(sim) == len(known)
+
+
+class BusyTransport:
+    """The transport of sharders that run at once: the pass of another comes between some requests."""
+
+    def __init__(self, sharders, draw, look):
+        self._sharders = sharders
+        self._transport = sharders.sim.transport
+        self._draw = draw
+        self._look = look
+        self._running = []
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+    def run(self, number):
+        self._running.append(number)
+        try:
+            self._sharders.run(number, **FEW)
+        finally:
+            self._running.pop()
+
+    def request(self, *words, **named):
+        self._intrude()
+        answer = self._transport.request(*words, **named)
+        self._intrude()
+        return answer
+
+    def _intrude(self):
+        if len(self._running) < 3 and self._draw.random() < 0.1:
+            self.run(self._draw.choice([n for n in range(1, 7) if n not in self._running]))
+            self._look()
+
+
+@pytest.mark.parametrize("seed", [1, 116, 123, 126])
+def test_everything_is_listed_all_the_time_while_all_sharders_are_at_work(sim, split, seed):
+    draw = random.Random(seed)
+
+    def look():
+        sim.cache.values.clear()
+        assert rows(sim) == NAMES
+
+    split.transport = BusyTransport(split, draw, look)
+    (leader, *others) = sim.primaries("container", "a", "c")
+    if seed % 2:
+        # As when an operator has said so to one replica: the others hear of it later.
+        with sim.refusing("container", *others):
+            split.run(leader, **FEW)
+        sim.forgive()
+    for _ in range(12):
+        split.transport.run(draw.randrange(1, 7))
+        look()
+    for _ in range(4):
+        split.run(**FEW)
+        look()
+    assert state(sim) == "collapsed"

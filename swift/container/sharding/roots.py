@@ -22,6 +22,9 @@ from swift.http.headers import HeaderMap
 from swift.ring.device import Node
 from swift.ring.ring import Ring
 
+#: A method, headers and a body.
+_Message = tuple[str, HeaderMap, bytes]
+
 
 class Roots:
     """Asks roots by way of a pipeline, and tells all nodes of a container about ranges."""
@@ -93,39 +96,51 @@ class Roots:
         stamp = max((item.meta_timestamp for item in ranges), default="0")
         return self._put(root, ranges, {"x-timestamp": stamp}, teller)
 
-    def merge_rows(self, root: str, rows: Sequence[ObjectRow], now: Timestamp) -> int:
-        """Give a root rows; how many of its nodes have them all. One that has no such container gets none."""
-        account, _, container = root.partition("/")
-        part, nodes = self._ring.nodes(self._hasher.digest(account, container))
-        headers = {
-            "x-timestamp": now.internal,
-            "content-type": "application/json",
-            "user-agent": self._direct.agent,
-        }
-        path = EntityPath(account, container)
+    def merge_rows(
+        self, root: str, rows: Sequence[ObjectRow], ranges: Sequence[ShardRange], now: Timestamp
+    ) -> int:
+        """Give a root rows; how many of its nodes have them all. One that has no such container gets none.
+
+        A node is told first of the ranges which say that the rows are the root's: it would bring them back.
+        """
         body = json.dumps([row._asdict() for row in rows]).encode("ascii")
-        headers["content-length"] = str(len(body))
-        calls = [partial(self._send_to, node, "UPDATE", part, path, headers, body) for node in nodes]
-        return sum(green.gather(calls))
+        told = self._ranges_message(ranges, {"x-timestamp": now.internal}, ranges[0].name)
+        sent = ("UPDATE", self._headers({"x-timestamp": now.internal}, body), body)
+        return self._send(root, [told, sent])
 
     def _put(self, name: str, ranges: Sequence[ShardRange], headers: HeaderMap, teller: str) -> bool:
-        account, _, container = name.partition("/")
-        path = EntityPath(account, container)
-        part, nodes = self._ring.nodes(self._hasher.digest(account, container))
+        _part, nodes = self._nodes_of(name)
+        return 2 * self._send(name, [self._ranges_message(ranges, headers, teller)]) > len(nodes)
+
+    def _ranges_message(self, ranges: Sequence[ShardRange], headers: HeaderMap, teller: str) -> _Message:
         body = json.dumps([item.as_dict() for item in ranges]).encode("ascii")
-        sent = {
+        about = {fields.BACKEND_RECORD_TYPE: "shard", "referer": quote_path(teller)}
+        return "PUT", self._headers({**headers, **about}, body), body
+
+    def _headers(self, headers: HeaderMap, body: bytes) -> HeaderMap:
+        return {
             **headers,
-            fields.BACKEND_RECORD_TYPE: "shard",
             "content-length": str(len(body)),
             "content-type": "application/json",
             "user-agent": self._direct.agent,
-            "referer": quote_path(teller),
         }
-        calls = [partial(self._send_to, node, "PUT", part, path, sent, body) for node in nodes]
-        return 2 * sum(green.gather(calls)) > len(nodes)
+
+    def _nodes_of(self, name: str) -> tuple[int, Sequence[Node]]:
+        account, _, container = name.partition("/")
+        return self._ring.nodes(self._hasher.digest(account, container))
+
+    def _send(self, name: str, messages: Sequence[_Message]) -> int:
+        """Send messages to all nodes of a container, one after the other; how many took them all."""
+        part, nodes = self._nodes_of(name)
+        account, _, container = name.partition("/")
+        path = EntityPath(account, container)
+        return sum(green.gather([partial(self._send_all_to, node, part, path, messages) for node in nodes]))
+
+    def _send_all_to(self, node: Node, part: int, path: EntityPath, messages: Sequence[_Message]) -> bool:
+        return all(self._send_to(node, part, path, *message) for message in messages)
 
     def _send_to(
-        self, node: Node, method: str, part: int, path: EntityPath, headers: HeaderMap, body: bytes
+        self, node: Node, part: int, path: EntityPath, method: str, headers: HeaderMap, body: bytes
     ) -> bool:
         address = node.replication_ip, node.replication_port
         try:

@@ -214,7 +214,8 @@ class Visit:
         A root is not made here, lest a container come back that was deleted meanwhile.
         """
         if home.name == self._root:
-            took = (self._roots.merge_rows(self._root, some, self._now) for some in _parts(rows))
+            known = [self._own(), *(item for item in self._others() if item.name == home.name)]
+            took = (self._roots.merge_rows(self._root, some, known, self._now) for some in _parts(rows))
             return all(count >= self._enough(is_new=False) for count in took)
         broker = self._delivery.open_shard(
             home, self._broker.place.device_path, self._root, self._info.storage_policy_index, self._now
@@ -403,16 +404,24 @@ class Visit:
     def _steer_shards(self) -> None:
         """The leader of a split root has large shards split and small ones merged."""
         own, others = self._own(), self._others(UPDATING_STATES | {State.SHRINKING})
-        if not self._settings.auto_shard or own.state != State.SHARDED or not _tiles(others, own):
+        if not self._settings.auto_shard or own.deleted:
             return
-        threshold = self._settings.shard_container_threshold
-        for item in others:
-            if item.state == State.ACTIVE and item.object_count >= threshold:
+        if own.state == State.ACTIVE:
+            self._end_collapse(own, others)
+        elif own.state == State.SHARDED and _tiles(others, own):
+            self._split_large(others)
+            self._put_together(others, own)
+
+    def _split_large(self, shards: list[ShardRange]) -> None:
+        for item in shards:
+            if item.state == State.ACTIVE and item.object_count >= self._settings.shard_container_threshold:
                 large = in_state(item, State.SHARDING, self._now, epoch=True)
                 self._merge(large)
                 self._roots.tell_shard(large, [large], self._root)
+
+    def _put_together(self, shards: list[ShardRange], own: ShardRange) -> None:
         mergings = shrink.find_mergings(
-            others,
+            shards,
             own,
             shrink_below=self._settings.shrink_below,
             expand_to=self._settings.expand_to,
@@ -420,14 +429,23 @@ class Visit:
             max_expanding=self._settings.max_expanding,
         )
         for merging in mergings:
-            donors, acceptor = shrink.apply(merging, self._now)
-            # Donors first: whoever looks for their rows is to hear from them who takes these in.
-            if not all(self._roots.tell_shard(donor, [donor, acceptor], self._root) for donor in donors):
-                continue
-            self._merge(*donors, acceptor)
-            self._note("shrinking_found")
-            if acceptor.name != own.name:
-                self._roots.tell_shard(acceptor, [acceptor], self._root)
+            self._begin_merging(merging)
+
+    def _end_collapse(self, own: ShardRange, shards: list[ShardRange]) -> None:
+        """Some shards have gone into the root, and the others were not told, or not enough of their nodes."""
+        left = [item for item in shards if item.state == State.ACTIVE]
+        if left:
+            self._begin_merging((left, own))
+
+    def _begin_merging(self, merging: shrink.Merging) -> None:
+        donors, acceptor = shrink.apply(merging, self._now)
+        # Donors first: whoever looks for their rows is to hear from them who takes these in.
+        if not all(self._roots.tell_shard(donor, [donor, acceptor], self._root) for donor in donors):
+            return
+        self._merge(*donors, acceptor)
+        self._note("shrinking_found")
+        if acceptor.name != self._broker.own_name:
+            self._roots.tell_shard(acceptor, [acceptor], self._root)
 
     # --- telling the root -----------------------------------------------------------------------------
 

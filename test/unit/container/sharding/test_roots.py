@@ -131,5 +131,9 @@ def test_who_tells_is_said(bench):
 def test_rows_are_counted_by_the_nodes_that_have_them_all(bench):
     bench.nodes.answers = {1: 404}
     rows = [ObjectRow("ö", STAMP, 1, "t", "e")]
-    assert bench.roots.merge_rows(ROOT, rows, Timestamp(200)) == 2
-    assert {method for _number, method, *_ in bench.nodes.requests} == {"UPDATE"}
+    assert bench.roots.merge_rows(ROOT, rows, [shard(1)], Timestamp(200)) == 2
+    sent = {number: [] for number in range(3)}
+    for number, method, *_ in bench.nodes.requests:
+        sent[number].append(method)
+    # Who has not heard whose they are gets none.
+    assert sent == {0: ["PUT", "UPDATE"], 1: ["PUT"], 2: ["PUT", "UPDATE"]}

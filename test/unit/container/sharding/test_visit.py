@@ -71,7 +71,8 @@ class Roots:
     def tell_root(self, root, ranges, teller):
         return self._tell("root", root, [(item.name, item.object_count, item.deleted) for item in ranges])
 
-    def merge_rows(self, root, some, now):
+    def merge_rows(self, root, some, ranges, now):
+        self._tell("rows", root, [(item.name, item.state) for item in ranges])
         self.rows += [row.name for row in some]
         return 0 if "rows" in self.refuses else 3
 
@@ -297,6 +298,27 @@ def test_the_leader_has_a_large_shard_split_and_small_ones_merged(bench):
     assert ("shard", first.name, [State.SHARDING]) in bench.roots.told
 
 
+def test_what_of_a_collapse_was_not_begun_is_begun_again(bench):
+    """Its shards were not all told, and those that were have gone into the root."""
+    bench.settle()
+    first, *others = bench.shards
+    bench.now = 6000
+    own = ShardRange(**{**_facts(bench.own), "state": State.ACTIVE, "state_timestamp": at(5000)})
+    gone = {"state": State.SHRUNK, "state_timestamp": at(5000), "timestamp": at(5000), "deleted": 1}
+    bench.broker.merge_shard_ranges([own, ShardRange(**{**_facts(first), **gone})])
+    bench.roots.refuses = {"shard"}
+    bench.visit()
+    assert {item.state for item in bench.shards} == {State.ACTIVE}
+    bench.roots.refuses = set()
+    assert bench.visit()["shrinking_found"] == 1
+    assert [(item.name, item.state) for item in bench.shards] == [
+        (item.name, State.SHRINKING) for item in others
+    ]
+    told = [words for words in bench.roots.told if words[0] == "shard"]
+    assert ("shard", others[-1].name, [State.SHRINKING, State.ACTIVE]) in told
+    assert "shrinking_found" not in bench.visit()
+
+
 def _facts(item):
     facts = item.as_dict()
     facts.pop("last_modified")
@@ -342,6 +364,7 @@ def test_rows_that_are_the_roots_again_go_to_its_nodes_and_no_root_is_made_here(
     piece.roots.refuses = set()
     assert piece.visit()["misplaced_success"] == 1
     assert (piece.names, piece.roots.rows[-1]) == ([], "a")
+    assert ("rows", "a/c", [(".shards_a/c-1", State.ACTIVE)]) in piece.roots.told
 
 
 def test_a_shard_shrinks_into_the_one_that_its_root_names_and_ends(piece):
