@@ -2,7 +2,6 @@
 
 import json
 import random
-import shutil
 import sqlite3
 import time
 
@@ -108,7 +107,7 @@ def test_replicas_end_equal_though_everybody_is_killed_now_and_then(own_cluster)
     assert len(rows) == len(set(range(ROWS)) | set(range(ROWS // 2, 2 * ROWS, 3)))
     # A device that was exchanged gets everything back, again amid kills.
     own_cluster.kill(f"container-{third}")
-    shutil.rmtree(replicas.folder(third))
+    own_cluster.wipe(replicas.folder(third))
     own_cluster.restart(f"container-{third}")
     for _ in range(6):
         time.sleep(rng.uniform(0, 0.5))

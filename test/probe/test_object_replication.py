@@ -1,7 +1,6 @@
 """Object replicators among real processes: lost copies return, handoffs go home, deleted stays deleted."""
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -46,7 +45,7 @@ def test_a_wiped_device_is_refilled_and_what_was_deleted_stays_deleted(cluster):
     victim = max(before, key=before.get)
     cluster.kill(f"object-{victim}")
     for name in ("objects", "tmp"):
-        shutil.rmtree(cluster.device_path(victim) / name, ignore_errors=True)
+        cluster.wipe(cluster.device_path(victim) / name)
     cluster.restart(f"object-{victim}")
     await_healed(cluster, lambda: copies(cluster) == before, "the device has its copies again")
     for name, body in bodies.items():

@@ -1,7 +1,6 @@
 """Reconstructors among real processes: a wiped device is rebuilt, a rotten archive is made anew."""
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,7 @@ def test_a_wiped_device_has_the_same_archives_again(cluster):
     assert len(before) == 3 * len(bodies)
     victim = max(cluster.plan.node_numbers(), key=lambda n: sum(key[0] == n for key in before))
     cluster.kill(f"object-{victim}")
-    shutil.rmtree(cluster.device_path(victim) / "objects-1")
+    cluster.wipe(cluster.device_path(victim) / "objects-1")
     cluster.restart(f"object-{victim}")
     cluster.await_true(lambda: archives(cluster) == before, "all archives are as they were", AWAIT_S)
     for name, body in bodies.items():

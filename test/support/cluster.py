@@ -187,9 +187,15 @@ class LiveCluster:
 
     def return_device(self, node, disk=0):
         path = self.device_path(node, disk)
-        if path.exists():
-            shutil.rmtree(path)
+        self.wipe(path)
         path.with_name(path.name + ".away").rename(path)
+
+    def wipe(self, path):
+        """Remove a folder of a device in one step: daemons are at work in it."""
+        away = Path(tempfile.mkdtemp(dir=self.plan.root))
+        if path.exists():
+            path.rename(away / path.name)
+        shutil.rmtree(away, ignore_errors=True)
 
     def token(self, user="test:tester"):
         if user not in self.tokens:
