@@ -69,7 +69,8 @@ def stages_of(request: Request) -> Stages | None:
         boundary,
         footers,
         commit,
-        reserve=commit and reservation.is_offered(headers),
+        # Both need a sender that hears what the 100s say.
+        reserve=commit and request.expects_continue and reservation.is_offered(headers),
         etag_follows=footers and request.expects_continue and etagtrailer.is_offered(headers),
     )
 

@@ -13,7 +13,7 @@ from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.obj.multistage import MimeBody, Stages, add_footers, receive, stages_of
 from swift.obj.put import PutPlan
-from swift.wire import etagtrailer
+from swift.wire import etagtrailer, reservation
 
 MARK = "b" * 16
 FOOTERS = {"Etag": '"e"', "X-Object-Meta-A": "1"}
@@ -141,16 +141,23 @@ def test_footers_that_are_none_are_400(text):
     assert raised.value.response.status == 400
 
 
+FOOTERS = {"x-backend-obj-metadata-footer": "yes"}
+COMMIT = {"x-backend-obj-multiphase-commit": "yes"}
+
+
 @pytest.mark.parametrize(
     ("headers", "expects", "wanted"),
     [
         ({}, True, None),
-        ({"x-backend-obj-metadata-footer": "yes"}, True, (True, False, False)),
-        ({"x-backend-obj-multiphase-commit": "yes"}, True, (False, True, False)),
-        ({"x-backend-obj-metadata-footer": "yes", etagtrailer.OFFER: "crc32"}, True, (True, False, True)),
-        ({"x-backend-obj-metadata-footer": "yes", etagtrailer.OFFER: "crc32"}, False, (True, False, False)),
-        ({"x-backend-obj-metadata-footer": "yes", etagtrailer.OFFER: "md5"}, True, (True, False, False)),
-        ({"x-backend-obj-multiphase-commit": "yes", etagtrailer.OFFER: "crc32"}, True, (False, True, False)),
+        (FOOTERS, True, {"footers"}),
+        (COMMIT, True, {"commit"}),
+        ({**FOOTERS, etagtrailer.OFFER: "crc32"}, True, {"footers", "etag_follows"}),
+        ({**FOOTERS, etagtrailer.OFFER: "crc32"}, False, {"footers"}),
+        ({**FOOTERS, etagtrailer.OFFER: "md5"}, True, {"footers"}),
+        ({**COMMIT, etagtrailer.OFFER: "crc32"}, True, {"commit"}),
+        ({**COMMIT, reservation.OFFER: "yes"}, True, {"commit", "reserve"}),
+        ({**COMMIT, reservation.OFFER: "yes"}, False, {"commit"}),
+        ({**FOOTERS, reservation.OFFER: "yes"}, True, {"footers"}),
     ],
 )
 def test_the_stages_are_what_the_head_asks_for(headers, expects, wanted):
@@ -159,10 +166,14 @@ def test_the_stages_are_what_the_head_asks_for(headers, expects, wanted):
     request = Request("PUT", "/sda/0/a/c/o", headers)
     request.expects_continue = expects
     stages = stages_of(request)
-    assert (stages and (stages.footers, stages.commit, stages.etag_follows)) == wanted
-    if stages is not None:
-        said = stages.continue_headers
-        assert etagtrailer.is_offered(said) == stages.etag_follows
+    if stages is None:
+        assert wanted is None
+        return
+    has = {name for name in ("footers", "commit", "reserve", "etag_follows") if getattr(stages, name)}
+    assert has == wanted
+    said = stages.continue_headers
+    assert etagtrailer.is_offered(said) == stages.etag_follows
+    assert reservation.is_offered(said) == stages.reserve
 
 
 def test_stages_without_a_boundary_are_400():

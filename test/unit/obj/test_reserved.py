@@ -47,7 +47,8 @@ def reserve(bench, *orders, **headers):
     talk = Conversation(*orders)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     stamp = named.pop("x-timestamp", bench.tick())
-    return bench.ask("RESERVE", headers={**HEAD, "x-timestamp": stamp, **named}, body=talk), talk.heard
+    head = {**HEAD, "x-timestamp": stamp, **named}
+    return bench.ask("RESERVE", headers=head, body=talk, expects_continue=True), talk.heard
 
 
 def status(bench):
@@ -161,5 +162,15 @@ def test_what_is_no_reservation_is_a_client_error_and_changes_nothing(bench, sto
     head.update({name: value for name, value in change.items() if value is not None})
     for name in [name for name, value in change.items() if value is None]:
         del head[name]
-    assert bench.ask("RESERVE", headers=head, body=Conversation("commit")).status == 400
+    talk = Conversation("commit")
+    assert bench.ask("RESERVE", headers=head, body=talk, expects_continue=True).status == 400
     assert status(bench) == 200
+
+
+@pytest.mark.parametrize("method", ["HEAD", "POST", "DELETE"])
+def test_a_writer_that_would_not_hear_of_the_promise_is_refused_at_once(bench, stored, method):
+    head = {**HEAD, "x-timestamp": bench.tick(), "x-backend-reserved-method": method}
+    talk = Conversation("commit")
+    assert bench.ask("RESERVE", headers=head, body=talk).status == 400
+    assert talk.heard == []
+    assert reserve(bench, "commit")[0].status == 204  # nobody has it
