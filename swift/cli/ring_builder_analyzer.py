@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -143,9 +144,14 @@ def _dev_id(value: Any, what: str) -> int:
 
 def _weight(value: Any, where: str) -> float:
     try:
-        return float(value)
+        weight = float(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise BadScenario(f"Invalid weight {where}: {error}")
+    if weight < 0:
+        raise BadScenario(f"Invalid weight {where}: cannot be negative")
+    if not math.isfinite(weight):
+        raise BadScenario(f"Invalid weight {where}: must be finite")
+    return weight
 
 
 _STEPS: dict[str, tuple[int, Callable[[list[object], str], Callable[[RingBuilder], None]]]] = {
