@@ -30,6 +30,7 @@ from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport, Schedule
 from swift.runtime.devicetask import DatabasePassBase, DeviceTask
 from swift.runtime.selection import Selection
+from swift.telemetry.repeated import RepeatedErrors
 
 NAME = "container-updater"
 DIRECTORY = "containers"
@@ -86,6 +87,8 @@ class ContainerUpdater(DeviceTask):
         self.ring = account_ring
         #: Accounts whose servers failed, and until when they are left in peace (monotonic seconds).
         self.suppressed: dict[str, float] = {}
+        #: A server that is away fails the updates of all its accounts.
+        self.failures = RepeatedErrors(context.telemetry.log, context.clock)
         self._settled: dict[str, Settled] = {}
 
     def settled(self, device: str) -> Settled:
@@ -206,4 +209,4 @@ class ContainerUpdaterPass(DatabasePassBase):
         return self._direct.ask_all(nodes, part, "PUT", EntityPath(info.account, info.container), headers)
 
     def _missed(self, node: str, error: TransportError) -> None:
-        self._log.error(f"ERROR account update failed with {node} (will retry): {error}")
+        self._task.failures.error(f"ERROR account update failed with {node} (will retry): {error}")

@@ -21,3 +21,6 @@ class ErrorLog:
 
     def warning(self, text):
         """Not kept."""
+
+    def info(self, text, *, txid=None):
+        """Not kept."""

@@ -9,6 +9,7 @@ from swift.container.updater import ContainerUpdater, ContainerUpdaterSettings
 from swift.http.request import Request
 from test.support.daemons import FakeRing, Rig
 from test.support.damageddisk import DamagedDisk
+from test.support.errorlog import ErrorLog
 
 AT = 1_700_000_000
 
@@ -16,8 +17,8 @@ AT = 1_700_000_000
 class Bench:
     """A container server that fills databases, and the updater on the same devices."""
 
-    def __init__(self, root, devices=("sda",), **options):
-        self.rig = Rig(root, devices)
+    def __init__(self, root, devices=("sda",), log=None, **options):
+        self.rig = Rig(root, devices, log)
         self.nodes = self.rig.nodes
         self.ring = FakeRing()
         # Nobody waits for containers to come to rest.
@@ -107,6 +108,21 @@ def test_a_majority_is_enough(bench):
     bench.nodes.answers = {1: TransportError("down")}
     assert bench.once() == {"successes": 1}
     assert bench.once() == {"no_changes": 1}
+
+
+def test_a_server_that_is_away_is_told_of_once_and_not_for_each_container(tmp_path):
+    log = ErrorLog()
+    bench = Bench(tmp_path, log=log)
+    bench.nodes.answers = {1: TransportError("down")}
+    for number in range(3):
+        bench.make(f"c{number}", account=f"AUTH_{number}")
+    assert bench.once() == {"successes": 3}
+    (said,) = log.sentences
+    assert "account update failed" in said
+    bench.rig.clock.advance(301)
+    bench.make("c3")
+    bench.once()
+    assert log.sentences[1:] == [f"{said}; 2 more in the last 301 s"]
 
 
 def test_without_a_majority_the_account_is_left_in_peace_for_a_while(bench):
