@@ -232,7 +232,7 @@ def test_who_waits_for_100_continue_hears_it_even_for_nothing(cluster, bucket):
         head = signed_headers("PUT", url, {"Expect": "100-continue"}, b"x" * size)
         lines = [f"PUT /{bucket}/{path} HTTP/1.1", f"Host: {cluster.host}"]
         lines += [f"{name}: {value}" for name, value in {**head, "Content-Length": size}.items()]
-        with socket.create_connection((ip, int(port)), timeout=10) as connection:
+        with socket.create_connection((ip, int(port)), timeout=30) as connection:
             connection.sendall("\r\n".join([*lines, "", ""]).encode())
             told = connection.recv(100)
             assert told.startswith(b"HTTP/1.1 " + wanted), told

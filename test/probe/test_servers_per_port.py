@@ -82,7 +82,7 @@ def test_every_port_of_the_rings_is_served_by_its_own_workers(node):
     node.await_true(lambda: node.serves(0) and node.serves(1), "both ports answer")
     node.await_true(lambda: len(node.workers()) == 4, "two workers a port")
     assert not node.serves(3), "bind_port counts for nothing"
-    connection = http.client.HTTPConnection("127.0.0.1", node.ports[0], timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", node.ports[0], timeout=30)
     headers = {"X-Timestamp": "1.0", "Content-Type": "t/p"}
     connection.request("PUT", "/a/1/AUTH_a/c/o", b"x", headers)
     assert connection.getresponse().status == 201

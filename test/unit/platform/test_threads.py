@@ -14,7 +14,7 @@ from swift.platform.threads import ThreadPool
 
 def test_calls_in_a_thread_pool_run_beside_each_other_and_beside_the_loop():
     pool = ThreadPool(3, "test")
-    barrier = threading.Barrier(3, timeout=10)
+    barrier = threading.Barrier(3, timeout=60)
     ticks = []
 
     def tick():

@@ -168,4 +168,4 @@ def test_one_process_at_a_time_is_within(tmp_path):
         waiting = subprocess.Popen([sys.executable, "-c", script, path], stdout=subprocess.PIPE, text=True)
         with pytest.raises(subprocess.TimeoutExpired):
             waiting.wait(1.5)
-    assert waiting.communicate(timeout=20)[0] == "within\n"
+    assert waiting.communicate(timeout=60)[0] == "within\n"
