@@ -164,7 +164,7 @@ class LiveCluster:
         return number
 
     @staticmethod
-    def await_true(condition, what, seconds=20):
+    def await_true(condition, what, seconds=60):
         """Poll a condition that another process brings about."""
         deadline = time.monotonic() + seconds
         while not condition():

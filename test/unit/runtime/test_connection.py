@@ -38,7 +38,7 @@ class Client:
         """So many bytes of what was sent."""
         data = b""
         while len(data) < size:
-            green.wait_readable(self.sock.fileno(), time.monotonic() + 2)
+            green.wait_readable(self.sock.fileno(), time.monotonic() + 30)
             data += self.sock.recv(size - len(data))
         return data
 

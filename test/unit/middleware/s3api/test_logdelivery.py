@@ -28,7 +28,7 @@ def delivery(store, interval_s=0.01):
 
 
 def await_stored(store, number=1):
-    end = time.monotonic() + 5
+    end = time.monotonic() + 30
     while len(store.stored) < number and time.monotonic() < end:
         green.sleep(0.01)
     return store.stored
