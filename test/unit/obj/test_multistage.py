@@ -17,6 +17,8 @@ from swift.wire import etagtrailer, reservation
 
 MARK = "b" * 16
 FOOTERS = {"Etag": '"e"', "X-Object-Meta-A": "1"}
+ASK_FOOTERS = {"x-backend-obj-metadata-footer": "yes"}
+ASK_COMMIT = {"x-backend-obj-multiphase-commit": "yes"}
 LIMIT = 10_000
 
 
@@ -141,23 +143,19 @@ def test_footers_that_are_none_are_400(text):
     assert raised.value.response.status == 400
 
 
-FOOTERS = {"x-backend-obj-metadata-footer": "yes"}
-COMMIT = {"x-backend-obj-multiphase-commit": "yes"}
-
-
 @pytest.mark.parametrize(
     ("headers", "expects", "wanted"),
     [
         ({}, True, None),
-        (FOOTERS, True, {"footers"}),
-        (COMMIT, True, {"commit"}),
-        ({**FOOTERS, etagtrailer.OFFER: "crc32"}, True, {"footers", "etag_follows"}),
-        ({**FOOTERS, etagtrailer.OFFER: "crc32"}, False, {"footers"}),
-        ({**FOOTERS, etagtrailer.OFFER: "md5"}, True, {"footers"}),
-        ({**COMMIT, etagtrailer.OFFER: "crc32"}, True, {"commit"}),
-        ({**COMMIT, reservation.OFFER: "yes"}, True, {"commit", "reserve"}),
-        ({**COMMIT, reservation.OFFER: "yes"}, False, {"commit"}),
-        ({**FOOTERS, reservation.OFFER: "yes"}, True, {"footers"}),
+        (ASK_FOOTERS, True, {"footers"}),
+        (ASK_COMMIT, True, {"commit"}),
+        ({**ASK_FOOTERS, etagtrailer.OFFER: "crc32"}, True, {"footers", "etag_follows"}),
+        ({**ASK_FOOTERS, etagtrailer.OFFER: "crc32"}, False, {"footers"}),
+        ({**ASK_FOOTERS, etagtrailer.OFFER: "md5"}, True, {"footers"}),
+        ({**ASK_COMMIT, etagtrailer.OFFER: "crc32"}, True, {"commit"}),
+        ({**ASK_COMMIT, reservation.OFFER: "yes"}, True, {"commit", "reserve"}),
+        ({**ASK_COMMIT, reservation.OFFER: "yes"}, False, {"commit"}),
+        ({**ASK_FOOTERS, reservation.OFFER: "yes"}, True, {"footers"}),
     ],
 )
 def test_the_stages_are_what_the_head_asks_for(headers, expects, wanted):
