@@ -279,9 +279,9 @@ def test_an_archive_in_the_next_place_that_is_another_is_an_error_unless_clobber
     for path in coded.files("objects-1/*/*/*/*.data"):
         part = int(path.parts[-2][:8], 16) >> (32 - power - 1)
         target = path.parents[3] / str(part) / path.parts[-3] / path.parts[-2] / path.name
-        if target != path:
-            target.parent.mkdir(parents=True)
-            target.write_bytes(b"other")
+        assert target != path, "the object must move for this test"
+        target.parent.mkdir(parents=True)
+        target.write_bytes(b"other")
     relink_all(coded, "relink", code=1)
     relink_all(coded, "relink", "--clobber-hardlink-collisions")
     ring_step(coded, "increase_partition_power")

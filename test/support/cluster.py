@@ -9,6 +9,7 @@ import shutil
 import signal
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -88,7 +89,7 @@ class LiveCluster:
         self._fitting_limits = fitting_limits
         self._filters = places or {}, options
         proxy_port, cache_port = free_ports(2)
-        self.plan = new_plan(
+        plan = new_plan(
             root,
             proxy_port=proxy_port,
             base_port=free_range(PORTS_PER_NODE * (nodes + 1)),
@@ -99,6 +100,8 @@ class LiveCluster:
             part_power=6,
             **choices,
         )
+        # A name is in the same partition whenever the test runs.
+        self.plan = replace(plan, hash_suffix="test")
         self._supervisor = Supervisor(self.plan, lambda _text: None, WarmBeginner())
         self.tokens = {}
 

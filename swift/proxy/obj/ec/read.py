@@ -41,7 +41,7 @@ from swift.wire.byteranges import Multipart
 _OUR_CONDITIONS = ("if-modified-since", "if-unmodified-since", "range")
 
 
-#: An object that is replaced while its archives are looked for is looked for so often.
+#: An object that is replaced, or moved, while its archives are looked for is looked for so often.
 LOOKS = 3
 
 
@@ -116,7 +116,7 @@ class _Get:
         self._asked = ArchiveRequest(target.path, target.part, sent, request.query, settings.read_timeout_s)
         self._open: SpanReader | None = None
         self._unheard: list[Node] = []
-        #: Enough archives of one upload were not found, but some of several.
+        #: Enough archives were not found, but may be at the next look.
         self.is_moving = False
 
     def respond(self) -> Response:

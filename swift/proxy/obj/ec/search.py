@@ -166,9 +166,13 @@ class FragmentSearch:
 
     @property
     def is_moving(self) -> bool:
-        """Whether there are archives of other uploads than the one that is there: one may be replacing it."""
+        """Whether what is there but incomplete may be whole at the next look.
+
+        Archives of other uploads may be replacing it. An archive that a handoff sent home was seen nowhere
+        when its primary was asked before that, and the handoff after it.
+        """
         ranked = self._sets.ranked()
-        return len(ranked) > 1 and ranked[0].durable
+        return bool(ranked) and ranked[0].durable and (len(ranked) > 1 or self._absent > 0)
 
     def failure(self) -> Response:
         """The answer when nothing can be read."""

@@ -280,3 +280,11 @@ def test_a_replacement_that_is_done_meanwhile_is_read():
     rounds = [[archive(0, Timestamp(4)), archive(1, Timestamp(3)), None], world.archives()]
     world.answers = lambda: rounds.pop(0)
     assert world().data == BODY
+
+
+def test_an_archive_that_goes_home_meanwhile_is_read():
+    world = World()
+    whole = world.archives()
+    rounds = [[missing(), whole[1], None], [whole[0], world.archives()[1], None]]
+    world.answers = lambda: rounds.pop(0)
+    assert world().data == BODY

@@ -182,6 +182,15 @@ def test_an_object_that_is_being_replaced_is_moving():
     assert not looked.is_moving
 
 
+def test_an_archive_may_have_gone_home_after_its_primary_was_asked():
+    looked, chosen, _ = search(missing(), archive(1), None, missing(), handoffs=1)
+    assert chosen is None and looked.is_moving
+    looked, _, _ = search(missing(), archive(1, durable=None), None, missing(), handoffs=1)
+    assert not looked.is_moving
+    looked, _, _ = search(None, archive(1), None, missing(), handoffs=1)
+    assert not looked.is_moving, "handoffs are nobody's home"
+
+
 def test_more_nodes_than_needed_may_be_asked_at_once():
     asked = found(*[archive(n) for n in range(5)], concurrent_gets=True, concurrent_ec_extra_requests=1)[1]
     assert asked == [0, 1, 2]
