@@ -5,13 +5,16 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from test.support.cluster import LiveCluster
 
 # How long an example takes says more about the machine than about the code.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Every run tries the same examples; ``--hypothesis-profile explore`` looks for others.
+settings.register_profile("repeatable", UNTIMED, derandomize=True)
+settings.register_profile("explore", UNTIMED, derandomize=False)
+settings.load_profile("repeatable")
 
 
 def pytest_configure():
