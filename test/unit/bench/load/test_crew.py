@@ -87,11 +87,14 @@ def test_a_phase_can_be_ended_before_the_processes_listen(endpoint):
         crew.close()
 
 
-def test_a_job_that_cannot_be_run_and_a_process_that_is_gone_are_failures(crew, endpoint):
+def test_a_job_that_cannot_be_run_is_a_failure(crew, endpoint):
     job = jobs_of(endpoint, TEXT)[0]
     bad = LoadJob(job.workload, "[[phase]]", {}, 0, 0, 2, endpoint, "x")
     with pytest.raises(CrewFailed, match="workload:1"):
         crew.run([bad, bad], lambda _summaries: None)
+
+
+def test_a_process_that_is_gone_is_a_failure(crew, endpoint):
     for child in crew._children:
         child.kill()
     with pytest.raises(CrewFailed, match="has ended"):
