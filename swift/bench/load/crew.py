@@ -61,6 +61,8 @@ class Crew:
             for _ in range(processes)
         ]
         self._ready: set[int] = set()
+        #: Which run this is: a process may still be at the job of one that failed.
+        self._run = 0
         self._is_ending = False
         for number, child in enumerate(self._children):
             threading.Thread(target=self._listen, args=(number, child), daemon=True).start()
@@ -77,13 +79,9 @@ class Crew:
     def run(self, jobs: list[LoadJob], watch: Callable[[Summaries], None]) -> PhaseResult:
         """See ``LoadWorkers``."""
         self._is_ending = False
+        self._run += 1
         for child, job in zip(self._children, jobs, strict=True):
-            assert child.stdin is not None, "it was asked for"
-            try:
-                child.stdin.write(json.dumps(job.to_json()) + "\n")
-                child.stdin.flush()
-            except BrokenPipeError:
-                raise CrewFailed("a process that makes load has ended")
+            self._give(child, job)
         total, waiting = PhaseResult(), set(range(len(jobs)))
         summaries: dict[int, dict[str, list[float]]] = {}
         while waiting:
@@ -94,6 +92,8 @@ class Crew:
             if not line:
                 raise CrewFailed("a process that makes load has ended")
             said = json.loads(line)
+            if said.get("run", self._run) != self._run:
+                continue
             if "progress" in said:
                 summaries[number] = said["progress"]
             elif "done" in said:
@@ -106,6 +106,14 @@ class Crew:
             watch(summaries)
             self._pass_on_end()
         return total
+
+    def _give(self, child: subprocess.Popen[str], job: LoadJob) -> None:
+        assert child.stdin is not None, "it was asked for"
+        try:
+            child.stdin.write(json.dumps({"run": self._run, "job": job.to_json()}) + "\n")
+            child.stdin.flush()
+        except BrokenPipeError:
+            raise CrewFailed("a process that makes load has ended")
 
     def end_phase(self) -> None:
         """See ``LoadWorkers``."""

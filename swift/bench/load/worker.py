@@ -1,10 +1,12 @@
 """A process that makes load: jobs come as lines of JSON on standard input, results go out on standard output.
 
+Every job has the number of its run, and so has all that is said of it: ``{"run": 3, "done": ...}``.
 SIGTERM ends the phase that runs, with what was measured until then; the end of the input ends the process.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -25,9 +27,9 @@ def summary(result: PhaseResult) -> dict[str, object]:
     }
 
 
-def _say(kind: str, what: object) -> None:
+def _say(**said: object) -> None:
     try:
-        sys.stdout.write(json.dumps({kind: what}) + "\n")
+        sys.stdout.write(json.dumps(said) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         # Nobody wants the load any more.
@@ -46,15 +48,17 @@ def main() -> int:
             share.stop()
 
     signal.signal(signal.SIGTERM, end_phase)
-    _say("ready", os.getpid())
+    _say(ready=os.getpid())
     for line in sys.stdin:
+        given = json.loads(line)
+        say = functools.partial(_say, run=given["run"])
         try:
-            running[:] = [LoadShare(LoadJob.from_json(json.loads(line)))]
-            result = running[0].run(lambda so_far: _say("progress", summary(so_far)))
+            running[:] = [LoadShare(LoadJob.from_json(given["job"]))]
+            result = running[0].run(lambda so_far, say=say: say(progress=summary(so_far)))
         except SwiftError as error:
-            _say("failed", str(error))
+            say(failed=str(error))
             continue
-        _say("done", result.to_json())
+        say(done=result.to_json())
     return 0
 
 

@@ -43,6 +43,8 @@ _OUR_CONDITIONS = ("if-modified-since", "if-unmodified-since", "range")
 
 #: An object that is replaced, or moved, while its archives are looked for is looked for so often.
 LOOKS = 3
+#: A look that took so long has waited for a node that does not answer; the next would wait for it again.
+LOOK_AGAIN_S = 1.0
 
 
 class ArchiveReader:
@@ -62,6 +64,7 @@ class ArchiveReader:
             nodes = planner.for_read(target.view, target.part, "object")
             return self._head(request, target, headers, nodes, planner.settings)
         scheme = self._schemes.of(target.policy)
+        latest = self._context.clock.monotonic() + LOOK_AGAIN_S
         for _ in range(LOOKS):
             nodes = planner.for_fragments(target.view, target.part, scheme.ec)
             if planner.settings.striping_memory:
@@ -69,7 +72,7 @@ class ArchiveReader:
             settings, rates = planner.settings, self._context.rates
             get = _Get(self._backends, settings, request, target, headers, scheme, nodes, rates)
             response = get.respond()
-            if not get.is_moving:
+            if not get.is_moving or self._context.clock.monotonic() > latest:
                 break
         return response
 

@@ -94,6 +94,16 @@ def test_a_job_that_cannot_be_run_is_a_failure(crew, endpoint):
         crew.run([bad, bad], lambda _summaries: None)
 
 
+def test_what_is_said_late_of_a_job_that_failed_is_not_taken_for_the_next(crew, endpoint):
+    job = jobs_of(endpoint, TEXT)[0]
+    bad = LoadJob(job.workload, "[[phase]]", {}, 0, 0, 2, endpoint, "x")
+    text = TEXT.replace("seconds = 100", "operations = 31")
+    for _ in range(3):
+        with pytest.raises(CrewFailed, match="workload:1"):
+            crew.run([bad, bad], lambda _summaries: None)
+        assert crew.run(jobs_of(endpoint, text), lambda _summaries: None).count == 31
+
+
 def test_a_process_that_is_gone_is_a_failure(crew, endpoint):
     for child in crew._children:
         child.kill()

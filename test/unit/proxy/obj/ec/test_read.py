@@ -18,7 +18,7 @@ from swift.http import fields
 from swift.http.body import BodyError
 from swift.http.request import Request
 from swift.policy.policy import ErasureCode, Policy
-from swift.proxy.obj.ec.read import LOOKS, ArchiveReader
+from swift.proxy.obj.ec.read import LOOK_AGAIN_S, LOOKS, ArchiveReader
 from swift.proxy.obj.ec.scheme import LENGTH, Schemes
 from swift.proxy.obj.rates import Rates
 from swift.proxy.settings import ProxySettings
@@ -39,10 +39,13 @@ class World:
         self.change = change
         self.body = body
         self.looks = 0
+        self.clock = ManualClock(1.0)
         self.clusters = []
         self.answers = answers or self.archives
         planner = SimpleNamespace(settings=SETTINGS, for_fragments=self._nodes, for_read=self._nodes)
-        context = SimpleNamespace(planner=lambda _index: planner, rates=Rates(ManualClock(1.0)))
+        context = SimpleNamespace(
+            planner=lambda _index: planner, clock=self.clock, rates=Rates(ManualClock(1.0))
+        )
         self.reader = ArchiveReader(SimpleNamespace(context=context, backends=self), self.schemes)
         self.logged = []
 
@@ -273,6 +276,15 @@ def test_an_object_that_is_being_replaced_is_looked_for_again_but_not_for_ever()
     assert (moving().status, moving.looks) == (503, LOOKS)
     gone = World(answers=lambda: [missing(), missing(), missing()])
     assert (gone().status, gone.looks) == (404, 1)
+
+
+def test_a_look_that_waited_for_a_silent_node_is_the_last():
+    def answers():
+        world.clock.advance(LOOK_AGAIN_S / 2 + 0.01)
+        return [archive(0, OLD), archive(1, NEW), None]
+
+    world = World(answers=answers)
+    assert (world().status, world.looks) == (503, 2)
 
 
 def test_a_replacement_that_is_done_meanwhile_is_read():
