@@ -23,9 +23,9 @@ from swift.platform.durable import make_directories
 from swift.platform.locks import LOCK_TIMEOUT_S, file_lock, lock_file
 from swift.platform.syncing import sync_directory
 
-#: Files that SQLite keeps beside a database and that mean nothing without it.
 #: How often a database is begun in a directory that others remove as long as it is empty.
 _CREATE_TRIES = 5
+#: Files that SQLite keeps beside a database and that mean nothing without it.
 SIDE_FILES = ("-wal", "-shm", "-journal")
 
 

@@ -15,9 +15,10 @@ wait (``hurry``) in every pass. The first pass of a process looks at everything.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from swift.db import files
 from swift.db.files import DatabasePlace
 from swift.db.walk import is_hash
 from swift.db.watch import REST_NS
@@ -160,6 +161,19 @@ class Settled:
         """Blocking: a visit found the database in order; unless it changed meanwhile, that was the last."""
         if unit.mark is not None and self.mark(unit.place, now_ns) == unit.mark:
             self._seen[bytes.fromhex(unit.place.name_hash)] = unit.mark
+
+    def gone(self, device_path: str, kind: str, partition_of: Callable[[bytes], int]) -> set[int]:
+        """Blocking: partitions of databases that the last pass knew and that are not there any more.
+
+        To be asked when all were seen, before ``end``. Raises OSError.
+        """
+        lost: set[int] = set()
+        for key in self._known.keys() - self._seen.keys():
+            part = partition_of(key)
+            place = DatabasePlace(device_path, kind, str(part), key.hex())
+            if part not in lost and not files.look(self._disk, place):
+                lost.add(part)
+        return lost
 
     def hurry(self, place: DatabasePlace, *, is_urgent: bool) -> None:
         """Whether a database has work that goes on, also while it is being written: from the next pass on."""

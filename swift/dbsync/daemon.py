@@ -8,7 +8,7 @@ were found equal, because the ring changed, or because it is time to (``db.settl
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from swift.base.documents import JsonObject
 from swift.cluster.direct import DirectClient
@@ -17,6 +17,7 @@ from swift.db.settled import BUSY_S, CALM, Due, Settled
 from swift.dbsync import handoffs
 from swift.dbsync.device import DeviceReplication
 from swift.dbsync.kind import Replication, ReplicatorKind
+from swift.dbsync.losses import Losses
 from swift.dbsync.remote import NodeAccess
 from swift.dbsync.settings import ReplicatorSettings
 from swift.platform.disk import Disk
@@ -62,12 +63,13 @@ class DatabaseReplicator(DeviceTask):
         self.ring = ring
         self.kind = kind
         self.settings = settings
-        direct = DirectClient(context.transport, self.name, settings)
+        self.direct = direct = DirectClient(context.transport, self.name, settings)
         module = settings.rsync_module or f"{{replication_ip}}::{kind.server_type}"
         access = NodeAccess(direct, settings, self.disk, module)
         self.own = OwnDevices(context.ring_ip, context.ring_port)
         self.replication = Replication(context, ring, kind, settings, self.disk, access, self.own)
         self._settled: dict[str, Settled] = {}
+        self._losses: dict[str, Losses] = {}
 
     def shares(self) -> list[str]:
         """The devices of this node in the ring, in random order; raises RingError and OSError."""
@@ -89,6 +91,10 @@ class DatabaseReplicator(DeviceTask):
         self.own.ids(view)
         self._settled[device].begin(self.own.rings_seen)
         return self._settled[device]
+
+    def losses(self, device: str) -> Losses:
+        """What a device lacks and others are to hear."""
+        return self._losses.setdefault(device, Losses())
 
     def begin(self, share: str, pass_context: PassContext) -> ReplicationPass:
         """A pass over the device ``share``."""
@@ -127,6 +133,8 @@ class ReplicationPass(DatabasePassBase):
         self._task = task
         self._databases = DeviceReplication(task.replication, device, pass_context)
         self._settled = task.settled(device, task.ring.view())
+        #: The partitions on the device when all of them were looked at.
+        self._present: list[str] | None = None
 
     # --- planning ----------------------------------------------------------------------------------
 
@@ -148,6 +156,8 @@ class ReplicationPass(DatabasePassBase):
             for directory in scan.empty:
                 self._run(handoffs.remove_empty, task.disk, directory, self._pass_context.clock.time())
             yield from scan.due
+        if not (self._pass_context.stop.requested or task.selection or task.settings.handoffs_only):
+            self._present = found
 
     def _is_wanted(self, view: RingView, partition: str) -> bool:
         if not self._task.settings.handoffs_only or int(partition) >= view.partition_count:
@@ -167,5 +177,23 @@ class ReplicationPass(DatabasePassBase):
         return {"failure_nodes": self._databases.failed}
 
     def end(self) -> None:
-        """What was found equal is kept for the next pass."""
-        self._settled.end()
+        """What was found equal is kept for the next pass; others hear of what is missing."""
+        try:
+            if self._present is not None:
+                self._tell_losses(self._present)
+        finally:
+            self._settled.end()
+
+    def _tell_losses(self, present: Sequence[str]) -> None:
+        task, stop = self._task, self._pass_context.stop
+        view, losses = task.ring.view(), task.losses(self._device)
+        device_path = task.context.devices.path(self._device)
+        gone = self._run(self._settled.gone, device_path, task.kind.directory, view.partition_of)
+        own_ids = task.own.ids(view)
+        own_id = next(
+            device.id
+            for device in view.devices
+            if device is not None and device.id in own_ids and device.device == self._device
+        )
+        losses.note(view, own_id, {int(name) for name in present}, gone | self._databases.quarantined)
+        losses.tell(view, task.direct, self._log, lambda: not stop.requested)

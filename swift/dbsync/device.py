@@ -28,7 +28,7 @@ from swift.runtime.daemon import PassContext
 
 
 class DeviceReplication:
-    """DeviceReplication to the databases of one device during one pass."""
+    """The databases of one device during one pass."""
 
     def __init__(self, replication: Replication, device: str, pass_context: PassContext):
         context = replication.context
@@ -41,6 +41,8 @@ class DeviceReplication:
         self._engine = Engine(disk=replication.disk, run=self._run, warn=self._log.warning)
         #: Whether a database was seen whose directory fits its names: the hash path settings are right then.
         self._names_fit = False
+        #: The partitions of databases that were moved away.
+        self.quarantined: set[int] = set()
         #: How often each node failed: address → device → count.
         self.failed: dict[str, dict[str, int]] = {}
 
@@ -96,6 +98,7 @@ class DeviceReplication:
         except OSError as error:
             self._log.error(f"ERROR {why}; cannot be quarantined: {error}")
         else:
+            self.quarantined.add(self._replication.ring.view().partition_of(bytes.fromhex(place.name_hash)))
             self._log.error(f"ERROR {why}; quarantined to {moved}")
 
     # --- where does it belong ----------------------------------------------------------------------

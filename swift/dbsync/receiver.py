@@ -19,10 +19,11 @@ from swift.db.broker import Broker, Engine
 from swift.db.connection import DatabaseBroken, DatabaseMissing
 from swift.db.files import DatabasePlace
 from swift.db.syncpoints import get_sync, merge_syncs, set_sync
-from swift.dbsync import protocol
+from swift.dbsync import losses, protocol
 from swift.dbsync.arrivals import Arrived, DatabaseArrivals, epoch_in
 from swift.dbsync.protocol import UPLOAD_HEADER, RemoteState, check_identity
 from swift.dbsync.replica import Items, Replica
+from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.runtime.backendapp import split_backend_path
@@ -62,6 +63,8 @@ class Receiver:
         return response
 
     def _answer(self, request: Request) -> Response:
+        if fields.BACKEND_LOST_PARTITIONS in request.headers:
+            return self._hear_of_losses(request)
         place = self._place(request)
         if self._app.space.enabled:
             self._app.space.check(place.device_path, None)
@@ -92,6 +95,19 @@ class Receiver:
         return DatabasePlace(
             self._app.context.devices.path(device), self._app.directory, partition, name_hash
         )
+
+    def _hear_of_losses(self, request: Request) -> Response:
+        """Have our replicator visit what another node lacks."""
+        device, _partition = split_backend_path(request, 2, 2)
+        context = self._app.context
+        device_path = context.devices.path(device)
+        lost = losses.partitions_in(whole_body(request, losses.BODY_BYTES_MAX))
+        for partition in lost:
+            context.partitions.check(partition, self._app.server_type)
+        run = context.pools.threads(device, "replication")
+        response = _json(run(losses.touch, self._app.disk, device_path, self._app.directory, lost))
+        response.headers[fields.BACKEND_LOST_PARTITIONS] = "true"
+        return response
 
     def _run(self, place: DatabasePlace, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
         """In threads of its own, because merging a whole database takes long."""

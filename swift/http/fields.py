@@ -413,6 +413,12 @@ BACKEND_PARTITION_DIGESTS = _header(
     _BOTH_WAYS,
     "A REPLICATE names partitions in its body, and is answered with a digest of each.",
 )
+BACKEND_LOST_PARTITIONS = _header(
+    "x-backend-lost-partitions",
+    _FLAG,
+    _BOTH_WAYS,
+    "A REPLICATE to an account or container server names partitions of which the sender lacks databases.",
+)
 BACKEND_MAKE_DURABLE = _header(
     "x-backend-make-durable",
     _FLAG,

@@ -108,6 +108,8 @@ class Disk:
     unlink: Callable[..., None] = staticmethod(os.unlink)
     rename: Callable[..., None] = staticmethod(os.rename)
     link: Callable[..., None] = staticmethod(os.link)
+    #: Gives a path the times of now.
+    touch: Callable[[str], None] = staticmethod(os.utime)
     statvfs: Callable[[int | str], os.statvfs_result] = staticmethod(os.statvfs)
 
     # Extended attributes, of descriptors or paths.

@@ -104,6 +104,19 @@ class RingView:
         ids = self.primary_ids(part)
         return tuple([nodes[dev_id] for nodes, dev_id in zip(self._nodes_at, ids, strict=False)])
 
+    def parts_of(self, dev_id: int) -> frozenset[int]:
+        """The partitions of which a device is a primary; one walk over the whole ring."""
+        found: set[int] = set()
+        for row in self.rows:
+            try:
+                part = row.index(dev_id)
+                while True:
+                    found.add(part)
+                    part = row.index(dev_id, part + 1)
+            except ValueError:
+                continue
+        return frozenset(found)
+
     def handoffs(self, part: int) -> Iterator[Node]:
         """Every other device that holds partitions, the most distant first, made as they are asked for."""
         for handoff_index, dev_id in enumerate(self.handoff_ids(part)):

@@ -4,6 +4,7 @@ import json
 import random
 import sqlite3
 import time
+from pathlib import Path
 
 from swift.base.hashing import PathHasher
 from swift.config.cluster import read_cluster_config
@@ -121,4 +122,35 @@ def test_replicas_end_equal_though_everybody_is_killed_now_and_then(own_cluster)
         connection = sqlite3.connect(next(folder.glob("*.db")))
         assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
         connection.close()
+    assert "Traceback" not in own_cluster.log_text()
+
+
+def attempted(cluster, number):
+    """How many databases the last pass of a node's container replicator visited."""
+    path = Path(cluster.plan.recon(number)) / "container.recon"
+    try:
+        return json.loads(path.read_text())["replication_stats"]["attempted"]
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def test_an_emptied_device_gets_its_databases_though_nothing_happens_to_them(own_cluster):
+    names = [f"kept{n}" for n in range(5)]
+    for name in names:
+        assert own_cluster.request("PUT", name).status == 201
+    quicken(own_cluster)
+    numbers = own_cluster.plan.node_numbers()
+    own_cluster.await_true(
+        lambda: all(attempted(own_cluster, number) == 0 for number in numbers), "all is settled", 60
+    )
+    folder = own_cluster.device_path(numbers[0]) / "containers"
+    had = {path.name for path in folder.rglob("*.db")}
+    assert had
+    own_cluster.wipe(folder)
+    own_cluster.await_true(
+        lambda: {path.name for path in folder.rglob("*.db")} == had, "the databases are back", 60
+    )
+    own_cluster.await_true(
+        lambda: all(attempted(own_cluster, number) == 0 for number in numbers), "all is settled again", 60
+    )
     assert "Traceback" not in own_cluster.log_text()

@@ -409,3 +409,15 @@ def test_account_databases_of_every_age(mixed, source, target, age):
     for node in (target, source, target):
         mixed.replicate("account", node)
     assert [row[0] for row in mixed.assert_equal("account", "a")[1]] == ["c1", "c2", "c7"]
+
+
+@pytest.mark.parametrize("kind", ["account", "container"])
+def test_a_server_of_the_peer_refuses_to_hear_of_losses_and_that_is_all(mixed, kind):
+    connection = http.client.HTTPConnection("127.0.0.1", mixed.ports[kind, PEER], timeout=30)
+    headers = {"X-Backend-Lost-Partitions": "true", "Content-Type": "application/json"}
+    try:
+        connection.request("REPLICATE", f"/sd{PEER}/1", b"[1,2]", headers)
+        assert connection.getresponse().status == 400
+    finally:
+        connection.close()
+    mixed.replicate(kind, OURS)

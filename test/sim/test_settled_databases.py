@@ -1,4 +1,6 @@
-"""A replicator asks no node about databases to which nothing has happened."""
+"""A replicator asks nobody about databases to which nothing has happened, and brings what a node lost."""
+
+import shutil
 
 import pytest
 
@@ -16,7 +18,9 @@ class LongRunning:
     def __init__(self, sim, number, tmp_path):
         replicators = Replicators(sim, tmp_path)
         fresh = replicators.task("account", number)
+        self.number = number
         self.sim = sim
+        self.replicators = replicators
         self.clock = replicators.clock
         self.task = DatabaseReplicator(fresh.context, fresh.ring, ACCOUNT, fresh.settings, disk=AgedDisk())
         self.recon = ReconFile(str(tmp_path), "account", fresh.context.telemetry.log)
@@ -66,3 +70,54 @@ def test_a_node_that_failed_is_asked_again_until_it_answers(replicator, sim):
     for _ in range(3):
         asked = replicator.asks()
     assert asked == 0
+
+
+@pytest.fixture
+def all_three(sim, tmp_path):
+    """The replicators of an account's nodes when all is quiet."""
+    for name in "abc":
+        assert sim("POST", f"/{name}", {"x-account-meta-colour": "red"}).status == 204
+    numbers = sim.primaries("account", "a")
+    for number in numbers:
+        (tmp_path / f"own{number}").mkdir()
+    made = [LongRunning(sim, number, tmp_path / f"own{number}") for number in numbers]
+    while sum(each.asks() for each in made):
+        continue
+    return made
+
+
+def files(replicator):
+    return replicator.replicators.files("account", replicator.number, "a")
+
+
+def test_an_exchanged_device_gets_its_databases_although_nothing_happens_to_them(all_three, sim):
+    first, *others = all_three
+    shutil.rmtree(sim.root / f"node{first.number}" / f"sdb{first.number}" / "accounts")
+    first.asks()
+    for _ in range(2):
+        for other in others:
+            other.asks()
+    assert files(first)
+    while sum(each.asks() for each in all_three):
+        continue
+
+
+def test_a_database_that_was_moved_away_is_brought_again(all_three):
+    first, *others = all_three
+    shutil.rmtree(files(first)[0].parent)
+    first.asks()
+    for other in others:
+        other.asks()
+    assert files(first)
+
+
+def test_a_node_that_did_not_hear_of_a_loss_hears_it_later(all_three, sim):
+    first, *others = all_three
+    shutil.rmtree(files(first)[0].parent)
+    with sim.refusing("account", others[0].number), sim.refusing("account", others[1].number):
+        first.asks()
+    others[0].asks()
+    assert not files(first)
+    first.asks()
+    others[0].asks()
+    assert files(first)

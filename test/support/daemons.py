@@ -215,6 +215,9 @@ class DeviceRing:
     def primaries(self, _part):
         return self.devices[:3]
 
+    def parts_of(self, dev_id):
+        return frozenset((7,) if dev_id < 3 else ())
+
     def handoffs(self, _part):
         return iter(self.devices[3:])
 

@@ -6,11 +6,11 @@ SIGTERM ends the phase that runs, with what was measured until then; the end of 
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
 
 from swift import green
@@ -36,6 +36,10 @@ def _say(**said: object) -> None:
         os._exit(1)
 
 
+def _progress_of(run: int) -> Callable[[PhaseResult], None]:
+    return lambda so_far: _say(run=run, progress=summary(so_far))
+
+
 def main() -> int:
     """Run jobs until there are no more."""
     green.use_hub()
@@ -51,14 +55,14 @@ def main() -> int:
     _say(ready=os.getpid())
     for line in sys.stdin:
         given = json.loads(line)
-        say = functools.partial(_say, run=given["run"])
+        run = given["run"]
         try:
             running[:] = [LoadShare(LoadJob.from_json(given["job"]))]
-            result = running[0].run(lambda so_far, say=say: say(progress=summary(so_far)))
+            result = running[0].run(_progress_of(run))
         except SwiftError as error:
-            say(failed=str(error))
+            _say(run=run, failed=str(error))
             continue
-        say(done=result.to_json())
+        _say(run=run, done=result.to_json())
     return 0
 
 

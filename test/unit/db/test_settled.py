@@ -43,6 +43,14 @@ class Device:
         with open(f"{self.place(digit).directory}/{name.format(digit * 32)}", "ab") as file:
             file.write(data)
 
+    def gone(self):
+        """The partitions of what one pass finds gone."""
+        self.settled.begin(self.circumstances)
+        self.settled.scan(str(self.root), "containers", ["7"], self.now_ns)
+        found = self.settled.gone(str(self.root), "containers", lambda _key: 7)
+        self.settled.end()
+        return found
+
     def visited(self, *, in_order=True):
         """The digits of the databases that one pass visits."""
         self.settled.begin(self.circumstances)
@@ -243,3 +251,16 @@ def test_an_eager_daemon_visits_new_databases_although_they_are_written(device):
     device.make("c")
     assert device.visited() == ["c"]
     assert device.visited() == []
+
+
+def test_what_was_in_order_and_is_not_there_any_more_is_gone(device):
+    assert device.gone() == set(), "nothing is known yet"
+    device.visited()
+    assert device.gone() == set()
+    device.write("a", b"changed")
+    assert device.gone() == set()
+    device.later(10)
+    device.visited()
+    os.unlink(f"{device.place('a').directory}/{'a' * 32}.db")
+    assert device.gone() == {7}
+    assert device.gone() == set(), "it is told once"

@@ -281,3 +281,41 @@ def test_bodies_in_small_pieces_are_read_whole(server):
 def test_a_server_for_clients_only_does_not_replicate(tmp_path):
     context = BackendContext(devices=Devices(str(tmp_path)), replication_server=False)
     assert SimpleNamespace(app=ContainerServer(context)).app.handle(Request("REPLICATE", "/x")).status == 405
+
+
+LOST = {"x-backend-lost-partitions": "true"}
+
+
+def hear(server, body, path="/sda/1"):
+    return server.handle(Request("REPLICATE", path, dict(LOST), body))
+
+
+def test_what_another_node_lost_looks_changed_here(server, tmp_path):
+    put(server)
+    path = folder(tmp_path) / f"{HASH}.db"
+    before = path.stat().st_ctime_ns
+    answer = hear(server, b"[1, 2]")
+    assert (answer.status, json.loads(answer.read_body())) == (200, {"databases": 1})
+    assert answer.headers[next(iter(LOST))] == "true"
+    assert path.stat().st_ctime_ns > before
+    assert json.loads(hear(server, b"[2]").read_body()) == {"databases": 0}
+    assert sync(server).status == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "status"),
+    [
+        (b"nonsense", "/sda/1", 400),
+        (b"[1]", "/sda", 400),
+        (b"[1]", "/../1", 400),
+        (b"[" + b"1," * 20_000 + b"1]", "/sda/1", 413),
+    ],
+)
+def test_a_message_of_losses_that_is_none_is_refused(server, body, path, status):
+    assert hear(server, body, path).status == status
+
+
+def test_a_device_that_is_not_mounted_hears_of_no_losses(tmp_path):
+    (tmp_path / "sda").mkdir()
+    server = ContainerServer(BackendContext(devices=Devices(str(tmp_path), mount_check=True), hasher=HASHER))
+    assert hear(server, b"[1]").status == 507

@@ -57,6 +57,16 @@ def test_the_same_node_value_is_handed_out_every_time():
     assert view.primaries(0)[0] is view.primaries(3)[0]
 
 
+@given(
+    st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=1, max_size=3), st.integers(1, 4)
+)
+def test_the_partitions_of_a_device_are_those_of_which_it_is_a_primary(rows, last):
+    view = make_view([*rows[:-1], rows[-1][:last]], FOUR)
+    for dev_id in range(5):
+        held = {part for part in range(4) if dev_id in view.primary_ids(part)}
+        assert view.parts_of(dev_id) == held
+
+
 def test_part_power_0_has_one_partition():
     view = make_view([[1]], FOUR, part_power=0)
     assert view.partition_of(b"\xff" * 16) == 0

@@ -1,0 +1,144 @@
+"""What a device should have and has not: databases that it lost, and how others hear that it lacks them.
+
+Replicators bring databases, nobody fetches any, and what a replicator found in order it does not visit again
+before something happens to it (``db.settled``). So the replicator of a device that was exchanged for an empty
+one, or from which a broken database was moved away, tells the other primaries which partitions it lacks
+(``BACKEND_LOST_PARTITIONS``). Their servers touch the databases that they have of these, which their
+replicators take for a change. A partition without databases is told of once in the life of a process; a node
+that does not hear it is told again in the next pass. Servers of the peer refuse it and need not hear it,
+because their replicators visit everything in every pass.
+
+Format: ``doc/formats/database-replication.md``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+
+from swift.base.calls import run_inline
+from swift.base.documents import JsonObject
+from swift.base.errors import InvalidValue
+from swift.cluster.direct import DirectClient, node_path
+from swift.cluster.transport import Reply, TransportError
+from swift.db import files, walk
+from swift.db.files import DatabasePlace
+from swift.http import fields
+from swift.platform.disk import Disk
+from swift.ring.device import Device
+from swift.ring.view import RingView
+from swift.telemetry.log import Log
+
+#: Partitions of one message.
+PARTITIONS_MAX = 2000
+#: Bytes of a message: what so many partitions take at most.
+BODY_BYTES_MAX = 32 << 10
+
+
+class Losses:
+    """What one device lacks, and who is still to hear of it; kept from pass to pass."""
+
+    def __init__(self) -> None:
+        self._absent: frozenset[int] = frozenset()
+        self._owned: tuple[RingView, frozenset[int]] | None = None
+        #: Id of a device → the partitions of which it was not told yet.
+        self._untold: dict[int, set[int]] = {}
+
+    def note(self, view: RingView, own_id: int, present: Collection[int], gone: Collection[int]) -> None:
+        """A pass saw these partitions on the device ``own_id``, and that databases of others are gone."""
+        if self._owned is None or self._owned[0] is not view:
+            self._owned = view, view.parts_of(own_id)
+        absent = self._owned[1].difference(present)
+        for part in (absent - self._absent).union(gone):
+            for node in view.primaries(part):
+                if node.id != own_id:
+                    self._untold.setdefault(node.id, set()).add(part)
+        self._absent = absent
+
+    def tell(self, view: RingView, direct: DirectClient, log: Log, goes_on: Callable[[], bool]) -> None:
+        """Tell everybody who has not heard it yet, as long as that ``goes_on``."""
+        silent: set[tuple[str, int]] = set()
+        for dev_id in list(self._untold):
+            device = view.devices[dev_id] if dev_id < len(view.devices) else None
+            if device is None:
+                del self._untold[dev_id]
+                continue
+            address = device.replication_ip, device.replication_port
+            while goes_on() and address not in silent and dev_id in self._untold:
+                try:
+                    self._tell_some(device, direct, log)
+                except TransportError as error:
+                    log.warning(f"{device.replication_key} was not told which databases are missing: {error}")
+                    silent.add(address)
+
+    def _tell_some(self, device: Device, direct: DirectClient, log: Log) -> None:
+        """Raises ``TransportError`` unless the node heard it."""
+        untold = self._untold[device.id]
+        parts = sorted(untold)[:PARTITIONS_MAX]
+        body = json.dumps(parts, separators=(",", ":")).encode()
+        headers = {
+            "content-type": "application/json",
+            "content-length": str(len(body)),
+            "user-agent": direct.agent,
+            fields.BACKEND_LOST_PARTITIONS: "true",
+        }
+        address = device.replication_ip, device.replication_port
+        reply = direct.send(address, "REPLICATE", node_path(device.device, parts[0], ""), headers, body)
+        if reply.status >= 500:
+            raise TransportError(f"{reply.status} {reply.reason}")
+        untold.difference_update(parts)
+        if not untold:
+            del self._untold[device.id]
+        count = touched_by(reply)
+        if count:
+            log.info(f"{device.replication_key} has {count} databases of partitions that are missing here")
+
+    def __repr__(self) -> str:
+        return f"<Losses {len(self._absent)} partitions, {len(self._untold)} nodes to be told>"
+
+
+def touched_by(reply: Reply) -> int:
+    """How many databases a node says it has of what it was told; 0 of one that does not say so."""
+    if fields.BACKEND_LOST_PARTITIONS not in reply.headers:
+        return 0
+    try:
+        count = json.loads(reply.body)["databases"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return 0
+    return count if type(count) is int else 0
+
+
+def partitions_in(body: bytes) -> list[str]:
+    """The partitions of a message; raises ``InvalidValue``."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        raise InvalidValue("Invalid JSON")
+    if not isinstance(found, list) or len(found) > PARTITIONS_MAX:
+        raise InvalidValue(f"a list of at most {PARTITIONS_MAX} partitions is needed")
+    if any(type(part) is not int or not 0 <= part < 1 << 32 for part in found):
+        raise InvalidValue("a partition is a whole number")
+    return [str(part) for part in found]
+
+
+def touch(disk: Disk, device_path: str, kind: str, partitions: Collection[str]) -> JsonObject:
+    """Blocking: give the databases of some partitions another change time; the answer to a message.
+
+    What cannot be listed is left to the daemons, which tell of it. Raises OSError.
+    """
+    touched = 0
+    for partition in partitions:
+        for place in walk.places(disk, run_inline, device_path, kind, partition, lambda _error: None):
+            touched += _touch_database(disk, place)
+    return {"databases": touched}
+
+
+def _touch_database(disk: Disk, place: DatabasePlace) -> bool:
+    """Whether there is one."""
+    paths = files.look(disk, place)
+    try:
+        for path in paths:
+            disk.touch(path)
+    except FileNotFoundError:
+        return False
+    return bool(paths)
