@@ -22,6 +22,7 @@ from swift.base.timestamp import Timestamp
 from swift.cluster.direct import DirectClient, Timeouts, missed_by
 from swift.cluster.rings import Rings
 from swift.cluster.transport import Reply
+from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.policy.policy import Policy
 from swift.ring.device import Node, address
@@ -105,13 +106,13 @@ class ContainerReaper:
             if reply is None:
                 return
             rows = _rows(reply)
-            if reply.headers.get("x-backend-record-type") == "shard":
+            if reply.headers.get(fields.BACKEND_RECORD_TYPE) == "shard":
                 yield from self._pages_of_shards(path, rows, lower, upper, depth)
                 return
             names = tuple(str(row["name"]) for row in rows if "name" in row)
             if not names:
                 return
-            yield ObjectPage(path, reply.headers.get("x-backend-storage-policy-index", "0"), names)
+            yield ObjectPage(path, reply.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0"), names)
             marker = names[-1]
 
     def _pages_of_shards(
@@ -136,8 +137,8 @@ class ContainerReaper:
         if record_type == "auto":
             query += "&states=listing"
         headers = {
-            "x-backend-record-type": record_type,
-            "x-backend-allow-reserved-names": "true",
+            fields.BACKEND_RECORD_TYPE: record_type,
+            fields.BACKEND_ALLOW_RESERVED_NAMES: "true",
         }
         part, nodes = self._container(path)
         missing = False
@@ -173,9 +174,9 @@ class ContainerReaper:
     def _delete_object(self, listed_by: EntityPath, policy: Policy, name: str) -> None:
         path = EntityPath(self._path.account, self._path.container, name)
         placed = Placed(*self._rings.object(policy).nodes(self._context.hasher.digest(*path)))
-        common = {**self._headers(), "x-backend-storage-policy-index": str(policy.index)}
+        common = {**self._headers(), fields.BACKEND_STORAGE_POLICY_INDEX: str(policy.index)}
         if listed_by != self._path:
-            common["x-backend-quoted-container-path"] = quote_path(
+            common[fields.BACKEND_QUOTED_CONTAINER_PATH] = quote_path(
                 f"{listed_by.account}/{listed_by.container}"
             )
             common["x-container-root-db-state"] = "sharded"

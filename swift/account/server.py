@@ -37,8 +37,8 @@ from swift.runtime.databaseapp import (
     metadata_of,
 )
 
-_PREFIXES = ("x-account-meta-", "x-account-sysmeta-")
-_POLICY = "x-backend-storage-policy-index"
+_PREFIXES = ("x-account-meta-", fields.ACCOUNT_SYSMETA)
+_POLICY = fields.BACKEND_STORAGE_POLICY_INDEX
 #: Answers about accounts without body say their type like this.
 _EMPTY_TYPE = "text/html; charset=utf-8"
 

@@ -30,7 +30,7 @@ from swift.container.sharding.settings import ContainerSharderSettings
 from swift.container.sync.settings import ContainerSyncSettings as ContainerSyncDaemonSettings
 from swift.container.updater import ContainerUpdaterSettings
 from swift.dbsync.settings import ReplicatorSettings
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.middleware.admission.settings import AdmissionSettings, DeviceAdmissionSettings
 from swift.middleware.backend_ratelimit import BackendRatelimitSettings
 from swift.middleware.bulk.filter import BulkSettings
@@ -304,11 +304,11 @@ def headers_text() -> str:
     lines = [
         "# Internal headers and environment keys",
         "",
-        "Generated from `swift/http/fields.py`. None of these headers comes in from clients or goes out to",
-        "them: the gatekeeper removes them in both directions. A name that ends in `-` stands for all that",
-        "begin with it.",
+        "Generated from `swift/http/fields.py` and `environkeys.py` beside it. None of these headers comes",
+        "in from clients or goes out to them: the gatekeeper removes them in both directions. A name that",
+        "ends in `-` stands for all that begin with it.",
     ]
-    for title, group in (("Headers", fields.HEADERS), ("Environment keys", fields.ENVIRON)):
+    for title, group in (("Headers", fields.HEADERS), ("Environment keys", environkeys.ENVIRON)):
         lines += ["", f"## {title}", "", "| name | value | direction | meaning |", "|---|---|---|---|"]
         lines += [f"| `{f.name}` | {f.kind.value} | {f.direction.value} | {f.doc} |" for f in group.values()]
     return "\n".join(lines) + "\n"

@@ -14,6 +14,7 @@ from swift.base.digits import is_digits
 from swift.cluster.direct import DirectClient
 from swift.container.broker import ContainerFacts
 from swift.container.settings import ContainerSettings
+from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTTPError
@@ -73,7 +74,7 @@ class AccountUpdater:
             "x-object-count": str(info.object_count),
             "x-bytes-used": str(info.bytes_used),
             "x-trans-id": request.headers.get("x-trans-id", "-"),
-            "x-backend-storage-policy-index": str(info.storage_policy_index),
+            fields.BACKEND_STORAGE_POLICY_INDEX: str(info.storage_policy_index),
             "referer": f"{request.method} {request.url}",
         }
         if "x-account-override-deleted" in request.headers:

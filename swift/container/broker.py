@@ -28,15 +28,18 @@ from swift.db.database import Dialect
 from swift.db.files import DatabasePlace
 from swift.db.listing import ListingQuery, PageRow, RowSource, page
 from swift.db.metadata import Metadata
+from swift.http import fields
 
 TABLE = "container_info"
 #: Metadata that a deletion leaves alone: a deleted shard must still know whose it is (§9).
 KEPT_WHEN_DELETED = frozenset(
-    (
-        "x-container-sysmeta-shard-quoted-root",
-        "x-container-sysmeta-shard-root",
-        "x-container-sysmeta-sharding",
-    )
+    (fields.SYSMETA_SHARD_QUOTED_ROOT, fields.SYSMETA_SHARD_ROOT, fields.SYSMETA_SHARDING)
+)
+
+#: How the metadata of a shard names its root, and whether that is quoted.
+_ROOT_NAMES = (
+    (fields.SYSMETA_SHARD_QUOTED_ROOT.title(), True),
+    (fields.SYSMETA_SHARD_ROOT.title(), False),
 )
 
 NOT_FOUND = "not_found"
@@ -392,10 +395,7 @@ def _sync_to(metadata: Metadata) -> str:
 
 def root_path(metadata: Metadata) -> str | None:
     """``account/container`` of the root that sysmeta names, None when it names none."""
-    for name, is_quoted in (
-        ("X-Container-Sysmeta-Shard-Quoted-Root", True),
-        ("X-Container-Sysmeta-Shard-Root", False),
-    ):
+    for name, is_quoted in _ROOT_NAMES:
         value = metadata.get(name, ("", ""))[0]
         if value:
             return (unquote(value) if is_quoted else value).lstrip("/")

@@ -15,6 +15,7 @@ from swift.base.truth import is_true
 from swift.container import shardtable
 from swift.container.broker import SHARDED, ContainerBroker, ContainerFacts
 from swift.container.shardtable import ShardQuery
+from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.listing import as_text, container_xml
 from swift.http.negotiate import ListingFormat
@@ -45,24 +46,24 @@ def shard_rows(
     request: Request, broker: ContainerBroker, info: ContainerFacts
 ) -> tuple[list[dict[str, object]], HeaderMap]:
     """The JSON rows that a GET asks for and the headers that describe them; raises ``HTTPError`` 400."""
-    shape = request.headers.get("x-backend-record-shard-format", FULL).lower()
+    shape = request.headers.get(fields.BACKEND_RECORD_SHARD_FORMAT, FULL).lower()
     shape = shape if shape == NAMESPACE else FULL
     given = listing_parameters(request)
     words = [word.strip().lower() for word in given.get("states", "").split(",") if word.strip()]
     states = _states(given.get("states", ""))
-    include_deleted = is_true(request.headers.get("x-backend-include-deleted"))
+    include_deleted = is_true(request.headers.get(fields.BACKEND_INCLUDE_DELETED))
     auditing = "auditing" in words
     if shape == NAMESPACE and include_deleted:
         raise HTTPError(400, "No include_deleted for namespace GET")
     if shape == NAMESPACE and auditing:
         raise HTTPError(400, "No auditing state for namespace GET")
-    headers = {"x-backend-record-type": SHARD, "x-backend-record-shard-format": shape}
+    headers = {fields.BACKEND_RECORD_TYPE: SHARD, fields.BACKEND_RECORD_SHARD_FORMAT: shape}
     marker, end_marker = given.get("marker", ""), given.get("end_marker", "")
     includes = given.get("includes")
-    override = request.headers.get("x-backend-override-shard-name-filter", "")
+    override = request.headers.get(fields.BACKEND_OVERRIDE_NAME_FILTER, "")
     if override and override.lower() == info.db_state == SHARDED:
         marker, end_marker, includes = "", "", None
-        headers["x-backend-override-shard-name-filter"] = "true"
+        headers[fields.BACKEND_OVERRIDE_NAME_FILTER] = "true"
     query = ShardQuery(
         marker=marker,
         end_marker=end_marker,

@@ -59,7 +59,7 @@ from swift.runtime.databaseapp import (
 
 _SAVED = frozenset(("x-container-read", "x-container-write", "x-container-sync-key", "x-container-sync-to"))
 _LEGACY_SAVED = _SAVED | {"x-versions-location"}
-_PREFIXES = ("x-container-meta-", "x-container-sysmeta-")
+_PREFIXES = ("x-container-meta-", fields.CONTAINER_SYSMETA)
 _CTYPE_TIME = "x-content-type-timestamp"
 _META_TIME = "x-meta-timestamp"
 _TARGETS_MAX = 1024
@@ -445,10 +445,10 @@ def _always(info: ContainerFacts | None) -> HeaderMap:
         times = tuple(as_timestamp(text).internal for text in columns)  # type: ignore[assignment]
         policy_index = info.storage_policy_index
     return {
-        "x-backend-timestamp": times[0],
-        "x-backend-put-timestamp": times[1],
-        "x-backend-delete-timestamp": times[2],
-        "x-backend-status-changed-at": times[3],
+        fields.BACKEND_TIMESTAMP: times[0],
+        fields.BACKEND_PUT_TIMESTAMP: times[1],
+        fields.BACKEND_DELETE_TIMESTAMP: times[2],
+        fields.BACKEND_STATUS_CHANGED_AT: times[3],
         _POLICY: str(policy_index),
     }
 

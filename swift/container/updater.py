@@ -24,6 +24,7 @@ from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.files import quarantine
 from swift.db.settled import CALM, Due, Settled
+from swift.http import fields
 from swift.platform.disk import Disk
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
@@ -204,7 +205,7 @@ class ContainerUpdaterPass(DatabasePassBase):
             "x-object-count": str(report.object_count),
             "x-bytes-used": str(report.bytes_used),
             "x-account-override-deleted": "yes",
-            "x-backend-storage-policy-index": str(info.storage_policy_index),
+            fields.BACKEND_STORAGE_POLICY_INDEX: str(info.storage_policy_index),
         }
         return self._direct.ask_all(nodes, part, "PUT", EntityPath(info.account, info.container), headers)
 

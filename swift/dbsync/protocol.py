@@ -5,8 +5,8 @@ file names the operations and turns what a remote says about its database into a
 I/O.
 
 Whole databases travel by rsync, as the peer does it, or by an *upload*: a REPLICATE whose body is the file
-and whose ``UPLOAD_HEADER`` names the sender's database. A server that takes uploads says so with the same
-header in all its answers, so nobody has to guess (doc/decisions/0003-database-uploads.md).
+and whose ``BACKEND_DATABASE_UPLOAD`` header names the sender's database. A server that takes uploads says so
+with the same header in all its answers, so nobody has to guess (doc/decisions/0003-database-uploads.md).
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ COMPLETE_RSYNC = "complete_rsync"
 RSYNC_THEN_MERGE = "rsync_then_merge"
 MERGE_SHARD_RANGES = "merge_shard_ranges"
 GET_SHARD_RANGES = "get_shard_ranges"
-
-UPLOAD_HEADER = "x-backend-database-upload"
 
 #: A remote that has less than this part of our rows, and lacks more than a batch, gets the whole database.
 MUCH_BEHIND = 0.5

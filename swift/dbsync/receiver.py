@@ -21,7 +21,7 @@ from swift.db.files import DatabasePlace
 from swift.db.syncpoints import get_sync, merge_syncs, set_sync
 from swift.dbsync import losses, protocol
 from swift.dbsync.arrivals import Arrived, DatabaseArrivals, epoch_in
-from swift.dbsync.protocol import UPLOAD_HEADER, RemoteState, check_identity
+from swift.dbsync.protocol import RemoteState, check_identity
 from swift.dbsync.replica import Items, Replica
 from swift.http import fields
 from swift.http.request import Request
@@ -31,7 +31,7 @@ from swift.runtime.databaseapp import DatabaseApp, whole_body
 
 _HEX = frozenset("0123456789abcdef")
 _PIECE_BYTES = 1 << 20
-_ANNOUNCED = {UPLOAD_HEADER: "true"}
+_ANNOUNCED = {fields.BACKEND_DATABASE_UPLOAD: "true"}
 
 Operation = Callable[[Replica, Sequence[object]], Response]
 
@@ -68,7 +68,7 @@ class Receiver:
         place = self._place(request)
         if self._app.space.enabled:
             self._app.space.check(place.device_path, None)
-        remote_id = request.headers.get(UPLOAD_HEADER)
+        remote_id = request.headers.get(fields.BACKEND_DATABASE_UPLOAD)
         if remote_id is not None:
             return self._upload(request, place, check_identity(remote_id))
         operation, arguments = _message(request)

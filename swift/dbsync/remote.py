@@ -14,8 +14,9 @@ from swift.base.errors import SwiftError
 from swift.cluster.direct import DirectClient, node_path
 from swift.cluster.transport import Reply, TransportError
 from swift.dbsync import rsync
-from swift.dbsync.protocol import MERGE_ITEMS, UPLOAD_HEADER
+from swift.dbsync.protocol import MERGE_ITEMS
 from swift.dbsync.settings import ReplicatorSettings
+from swift.http import fields
 from swift.platform.disk import Disk
 from swift.ring.device import Node
 
@@ -76,7 +77,7 @@ class RemoteDatabase:
             )
         except TransportError as error:
             raise NodeFailed(str(error))
-        self._takes_uploads = UPLOAD_HEADER in reply.headers
+        self._takes_uploads = fields.BACKEND_DATABASE_UPLOAD in reply.headers
         return reply
 
     def tell(self, operation: str, *arguments: object, more_time_s: float = 0.0) -> Reply:
@@ -122,7 +123,7 @@ class RemoteDatabase:
             "content-type": "application/octet-stream",
             "content-length": str(size),
             "user-agent": direct.agent,
-            UPLOAD_HEADER: remote_name,
+            fields.BACKEND_DATABASE_UPLOAD: remote_name,
         }
         fd = self._run(disk.open, path, os.O_RDONLY | os.O_CLOEXEC)
         try:

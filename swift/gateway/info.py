@@ -15,7 +15,7 @@ from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath, quote_path
 from swift.base.timestamp import InvalidTimestamp, Timestamp, http_date
 from swift.gateway.subrequest import Forward, drained, make_subrequest, preauthorise
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap, utf8_value, wire_value, with_prefix
 from swift.http.request import Request
 from swift.http.response import Response
@@ -297,8 +297,8 @@ def _recheck_s(response_headers: HeaderMap, kind: str) -> float:
 
 def remember(request: Request, key: str, record: JsonObject, recheck_s: float) -> None:
     """Put a fresh record into both caches, negative answers for a tenth of the time."""
-    request.env.setdefault(fields.INFOCACHE, {})[key] = record
-    cache = request.env.get(fields.CACHE)
+    request.env.setdefault(environkeys.INFOCACHE, {})[key] = record
+    cache = request.env.get(environkeys.CACHE)
     status = record["status"]
     if cache is None:
         return
@@ -310,23 +310,23 @@ def remember(request: Request, key: str, record: JsonObject, recheck_s: float) -
 
 def forget(request: Request, key: str) -> None:
     """Remove a record from both caches, before and after what it describes is changed."""
-    request.env.get(fields.INFOCACHE, {}).pop(key, None)
-    cache = request.env.get(fields.CACHE)
+    request.env.get(environkeys.INFOCACHE, {}).pop(key, None)
+    cache = request.env.get(environkeys.CACHE)
     if cache is not None:
         cache.delete(key)
 
 
 def _cached(request: Request, key: str, skip_pct: float) -> JsonObject | None:
-    record = request.env.setdefault(fields.INFOCACHE, {}).get(key)
+    record = request.env.setdefault(environkeys.INFOCACHE, {}).get(key)
     if record is not None:
         return record
     if skip_pct and random.random() * 100 < skip_pct:
         # So that a busy entry is renewed by one request before it expires for all of them at once.
         return None
-    cache = request.env.get(fields.CACHE)
+    cache = request.env.get(environkeys.CACHE)
     record = cache.get(key) if cache is not None else None
     if record is not None and _is_sound(record):
-        request.env[fields.INFOCACHE][key] = record
+        request.env[environkeys.INFOCACHE][key] = record
         return record
     return None
 
@@ -337,7 +337,7 @@ def _head(request: Request, forward: Forward, path: EntityPath, source: str) -> 
         "HEAD",
         "/v1" + quote_path(str(path)),
         headers={fields.BACKEND_ALLOW_RESERVED_NAMES: "true"},
-        source=request.env.get(fields.SOURCE) or source,
+        source=request.env.get(environkeys.SOURCE) or source,
         agent="Swift",
     )
     sub.headers.pop("origin", None)
@@ -358,7 +358,7 @@ def account_info(request: Request, forward: Forward, account: str, *, skip_pct: 
     record = _cached(request, key, skip_pct)
     if record is None:
         response = _head(request, forward, EntityPath(account), "GET_ACCOUNT_INFO")
-        record = request.env[fields.INFOCACHE].get(key)
+        record = request.env[environkeys.INFOCACHE].get(key)
         if record is None:
             record = account_record(response.status, response.headers)
             remember(request, key, record, _recheck_s(response.headers, "account"))
@@ -386,7 +386,7 @@ def container_info(
             if not owner.exists:
                 return ContainerInfo(status=owner.status if owner.status >= 500 else 0)
         response = _head(request, forward, EntityPath(account, container), "GET_CONTAINER_INFO")
-        record = request.env[fields.INFOCACHE].get(key)
+        record = request.env[environkeys.INFOCACHE].get(key)
         if record is None:
             record = container_record(response.status, response.headers)
             remember(request, key, record, _recheck_s(response.headers, "container"))

@@ -22,7 +22,7 @@ from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
 from swift.base.errors import SwiftError
 from swift.gateway.subrequest import Forward, asked
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.body import BodyError, BytesBody, RequestBody
 from swift.http.cryptokeys import is_sealed
 from swift.http.headers import HeaderMap, utf8_value, wire_value
@@ -135,7 +135,7 @@ class InternalClient:
             merged["transfer-encoding"] = "chunked"
         elif body.length or method in ("PUT", "POST"):
             merged["content-length"] = str(body.length)
-        env = {fields.OWNER: True, fields.INFOCACHE: {}}
+        env = {environkeys.OWNER: True, environkeys.INFOCACHE: {}}
         request = Request(method, "/v1" + path.quoted, merged, body, query=query, env=env)
         request.received_at = time.time()
         return request

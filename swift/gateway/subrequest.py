@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from swift import green
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.body import BodyError, RequestBody, ResponseBody
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -24,15 +24,15 @@ from swift.http.response import HTTPError, Response
 
 #: What a sub-request inherits from the environment of its parent.
 INHERITED_KEYS = (
-    fields.CACHE,
-    fields.SOURCE,
-    fields.TRANS_ID,
-    fields.AUTHORIZE_OVERRIDE,
-    fields.AUTHORIZE,
-    fields.INFOCACHE,
-    fields.BASE_LABELS,
-    fields.SHARD_LISTING_HISTORY,
-    fields.REMOTE_USER,
+    environkeys.CACHE,
+    environkeys.SOURCE,
+    environkeys.TRANS_ID,
+    environkeys.AUTHORIZE_OVERRIDE,
+    environkeys.AUTHORIZE,
+    environkeys.INFOCACHE,
+    environkeys.BASE_LABELS,
+    environkeys.SHARD_LISTING_HISTORY,
+    environkeys.REMOTE_USER,
 )
 INHERITED_HEADERS = (
     "host",
@@ -71,9 +71,9 @@ def make_subrequest(
     so that logs do not count it as the client's.
     """
     env: dict[str, Any] = {key: parent.env[key] for key in INHERITED_KEYS if key in parent.env}
-    env.setdefault(fields.INFOCACHE, parent.env.setdefault(fields.INFOCACHE, {}))
+    env.setdefault(environkeys.INFOCACHE, parent.env.setdefault(environkeys.INFOCACHE, {}))
     if source:
-        env[fields.SOURCE] = source
+        env[environkeys.SOURCE] = source
     merged = {name: parent.headers[name] for name in INHERITED_HEADERS if name in parent.headers}
     user_agent = (agent % {"orig": parent.headers.get("user-agent", "")}).strip()
     if user_agent:
@@ -95,10 +95,10 @@ def make_subrequest(
 
 def preauthorise(request: Request) -> Request:
     """Let a sub-request do what its originating user may not; returns it."""
-    request.env[fields.AUTHORIZE] = _allow
-    request.env[fields.AUTHORIZE_OVERRIDE] = True
-    request.env[fields.REMOTE_USER] = PRE_AUTHED_USER
-    request.env[fields.OWNER] = True
+    request.env[environkeys.AUTHORIZE] = _allow
+    request.env[environkeys.AUTHORIZE_OVERRIDE] = True
+    request.env[environkeys.REMOTE_USER] = PRE_AUTHED_USER
+    request.env[environkeys.OWNER] = True
     return request
 
 

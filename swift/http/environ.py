@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote_to_bytes
 from wsgiref.types import WSGIEnvironment
 
 from swift.base.digits import is_digits
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap, lower_name, upper_name
 from swift.http.request import Request
@@ -50,7 +50,7 @@ def image_of(request: Request) -> WSGIEnvironment:
         if "_" not in name:
             image[environ_key(name)] = value
     if request.acl is not None:
-        image[fields.ACL] = request.acl
+        image[environkeys.ACL] = request.acl
     return image
 
 
@@ -62,7 +62,7 @@ def refresh(request: Request) -> None:
         del environ[stale]
     environ.update(image)
     if request.acl is None:
-        environ.pop(fields.ACL, None)
+        environ.pop(environkeys.ACL, None)
 
 
 def show(request: Request) -> WSGIEnvironment:
@@ -84,7 +84,7 @@ def show(request: Request) -> WSGIEnvironment:
             "wsgi.multithread": True,
             "wsgi.multiprocess": True,
             "wsgi.run_once": False,
-            fields.BRIDGED_REQUEST: request,
+            environkeys.BRIDGED_REQUEST: request,
         }
     )
     return environ
@@ -107,7 +107,7 @@ def take_back(request: Request, image: WSGIEnvironment) -> None:
             headers.pop(_name_of(key), None)
         else:
             headers[_name_of(key)] = value
-    request.acl = environ.get(fields.ACL)
+    request.acl = environ.get(environkeys.ACL)
 
 
 def request_from_environ(environ: WSGIEnvironment) -> Request:
@@ -130,8 +130,8 @@ def request_from_environ(environ: WSGIEnvironment) -> Request:
         scheme=environ.get("wsgi.url_scheme", "http"),
     )
     request.http_minor = 0 if environ.get("SERVER_PROTOCOL") == "HTTP/1.0" else 1
-    request.acl = environ.get(fields.ACL)
-    ours = environ.get(fields.BRIDGED_REQUEST)
+    request.acl = environ.get(environkeys.ACL)
+    ours = environ.get(environkeys.BRIDGED_REQUEST)
     if isinstance(ours, Request):
         request.received_at = ours.received_at
         request.remote_port = ours.remote_port

@@ -1,4 +1,4 @@
-"""What a declaration of an internal name says (``http/fields.py``)."""
+"""What a declaration of an internal name says (``http/fields.py``, ``http/environkeys.py``)."""
 
 from __future__ import annotations
 

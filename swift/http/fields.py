@@ -1,27 +1,21 @@
-"""Every name by which our servers, filters and daemons tell each other something, declared once.
+"""Every header by which our servers, filters and daemons tell each other something, declared once.
 
-A declaration gives a header or environment key its type, its direction and a sentence; the constant it makes
-is the plain name, for use as a key. What the gatekeeper keeps inside (``http.internal``) and the reference
-page ``doc/reference/headers.md`` come from here. ``test/house/test_fields.py`` allows no such literal that is
-not declared, and none at all outside this file in the packages that have moved.
+A declaration gives a header its type, its direction and a sentence; the constant it makes is the plain name,
+for use as a key. What the gatekeeper keeps inside (``http.internal``) and the reference page
+``doc/reference/headers.md`` come from here. ``test/house/test_fields.py`` allows no such literal elsewhere.
+What filters share in the environment of a request is in ``http.environkeys``.
 """
 
 from __future__ import annotations
 
 from swift.http.field import Direction, Field, FieldKind
 
-#: All headers and all environment keys, by name.
+#: All of them, by name.
 HEADERS: dict[str, Field] = {}
-ENVIRON: dict[str, Field] = {}
 
 
 def _header(name: str, kind: FieldKind, direction: Direction, doc: str) -> str:
     HEADERS[name] = Field(name, kind, direction, doc)
-    return name
-
-
-def _key(name: str, kind: FieldKind, doc: str) -> str:
-    ENVIRON[name] = Field(name, kind, Direction.FILTERS, doc)
     return name
 
 
@@ -528,79 +522,3 @@ BACKEND_CRYPTO_CIPHER = _header(
 BACKEND_DATABASE_UPLOAD = _header(
     "x-backend-database-upload", _TEXT, _TO_NODE, "A whole database is sent in the body (ours)."
 )
-
-# --- the environment that filters share (proxy.md §3) ----------------------------------------------------
-
-TRANS_ID = _key("swift.trans_id", _TEXT, "The transaction id.")
-AUTHORIZE = _key("swift.authorize", _CALL, "Asked with the request: None allows it, an answer denies it.")
-AUTHORIZE_OVERRIDE = _key(
-    "swift.authorize_override", _FLAG, "Authentication filters leave the request alone."
-)
-CLEAN_ACL = _key("swift.clean_acl", _CALL, "Normalises an ACL (header name, text); ValueError refuses it.")
-OWNER = _key("swift_owner", _FLAG, "The caller may see and set the owner's headers.")
-SYNC_KEY = _key("swift_sync_key", _TEXT, "The container's key for container sync.")
-RESELLER_REQUEST = _key("reseller_request", _FLAG, "The caller is an administrator of the reseller.")
-REMOTE_USER = _key(
-    "REMOTE_USER",
-    _TEXT,
-    "Who the caller is: user and groups, joined by commas; of keystoneauth (project id, name).",
-)
-ACL = _key("swob.ACL", _TEXT, "The ACL of what is asked for, as foreign callbacks find it.")
-CACHE = _key("swift.cache", _OBJECT, "The memcached client (gateway.infocache.Cache).")
-INFOCACHE = _key(
-    "swift.infocache", _MAP, "Account and container facts that all sub-requests of a request share."
-)
-SOURCE = _key("swift.source", _TEXT, "The tag of the code that makes a sub-request, for logs and metrics.")
-BASE_LABELS = _key("swift.base_labels", _MAP, "Labels of metrics.")
-SHARD_LISTING_HISTORY = _key(
-    "swift.shard_listing_history", _LIST, "(account, container) pairs that a listing has asked."
-)
-ACCESS_LOG_MADE = _key("swift.proxy_access_log_made", _FLAG, "The request is logged further left.")
-ACCESS_LOGGING = _key("swift.access_logging", _MAP, "More for the access line: user_id.")
-LOG_INFO = _key("swift.log_info", _LIST, "Texts for the access line.")
-LOGGED_POLICY = _key(
-    "swift.logged_policy", _NUMBER, "The policy of the object's container, for the access line (ours)."
-)
-RATELIMIT_HANDLED = _key("swift.ratelimit.handled", _FLAG, "The request has waited already.")
-ADMITTED = _key("swift.admission.admitted", _FLAG, "The request has been admitted already (ours).")
-SLO_OVERRIDE = _key("swift.slo_override", _FLAG, "Manifests of large objects are stored as they come.")
-SYMLINK_OVERRIDE = _key("swift.symlink_override", _FLAG, "Symbolic links are stored as they come.")
-FORMAT_LISTING = _key("swift.format_listing", _FLAG, "False: a filter shapes the listing itself.")
-LISTING_TEXT = _key(
-    "swift.listing.text",
-    _FLAG,
-    "The client wants text and nobody needs more than names, so a listing may be text (ours).",
-)
-CONTENT_TYPE_OVERRIDDEN = _key(
-    "swift.content_type_overridden", _FLAG, "Parameters named swift_ are allowed in the content type."
-)
-UPDATE_FOOTERS = _key(
-    "swift.callback.update_footers",
-    _CALL,
-    "Adds metadata (a dictionary) after an object's body was read; wraps the one before.",
-)
-SLO_MANIFEST_HOOK = _key(
-    "swift.callback.slo_manifest_hook",
-    _CALL,
-    "Asked with the entries of a manifest before it is stored; gives (name, error) pairs or None.",
-)
-S3_AUTH_DETAILS = _key(
-    "s3api.auth_details",
-    _MAP,
-    "access_key, signature, string_to_sign and check_signature(secret) of an S3 request; the filter "
-    "that knows "
-    "the caller puts the account in place of the access key in the path.",
-)
-KEYSTONE_TOKEN_INFO = _key(
-    "keystone.token_info", _MAP, "What the identity service says of the token; its keys tell the version."
-)
-KEYSTONE_IDENTITY = _key(
-    "keystone.identity", _MAP, "user, tenant, roles and domains of a confirmed token, for foreign filters."
-)
-FETCH_CRYPTO_KEYS = _key(
-    "swift.callback.fetch_crypto_keys",
-    _CALL,
-    "Gives the keys (container, object, id, all_ids) of a request, or of the key id that something has.",
-)
-CRYPTO_OVERRIDE = _key("swift.crypto.override", _FLAG, "Objects are stored and read as they are.")
-BRIDGED_REQUEST = _key("swift.bridge.request", _OBJECT, "Our request behind a WSGI environ (ours).")

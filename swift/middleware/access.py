@@ -6,7 +6,7 @@ import hmac
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.acl import referrer_allowed
 from swift.http.request import Request
 from swift.http.response import Response, error_response
@@ -37,7 +37,7 @@ def prefix_of(account: str, prefixes: Iterable[str]) -> str | None:
 
 def has_sync_key(request: Request) -> bool:
     """Whether container sync sent the key of the container, and a time."""
-    sync_key = request.env.get(fields.SYNC_KEY)
+    sync_key = request.env.get(environkeys.SYNC_KEY)
     if not sync_key or "x-timestamp" not in request.headers:
         return False
     offered = request.headers.get("x-container-sync-key", "")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from swift.compose import cluster_of, process_of
 from swift.gateway.info import AccountInfo, account_info, container_info
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response, error_response
@@ -51,7 +51,7 @@ class AccountQuotas(Filter):
         account, container, obj = entity.path
         if container is None:
             return self._account(request)
-        if obj is None or request.method != "PUT" or request.env.get(fields.RESELLER_REQUEST):
+        if obj is None or request.method != "PUT" or request.env.get(environkeys.RESELLER_REQUEST):
             return self.forward(request)
         return self._upload(request, account, container)
 
@@ -79,7 +79,7 @@ class AccountQuotas(Filter):
                 changes[stored] = ""
         if not changes:
             return None
-        if not request.env.get(fields.RESELLER_REQUEST):
+        if not request.env.get(environkeys.RESELLER_REQUEST):
             return error_response(403)
         if not all(map(is_quota, changes.values())):
             return error_response(400)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from swift.base.txid import new_transaction_id
 from swift.compose import telemetry_of
 from swift.config.schema import Settings, option
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.filter import App, Filter, factory_of, parse_options
@@ -33,7 +33,7 @@ class CatchErrors(Filter):
         """Add the transaction id to request and response."""
         extra = request.headers.get("x-trans-id-extra")
         txid = new_transaction_id(self._suffix, extra)
-        request.env[fields.TRANS_ID] = txid
+        request.env[environkeys.TRANS_ID] = txid
         request.headers["x-trans-id"] = txid
         try:
             response = self.forward(request)

@@ -10,7 +10,7 @@ from swift.base.errors import ConfigError
 from swift.compose import process_of
 from swift.config.kinds import integer
 from swift.config.schema import Settings, option
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.environ import split_host
 from swift.http.request import Request
 from swift.http.response import Response, error_response
@@ -70,7 +70,7 @@ class CnameLookup(Filter):
         return any(host == domain[1:] or host.endswith(domain) for domain in self._domains)
 
     def _alias_of(self, request: Request, name: str) -> str | None:
-        cache = request.env.get(fields.CACHE)
+        cache = request.env.get(environkeys.CACHE)
         key = f"cname-{name}"
         known = cache.get(key) if cache is not None else None
         if isinstance(known, str):

@@ -12,7 +12,7 @@ from swift.cluster.syncrealms import Realms
 from swift.compose import process_of
 from swift.config.schema import Settings, option
 from swift.gateway.info import container_info
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.request import Request
 from swift.http.response import TEXT, Response, error_response
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
@@ -57,14 +57,14 @@ class ContainerSyncFilter(Filter):
         if fields.BACKEND_INBOUND_X_TIMESTAMP in headers:
             headers["x-timestamp"] = headers[fields.BACKEND_INBOUND_X_TIMESTAMP]
         verdict = self._verdict(request, auth, entity.path.account, entity.path.container)
-        request.env.setdefault(fields.LOG_INFO, []).append(f"cs:{verdict}")
+        request.env.setdefault(environkeys.LOG_INFO, []).append(f"cs:{verdict}")
         if verdict != "valid":
             realm = quote(entity.path.account, safe="")
             challenge = {"www-authenticate": f'SwiftContainerSync realm="{realm}"'}
             return error_response(401, _INVALID, challenge, content_type=TEXT)
-        request.env[fields.AUTHORIZE_OVERRIDE] = True
-        request.env[fields.SLO_OVERRIDE] = True
-        request.env[fields.SYMLINK_OVERRIDE] = True
+        request.env[environkeys.AUTHORIZE_OVERRIDE] = True
+        request.env[environkeys.SLO_OVERRIDE] = True
+        request.env[environkeys.SYMLINK_OVERRIDE] = True
         return self.forward(request)
 
     def _verdict(self, request: Request, auth: str, account: str, container: str) -> str:

@@ -17,7 +17,7 @@ from swift.compose import cluster_of, telemetry_of
 from swift.config.kinds import SECONDS
 from swift.config.schema import Settings, option
 from swift.gateway.subrequest import make_subrequest
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap, title_case
 from swift.http.internal import is_internal
 from swift.http.negotiate import ListingFormat, accepted_format
@@ -168,7 +168,7 @@ class Copy(Filter):
             return render_report(shape, "copy", values, failed)
 
         def failed(error: Exception) -> bytes:
-            self._log.exception("a copy failed", error, txid=request.env.get(fields.TRANS_ID))
+            self._log.exception("a copy failed", error, txid=request.env.get(environkeys.TRANS_ID))
             return report_of(error_response(500))
 
         body = Heartbeat(

@@ -20,7 +20,7 @@ from swift.compose import PROCESS_KEY
 from swift.config.files import read_section
 from swift.config.kinds import integer
 from swift.config.schema import PLUMBING_KEYS, Settings, option
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.cryptokeys import FetchKeys, KeyId, Keys, NoKeys
 from swift.http.request import Request
 from swift.http.response import Response
@@ -126,8 +126,8 @@ class Keymaster(Filter):
         """Leave the callback that fetches keys."""
         entity = request.entity
         if entity is not None and entity.path.container is not None:
-            other = request.env.get(fields.FETCH_CRYPTO_KEYS)
-            request.env[fields.FETCH_CRYPTO_KEYS] = partial(self._fetch, entity.path, other)
+            other = request.env.get(environkeys.FETCH_CRYPTO_KEYS)
+            request.env[environkeys.FETCH_CRYPTO_KEYS] = partial(self._fetch, entity.path, other)
         return self.forward(request)
 
     def _fetch(self, path: EntityPath, other: FetchKeys | None, key_id: KeyId | None = None) -> Keys:

@@ -11,7 +11,7 @@ import json
 
 from swift.base.entity import API_VERSIONS, EntityPath
 from swift.base.truth import is_true
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.listing import render_account, render_container
 from swift.http.negotiate import ListingFormat, add_vary, choose_format, choose_json
 from swift.http.request import Request
@@ -27,7 +27,7 @@ class ListingFormats(Filter):
 
     def handle(self, request: Request) -> Response:
         """Convert the listing of an account or container."""
-        if request.method not in ("GET", "HEAD") or request.env.get(fields.FORMAT_LISTING) is False:
+        if request.method not in ("GET", "HEAD") or request.env.get(environkeys.FORMAT_LISTING) is False:
             return self.forward(request)
         entity = request.entity
         if entity is None or entity.path.obj is not None or entity.version not in API_VERSIONS:
@@ -40,9 +40,9 @@ class ListingFormats(Filter):
         asked = request.query
         request.set_query("&".join([*params, "format=json"]))
         if shape is ListingFormat.PLAIN:
-            request.env[fields.LISTING_TEXT] = True
+            request.env[environkeys.LISTING_TEXT] = True
         response = self.forward(request)
-        request.env.pop(fields.LISTING_TEXT, None)
+        request.env.pop(environkeys.LISTING_TEXT, None)
         request.set_query(asked)
         if lists_versions:
             return response

@@ -11,7 +11,7 @@ from swift.config.files import read_section
 from swift.config.kinds import SECONDS
 from swift.config.schema import option
 from swift.gateway.infocache import Cache, LocalCache
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
@@ -38,7 +38,7 @@ class Memcache(Filter):
 
     def handle(self, request: Request) -> Response:
         """Set ``swift.cache``."""
-        request.env[fields.CACHE] = self._cache
+        request.env[environkeys.CACHE] = self._cache
         return self.forward(request)
 
 

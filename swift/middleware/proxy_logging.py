@@ -20,7 +20,7 @@ from swift.base.entity import API_VERSIONS, requoted_path
 from swift.compose import access_log_of, telemetry_of
 from swift.config.kinds import COUNT
 from swift.config.schema import Settings, option
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
@@ -93,9 +93,9 @@ class ProxyLogging(Filter):
     def handle(self, request: Request) -> Response:
         """Log the request once its response has ended."""
         env = request.env
-        if env.get(fields.ACCESS_LOG_MADE):
+        if env.get(environkeys.ACCESS_LOG_MADE):
             return self.forward(request)
-        env[fields.ACCESS_LOG_MADE] = True
+        env[environkeys.ACCESS_LOG_MADE] = True
         method, started = request.method, time.time()
         # As the client sent it: filters further in may change it.
         target = request.raw_path, request.query
@@ -108,8 +108,8 @@ class ProxyLogging(Filter):
         first_byte = time.time()
         # Filters further out remove internal headers before the body ends.
         policy = response.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX)
-        if policy is None and fields.LOGGED_POLICY in env:
-            policy = str(env[fields.LOGGED_POLICY])
+        if policy is None and environkeys.LOGGED_POLICY in env:
+            policy = str(env[environkeys.LOGGED_POLICY])
 
         def ended(sent_bytes: int, complete: bool) -> None:
             status = response.status if complete else 499
@@ -132,7 +132,7 @@ class ProxyLogging(Filter):
     ) -> None:
         now = time.time()
         received = request.body.received
-        name = request.env.get(fields.SOURCE) or kind
+        name = request.env.get(environkeys.SOURCE) or kind
         verb = method if method in self._methods else "BAD_METHOD"
         self._histogram(name, verb, status).observe(now - started)
         if self._statsd.enabled:
@@ -187,8 +187,8 @@ class ProxyLogging(Filter):
         client = (
             headers.get("x-cluster-client-ip") or headers.get("x-forwarded-for", "").split(",")[0].strip()
         )
-        access = env.get(fields.ACCESS_LOGGING) or {}
-        info = env.get(fields.LOG_INFO)
+        access = env.get(environkeys.ACCESS_LOGGING) or {}
+        info = env.get(environkeys.LOG_INFO)
         peer_field = _quoted(peer)
         path, query = requoted_path(target[0]), target[1]
         if query:
@@ -199,8 +199,8 @@ class ProxyLogging(Filter):
             f"HTTP/1.{request.http_minor} {status} "
             f"{_quoted(self._veiled_url(headers.get('referer', '')))} {_field(headers, 'user-agent')} "
             f"{_quoted(self._veiled(headers.get('x-auth-token')))} "
-            f"{received or '-'} {sent or '-'} {_field(headers, 'etag')} {_field(env, fields.TRANS_ID)} "
-            f"{self._logged_headers(headers)} {now - started:.4f} {_field(env, fields.SOURCE)} "
+            f"{received or '-'} {sent or '-'} {_field(headers, 'etag')} {_field(env, environkeys.TRANS_ID)} "
+            f"{self._logged_headers(headers)} {now - started:.4f} {_field(env, environkeys.SOURCE)} "
             f"{_quoted(','.join(info)) if info else '-'} {started:.9f} {now:.9f} "
             f"{_quoted(policy)} {_field(access, 'user_id')}"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swift.gateway.info import ContainerInfo
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 
@@ -28,7 +28,7 @@ def exceeds(quota: int | None, used: int, more: int) -> bool:
 
 def too_large(request: Request, container: ContainerInfo, text: str) -> Response:
     """413 for those who may write at all; others are told only that they may not."""
-    authorise = request.env.get(fields.AUTHORIZE)
+    authorise = request.env.get(environkeys.AUTHORIZE)
     if authorise is not None:
         request.acl = container.write_acl
         denial = authorise(request)

@@ -16,7 +16,7 @@ from swift.base.entity import RESERVED, BadPath, Entity, EntityPath, NotUTF8
 from swift.base.etag import unquote_etag
 from swift.base.ranges import Span
 from swift.gateway.subrequest import make_subrequest, preauthorise
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -117,7 +117,7 @@ class SegmentSource:
         """The error to raise when the download cannot go on; logged here, because its status is out."""
         request = self._request
         self._log.error(
-            f"ERROR {request.method} {request.path_qs}: {text}", txid=request.env.get(fields.TRANS_ID)
+            f"ERROR {request.method} {request.path_qs}: {text}", txid=request.env.get(environkeys.TRANS_ID)
         )
         return SegmentBroken(text)
 

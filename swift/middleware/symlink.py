@@ -18,7 +18,7 @@ from swift.compose import process_of
 from swift.config.kinds import integer
 from swift.config.schema import Settings, option
 from swift.gateway.subrequest import asked, drained, make_subrequest, preauthorise
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.body import BytesBody
 from swift.http.headers import HeaderMap
 from swift.http.internal import is_internal
@@ -93,7 +93,7 @@ class Symlink(Filter):
     def handle(self, request: Request) -> Response:
         """Answer what is about a link, or about what it leads to."""
         entity = request.entity
-        if entity is None or is_true(request.env.get(fields.SYMLINK_OVERRIDE)):
+        if entity is None or is_true(request.env.get(environkeys.SYMLINK_OVERRIDE)):
             return self.forward(request)
         if entity.path.obj is None:
             response = self.forward(request)

@@ -20,6 +20,7 @@ from swift.cluster.expiry import queue_container, queue_task
 from swift.cluster.redirect import redirect_of
 from swift.cluster.transport import Reply, TransportError
 from swift.green import Event, spawn_detached
+from swift.http import fields
 from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
 from swift.obj.put import NAMES_MAX
@@ -33,7 +34,7 @@ from swift.telemetry.repeated import RepeatedErrors
 
 #: Lists of hosts remembered: those of the containers that are written to.
 HOSTS_MAX = 1024
-_OVERRIDES = ("x-backend-container-update-override-", "x-object-sysmeta-container-update-override-")
+_OVERRIDES = (fields.BACKEND_UPDATE_OVERRIDE, fields.SYSMETA_UPDATE_OVERRIDE)
 #: The engine that keeps the updates of a policy's objects.
 StoreOf = Callable[[Policy], ObjectStore]
 
@@ -86,8 +87,8 @@ def split_address(host: str) -> tuple[str, int] | None:
 
 def shard_path(headers: HeaderMap) -> str | None:
     """The ``account/container`` that stands in for the object's own; None when absent or malformed."""
-    quoted = headers.get("x-backend-quoted-container-path")
-    text = unquote(quoted) if quoted is not None else headers.get("x-backend-container-path")
+    quoted = headers.get(fields.BACKEND_QUOTED_CONTAINER_PATH)
+    text = unquote(quoted) if quoted is not None else headers.get(fields.BACKEND_CONTAINER_PATH)
     if not text:
         return None
     parts = text.lstrip("/").split("/")
@@ -126,7 +127,7 @@ class UpdateMaker:
                 )
             return None
         self._sign(row)
-        row["x-backend-storage-policy-index"] = str(self._key.policy.index)
+        row[fields.BACKEND_STORAGE_POLICY_INDEX] = str(self._key.policy.index)
         return Update(
             op,
             self._key.path,
@@ -164,8 +165,8 @@ class UpdateMaker:
             "x-etag": stored.get("etag", ""),
         }
         if self._key.policy.is_ec:
-            row["x-size"] = stored.get("x-object-sysmeta-ec-content-length", row["x-size"])
-            row["x-etag"] = stored.get("x-object-sysmeta-ec-etag", row["x-etag"])
+            row["x-size"] = stored.get(fields.SYSMETA_EC_CONTENT_LENGTH, row["x-size"])
+            row["x-etag"] = stored.get(fields.SYSMETA_EC_ETAG, row["x-etag"])
         self._override(row, stored)
         return row
 
@@ -184,7 +185,7 @@ class UpdateMaker:
         own = queue_container(
             self._context.hasher, path, delete_at, settings.expiring_objects_container_divisor
         )
-        row = {"x-backend-storage-policy-index": "0", **row}
+        row = {fields.BACKEND_STORAGE_POLICY_INDEX: "0", **row}
         self._sign(row)
         account = f".{settings.expiring_objects_account_name}"
         return Update(op, EntityPath(account, container or own, queue_task(path, delete_at)), row)
@@ -213,7 +214,7 @@ class UpdateMaker:
 
     def dequeue(self, delete_at: int) -> Update | None:
         """Take a former entry out of the queue; None when the proxy says that others do."""
-        if not is_true(self._request.headers.get("x-backend-clean-expiring-object-queue", "true")):
+        if not is_true(self._request.headers.get(fields.BACKEND_CLEAN_EXPIRING_QUEUE, "true")):
             return None
         return self._queue("DELETE", delete_at, {"x-timestamp": self._request.timestamp.internal})
 
@@ -223,7 +224,7 @@ class UpdateMaker:
         """The queue updates of a write that changed X-Delete-At from ``before`` to ``after``."""
         if before is None and after is None:
             return []
-        if is_true(self._request.headers.get("x-backend-replication")):
+        if is_true(self._request.headers.get(fields.BACKEND_REPLICATION)):
             return []
         found = []
         if after is not None:

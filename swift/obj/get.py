@@ -32,7 +32,7 @@ SMALL_BYTES = 65536
 GATHER_BYTES = 1 << 20
 #: What a body is sent in: bytes, or a range of the open file.
 Piece = bytes | FileBody
-_METADATA = ("X-Object-Meta-", "X-Object-Sysmeta-", "X-Object-Transient-Sysmeta-")
+_METADATA = ("X-Object-Meta-", fields.OBJECT_SYSMETA.title(), fields.OBJECT_TRANSIENT_SYSMETA.title())
 
 
 def object_headers(state: ObjectState, stored: frozenset[str]) -> HeaderMap:
@@ -51,11 +51,11 @@ def object_headers(state: ObjectState, stored: frozenset[str]) -> HeaderMap:
     headers["last-modified"] = timestamp.http_date
     headers["x-timestamp"] = timestamp.normal
     headers[fields.BACKEND_TIMESTAMP] = timestamp.internal
-    headers["x-backend-data-timestamp"] = state.data_timestamp.internal
+    headers[fields.BACKEND_DATA_TIMESTAMP] = state.data_timestamp.internal
     if state.durable_timestamp is not None:
-        headers["x-backend-durable-timestamp"] = state.durable_timestamp.internal
+        headers[fields.BACKEND_DURABLE_TIMESTAMP] = state.durable_timestamp.internal
     if state.fragments:
-        headers["x-backend-fragments"] = json.dumps({t.internal: found for t, found in state.fragments})
+        headers[fields.BACKEND_FRAGMENTS] = json.dumps({t.internal: found for t, found in state.fragments})
     return headers
 
 
@@ -100,7 +100,7 @@ def wanted_ranges(request: Request, state: ObjectState) -> ByteRanges | None:
     header = request.headers.get("range")
     if header is None:
         return None
-    for name in request.headers.get("x-backend-ignore-range-if-metadata-present", "").split(","):
+    for name in request.headers.get(fields.BACKEND_IGNORE_RANGE, "").split(","):
         if metadata_value(state, name.strip()) is not None:
             return None
     return ByteRanges.parse(header)

@@ -16,6 +16,7 @@ from hashlib import md5
 from typing import Any
 
 from swift.base.etag import unquote_etag
+from swift.http import fields
 from swift.http.body import BodyTimeout, ClientDisconnected, RequestBody
 from swift.http.headers import HeaderMap, lower_name, title_case, wire_value
 from swift.http.request import Request
@@ -58,11 +59,11 @@ class Stages:
 def stages_of(request: Request) -> Stages | None:
     """The stages a request asks for, None for an ordinary PUT; raises ``HTTPError`` 400."""
     headers = request.headers
-    footers = is_flagged(headers, "x-backend-obj-metadata-footer")
-    commit = is_flagged(headers, "x-backend-obj-multiphase-commit")
+    footers = is_flagged(headers, fields.BACKEND_OBJ_METADATA_FOOTER)
+    commit = is_flagged(headers, fields.BACKEND_OBJ_MULTIPHASE_COMMIT)
     if not footers and not commit:
         return None
-    boundary = headers.get("x-backend-obj-multipart-mime-boundary")
+    boundary = headers.get(fields.BACKEND_OBJ_BOUNDARY)
     if not boundary:
         raise HTTPError(400, "no MIME boundary")
     return Stages(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from swift.base.limits import Limits
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
+from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
@@ -86,7 +87,7 @@ def decide_post(state: ObjectState, plan: PostPlan, key: ObjectKey) -> PostChang
     retyped = plan.content_type is not None and plan.ctype_timestamp > known
     if not newer and (not retyped or state.posted is None):
         # A content type cannot be stored beside metadata of the data file's own time: there is no .meta.
-        raise HTTPError(409, headers={"x-backend-timestamp": state.timestamp.internal})
+        raise HTTPError(409, headers={fields.BACKEND_TIMESTAMP: state.timestamp.internal})
     timestamp = plan.timestamp if newer else state.timestamp
     metadata: Metadata = {"X-Timestamp": timestamp.internal}
     if newer:

@@ -30,8 +30,9 @@ from swift.store.errors import FilesChanged
 from swift.store.metadata import Metadata
 
 #: Headers stored as metadata; those that a POST may change.
-CLIENT_PREFIXES = ("x-object-meta-", "x-object-transient-sysmeta-")
-USER_PREFIXES = (*CLIENT_PREFIXES, "x-object-sysmeta-")
+CLIENT_PREFIXES = ("x-object-meta-", fields.OBJECT_TRANSIENT_SYSMETA)
+USER_PREFIXES = (*CLIENT_PREFIXES, fields.OBJECT_SYSMETA)
+_FRAGMENT_INDEX = fields.SYSMETA_EC_FRAG_INDEX.title()
 #: Sets of header names remembered: requests of one kind come with the same names.
 NAMES_MAX = 256
 
@@ -75,7 +76,7 @@ class PutPlan:
         ec = key.policy.ec
         if ec is None:
             return None
-        text = self.copied.get("X-Object-Sysmeta-Ec-Frag-Index", "")
+        text = self.copied.get(_FRAGMENT_INDEX, "")
         if not (text.isascii() and text.isdigit() and int(text) < ec.fragments):
             raise HTTPError(400, f"Bad fragment index {text!r}", content_type=PLAIN)
         return int(text)
@@ -104,7 +105,7 @@ def parse_put(request: Request, key: ObjectKey, limits: Limits, stored: frozense
         raise HTTPError(400, "Invalid Content-Type", content_type=PLAIN)
     if not content_type.isascii():
         _check_utf8(content_type)
-    is_replication = is_flagged(headers, "x-backend-replication")
+    is_replication = is_flagged(headers, fields.BACKEND_REPLICATION)
     delete_at = parse_delete_at(headers, timestamp, may_be_past=is_replication, after=True)
     copied = copied_headers(headers, stored)
     # All metadata is copied: without any there is nothing to check but lengths.
@@ -125,7 +126,7 @@ def parse_put(request: Request, key: ObjectKey, limits: Limits, stored: frozense
         delete_at=delete_at,
         is_replication=is_replication,
         next_part_power=next_part_power_of(request),
-        no_commit=is_flagged(headers, "x-backend-no-commit"),
+        no_commit=is_flagged(headers, fields.BACKEND_NO_COMMIT),
         guard=guard,
     )
 
@@ -159,8 +160,8 @@ def _announced_size(headers: HeaderMap, limits: Limits) -> int | None:
 
 
 def _object_length(headers: HeaderMap) -> int | None:
-    text = headers.get("x-backend-obj-content-length")
-    return None if text is None else _whole_number(text, "X-Backend-Obj-Content-Length")
+    text = headers.get(fields.BACKEND_OBJ_CONTENT_LENGTH)
+    return None if text is None else _whole_number(text, fields.BACKEND_OBJ_CONTENT_LENGTH.title())
 
 
 def _whole_number(text: str, name: str) -> int:
@@ -174,7 +175,7 @@ def copied_headers(headers: HeaderMap, stored: frozenset[str], *, with_sysmeta: 
 
     ``stored`` are the allowed headers; names in X-Backend-Replication-Headers are added to them.
     """
-    extra = headers.get("x-backend-replication-headers")
+    extra = headers.get(fields.BACKEND_REPLICATION_HEADERS)
     if extra is not None:
         from swift.obj.settings import NEVER_STORED
 

@@ -72,6 +72,7 @@ _DEVICE_LOST = frozenset(
     )
 )
 #: Like the other limits of metadata it is 400: the part of them that only the filesystem knows.
+_SYSMETA = fields.OBJECT_SYSMETA.title()
 _TOO_MUCH_METADATA = "Metadata too large for this store: name, headers and metadata share their room"
 _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EOPNOTSUPP))
 _TOO_BUSY = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
@@ -133,7 +134,7 @@ class ObjectServer(BackendApp):
     def _is_logged(self, request: Request) -> bool:
         """Replication makes far more requests than clients; its lines are for developers (§1)."""
         is_replication = request.method in self.replication_verbs or is_flagged(
-            request.headers, "x-backend-replication"
+            request.headers, fields.BACKEND_REPLICATION
         )
         return not is_replication or self.context.telemetry.log.shows_debug
 
@@ -215,7 +216,7 @@ class ObjectServer(BackendApp):
         key = self._key(request)
         plan = parse_put(request, key, self.context.limits, self._stored)
         view = self._write_view(request, plan.timestamp.seconds)
-        fragment = request.headers.get("x-backend-ssync-frag-index", "")
+        fragment = request.headers.get(fields.BACKEND_SSYNC_FRAG_INDEX, "")
         if fragment.isascii() and fragment.isdigit():
             view = view._replace(fragment=int(fragment))
         stages = stages_of(request)
@@ -358,11 +359,9 @@ class ObjectServer(BackendApp):
         row = make.post_row(before, change.content_type, change.ctype_timestamp, change.timestamp)
         self._update(request, key, updates, make.container("PUT", row))
         headers: HeaderMap = {
-            lower_name(name): value
-            for name, value in before.metadata.items()
-            if name.startswith("X-Object-Sysmeta-")
+            lower_name(name): value for name, value in before.metadata.items() if name.startswith(_SYSMETA)
         }
-        headers["x-backend-content-type"] = without_swift_bytes(change.content_type)
+        headers[fields.BACKEND_CONTENT_TYPE] = without_swift_bytes(change.content_type)
         return error_response(202, headers=headers)
 
     def delete(self, request: Request) -> Response:
@@ -387,8 +386,8 @@ class ObjectServer(BackendApp):
         told = self._update(request, key, updates, container)
         headers = {
             **told,
-            "x-backend-timestamp": max(plan.timestamp, before.write_timestamp).internal,
-            "x-backend-content-type": without_swift_bytes(before.metadata.get("Content-Type", "")),
+            fields.BACKEND_TIMESTAMP: max(plan.timestamp, before.write_timestamp).internal,
+            fields.BACKEND_CONTENT_TYPE: without_swift_bytes(before.metadata.get("Content-Type", "")),
         }
         return error_response(verdict.status, headers=headers)
 
@@ -498,7 +497,7 @@ class ObjectServer(BackendApp):
         device, partition = split_backend_path(request, 2, 2)
         policy = policy_of(request, self.context)
         self.context.partitions.check(partition, policy.ring_name)
-        text = request.headers.get("x-backend-ssync-frag-index")
+        text = request.headers.get(fields.BACKEND_SSYNC_FRAG_INDEX)
         if text is not None and not (text.isascii() and text.isdigit()):
             raise HTTPError(400, f"Invalid X-Backend-Ssync-Frag-Index {text!r}")
         session = SsyncHead(device, partition, policy, None if text is None else int(text))

@@ -8,6 +8,7 @@ from swift.base.documents import JsonObject
 from swift.base.entity import RESERVED, EntityPath, reserved_name_error
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
+from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTTPError
@@ -21,7 +22,7 @@ PLAIN = "text/plain"
 
 def policy_of(request: Request, context: BackendContext) -> Policy:
     """The policy that the request names; 503 for one that this node does not know."""
-    text = request.headers.get("x-backend-storage-policy-index")
+    text = request.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX)
     policy = context.policies.of_header(text)
     if policy is None:
         raise HTTPError(503, f"No policy with index {text}", content_type=PLAIN)
@@ -49,7 +50,7 @@ def is_flagged(headers: HeaderMap, name: str) -> bool:
 def opens_expired(request: Request) -> bool:
     """Whether expired objects count as existing for this request."""
     headers = request.headers
-    return is_flagged(headers, "x-backend-open-expired") or is_flagged(headers, "x-backend-replication")
+    return is_flagged(headers, fields.BACKEND_OPEN_EXPIRED) or is_flagged(headers, fields.BACKEND_REPLICATION)
 
 
 def read_view(request: Request, context: BackendContext) -> Viewpoint:
@@ -59,8 +60,8 @@ def read_view(request: Request, context: BackendContext) -> Viewpoint:
     if "x-timestamp" in headers:
         moment_s = request.timestamp.seconds
     preferences = None
-    if "x-backend-fragment-preferences" in headers:
-        preferences = parse_preferences(headers["x-backend-fragment-preferences"])
+    if fields.BACKEND_FRAGMENT_PREFERENCES in headers:
+        preferences = parse_preferences(headers[fields.BACKEND_FRAGMENT_PREFERENCES])
     return Viewpoint(moment_s, opens_expired(request), preferences)
 
 
@@ -82,7 +83,7 @@ def _preference(item: JsonObject) -> FragmentPreference:
 
 def next_part_power_of(request: Request) -> int | None:
     """X-Backend-Next-Part-Power, None when absent or not a power."""
-    text = request.headers.get("x-backend-next-part-power")
+    text = request.headers.get(fields.BACKEND_NEXT_PART_POWER)
     if text is None:
         return None
     return int(text) if text.isascii() and text.isdigit() and 0 < int(text) <= 32 else None

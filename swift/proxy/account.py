@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swift.base.entity import EntityPath
 from swift.gateway.info import account_key, account_record, forget, remember
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap, with_prefix
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
@@ -34,7 +34,7 @@ class AccountController(Controller):
         settings = self.context.settings
         record = account_record(response.status, response.headers, self.context.policies)
         remember(request, account_key(path.account), record, settings.recheck_account_existence)
-        if not request.env.get(fields.OWNER):
+        if not request.env.get(environkeys.OWNER):
             for name in settings.swift_owner_headers:
                 response.headers.pop(name, None)
         return response
@@ -99,9 +99,9 @@ class AccountController(Controller):
         view, part = self._place(path)
         headers = {
             "x-timestamp": request.timestamp.internal,
-            "x-trans-id": request.env.get(fields.TRANS_ID, "-"),
+            "x-trans-id": request.env.get(environkeys.TRANS_ID, "-"),
             "user-agent": self.context.agent,
-            "x-openstack-request-id": request.env.get(fields.TRANS_ID, "-"),
+            "x-openstack-request-id": request.env.get(environkeys.TRANS_ID, "-"),
             # What a filter wants a new account to say.
             **with_prefix(request.headers, fields.ACCOUNT_SYSMETA),
         }

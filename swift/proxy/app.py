@@ -15,7 +15,7 @@ from swift.base.errors import SwiftError
 from swift.base.truth import is_true
 from swift.base.txid import new_transaction_id
 from swift.gateway.info import container_info
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.body import BodyError
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
@@ -85,7 +85,7 @@ class ProxyApp:
 
     def _log_error(self, request: Request, error: Exception) -> None:
         self.context.telemetry.log.exception(
-            f"ERROR {request.method} {request.path_qs}", error, txid=request.env.get(fields.TRANS_ID)
+            f"ERROR {request.method} {request.path_qs}", error, txid=request.env.get(environkeys.TRANS_ID)
         )
 
     def _route(self, request: Request) -> Response:
@@ -118,9 +118,9 @@ class ProxyApp:
         request._timestamp = stamp
         if "x-storage-token" in headers and "x-auth-token" not in headers:
             headers["x-auth-token"] = headers["x-storage-token"]
-        if fields.TRANS_ID not in request.env:
-            request.env[fields.TRANS_ID] = new_transaction_id()
-        headers.setdefault("x-trans-id", request.env[fields.TRANS_ID])
+        if environkeys.TRANS_ID not in request.env:
+            request.env[environkeys.TRANS_ID] = new_transaction_id()
+        headers.setdefault("x-trans-id", request.env[environkeys.TRANS_ID])
 
     def _entity(self, request: Request) -> EntityPath | Response:
         """What the path names, or the answer to a path that names nothing."""
@@ -136,7 +136,7 @@ class ProxyApp:
         return path
 
     def _authorised(self, request: Request, path: EntityPath, kind: str, handler: Handler) -> Response:
-        authorise = request.env.get(fields.AUTHORIZE)
+        authorise = request.env.get(environkeys.AUTHORIZE)
         if authorise is None:
             return self._finish(request, path, kind, handler(request, path))
         denial = authorise(request)
@@ -145,11 +145,11 @@ class ProxyApp:
                 return denial
             return self._finish(request, path, kind, handler(request, path))
         # Granted: nothing below may ask again for this request.
-        del request.env[fields.AUTHORIZE]
+        del request.env[environkeys.AUTHORIZE]
         try:
             response = handler(request, path)
         finally:
-            request.env[fields.AUTHORIZE] = authorise
+            request.env[environkeys.AUTHORIZE] = authorise
         return self._finish(request, path, kind, response)
 
     def _finish(self, request: Request, path: EntityPath, kind: str, response: Response) -> Response:

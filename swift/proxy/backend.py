@@ -7,7 +7,7 @@ from collections.abc import Callable
 from swift.base.entity import EntityPath
 from swift.cluster.fanout import Answer
 from swift.cluster.transport import Exchange, MalformedAnswer, StreamReply, TimedOut, TransportError
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.proxy.context import ProxyContext
@@ -47,7 +47,7 @@ def backend_headers(context: ProxyContext, request: Request, *, transfer: bool) 
     else:
         headers = {name: value for name, value in source.items() if name.startswith(_BACKEND)}
     headers["x-timestamp"] = request.timestamp.internal
-    headers["x-trans-id"] = request.env.get(fields.TRANS_ID, "-")
+    headers["x-trans-id"] = request.env.get(environkeys.TRANS_ID, "-")
     headers["user-agent"] = context.agent
     headers["referer"] = f"{request.method} {request.url}"
     return headers

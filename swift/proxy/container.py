@@ -19,7 +19,7 @@ from swift.gateway.info import (
     known_container,
     remember,
 )
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
@@ -225,13 +225,13 @@ class ContainerController(Controller):
 
     def _dress(self, request: Request, response: Response) -> None:
         headers = response.headers
-        if not request.env.get(fields.OWNER):
+        if not request.env.get(environkeys.OWNER):
             for name in self.context.settings.swift_owner_headers:
                 headers.pop(name, None)
         policy = self.context.policies.of_header(headers.get(fields.BACKEND_STORAGE_POLICY_INDEX))
         if response.is_success and policy is not None:
             headers["x-storage-policy"] = policy.name
-        if request.env.get(fields.RESELLER_REQUEST) and fields.BACKEND_SHARDING_STATE in headers:
+        if request.env.get(environkeys.RESELLER_REQUEST) and fields.BACKEND_SHARDING_STATE in headers:
             sharding = headers.get(fields.SYSMETA_SHARDING, "")
             headers["x-container-sharding"] = str(sharding.lower() == "true")
 
@@ -322,17 +322,17 @@ class ContainerController(Controller):
     def _check(self, request: Request, path: EntityPath) -> None:
         """Owner headers, ACL syntax and metadata rules of PUT and POST."""
         headers = request.headers
-        if not request.env.get(fields.OWNER):
+        if not request.env.get(environkeys.OWNER):
             for name in self.context.settings.swift_owner_headers:
                 headers.pop(name, None)
-        clean_acl = request.env.get(fields.CLEAN_ACL)
+        clean_acl = request.env.get(environkeys.CLEAN_ACL)
         for name in ("x-container-read", "x-container-write"):
             if headers.get(name) and clean_acl is not None:
                 try:
                     headers[name] = clean_acl(name, headers[name])
                 except ValueError as error:
                     raise HTTPError(400, str(error))
-        if request.env.get(fields.RESELLER_REQUEST) and "x-container-sharding" in headers:
+        if request.env.get(environkeys.RESELLER_REQUEST) and "x-container-sharding" in headers:
             flag = headers["x-container-sharding"].strip().lower() in ("true", "1", "yes", "on", "t", "y")
             headers[fields.SYSMETA_SHARDING] = str(flag)
         check_metadata(headers, "container", self.context.limits)
@@ -374,5 +374,5 @@ class ContainerController(Controller):
 
 
 def _authorise(request: Request) -> Response | None:
-    authorise = request.env.get(fields.AUTHORIZE)
+    authorise = request.env.get(environkeys.AUTHORIZE)
     return authorise(request) if authorise is not None else None

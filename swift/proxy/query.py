@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from swift.base.entity import NotUTF8
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import HTML, TEXT, HTTPError
 
@@ -22,7 +22,7 @@ def listing_query(request: Request, kind: str) -> str:
     if not request.query:
         return "format=json"
     lists = request.method == "GET"
-    text = lists and fields.LISTING_TEXT in request.env
+    text = lists and environkeys.LISTING_TEXT in request.env
     is_account = kind == "account"
     try:
         for name in (_ACCOUNT_PARAMETERS if is_account else _CONTAINER_PARAMETERS) if lists else ():

@@ -19,7 +19,7 @@ from swift.base.namespace import Namespace, check_bounds
 from swift.base.truth import is_true
 from swift.gateway.info import container_key, forget, known_container
 from swift.gateway.subrequest import Forward, asked, make_subrequest, preauthorise
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
 from swift.http.listing import as_json, as_text
@@ -51,11 +51,11 @@ def updating_shard(
 ) -> EntityPath | None:
     """The shard of a split container that an object's row goes to; None: the root takes it."""
     name, key = str(path.obj), updating_key(path)
-    cache = request.env.get(fields.CACHE)
+    cache = request.env.get(environkeys.CACHE)
     if cache is None or not recheck_s:
         found = _ask(request, forward, path, f"states=updating&includes={quote(name.encode(), safe='')}")
         return shard_in(bounds_of(found or ()), name)
-    infocache = request.env.setdefault(fields.INFOCACHE, {})
+    infocache = request.env.setdefault(environkeys.INFOCACHE, {})
     bounds = infocache.get(key)
     if bounds is None and not (skip_pct and random.random() * 100 < skip_pct):
         bounds = sound(cache.get(key))
@@ -122,7 +122,7 @@ def prepare_listing(request: Request, query: str) -> str:
     request.headers[fields.BACKEND_RECORD_TYPE] = AUTO
     request.headers[fields.BACKEND_RECORD_SHARD_FORMAT] = "namespace"
     request.headers[fields.BACKEND_INCLUDE_DELETED] = "false"
-    if request.env.get(fields.CACHE) is not None:
+    if request.env.get(environkeys.CACHE) is not None:
         # All of them, whatever the client wants of them: they are remembered for other requests.
         request.headers[fields.BACKEND_OVERRIDE_NAME_FILTER] = "sharded"
     return f"{query}&states=listing"
@@ -132,7 +132,7 @@ def remembered_shards(
     request: Request, path: EntityPath, limit_max: int, *, recheck_s: float, skip_pct: float
 ) -> list[Namespace] | None:
     """The shards that list a container, when caches know them and the root need not judge the request."""
-    cache = request.env.get(fields.CACHE)
+    cache = request.env.get(environkeys.CACHE)
     if cache is None or not recheck_s or not _is_listing(request):
         return None
     limit = request.params.get("limit") or "0"
@@ -150,7 +150,7 @@ def remember_shards(
     request: Request, path: EntityPath, root: Response, namespaces: Sequence[Namespace], *, recheck_s: float
 ) -> None:
     """Keep what a root said, when it said all and the container is split for good."""
-    cache = request.env.get(fields.CACHE)
+    cache = request.env.get(environkeys.CACHE)
     is_all = root.headers.get(fields.BACKEND_OVERRIDE_NAME_FILTER) == "true"
     if cache is None or not recheck_s or not is_all:
         return
@@ -165,7 +165,7 @@ def remember_shards(
 def listing_response(request: Request, headers: HeaderMap, rows: Sequence[JsonObject]) -> Response:
     """A listing that was put together, in the form that a filter in front wants."""
     headers = dict(headers)
-    if fields.LISTING_TEXT in request.env:
+    if environkeys.LISTING_TEXT in request.env:
         headers["content-type"], body = "text/plain; charset=utf-8", as_text(rows)
     else:
         headers["content-type"], body = "application/json; charset=utf-8", as_json(rows)
@@ -258,7 +258,7 @@ class ShardedListing:
         return bool(subdir and edge.startswith(subdir))
 
     def _fetch(self, space: Namespace, policy: str) -> list[JsonObject]:
-        history: list[tuple[str, str]] = list(self._request.env.get(fields.SHARD_LISTING_HISTORY, ()))
+        history: list[tuple[str, str]] = list(self._request.env.get(environkeys.SHARD_LISTING_HISTORY, ()))
         history.append(self._own)
         here = (space.account, space.container)
         headers: HeaderMap = {
@@ -277,7 +277,7 @@ class ShardedListing:
             query=self._query(space),
             source=SOURCE,
         )
-        sub.env[fields.SHARD_LISTING_HISTORY] = history
+        sub.env[environkeys.SHARD_LISTING_HISTORY] = history
         if fields.BACKEND_ALLOW_RESERVED_NAMES not in self._request.headers:
             # The shard's account is internal; names inside it are the client's.
             sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "false"
@@ -365,7 +365,7 @@ def sharded_answer(
     recheck_s: float,
 ) -> Response:
     """The client's listing of a split container; raises ``HTTPError`` 503."""
-    if fields.LISTING_TEXT in request.env:
+    if environkeys.LISTING_TEXT in request.env:
         root.discard()
         root = reask()
         if not is_split(request, root):

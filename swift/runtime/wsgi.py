@@ -18,7 +18,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from swift.base.digits import is_digits
 from swift.base.errors import SwiftError
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.body import BodyError, ResponseBody, chunks_of
 from swift.http.environ import environ_key, image_of, refresh, request_from_environ, show, take_back
 from swift.http.headers import from_pairs, lower_name, title_case
@@ -236,7 +236,7 @@ class ForeignRequest:
     @property
     def remote_user(self) -> str | None:
         """Who the authentication filter says it is."""
-        return self.environ.get(fields.REMOTE_USER)
+        return self.environ.get(environkeys.REMOTE_USER)
 
     @property
     def referer(self) -> str | None:
@@ -246,7 +246,7 @@ class ForeignRequest:
     @property
     def acl(self) -> str | None:
         """The ACL text of what is asked for (proxy.md §2)."""
-        return self.environ.get(fields.ACL)
+        return self.environ.get(environkeys.ACL)
 
     def split_path(
         self, minsegs: int = 1, maxsegs: int | None = None, rest_with_last: bool = False
@@ -315,16 +315,16 @@ class ForeignCallback:
 
 
 def _lend_callback(environ: WSGIEnvironment) -> None:
-    callback = environ.get(fields.AUTHORIZE)
+    callback = environ.get(environkeys.AUTHORIZE)
     if isinstance(callback, ForeignCallback):
-        environ[fields.AUTHORIZE] = callback.callback
+        environ[environkeys.AUTHORIZE] = callback.callback
     elif callback is not None and not isinstance(callback, OurCallback):
-        environ[fields.AUTHORIZE] = OurCallback(callback)
+        environ[environkeys.AUTHORIZE] = OurCallback(callback)
 
 
 def _take_callback_home(environ: WSGIEnvironment) -> None:
-    callback = environ.get(fields.AUTHORIZE)
+    callback = environ.get(environkeys.AUTHORIZE)
     if isinstance(callback, OurCallback):
-        environ[fields.AUTHORIZE] = callback.callback
+        environ[environkeys.AUTHORIZE] = callback.callback
     elif callback is not None and not isinstance(callback, ForeignCallback):
-        environ[fields.AUTHORIZE] = ForeignCallback(callback)
+        environ[environkeys.AUTHORIZE] = ForeignCallback(callback)

@@ -7,12 +7,13 @@ decoded. Bytes are fed in any pieces.
 from __future__ import annotations
 
 from swift.ec.fragment import HEADER_BYTES, BadFragment, FragmentHeader
+from swift.http import fields
 from swift.policy.policy import Policy
 from swift.store.api import ObjectState
 from swift.store.errors import Damaged
 
 #: What an erasure coded archive must tell to be of any use (object-disk.md §5).
-_EC_NEEDED = ("Content-Length", "X-Object-Sysmeta-Ec-Frag-Index", "X-Object-Sysmeta-Ec-Etag")
+_EC_NEEDED = ("Content-Length", fields.SYSMETA_EC_FRAG_INDEX.title(), fields.SYSMETA_EC_ETAG.title())
 
 
 class FragmentWalk:

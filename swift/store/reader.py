@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.http import fields
 from swift.platform.disk import Disk
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, Viewpoint
 from swift.store.choice import Choice
@@ -26,7 +27,7 @@ _DAMAGE = frozenset((errno.EIO, errno.ENODATA, errno.EUCLEAN))
 LISTING_DAMAGE = frozenset((errno.ENODATA, errno.EUCLEAN))
 #: What a POST cannot change.
 _DATA_ONLY = ("Content-Length", "ETag", "deleted", "X-Static-Large-Object")
-_SYSMETA = "X-Object-Sysmeta-"
+_SYSMETA = fields.OBJECT_SYSMETA.title()
 #: The path of a key whose object is known by its hash only; whoever asks so checks the name itself.
 ANY_NAME = EntityPath("")
 

@@ -8,7 +8,7 @@ from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
 from swift.cluster.syncrealms import Realms
 from swift.gateway.subrequest import PRE_AUTHED_USER
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.body import BodyTimeout, WholeBody
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
@@ -124,7 +124,7 @@ class App:
         self.answer = answer
 
     def handle(self, request):
-        if request.env.get(fields.REMOTE_USER) == PRE_AUTHED_USER:
+        if request.env.get(environkeys.REMOTE_USER) == PRE_AUTHED_USER:
             # A filter looks up what is known of an account or container.
             return Response(204)
         return self.answer(request)

@@ -37,6 +37,7 @@ WITHIN = {
     "swift/cli/s3_notifier.py": "functional/test_s3_notifications.py",
     "swift/cli/samples.py": "house/test_generated.py",
     "swift/container/replicator.py": "sim/test_database_replication.py",
+    "swift/http/environkeys.py": "house/test_fields.py",
     "swift/dbsync/kind.py": "unit/dbsync/test_convergence.py",
     "swift/store/changes.py": "contract/test_store.py",
     "swift/store/chooser_ec.py": "unit/store/test_chooser.py",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.request import Request
 from swift.http.response import Response
 
@@ -85,7 +85,7 @@ def test_a_storage_token_stands_in_for_the_other_one(sim):
 def test_who_is_denied_at_once_reaches_no_server(sim):
     sim.transport.requests.clear()
     denied = ask(
-        sim, "PUT", "/v1/a/c2", {"content-length": "0"}, {fields.AUTHORIZE: lambda _r: Response(403)}
+        sim, "PUT", "/v1/a/c2", {"content-length": "0"}, {environkeys.AUTHORIZE: lambda _r: Response(403)}
     )
     assert denied.status == 403 and sim.transport.requests == []
 
@@ -98,9 +98,9 @@ def test_who_may_read_an_object_is_asked_once_its_container_is_known(sim):
         seen.append(request.acl)
         return None if request.acl == ".r:*" else Response(401)
 
-    assert ask(sim, "GET", "/v1/a/c/o", env={fields.AUTHORIZE: authorise}).status == 401
+    assert ask(sim, "GET", "/v1/a/c/o", env={environkeys.AUTHORIZE: authorise}).status == 401
     sim("POST", "/a/c", {"x-container-read": ".r:*"})
-    assert ask(sim, "GET", "/v1/a/c/o", env={fields.AUTHORIZE: authorise}).status == 200
+    assert ask(sim, "GET", "/v1/a/c/o", env={environkeys.AUTHORIZE: authorise}).status == 200
     assert ".r:*" in seen
 
 
@@ -108,5 +108,5 @@ def test_an_error_of_ours_is_500_and_tells_the_client_nothing(sim):
     def authorise(_request):
         raise ZeroDivisionError("secret")
 
-    response = ask(sim, "GET", "/v1/a", env={fields.AUTHORIZE: authorise})
+    response = ask(sim, "GET", "/v1/a", env={environkeys.AUTHORIZE: authorise})
     assert response.status == 500 and b"secret" not in response.read_body()

@@ -7,7 +7,7 @@ from swift.base.entity import EntityPath
 from swift.base.limits import Limits
 from swift.compose import Cluster
 from swift.gateway.internal_client import InternalClient
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.mediatypes import TypeGuesser
 from swift.middleware.s3api.lifecycle.registry import HOME, place_of
 from swift.middleware.s3api.lifecycle.settings import LifecycleSettings
@@ -48,7 +48,7 @@ class Bench:
 
     def forward(self, request):
         self.asked.append((request.method, request.path_qs))
-        request.env[fields.CACHE] = self.sim.cache
+        request.env[environkeys.CACHE] = self.sim.cache
         return self.pipeline.handle(request)
 
     def daemon(self, **options):

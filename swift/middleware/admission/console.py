@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from swift.base.errors import ConfigError
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.body import RequestBody
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
@@ -48,8 +48,8 @@ class Console:
     def answer(self, request: Request) -> Response:
         """The response to a request for the account; raises ``HTTPError``."""
         assert request.entity is not None, "it names the account"
-        if not request.env.get(fields.RESELLER_REQUEST):
-            return error_response(403) if request.env.get(fields.REMOTE_USER) else unauthorised(request)
+        if not request.env.get(environkeys.RESELLER_REQUEST):
+            return error_response(403) if request.env.get(environkeys.REMOTE_USER) else unauthorised(request)
         path = request.entity.path
         if path.container != _CONTAINER or path.obj not in (_STATE, _RULES):
             return error_response(404)

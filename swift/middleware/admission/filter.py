@@ -14,7 +14,7 @@ from swift.base.truth import is_true
 from swift.cluster.memcache import MemcacheError
 from swift.compose import process_of, telemetry_of
 from swift.gateway.infocache import Cache
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.body import body_of
 from swift.http.readahead import size_of
 from swift.http.request import Request
@@ -90,10 +90,10 @@ class Admission(Filter):
     def handle(self, request: Request) -> Response:
         """Ask once for a request."""
         env, entity = request.env, request.entity
-        if entity is None or env.get(fields.ADMITTED):
+        if entity is None or env.get(environkeys.ADMITTED):
             return self.forward(request)
-        env[fields.ADMITTED] = True
-        cache: Cache | None = env.get(fields.CACHE)
+        env[environkeys.ADMITTED] = True
+        cache: Cache | None = env.get(environkeys.CACHE)
         self._keep_up(cache)
         if entity.path.account == ACCOUNT:
             console = Console(self._state, lambda: self._file.text, partial(self._change_rules, cache))
@@ -117,7 +117,7 @@ class Admission(Filter):
 
     def _class_of(self, request: Request) -> str:
         env = request.env
-        if fields.S3_AUTH_DETAILS in env or env.get(fields.SOURCE) == _S3_SOURCE:
+        if environkeys.S3_AUTH_DETAILS in env or env.get(environkeys.SOURCE) == _S3_SOURCE:
             return "s3"
         if is_true(request.headers.get(fields.BACKEND_REPLICATION)):
             return "replication"
@@ -313,7 +313,7 @@ class Admission(Filter):
 
 def _user_of(request: Request) -> str:
     """Who asks: the first of what the authentication says."""
-    return str(request.env.get(fields.REMOTE_USER) or "").split(",", 1)[0]
+    return str(request.env.get(environkeys.REMOTE_USER) or "").split(",", 1)[0]
 
 
 def make_admission(app: App, conf: Conf) -> Admission:

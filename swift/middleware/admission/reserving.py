@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from swift.cluster.memcache import MemcacheError
 from swift.gateway.infocache import Cache
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.middleware.admission.amounts import parse_amount, shown
@@ -75,7 +75,7 @@ class ReservationHandler:
     def answer(self, request: Request, cache: Cache | None, promisable: float | None, now: float) -> Response:
         """``promisable``: bytes a second for all reservations together; None while nobody knows."""
         assert request.entity is not None
-        authorise = request.env.get(fields.AUTHORIZE)
+        authorise = request.env.get(environkeys.AUTHORIZE)
         denied = None if authorise is None else authorise(request)
         if denied is not None:
             refused: Response = denied

@@ -13,7 +13,7 @@ from swift import green
 from swift.compose import cluster_of, process_of, telemetry_of
 from swift.config.kinds import COUNT, integer, number
 from swift.config.schema import Settings, option
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.body import Pieces
 from swift.http.listing import DECLARATION
 from swift.http.negotiate import ListingFormat, accepted_format
@@ -98,7 +98,7 @@ class Bulk(Filter):
         return Response(200, headers, Pieces(work.pieces(shape), on_close=work.end))
 
     def _failed(self, request: Request) -> Callable[[Exception], None]:
-        what, txid = f"Error: {request.method} {request.path_qs}", request.env.get(fields.TRANS_ID)
+        what, txid = f"Error: {request.method} {request.path_qs}", request.env.get(environkeys.TRANS_ID)
         return lambda error: self._log.exception(what, error, txid=txid)
 
 

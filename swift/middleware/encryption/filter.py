@@ -9,7 +9,7 @@ from swift.base.limits import Limits
 from swift.base.truth import is_true
 from swift.compose import cluster_of, process_of, telemetry_of
 from swift.config.schema import Settings, option
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.cryptokeys import FetchKeys, Keys, NoKeys
 from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
@@ -44,8 +44,8 @@ class Encryption(Filter):
     def handle(self, request: Request) -> Response:
         """Answer a request for an object, or list a container."""
         env, entity = request.env, request.entity
-        fetch: FetchKeys | None = env.get(fields.FETCH_CRYPTO_KEYS)
-        if fetch is None or entity is None or is_true(env.get(fields.CRYPTO_OVERRIDE)):
+        fetch: FetchKeys | None = env.get(environkeys.FETCH_CRYPTO_KEYS)
+        if fetch is None or entity is None or is_true(env.get(environkeys.CRYPTO_OVERRIDE)):
             return self.forward(request)
         if entity.path.obj is None:
             return self._list(request, fetch) if request.method == "GET" else self.forward(request)
@@ -63,7 +63,7 @@ class Encryption(Filter):
         try:
             return fetch(None)
         except NoKeys as error:
-            self._log.error(str(error), txid=request.env.get(fields.TRANS_ID))
+            self._log.error(str(error), txid=request.env.get(environkeys.TRANS_ID))
             raise HTTPError(500, _NO_KEYS, content_type=TEXT)
 
     def _add_macs(self, request: Request, fetch: FetchKeys) -> None:
@@ -86,22 +86,22 @@ class Encryption(Filter):
     def _put(self, request: Request, fetch: FetchKeys) -> Response:
         check_metadata(request.headers, "object", self._limits)
         env, sent = request.env, request.body
-        before = env.get(fields.UPDATE_FOOTERS)
+        before = env.get(environkeys.UPDATE_FOOTERS)
         upload = EncryptedUpload(request, self._keys(request, fetch))
         try:
             return upload.told(self.forward(request))
         finally:
             request.body = sent
             if before is None:
-                del env[fields.UPDATE_FOOTERS]
+                del env[environkeys.UPDATE_FOOTERS]
             else:
-                env[fields.UPDATE_FOOTERS] = before
+                env[environkeys.UPDATE_FOOTERS] = before
 
     # reading
 
     def _list(self, request: Request, fetch: FetchKeys) -> Response:
         response = self.forward(request)
-        txid = request.env.get(fields.TRANS_ID)
+        txid = request.env.get(environkeys.TRANS_ID)
         decrypt_listing(response, fetch, lambda text: self._log.error(text, txid=txid))
         return response
 
@@ -119,7 +119,7 @@ class Encryption(Filter):
             if body_meta is not None and request.method == "GET" and response.is_success:
                 decrypt_body(request, response, body_meta, fetch)
         except (NoKeys, cipher.BadCrypto) as error:
-            self._log.error(f"Error decrypting {what}: {error}", txid=request.env.get(fields.TRANS_ID))
+            self._log.error(f"Error decrypting {what}: {error}", txid=request.env.get(environkeys.TRANS_ID))
             response.discard()
             response.ended(0, False)
             text = _NO_KEYS if isinstance(error, NoKeys) else f"Error decrypting {what}"

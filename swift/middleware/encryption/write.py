@@ -7,7 +7,7 @@ from hashlib import md5
 
 from swift.base.documents import JsonObject
 from swift.base.etag import unquote_etag
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.cryptokeys import Keys
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -53,9 +53,9 @@ class EncryptedUpload:
         self._wanted = headers.pop("etag", None)
         self._override = next((headers.pop(name) for name in _OVERRIDES if name in headers), None)
         encrypt_metadata(headers, keys)
-        self._before = request.env.get(fields.UPDATE_FOOTERS)
+        self._before = request.env.get(environkeys.UPDATE_FOOTERS)
         self._footers: HeaderMap | None = None
-        request.env[fields.UPDATE_FOOTERS] = self.update_footers
+        request.env[environkeys.UPDATE_FOOTERS] = self.update_footers
         request.body = MappedRequest(request.body, self._encrypted)
 
     def _encrypted(self, data: bytes) -> bytes:

@@ -14,7 +14,7 @@ from swift.base.entity import API_VERSIONS
 from swift.compose import process_of, telemetry_of
 from swift.config.schema import Settings, option
 from swift.gateway.subrequest import asked, make_subrequest
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
@@ -125,10 +125,10 @@ class FormPost(Filter):
         body = BoundedFileBody(form, size_max)
         agent = "%(orig)s FormPost"
         sub = make_subrequest(request, "PUT", raw_path, headers=headers, body=body, source="FP", agent=agent)
-        sub.env[fields.AUTHORIZE] = within(key.scope, reading=False)
-        sub.env[fields.AUTHORIZE_OVERRIDE] = True
-        sub.env[fields.REMOTE_USER] = USER
-        sub.env[fields.OWNER] = False
+        sub.env[environkeys.AUTHORIZE] = within(key.scope, reading=False)
+        sub.env[environkeys.AUTHORIZE_OVERRIDE] = True
+        sub.env[environkeys.REMOTE_USER] = USER
+        sub.env[environkeys.OWNER] = False
         with asked(self.forward, sub) as response:
             status = response.status
         if body.is_too_large:

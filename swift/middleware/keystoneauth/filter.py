@@ -11,7 +11,7 @@ from functools import partial
 
 from swift.compose import telemetry_of
 from swift.gateway.info import AccountInfo, account_info
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.acl import clean_acl, parse_acl
 from swift.http.request import Request
 from swift.http.response import Response, error_response
@@ -46,12 +46,12 @@ class Keystoneauth(Filter):
     def handle(self, request: Request) -> Response:
         """Install the authorisation callback for the caller."""
         env = request.env
-        if self._settings.allow_overrides and env.get(fields.AUTHORIZE_OVERRIDE):
+        if self._settings.allow_overrides and env.get(environkeys.AUTHORIZE_OVERRIDE):
             return self.forward(request)
         identity = identity_of(request)
-        env[fields.CLEAN_ACL] = clean_acl
+        env[environkeys.CLEAN_ACL] = clean_acl
         if identity is None:
-            env[fields.AUTHORIZE] = self.authorise_anonymous
+            env[environkeys.AUTHORIZE] = self.authorise_anonymous
         else:
             self._identified(request, identity)
         response = self.forward(request)
@@ -62,14 +62,14 @@ class Keystoneauth(Filter):
 
     def _identified(self, request: Request, identity: Identity) -> None:
         env = request.env
-        env[fields.REMOTE_USER] = identity.project
-        env[fields.KEYSTONE_IDENTITY] = identity.shared
-        env[fields.AUTHORIZE] = partial(self.authorise, identity)
+        env[environkeys.REMOTE_USER] = identity.project
+        env[environkeys.KEYSTONE_IDENTITY] = identity.shared
+        env[environkeys.AUTHORIZE] = partial(self.authorise, identity)
         user = identity.user[0] or identity.user[1]
         if user:
-            env[fields.ACCESS_LOGGING] = {"user_id": user}
+            env[environkeys.ACCESS_LOGGING] = {"user_id": user}
         if self._reseller_admin in identity.own_roles:
-            env[fields.RESELLER_REQUEST] = True
+            env[environkeys.RESELLER_REQUEST] = True
 
     # what the callbacks answer
 
@@ -83,7 +83,7 @@ class Keystoneauth(Filter):
         info = self._bookkeeping(request, identity, account, container, obj)
         roles = identity.own_roles
         if self._reseller_admin in roles:
-            request.env[fields.OWNER] = True
+            request.env[environkeys.OWNER] = True
             return None
         if self._system_readers & roles and request.method in _READING:
             return None
@@ -105,7 +105,7 @@ class Keystoneauth(Filter):
         """The decision about somebody of the project that the account belongs to."""
         mine, roles = self._roles_of(account), identity.own_roles
         if mine.operator & roles and (not mine.service or mine.service & identity.own_service_roles):
-            request.env[fields.OWNER] = True
+            request.env[environkeys.OWNER] = True
             return None
         if mine.reader & roles and request.method in _READING:
             return None
@@ -203,7 +203,7 @@ def _is_there(info: AccountInfo) -> bool:
 
 
 def _denied(request: Request) -> Response:
-    return error_response(403) if request.env.get(fields.REMOTE_USER) else unauthorised(request)
+    return error_response(403) if request.env.get(environkeys.REMOTE_USER) else unauthorised(request)
 
 
 def make_keystoneauth(app: App, conf: Conf) -> Keystoneauth:

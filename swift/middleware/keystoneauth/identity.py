@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 
@@ -52,7 +52,7 @@ def identity_of(request: Request) -> Identity | None:
         _first(headers, "x-project-name", "x-tenant-name"),
     )
     roles, service_roles = _words(headers, "x-roles"), _words(headers, "x-service-roles")
-    version = _version_of(request.env.get(fields.KEYSTONE_TOKEN_INFO))
+    version = _version_of(request.env.get(environkeys.KEYSTONE_TOKEN_INFO))
     nobody: Named = (None, None)
     user_domain = _named(headers, "x-user-domain") if version == 3 else nobody
     project_domain = _named(headers, "x-project-domain") if version == 3 else nobody

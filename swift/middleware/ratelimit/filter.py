@@ -14,7 +14,7 @@ from swift.compose import process_of, telemetry_of
 from swift.config.kinds import SECONDS, integer
 from swift.config.schema import Settings, option
 from swift.gateway.info import account_info, container_info
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import HTML, Response
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
@@ -70,11 +70,11 @@ class Ratelimit(Filter):
     def handle(self, request: Request) -> Response:
         """Wait as long as needed, once for a request."""
         env, entity = request.env, request.entity
-        if entity is None or entity.version not in API_VERSIONS or env.get(fields.RATELIMIT_HANDLED):
+        if entity is None or entity.version not in API_VERSIONS or env.get(environkeys.RATELIMIT_HANDLED):
             # A request of S3 names a bucket and a key where Swift's have a version and an account.
             return self.forward(request)
-        env[fields.RATELIMIT_HANDLED] = True
-        cache = env.get(fields.CACHE)
+        env[environkeys.RATELIMIT_HANDLED] = True
+        cache = env.get(environkeys.CACHE)
         if cache is None:
             if not self._warned:
                 self._log.warning("ratelimit does nothing without the cache filter before it")

@@ -17,7 +17,7 @@ from typing import NoReturn
 from swift.base.entity import RESERVED, Entity, EntityPath
 from swift.gateway.info import ContainerInfo, container_info
 from swift.gateway.subrequest import asked, drained, make_subrequest
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.acl import without_referrers
 from swift.http.authdetails import AuthDetails
 from swift.http.body import RequestBody
@@ -66,7 +66,7 @@ class KnownAccounts:
         """The account of a key; empty when nobody has seen it."""
         name = self._names.get(access_key)
         if name is None:
-            cache = request.env.get(fields.CACHE)
+            cache = request.env.get(environkeys.CACHE)
             found = None if cache is None else cache.get(_CACHED + access_key)
             name = found if isinstance(found, str) else ""
             if name:
@@ -78,7 +78,7 @@ class KnownAccounts:
         if self._names.get(access_key) == name:
             return
         self._keep(access_key, name)
-        cache = request.env.get(fields.CACHE)
+        cache = request.env.get(environkeys.CACHE)
         if cache is not None:
             cache.set(_CACHED + access_key, name, ttl_s=_CACHED_S)
 
@@ -177,13 +177,13 @@ class Account:
             sub.headers["content-length"] = str(len(body))
         env = sub.env
         if self.is_trusted:
-            env[fields.AUTHORIZE_OVERRIDE] = True
-            env[fields.AUTHORIZE] = partial(self._allowed, bucket_of(bucket))
+            env[environkeys.AUTHORIZE_OVERRIDE] = True
+            env[environkeys.AUTHORIZE] = partial(self._allowed, bucket_of(bucket))
         elif self.rights is not Rights.ALL:
-            env[fields.AUTHORIZE_OVERRIDE] = True
-            env[fields.AUTHORIZE] = self._restricted
+            env[environkeys.AUTHORIZE_OVERRIDE] = True
+            env[environkeys.AUTHORIZE] = self._restricted
         elif not self.is_anonymous:
-            env[fields.S3_AUTH_DETAILS] = self._details
+            env[environkeys.S3_AUTH_DETAILS] = self._details
         return sub
 
     def _made(
@@ -200,7 +200,7 @@ class Account:
         own, *rest = filter(None, names)
         sub.name(Entity("v1", EntityPath(own, *rest)))
         if not self._settings.force_swift_request_proxy_log:
-            sub.env[fields.ACCESS_LOG_MADE] = True
+            sub.env[environkeys.ACCESS_LOG_MADE] = True
         sub.remote_addr = self._request.remote_addr
         return sub
 
@@ -264,7 +264,7 @@ class Account:
         # Nobody but the filter that knows the caller has to do anything for this one.
         sub = self._made("OPTIONS", self.claim.access_key)
         sub.headers.pop("origin", None)
-        sub.env[fields.S3_AUTH_DETAILS] = self._details
+        sub.env[environkeys.S3_AUTH_DETAILS] = self._details
         status = drained(self._forward(sub)).status
         self._learn(sub)
         if not self.home:
@@ -276,16 +276,16 @@ class Account:
     def _learn(self, sub: Request) -> None:
         """Take from a request to the caller's own account whose that is."""
         entity, env = sub.entity, sub.env
-        if not env.get(fields.REMOTE_USER) or entity is None:
+        if not env.get(environkeys.REMOTE_USER) or entity is None:
             return
         key = self.claim.access_key
         self.home = entity.path.account
         self.name = self._named or self.home
         self._known.learn(self._request, key, self.home)
-        self._authorise = env.get(fields.AUTHORIZE)
+        self._authorise = env.get(environkeys.AUTHORIZE)
         shown = key if len(key) <= _USER_ID_MAX else key[: _USER_ID_MAX - 3] + "..."
-        self._request.env[fields.ACCESS_LOGGING] = {"user_id": shown}
-        self._request.env[fields.REMOTE_USER] = env[fields.REMOTE_USER]
+        self._request.env[environkeys.ACCESS_LOGGING] = {"user_id": shown}
+        self._request.env[environkeys.REMOTE_USER] = env[environkeys.REMOTE_USER]
 
     def _allowed(self, bucket: str, request: Request) -> Response | None:
         """The authorisation callback where policies and ACLs of S3 have decided about a bucket.
@@ -310,7 +310,7 @@ class Account:
         return self._authorise(request)
 
     def _refuse(self, sub: Request, status: int) -> NoReturn:
-        if status == 401 and not self.is_anonymous and not sub.env.get(fields.REMOTE_USER):
+        if status == 401 and not self.is_anonymous and not sub.env.get(environkeys.REMOTE_USER):
             raise S3Error("SignatureDoesNotMatch", details=self.claim.details, reason="signature")
         raise S3Error("AccessDenied")
 
@@ -365,7 +365,7 @@ def owners_settings(account: Account, bucket: str) -> dict[str, str]:
     head = drained(account.open(sub))
     if not head.is_success:
         raise refusal(head.status, missing="NoSuchBucket")
-    if not account.is_trusted and not sub.env.get(fields.OWNER):
+    if not account.is_trusted and not sub.env.get(environkeys.OWNER):
         raise S3Error("AccessDenied")
     size = len(fields.CONTAINER_SYSMETA)
     stored = with_prefix(head.headers, fields.CONTAINER_SYSMETA)

@@ -8,7 +8,7 @@ request is about. What stands there in vain does no harm, as the rules are the b
 from __future__ import annotations
 
 from swift.base.entity import EntityPath
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.middleware.s3api.account import Account
 
@@ -33,14 +33,14 @@ def unregister(account: Account, request: Request, bucket: str) -> None:
 
 
 def _forget(request: Request, bucket: str) -> None:
-    cache = request.env.get(fields.CACHE)
+    cache = request.env.get(environkeys.CACHE)
     if cache is not None:
         cache.delete(_CACHED + bucket)
 
 
 def accounts_of(account: Account, request: Request, bucket: str) -> list[str]:
     """The accounts that have such a bucket."""
-    cache = request.env.get(fields.CACHE)
+    cache = request.env.get(environkeys.CACHE)
     found = None if cache is None else cache.get(_CACHED + bucket)
     if isinstance(found, list):
         return [str(name) for name in found]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from swift.base.errors import ConfigError
 from swift.compose import cluster_of, process_of, telemetry_of
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.body import BodyError
 from swift.http.headers import utf8_value
 from swift.http.request import Request
@@ -105,7 +105,7 @@ class S3Api(Filter):
         def ended(sent_bytes: int, _complete: bool) -> None:
             times = begun_s, answered_s, time.time()
             line = log_entry(request, response, account, names, code, sent_bytes, times).text
-            self._logs.add(place, line, request.env.get(fields.CACHE))
+            self._logs.add(place, line, request.env.get(environkeys.CACHE))
 
         response.observe_end(ended)
 
@@ -113,7 +113,7 @@ class S3Api(Filter):
         """An answer with what all of them say."""
         if request.expects_continue:
             _keep_in_step(request, response)
-        txid = str(request.env.get(fields.TRANS_ID, ""))
+        txid = str(request.env.get(environkeys.TRANS_ID, ""))
         response.headers["x-amz-id-2"] = txid
         response.headers["x-amz-request-id"] = txid
         return response
@@ -224,7 +224,7 @@ class S3Api(Filter):
         if code == "SlowDown" and self._settings.ratelimit_as_client_error:
             status = 429
         self._statsd.increment(f"s3api.{error.metric}")
-        request.env.setdefault(fields.LOG_INFO, []).append(
+        request.env.setdefault(environkeys.LOG_INFO, []).append(
             "s3:err:" + ".".join(filter(None, (error.code, error.reason)))
         )
         headers = {"content-type": XML, **error.headers}

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from swift.base.entity import EntityPath
 from swift.gateway.subrequest import asked, drained, make_subrequest, preauthorise
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.middleware.s3api.errors import S3Error
@@ -34,7 +34,7 @@ class Hidden:
         """Change something of our own that no caller may name; raises ``S3Error`` when that fails."""
         sub = make_subrequest(self._request, method, "/v1" + path.quoted, headers=headers, source=SOURCE)
         sub.headers.update({"content-length": "0", fields.BACKEND_ALLOW_RESERVED_NAMES: "true"})
-        sub.env[fields.ACCESS_LOG_MADE] = True
+        sub.env[environkeys.ACCESS_LOG_MADE] = True
         response = drained(self._forward(preauthorise(sub)))
         if not response.is_success and response.status not in accept:
             raise S3Error("AccessDenied" if response.status == 403 else "ServiceUnavailable")
@@ -44,7 +44,7 @@ class Hidden:
         query = f"format=json&limit={limit}&prefix={quote(prefix, safe='')}"
         sub = make_subrequest(self._request, "GET", "/v1" + container.quoted, query=query, source=SOURCE)
         sub.headers.pop("origin", None)
-        sub.env[fields.ACCESS_LOG_MADE] = True
+        sub.env[environkeys.ACCESS_LOG_MADE] = True
         with asked(self._forward, preauthorise(sub)) as response:
             rows = json.loads(response.read_body()) if response.status == 200 else []
         return [str(row["name"]) for row in rows]
@@ -63,5 +63,5 @@ class Hidden:
         sub = make_subrequest(
             self._request, "PUT", "/v1" + path.quoted, headers=headers, body=content, source=SOURCE
         )
-        sub.env[fields.ACCESS_LOG_MADE] = True
+        sub.env[environkeys.ACCESS_LOG_MADE] = True
         return drained(self._forward(preauthorise(sub))).status

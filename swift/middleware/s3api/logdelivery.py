@@ -13,7 +13,7 @@ from uuid import uuid4
 from swift import green
 from swift.base.entity import EntityPath
 from swift.gateway.subrequest import drained, make_subrequest, preauthorise
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.middleware.s3api.hidden import SOURCE
 from swift.middleware.s3api.serverlog import LogTarget
@@ -95,9 +95,9 @@ class LogDelivery:
         stamp = time.strftime("%Y-%m-%d-%H-%M-%S", time.gmtime())
         name = f"{place.target.prefix}{stamp}-{uuid4().hex[:16].upper()}"
         path = EntityPath(place.account, place.target.bucket, name)
-        parent = Request("PUT", "/", {}, env={} if cache is None else {fields.CACHE: cache})
+        parent = Request("PUT", "/", {}, env={} if cache is None else {environkeys.CACHE: cache})
         headers = {"content-length": str(len(content)), "content-type": "text/plain"}
         where = "/v1" + path.quoted
         sub = make_subrequest(parent, "PUT", where, headers=headers, body=content, source=SOURCE)
-        sub.env[fields.ACCESS_LOG_MADE] = True
+        sub.env[environkeys.ACCESS_LOG_MADE] = True
         return drained(self._forward(preauthorise(sub))).status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swift.base.digits import is_digits
 from swift.gateway.info import known_container
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.s3api.account import Account
@@ -50,7 +50,7 @@ def log_entry(
         when_s=begun_s,
         address=request.remote_addr or "",
         requester=account.claim.access_key if account.home else "",
-        txid=str(request.env.get(fields.TRANS_ID, "")),
+        txid=str(request.env.get(environkeys.TRANS_ID, "")),
         operation=operation_of(request.method, key, request.params, request.headers),
         line=f"{request.method} {request.path_qs} HTTP/1.{request.http_minor}",
         status=response.status,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.body import BodyError
 from swift.http.request import Request
 from swift.http.response import HTTPError
@@ -26,7 +26,7 @@ def as_s3_error(error: Exception) -> S3Error | None:
 
 def error_document(request: Request, error: S3Error) -> bytes:
     """What is said of an error; nothing of it is markup of the client's."""
-    txid = str(request.env.get(fields.TRANS_ID, ""))
+    txid = str(request.env.get(environkeys.TRANS_ID, ""))
     elements = [("Code", error.code), ("Message", error.text), ("RequestId", txid)]
     elements += [(name, str(value)) for name, value in error.details.items()]
     inner = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in elements)
@@ -37,7 +37,7 @@ def explain(call: Call, error: Exception) -> bytes:
     """The document of an error that comes too late for a status."""
     known = as_s3_error(error)
     if known is None:
-        txid = call.request.env.get(fields.TRANS_ID)
+        txid = call.request.env.get(environkeys.TRANS_ID)
         call.log.exception(f"{call.endpoint.operation.name} failed", error, txid=txid)
         known = S3Error("InternalError")
     return error_document(call.request, known)

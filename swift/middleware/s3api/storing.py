@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
@@ -86,7 +86,7 @@ def keep_checksum(sub: Request, upload: S3Upload) -> None:
     def add(footers: MutableMapping[str, str]) -> None:
         footers[fields.SYSMETA_S3_CHECKSUM] = start + upload.checksum
 
-    sub.env[fields.UPDATE_FOOTERS] = add
+    sub.env[environkeys.UPDATE_FOOTERS] = add
 
 
 def stored_checksum(below: HeaderMap) -> HeaderMap:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.http.status import reason_of
@@ -82,7 +82,7 @@ def _moved(request: Request, redirect: WebsiteRedirect, path: str, matched: str 
 
 def page_of(request: Request, error: S3Error) -> Response:
     """An error as a page."""
-    txid = str(request.env.get(fields.TRANS_ID, ""))
+    txid = str(request.env.get(environkeys.TRANS_ID, ""))
     details = [("Code", error.code), ("Message", error.text), ("RequestId", txid)]
     body = error_page(error.status, reason_of(error.status), details)
     return Response(error.status, {"content-type": _HTML}, b"" if request.method == "HEAD" else body)

@@ -11,7 +11,7 @@ from base64 import urlsafe_b64encode
 
 from swift.base.entity import Entity
 from swift.compose import process_of, telemetry_of
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.authdetails import AuthDetails
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -42,10 +42,10 @@ class S3Token(Filter):
     def handle(self, request: Request) -> Response:
         """Identify who signed; what a client says of itself is not believed."""
         env = request.env
-        if fields.KEYSTONE_TOKEN_INFO not in env:
+        if environkeys.KEYSTONE_TOKEN_INFO not in env:
             for name in IDENTITY_HEADERS:
                 request.headers.pop(name, None)
-        details: AuthDetails | None = env.get(fields.S3_AUTH_DETAILS)
+        details: AuthDetails | None = env.get(environkeys.S3_AUTH_DETAILS)
         if details is None:
             return self.forward(request)
         entity = request.entity
@@ -55,7 +55,7 @@ class S3Token(Filter):
         try:
             known = self._known(request, access, details)
         except Unreachable as error:
-            self._log.error(str(error), txid=env.get(fields.TRANS_ID))
+            self._log.error(str(error), txid=env.get(environkeys.TRANS_ID))
             return self._refused(request, "ServiceUnavailable")
         if known is None:
             return self._refused(request, "AccessDenied")
@@ -90,18 +90,18 @@ class S3Token(Filter):
         known = known_of(document) if document is not None else None
         if document is None or known is None:
             return None
-        request.env[fields.KEYSTONE_TOKEN_INFO] = document
+        request.env[environkeys.KEYSTONE_TOKEN_INFO] = document
         self._keep(request, access, known, details)
         return known
 
     def _tell(self, request: Request, headers: HeaderMap) -> None:
         """The version of a token by what it says: only those of version 3 have domains."""
         version = "token" if "x-user-domain-id" in headers else "access"
-        request.env[fields.KEYSTONE_TOKEN_INFO] = {version: {}}
+        request.env[environkeys.KEYSTONE_TOKEN_INFO] = {version: {}}
 
     def _cached(self, request: Request, access: str) -> tuple[Known, str] | None:
         """Whom an access key is of, and its secret."""
-        cache = request.env.get(fields.CACHE)
+        cache = request.env.get(environkeys.CACHE)
         if cache is None or not self._settings.keeps_secrets:
             return None
         entry = cache.get(_CACHED + access)
@@ -118,7 +118,7 @@ class S3Token(Filter):
 
     def _keep(self, request: Request, access: str, known: Known, details: AuthDetails) -> None:
         """Ask for the secret key once, so that the next signatures are checked here."""
-        cache = request.env.get(fields.CACHE)
+        cache = request.env.get(environkeys.CACHE)
         if cache is None or not self._settings.keeps_secrets:
             return
         try:

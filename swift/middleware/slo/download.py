@@ -16,7 +16,7 @@ from swift.base.etag import unquote_etag
 from swift.base.ranges import ByteRanges, Span
 from swift.base.truth import is_true
 from swift.gateway.subrequest import asked, drained
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.body import BodyError
 from swift.http.conditional import failed_condition, is_conditional, parse_http_date
 from swift.http.headers import HeaderMap
@@ -140,7 +140,7 @@ class Download:
         """The answer when not even the first bytes can be had."""
         if not isinstance(error, SegmentBroken):
             text = f"ERROR {request.method} {request.path_qs}: {error}"
-            self._log.error(text, txid=request.env.get(fields.TRANS_ID))
+            self._log.error(text, txid=request.env.get(environkeys.TRANS_ID))
         return error_response(409)
 
 

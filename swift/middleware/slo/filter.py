@@ -8,7 +8,7 @@ from swift.base.entity import Entity
 from swift.base.hashing import PathHasher
 from swift.base.truth import is_true
 from swift.compose import cluster_of, process_of, telemetry_of
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
@@ -52,7 +52,7 @@ class Slo(Filter):
     def handle(self, request: Request) -> Response:
         """Answer what is about a manifest."""
         entity = request.entity
-        if entity is None or is_true(request.env.get(fields.SLO_OVERRIDE)):
+        if entity is None or is_true(request.env.get(environkeys.SLO_OVERRIDE)):
             return self.forward(request)
         if entity.path.obj is None:
             if self._hidden is not None and request.method == "DELETE" and entity.path.container is not None:

@@ -21,7 +21,7 @@ from swift.base.digits import is_digits
 from swift.base.entity import RESERVED, Entity, EntityPath
 from swift.gateway.info import ContainerInfo, container_info
 from swift.gateway.subrequest import asked, make_subrequest
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.body import BytesBody, RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.negotiate import ListingFormat, accepted_format
@@ -86,7 +86,7 @@ class HiddenSegments:
         """What is known of the container, if the caller may upload parts there; raises ``HTTPError``."""
         path = entity.path
         info = container_info(request, self._forward, path.account, str(path.container))
-        authorise: Callable[[Request], Response | None] | None = request.env.get(fields.AUTHORIZE)
+        authorise: Callable[[Request], Response | None] | None = request.env.get(environkeys.AUTHORIZE)
         request.acl = info.write_acl
         denied = authorise(request) if authorise is not None else None
         if denied is not None:
@@ -195,7 +195,7 @@ class HiddenSegments:
     def _owned(self, request: Request, path: EntityPath) -> str | None:
         """The upload whose parts the present object owns; raises ``HTTPError`` 503."""
         sub = self._ask(request, "HEAD", path, headers={"x-newest": "true"})
-        sub.env[fields.SYMLINK_OVERRIDE] = True
+        sub.env[environkeys.SYMLINK_OVERRIDE] = True
         with asked(self._forward, sub) as response:
             if response.status >= 500:
                 raise HTTPError(503)

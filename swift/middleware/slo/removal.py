@@ -18,7 +18,7 @@ from swift.base.truth import is_true
 from swift.cluster.expiry import ASYNC_DELETE_TYPE, EXPIRING_ACCOUNT, deletion_task, queue_container
 from swift.gateway.info import container_info
 from swift.gateway.subrequest import asked, make_subrequest, preauthorise
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.body import BodyError
 from swift.http.negotiate import ListingFormat, accepted_format
 from swift.http.report import Problem, render_report, status_line
@@ -96,7 +96,7 @@ class Removal:
             return outcome.render(shape)
 
         def failed(error: Exception) -> bytes:
-            self._log.exception("a deletion failed", error, txid=request.env.get(fields.TRANS_ID))
+            self._log.exception("a deletion failed", error, txid=request.env.get(environkeys.TRANS_ID))
             return _Outcome(status_line(500)).render(shape)
 
         body = Heartbeat(work, failed, interval_s=self._settings.yield_frequency)
@@ -222,7 +222,7 @@ class Removal:
         info = container_info(request, self._forward, account, container)
         if info.status >= 500:
             raise HTTPError(503)
-        authorise: Callable[[Request], Response | None] | None = request.env.get(fields.AUTHORIZE)
+        authorise: Callable[[Request], Response | None] | None = request.env.get(environkeys.AUTHORIZE)
         if authorise is None:
             return
         probe = make_subrequest(request, "DELETE", f"/v1{EntityPath(account, container, 'x').quoted}")

@@ -15,7 +15,7 @@ from swift.base.ranges import Span
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.gateway.subrequest import asked
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.body import BytesBody, Pieces, RequestBody
 from swift.http.conditional import parse_http_date
 from swift.http.headers import utf8_value
@@ -78,7 +78,7 @@ class ManifestUpload:
 
         def work() -> tuple[Response, list[Problem]]:
             parts, problems = self._parts(request, version, path, entries)
-            hook = request.env.get(fields.SLO_MANIFEST_HOOK)
+            hook = request.env.get(environkeys.SLO_MANIFEST_HOOK)
             if hook is not None and not problems:
                 problems += hook([part.stored() for part in parts]) or []
             if problems:
@@ -207,7 +207,7 @@ class ManifestUpload:
         if is_true(headers.pop("x-detect-content-type", None)) or not headers.get("content-type"):
             headers["content-type"] = self._guesser.guess(str(path.obj))
         headers["content-type"] = f"{headers['content-type']};swift_bytes={size}"
-        request.env[fields.CONTENT_TYPE_OVERRIDDEN] = True
+        request.env[environkeys.CONTENT_TYPE_OVERRIDDEN] = True
         headers["etag"] = digest
         headers["x-static-large-object"] = "True"
         headers[fields.SYSMETA_SLO_ETAG] = etag
@@ -245,7 +245,7 @@ class ManifestUpload:
             if isinstance(error, HTTPError):
                 response = error.response
             else:
-                self._log.exception("an upload failed", error, txid=request.env.get(fields.TRANS_ID))
+                self._log.exception("an upload failed", error, txid=request.env.get(environkeys.TRANS_ID))
                 response = error_response(500)
             line, text = status_line(response.status), _explanation(response)
             return render_report(shape, _ROOT, {"Response Status": line, "Response Body": text}, [])

@@ -17,7 +17,7 @@ from swift.compose import process_of
 from swift.config.schema import Settings, option
 from swift.gateway.info import container_info
 from swift.gateway.subrequest import asked, make_subrequest
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
@@ -82,7 +82,7 @@ class StaticWeb(Filter):
         if request.method not in ("GET", "HEAD") or entity is None or entity.path.container is None:
             return self.forward(request)
         web_mode = is_true(request.headers.get("x-web-mode"))
-        if request.env.get(fields.REMOTE_USER) not in (None, "", TEMPURL_USER) and not web_mode:
+        if request.env.get(environkeys.REMOTE_USER) not in (None, "", TEMPURL_USER) and not web_mode:
             return self.forward(request)
         info = container_info(request, self.forward, entity.path.account, entity.path.container)
         site = ContainerSite.of(info.meta)

@@ -13,7 +13,7 @@ from swift.base.errors import ConfigError
 from swift.cluster.memcache import MemcacheError
 from swift.compose import process_of, telemetry_of
 from swift.gateway.info import account_info
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.acl import (
     account_acl_error,
     clean_acl,
@@ -77,11 +77,11 @@ class Tempauth(Filter):
     def handle(self, request: Request) -> Response:
         """Identify the caller and install the authorisation callback."""
         env = request.env
-        if self._settings.allow_overrides and env.get(fields.AUTHORIZE_OVERRIDE):
+        if self._settings.allow_overrides and env.get(environkeys.AUTHORIZE_OVERRIDE):
             return self.forward(request)
         if request.loose_path.startswith(self._auth_path):
             return self._give_token(request)
-        details = env.get(fields.S3_AUTH_DETAILS)
+        details = env.get(environkeys.S3_AUTH_DETAILS)
         if details is not None:
             return self._signed(request, details)
         token = request.headers.get("x-auth-token") or request.headers.get("x-storage-token")
@@ -128,30 +128,30 @@ class Tempauth(Filter):
     def _identified(self, request: Request, groups: str) -> Response:
         env = request.env
         names = groups.split(",")
-        env[fields.REMOTE_USER] = groups
-        env[fields.AUTHORIZE] = self.authorise
-        env[fields.CLEAN_ACL] = clean_acl
+        env[environkeys.REMOTE_USER] = groups
+        env[environkeys.AUTHORIZE] = self.authorise
+        env[environkeys.CLEAN_ACL] = clean_acl
         if len(names) > 1:
-            env[fields.ACCESS_LOGGING] = {"user_id": names[1]}
+            env[environkeys.ACCESS_LOGGING] = {"user_id": names[1]}
         if RESELLER_ADMIN in names:
-            env[fields.RESELLER_REQUEST] = True
+            env[environkeys.RESELLER_REQUEST] = True
         return self._translated(request)
 
     def _anonymous(self, request: Request) -> Response:
         env = request.env
         account = _account_of(request)
         if account is not None and prefix_of(account, self._prefixes) is not None:
-            env[fields.AUTHORIZE] = self.authorise
-            env[fields.CLEAN_ACL] = clean_acl
-        elif fields.AUTHORIZE not in env:
-            env[fields.AUTHORIZE] = self._denied
+            env[environkeys.AUTHORIZE] = self.authorise
+            env[environkeys.CLEAN_ACL] = clean_acl
+        elif environkeys.AUTHORIZE not in env:
+            env[environkeys.AUTHORIZE] = self._denied
         return self._translated(request)
 
     def _translated(self, request: Request) -> Response:
         """Account ACLs are headers outside and system metadata inside."""
         response = self.forward(request)
         stored = response.headers.pop(fields.SYSMETA_ACCOUNT_ACL, None)
-        if stored and request.env.get(fields.OWNER):
+        if stored and request.env.get(environkeys.OWNER):
             parsed = parse_account_acl(stored)
             if parsed:
                 response.headers[ACL_HEADER] = format_account_acl(parsed)
@@ -163,7 +163,7 @@ class Tempauth(Filter):
             sealed = self._fernet.open(token[len(prefix) :])
             if sealed is not None:
                 return sealed
-        cache = request.env.get(fields.CACHE)
+        cache = request.env.get(environkeys.CACHE)
         if cache is None and self._fernet is not None:
             return None
         if cache is None:
@@ -174,7 +174,7 @@ class Tempauth(Filter):
     def _cannot_tell(self, request: Request, error: MemcacheError) -> Response:
         """No cache server answers: a good token must not be called a bad one."""
         self._statsd.increment(f"{self._metric}.errors")
-        self._log.error(str(error), txid=request.env.get(fields.TRANS_ID))
+        self._log.error(str(error), txid=request.env.get(environkeys.TRANS_ID))
         return error_response(503, headers={"retry-after": str(RETRY_AFTER_S)})
 
     # authorisation
@@ -191,9 +191,9 @@ class Tempauth(Filter):
         problem = self._check_account_acl(request, container)
         if problem is not None:
             return problem
-        groups = [group for group in (request.env.get(fields.REMOTE_USER) or "").split(",") if group]
+        groups = [group for group in (request.env.get(environkeys.REMOTE_USER) or "").split(",") if group]
         if self._owns(request, groups, account, prefix, container):
-            request.env[fields.OWNER] = True
+            request.env[environkeys.OWNER] = True
             return None
         hidden = account[len(prefix) :].startswith(".")
         if RESELLER_READER in groups and not hidden and request.method in ("GET", "HEAD"):
@@ -231,7 +231,7 @@ class Tempauth(Filter):
             return False
         mine = set(groups)
         if mine & set(acls.get("admin", ())):
-            request.env[fields.OWNER] = True
+            request.env[environkeys.OWNER] = True
             return True
         reading = request.method in ("GET", "HEAD")
         if mine & set(acls.get("read-write", ())) and (container or reading):
@@ -257,7 +257,7 @@ class Tempauth(Filter):
         return None
 
     def _denied(self, request: Request) -> Response:
-        if request.env.get(fields.REMOTE_USER):
+        if request.env.get(environkeys.REMOTE_USER):
             self._statsd.increment(f"{self._metric}.forbidden")
             return error_response(403)
         self._statsd.increment(f"{self._metric}.unauthorized")
@@ -281,7 +281,7 @@ class Tempauth(Filter):
             return error_response(400)
         if account and name:
             # The access line names who tried, whether it works or not.
-            request.env[fields.ACCESS_LOGGING] = {"user_id": f"{account}:{name}"}
+            request.env[environkeys.ACCESS_LOGGING] = {"user_id": f"{account}:{name}"}
         user = self._users.get((account or "", name or ""))
         if user is None or not hmac.compare_digest(
             user.key.encode("utf-8"), (key or "").encode("latin-1", "replace")
@@ -302,7 +302,7 @@ class Tempauth(Filter):
         return (headers.get("x-auth-user") or headers.get("x-storage-user") or "").partition(":")[0]
 
     def _token_response(self, request: Request, user: User) -> Response:
-        cache = request.env.get(fields.CACHE)
+        cache = request.env.get(environkeys.CACHE)
         if self._fernet is not None and self._fernet.makes_tokens:
             token = self._prefixes[0] + self._fernet.seal(self._groups_string(user))
             life = self._settings.token_life

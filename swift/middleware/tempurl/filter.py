@@ -18,7 +18,7 @@ from swift.base.entity import RESERVED, EntityPath
 from swift.compose import process_of, telemetry_of
 from swift.config.kinds import WORDS
 from swift.config.schema import Settings, option
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
 from swift.http.response import Response, error_response
@@ -112,7 +112,7 @@ def within(scope: EntityPath, *, reading: bool) -> Callable[[Request], Response 
         )
         if not allowed:
             return refusal(request)
-        request.env[fields.OWNER] = False
+        request.env[environkeys.OWNER] = False
         return None
 
     return authorise
@@ -184,10 +184,10 @@ class TempURL(Filter):
     def _admit(self, request: Request, scope: EntityPath) -> None:
         """Make the request what the signer allowed."""
         env, headers = request.env, request.headers
-        env[fields.AUTHORIZE] = within(scope, reading=request.method in _READING)
-        env[fields.AUTHORIZE_OVERRIDE] = True
-        env[fields.REMOTE_USER] = USER
-        env[fields.OWNER] = False
+        env[environkeys.AUTHORIZE] = within(scope, reading=request.method in _READING)
+        env[environkeys.AUTHORIZE_OVERRIDE] = True
+        env[environkeys.REMOTE_USER] = USER
+        env[environkeys.OWNER] = False
         self._incoming.apply(headers)
         headers["user-agent"] = f"{headers.get('user-agent', '')} TempURL".strip()
         kept = [p for p in request.query.split("&") if unquote_plus(p.partition("=")[0]) not in PARAMETERS]

@@ -15,7 +15,7 @@ from swift.base.entity import Entity, EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.gateway.subrequest import asked, make_subrequest, preauthorise
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -86,7 +86,7 @@ class Archive:
             body=body,
             source=SOURCE,
         )
-        sub.env[fields.SYMLINK_OVERRIDE] = True
+        sub.env[environkeys.SYMLINK_OVERRIDE] = True
         sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
         return preauthorise(sub)
 
@@ -111,7 +111,7 @@ class Archive:
         stamp = time_of(self._request.headers)
         headers = {"content-type": MARKER_TYPE, "content-length": "0"}
         sub = self._ask("PUT", self._named(stamp), headers=headers)
-        sub.env[fields.CONTENT_TYPE_OVERRIDDEN] = True
+        sub.env[environkeys.CONTENT_TYPE_OVERRIDDEN] = True
         with asked(self._forward, sub) as response:
             _check_stored(response.status)
 
@@ -176,7 +176,7 @@ class Archive:
         else:
             headers["content-length"] = str(body.length)
         sub = self._ask("PUT", path, headers=headers, body=body)
-        sub.env[fields.CONTENT_TYPE_OVERRIDDEN] = True
+        sub.env[environkeys.CONTENT_TYPE_OVERRIDDEN] = True
         with asked(self._forward, sub) as response:
             return response.status
 

@@ -11,7 +11,7 @@ from swift.base.entity import Entity, EntityPath
 from swift.base.truth import is_true
 from swift.gateway.info import ContainerInfo, container_info
 from swift.gateway.subrequest import asked, make_subrequest, preauthorise
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
@@ -81,7 +81,7 @@ class Containers:
 
     def _make_hidden(self, request: Request, path: EntityPath, info: ContainerInfo) -> None:
         """Make the container of the versions, if the caller may set anything; raises ``HTTPError``."""
-        authorise: Callable[[Request], Response | None] | None = request.env.get(fields.AUTHORIZE)
+        authorise: Callable[[Request], Response | None] | None = request.env.get(environkeys.AUTHORIZE)
         request.acl = None
         denied = authorise(request) if authorise is not None else None
         if denied is not None:
@@ -175,7 +175,7 @@ class Containers:
         """Delete a container whose versions are all gone, and then where they were."""
         info = container_info(request, self._forward, entity.path.account, str(entity.path.container))
         home = home_of(info)
-        authorise: Callable[[Request], Response | None] | None = request.env.get(fields.AUTHORIZE)
+        authorise: Callable[[Request], Response | None] | None = request.env.get(environkeys.AUTHORIZE)
         if home is None or (authorise is not None and authorise(request) is not None):
             return self._forward(request)
         hidden = entity.path._replace(container=home)
@@ -197,7 +197,7 @@ class Containers:
     def list_account(self, request: Request, entity: Entity) -> Response:
         """The listing of an account, in which hidden containers count for those that they belong to."""
         # Rows are needed, not text.
-        request.env.pop(fields.LISTING_TEXT, None)
+        request.env.pop(environkeys.LISTING_TEXT, None)
         response = self._forward(request)
         rows = _rows_of(response)
         if rows is None:

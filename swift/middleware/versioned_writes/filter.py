@@ -17,7 +17,7 @@ from swift.base.truth import is_true
 from swift.compose import Cluster, cluster_of, process_of
 from swift.gateway.info import ContainerInfo, container_info
 from swift.gateway.subrequest import drained
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
@@ -134,7 +134,7 @@ class VersionedWrites(Filter):
         if not home or not info.exists or is_true(request.headers.get(fields.BACKEND_REPLICATION)):
             return self.forward(request)
         if info.sync_key:
-            request.env[fields.SYNC_KEY] = info.sync_key
+            request.env[environkeys.SYNC_KEY] = info.sync_key
         denied = _denied(request, info)
         if denied is not None:
             return denied
@@ -177,7 +177,7 @@ def is_reserved(entity: Entity) -> bool:
 
 def _denied(request: Request, info: ContainerInfo) -> Response | None:
     """The answer to a caller who may not write to the container."""
-    authorise = request.env.get(fields.AUTHORIZE)
+    authorise = request.env.get(environkeys.AUTHORIZE)
     if authorise is None:
         return None
     request.acl = info.write_acl

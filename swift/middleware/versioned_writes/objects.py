@@ -17,7 +17,7 @@ from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
 from swift.gateway.info import ContainerInfo
 from swift.gateway.subrequest import asked, drained, make_subrequest, preauthorise
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.body import BytesBody, RequestBody
 from swift.http.mediatypes import TypeGuesser
 from swift.http.objectlock import MAY_WITHDRAW, parse_default
@@ -56,7 +56,7 @@ _LOCK_RULE = fields.SYSMETA_S3_LOCK_RULE.removeprefix(fields.CONTAINER_SYSMETA)
 #: Of these, what a change of metadata has too.
 _OF_LOCKS = (fields.TRANSIENT_S3_LOCK, fields.BACKEND_OBJECT_LOCK)
 #: Of a request's environment: what becomes of its body.
-_OF_BODY = (fields.UPDATE_FOOTERS, fields.CONTENT_TYPE_OVERRIDDEN)
+_OF_BODY = (environkeys.UPDATE_FOOTERS, environkeys.CONTENT_TYPE_OVERRIDDEN)
 #: What the row of a manifest keeps, and where the manifest says it.
 _OF_MANIFEST_ROWS = {
     "s3_etag": fields.SYSMETA_S3_ETAG,
@@ -359,7 +359,7 @@ class _Asked:
         sub.headers.update(
             {"content-type": MARKER_TYPE, "content-length": "0", "x-timestamp": version.time.internal}
         )
-        sub.env[fields.CONTENT_TYPE_OVERRIDDEN] = True
+        sub.env[environkeys.CONTENT_TYPE_OVERRIDDEN] = True
         marked = self._forward(sub)
         if not marked.is_success:
             return error_response(412) if marked.status == 404 else marked
@@ -449,12 +449,12 @@ class _Asked:
         )
         sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
         sub.headers["x-newest"] = "true"
-        sub.env[fields.SYMLINK_OVERRIDE] = True
+        sub.env[environkeys.SYMLINK_OVERRIDE] = True
         return preauthorise(sub)
 
     def _denied(self, acl: str | None) -> Response | None:
         """The answer to a caller who may not do this."""
-        authorise: Callable[[Request], Response | None] | None = self._request.env.get(fields.AUTHORIZE)
+        authorise: Callable[[Request], Response | None] | None = self._request.env.get(environkeys.AUTHORIZE)
         if authorise is None:
             return None
         self._request.acl = acl
@@ -466,7 +466,7 @@ class _Asked:
         Whatever filters ask on its behalf elsewhere, e.g. for the target of a link, is asked with the
         caller's rights.
         """
-        authorise: Callable[[Request], Response | None] | None = sub.env.get(fields.AUTHORIZE)
+        authorise: Callable[[Request], Response | None] | None = sub.env.get(environkeys.AUTHORIZE)
         if authorise is None:
             return
         home = self._home
@@ -477,7 +477,7 @@ class _Asked:
                 return None
             return authorise(request)
 
-        sub.env[fields.AUTHORIZE] = allowed
+        sub.env[environkeys.AUTHORIZE] = allowed
 
 
 class _HiddenArchive(Archive):

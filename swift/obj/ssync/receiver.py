@@ -40,7 +40,7 @@ BATCH = 100
 READ_BYTES = 65536
 _LOCK_PAUSE_S = 0.05
 #: Not stored as metadata: one is computed, the other a wish about this request.
-_NOT_COPIED = frozenset(("etag", "x-backend-no-commit"))
+_NOT_COPIED = frozenset(("etag", fields.BACKEND_NO_COMMIT))
 #: What senders never say: conditions, other framing, and where to send updates. Objects are copied here, and
 #: nobody else hears of it.
 _NOT_TAKEN = (
@@ -92,7 +92,7 @@ class Aborted(SwiftError):
 def answer(request: Request, session: SsyncHead, context: SsyncContext) -> Response:
     """The response whose body is the conversation."""
     request.body.send_continue({})
-    headers = {"content-type": HTML, "x-backend-accept-no-commit": "True"}
+    headers = {"content-type": HTML, fields.BACKEND_ACCEPT_NO_COMMIT: "True"}
     conversation = SsyncReceiver(request, session, context).converse()
     return Response(200, headers, Pieces(conversation, on_close=conversation.close))
 
@@ -269,12 +269,12 @@ class SsyncReceiver:
         copied = [name for name in taken if name not in _NOT_COPIED]
         headers = {
             **taken,
-            "x-backend-storage-policy-index": str(session.policy.index),
-            "x-backend-replication": "True",
-            "x-backend-replication-headers": " ".join(copied),
+            fields.BACKEND_STORAGE_POLICY_INDEX: str(session.policy.index),
+            fields.BACKEND_REPLICATION: "True",
+            fields.BACKEND_REPLICATION_HEADERS: " ".join(copied),
         }
         if session.fragment is not None:
-            headers["x-backend-ssync-frag-index"] = str(session.fragment)
+            headers[fields.BACKEND_SSYNC_FRAG_INDEX] = str(session.fragment)
         trans_id = self._request.headers.get("x-trans-id")
         if trans_id is not None:
             headers.setdefault("x-trans-id", trans_id)

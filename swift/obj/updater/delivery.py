@@ -17,6 +17,7 @@ from swift.base.timestamp import ZERO
 from swift.cluster.direct import DirectClient, Timeouts, missed_by
 from swift.cluster.redirect import Redirect, redirect_of
 from swift.cluster.transport import Reply, Transport
+from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, wire_value
 from swift.obj.updater.pendings import container_of, redirected
 from swift.ring.device import Node
@@ -99,9 +100,9 @@ class Deliverer:
         headers = {lower_name(name): wire_safe(value) for name, value in pending.update.headers.items()}
         # What is kept names the server that kept it.
         headers.pop("user-agent", None)
-        headers.setdefault("x-backend-storage-policy-index", str(pending.ref.policy.index))
-        headers.setdefault("x-backend-accept-redirect", "true")
-        headers.setdefault("x-backend-accept-quoted-location", "true")
+        headers.setdefault(fields.BACKEND_STORAGE_POLICY_INDEX, str(pending.ref.policy.index))
+        headers.setdefault(fields.BACKEND_ACCEPT_REDIRECT, "true")
+        headers.setdefault(fields.BACKEND_ACCEPT_QUOTED_LOCATION, "true")
         return headers
 
     def _ask(

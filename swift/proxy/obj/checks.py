@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from swift.base.limits import Limits
 from swift.base.timestamp import normalize_delete_at
 from swift.base.truth import is_true
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError
@@ -64,7 +64,7 @@ def check_content_type(request: Request) -> None:
         value.encode("latin-1").decode("utf-8")
     except UnicodeError:
         raise HTTPError(400, "Invalid Content-Type", content_type=TEXT)
-    if request.env.get(fields.CONTENT_TYPE_OVERRIDDEN) or ";" not in value:
+    if request.env.get(environkeys.CONTENT_TYPE_OVERRIDDEN) or ";" not in value:
         return
     for parameter in value.split(";")[1:]:
         if parameter.lstrip().startswith("swift_"):

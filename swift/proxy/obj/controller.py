@@ -12,7 +12,7 @@ from swift.base.truth import is_true
 from swift.cluster.fanout import Answer
 from swift.cluster.quorum import best_status, fill_missing
 from swift.gateway.info import ContainerInfo, container_info
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.mediatypes import TypeGuesser
 from swift.http.objectlock import CHECK, parse_lock
@@ -85,7 +85,7 @@ class ObjectController(Controller):
         if info.status >= 500:
             # Nobody knows whether it exists, whose it is and which policy it has.
             raise HTTPError(503)
-        request.env[fields.LOGGED_POLICY] = info.policy_index
+        request.env[environkeys.LOGGED_POLICY] = info.policy_index
         return info
 
     # reading
@@ -293,7 +293,7 @@ class ObjectController(Controller):
 
     def _pass_sync_key(self, request: Request, info: ContainerInfo) -> None:
         if info.sync_key:
-            request.env[fields.SYNC_KEY] = info.sync_key
+            request.env[environkeys.SYNC_KEY] = info.sync_key
 
 
 def _look_at_locks(request: Request, info: ContainerInfo) -> None:
@@ -330,5 +330,5 @@ def _with_policy(response: Response, target: ObjectTarget) -> Response:
 
 
 def _authorise(request: Request) -> Response | None:
-    authorise = request.env.get(fields.AUTHORIZE)
+    authorise = request.env.get(environkeys.AUTHORIZE)
     return authorise(request) if authorise is not None else None

@@ -17,7 +17,7 @@ from hashlib import md5
 from typing import Any
 
 from swift.base.limits import Limits
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.body import BytesBody, ClientDisconnected
 from swift.http.headers import HeaderMap, lower_name, title_case, wire_value
 from swift.http.request import Request
@@ -83,7 +83,7 @@ class Footers(dict[str, str]):
 
 def wants_footers(request: Request) -> bool:
     """Whether a filter has something to add at the end of the upload."""
-    return fields.UPDATE_FOOTERS in request.env
+    return environkeys.UPDATE_FOOTERS in request.env
 
 
 def hold_body(request: Request) -> bytes:
@@ -94,7 +94,7 @@ def hold_body(request: Request) -> bytes:
     body = read_exactly(request)
     request.body = BytesBody(body)
     if wants_footers(request):
-        request.env[fields.UPDATE_FOOTERS] = partial(_add, footers_of(request))
+        request.env[environkeys.UPDATE_FOOTERS] = partial(_add, footers_of(request))
     return body
 
 
@@ -147,7 +147,7 @@ def as_headers(headers: HeaderMap, footers: Footers, limits: Limits) -> HeaderMa
 def footers_of(request: Request) -> Footers:
     """What filters add; the body was read."""
     footers = Footers()
-    callback = request.env.get(fields.UPDATE_FOOTERS)
+    callback = request.env.get(environkeys.UPDATE_FOOTERS)
     if callback is not None:
         callback(footers)
     return footers

@@ -16,7 +16,7 @@ from swift.base.etag import unquote_etag
 from swift.cluster.direct import node_path
 from swift.cluster.fanout import Answer
 from swift.cluster.transport import TransportError
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.proxy.context import ProxyContext
@@ -72,7 +72,7 @@ def row_headers(context: ProxyContext, request: Request, target: ObjectTarget, r
         **row,
         "x-timestamp": request.timestamp.internal,
         fields.BACKEND_STORAGE_POLICY_INDEX: str(target.policy.index),
-        "x-trans-id": request.env.get(fields.TRANS_ID, "-"),
+        "x-trans-id": request.env.get(environkeys.TRANS_ID, "-"),
         "user-agent": context.direct.agent,
         "referer": f"{request.method} {request.url}",
     }

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from swift.base.etag import unquote_etag
 from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.body import BadFraming, BodyTimeout, BytesBody, ClientDisconnected
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -95,7 +95,7 @@ class Uploader:
             if len(etags) > 1:
                 self._context.telemetry.log.error(
                     f"object servers returned {len(etags)} mismatched etags",
-                    txid=request.env.get(fields.TRANS_ID),
+                    txid=request.env.get(environkeys.TRANS_ID),
                 )
                 return error_response(500)
         response = put_response(answers, len(outcome.attempts), target.quorum)
@@ -133,7 +133,7 @@ class Uploader:
 
     def _put_small(self, request: Request, target: ObjectTarget, attempts: list[HeaderMap]) -> Outcome:
         footers: HeaderMap | None = None
-        if fields.UPDATE_FOOTERS in request.env:
+        if environkeys.UPDATE_FOOTERS in request.env:
             body = hold_body(request)
             footers = as_headers(request.headers, footers_of(request), self._context.limits)
             if footers is None:

@@ -1,6 +1,6 @@
 """What authentication filters are told of a request that S3 clients signed."""
 
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.authdetails import AuthDetails
 from swift.http.response import Response
 from swift.middleware.s3api.filter import S3Api
@@ -16,8 +16,8 @@ class Listener:
         self.details = []
 
     def handle(self, request):
-        if fields.S3_AUTH_DETAILS in request.env:
-            self.details.append(request.env[fields.S3_AUTH_DETAILS])
+        if environkeys.S3_AUTH_DETAILS in request.env:
+            self.details.append(request.env[environkeys.S3_AUTH_DETAILS])
         return Response(401)
 
 

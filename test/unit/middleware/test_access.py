@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.middleware.access import has_sync_key, normalise_prefixes, prefix_of, unauthorised
 
@@ -45,7 +45,7 @@ def test_without_an_empty_prefix_an_account_may_have_none():
     ],
 )
 def test_container_sync_shows_the_key_and_a_time(key, headers, has):
-    env = {} if key is None else {fields.SYNC_KEY: key}
+    env = {} if key is None else {environkeys.SYNC_KEY: key}
     assert has_sync_key(Request("PUT", "/v1/a/c/o", headers, env=env)) is has
 
 

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.catch_errors import CatchErrors, CatchErrorsSettings
@@ -50,7 +50,7 @@ def test_request_and_answer_have_the_id_of_the_transaction(ask):
     response = ask(app, {"x-trans-id-extra": "mine", "x-trans-id": "forged"}, trans_id_suffix="-here")
     txid = response.headers["x-trans-id"]
     assert txid == response.headers["x-openstack-request-id"] == app.seen.headers["x-trans-id"]
-    assert txid == app.seen.env[fields.TRANS_ID]
+    assert txid == app.seen.env[environkeys.TRANS_ID]
     assert txid.startswith("tx") and txid.endswith("-here-mine") and "forged" not in txid
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.middleware.keystoneauth.identity import identity_of
 
@@ -25,7 +25,7 @@ def ask(token_info=None, **changes):
     headers = {name: value for name, value in {**HEADERS, **named}.items() if value is not None}
     request = Request("GET", "/v1/AUTH_p1", headers)
     if token_info is not None:
-        request.env[fields.KEYSTONE_TOKEN_INFO] = token_info
+        request.env[environkeys.KEYSTONE_TOKEN_INFO] = token_info
     return identity_of(request)
 
 

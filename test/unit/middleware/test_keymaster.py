@@ -6,7 +6,7 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.errors import ConfigError
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.cryptokeys import NoKeys
 from swift.http.request import Request
 from swift.http.response import Response
@@ -53,7 +53,7 @@ def test_what_a_key_id_names_has_the_same_key_wherever_it_is_asked_for(version):
 def test_an_unknown_secret_is_looked_for_in_the_next_keymaster():
     class App:
         def handle(self, request):
-            self.fetch = request.env[fields.FETCH_CRYPTO_KEYS]
+            self.fetch = request.env[environkeys.FETCH_CRYPTO_KEYS]
             return Response(204)
 
     app = App()

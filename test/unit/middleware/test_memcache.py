@@ -5,7 +5,7 @@ import pytest
 from swift.base.errors import ConfigError
 from swift.cluster.memcache import MemcacheRing
 from swift.gateway.infocache import LocalCache
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.memcache import Memcache, make_memcache
@@ -14,7 +14,7 @@ from test.support.sim import MemoryCache
 
 class App:
     def handle(self, request):
-        self.cache = request.env[fields.CACHE]
+        self.cache = request.env[environkeys.CACHE]
         return Response(204)
 
 
@@ -31,7 +31,7 @@ def cache_of(**conf):
 
 def test_a_request_gets_the_cache_whatever_it_brings():
     app, cache = App(), MemoryCache()
-    request = Request("GET", "/v1/a", env={fields.CACHE: "another"})
+    request = Request("GET", "/v1/a", env={environkeys.CACHE: "another"})
     assert Memcache(app, cache).handle(request).status == 204
     assert app.cache is cache
 

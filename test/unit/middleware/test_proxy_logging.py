@@ -5,7 +5,7 @@ import re
 import pytest
 
 from swift.gateway.subrequest import make_subrequest
-from swift.http.fields import LOGGED_POLICY
+from swift.http.environkeys import LOGGED_POLICY
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.middleware.gatekeeper import Gatekeeper, GatekeeperSettings

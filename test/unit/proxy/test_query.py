@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.proxy.query import listing_query
@@ -29,8 +29,8 @@ def test_what_a_client_asks_is_passed_on_as_json(asked, kind, sent):
 
 
 def test_text_is_asked_for_where_it_is_wanted():
-    assert query("format=json", **{fields.LISTING_TEXT: True}) == "format=plain"
-    assert query("format=json", method="HEAD", **{fields.LISTING_TEXT: True}) == "format=json"
+    assert query("format=json", **{environkeys.LISTING_TEXT: True}) == "format=plain"
+    assert query("format=json", method="HEAD", **{environkeys.LISTING_TEXT: True}) == "format=json"
 
 
 @pytest.mark.parametrize(

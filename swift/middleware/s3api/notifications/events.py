@@ -16,7 +16,7 @@ from uuid import uuid4
 from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.headers import HeaderMap
 from swift.middleware.s3api.call import Call
 from swift.middleware.s3api.notifications.rules import PLACE, NotificationRule, rules_of
@@ -73,7 +73,7 @@ def record_of(
         "eventName": event.removeprefix("s3:"),
         "userIdentity": owner,
         "requestParameters": {"sourceIPAddress": call.request.remote_addr},
-        "responseElements": {"x-amz-request-id": str(call.request.env.get(fields.TRANS_ID, ""))},
+        "responseElements": {"x-amz-request-id": str(call.request.env.get(environkeys.TRANS_ID, ""))},
         "s3": {
             "s3SchemaVersion": "1.0",
             "configurationId": rule.id,

@@ -15,7 +15,7 @@ from swift import green
 from swift.base.digits import is_digits
 from swift.base.etag import unquote_etag
 from swift.gateway.subrequest import asked
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, xml_response
@@ -286,7 +286,7 @@ def _store(
 
     named = [(*place, part.etag) for place, part in zip(places, parts, strict=True)]
     sub = manifest_request(call, named, headers)
-    sub.env[fields.SLO_MANIFEST_HOOK] = misfit
+    sub.env[environkeys.SLO_MANIFEST_HOOK] = misfit
     with asked(call.account.open, sub) as response:
         if response.is_success:
             return response.headers.get("x-object-version-id", "")

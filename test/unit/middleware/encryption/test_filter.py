@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.cryptokeys import NoKeys
 from swift.http.request import Request
 from swift.http.response import HTTPError
@@ -105,7 +105,7 @@ def test_an_upload_without_keys_stores_nothing(sim):
 
     encryption = Front(sim).filter.app
     for method in ("PUT", "POST"):
-        env = {"swift.cache": sim.cache, "swift_owner": True, fields.FETCH_CRYPTO_KEYS: none}
+        env = {"swift.cache": sim.cache, "swift_owner": True, environkeys.FETCH_CRYPTO_KEYS: none}
         with pytest.raises(HTTPError) as caught:
             encryption.handle(Request(method, "/v1/a/c/o", {"content-length": "4"}, b"data", env=env))
         assert caught.value.response.status == 500
@@ -126,4 +126,4 @@ def test_a_request_is_given_back_as_it_came(sim):
     request = Request("PUT", "/v1/a/c/o", {"content-length": "4"}, b"data", env=env)
     body = request.body
     assert Answer(front.filter.handle(request)).status == 201
-    assert request.body is body and fields.UPDATE_FOOTERS not in request.env
+    assert request.body is body and environkeys.UPDATE_FOOTERS not in request.env

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from swift.base.limits import Limits
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.encryption.filter import Encryption, EncryptionSettings
@@ -34,7 +34,7 @@ class App:
             body = request.body.read()
             headers = dict(request.headers)
             footers = {}
-            request.env[fields.UPDATE_FOOTERS](footers)
+            request.env[environkeys.UPDATE_FOOTERS](footers)
             headers.update(footers)
             kept = {name: value for name, value in headers.items() if name.startswith("x-object")}
             self.stored = {"headers": kept, "body": base64.b64encode(body).decode()}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.keystoneauth.filter import Keystoneauth, filter_factory
@@ -31,15 +31,15 @@ class App:
     def handle(self, request):
         env = request.env
         request.acl = self.case.get("acl")
-        callback = env.get(fields.AUTHORIZE)
+        callback = env.get(environkeys.AUTHORIZE)
         denial = callback(request) if callback else None
         self.requests.append(request)
         self.seen = {
-            "user": env.get(fields.REMOTE_USER),
+            "user": env.get(environkeys.REMOTE_USER),
             "identity": env.get("keystone.identity"),
-            "owner": bool(env.get(fields.OWNER)),
-            "reseller": bool(env.get(fields.RESELLER_REQUEST)),
-            "logged": (env.get(fields.ACCESS_LOGGING) or {}).get("user_id"),
+            "owner": bool(env.get(environkeys.OWNER)),
+            "reseller": bool(env.get(environkeys.RESELLER_REQUEST)),
+            "logged": (env.get(environkeys.ACCESS_LOGGING) or {}).get("user_id"),
             "domain": request.headers.get(fields.SYSMETA_PROJECT_DOMAIN),
         }
         told = self.case.get("told")
@@ -58,13 +58,13 @@ def ask(case):
     if case.get("stored") is not None:
         info["sysmeta"]["project-domain-id"] = case["stored"]
     names = ("AUTH_p1", "AUTH_p2", "SERVICE_p1", "OTHER_p1", "p1")
-    env = {fields.INFOCACHE: {f"account/{name}": info for name in names}}
+    env = {environkeys.INFOCACHE: {f"account/{name}": info for name in names}}
     if case.get("sync_key"):
-        env[fields.SYNC_KEY] = case["sync_key"]
+        env[environkeys.SYNC_KEY] = case["sync_key"]
     if case.get("override"):
-        env[fields.AUTHORIZE_OVERRIDE] = True
+        env[environkeys.AUTHORIZE_OVERRIDE] = True
     if case.get("token_info") is not None:
-        env[fields.KEYSTONE_TOKEN_INFO] = case["token_info"]
+        env[environkeys.KEYSTONE_TOKEN_INFO] = case["token_info"]
     conf = case.get("conf", {})
     auth = Keystoneauth(app, KeystoneauthSettings.parse(conf), conf)
     response = auth.handle(Request(case["method"], case["path"], headers, env=env))
@@ -220,7 +220,7 @@ def test_the_callback_knows_who_asks_in_subrequests_too():
     app = App({})
     auth = Keystoneauth(app, KeystoneauthSettings(), {})
     auth.handle(Request("GET", "/v1/AUTH_p1/c", with_roles("admin")))
-    callback = app.requests[0].env[fields.AUTHORIZE]
+    callback = app.requests[0].env[environkeys.AUTHORIZE]
     assert callback(Request("GET", "/v1/AUTH_p1/other/o")) is None
     assert callback(Request("GET", "/v1/AUTH_p2/other/o")).status == 401
 

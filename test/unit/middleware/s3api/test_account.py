@@ -3,7 +3,7 @@
 import pytest
 
 from swift.base.entity import Entity
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.s3api.account import (
@@ -30,13 +30,13 @@ class Below:
     def handle(self, request):
         self.asked.append(request)
         entity = request.entity
-        details = request.env.get(fields.S3_AUTH_DETAILS)
+        details = request.env.get(environkeys.S3_AUTH_DETAILS)
         if details and details["access_key"] == self.user:
             if entity.path.account == self.user:
                 request.name(Entity("v1", entity.path._replace(account="AUTH_test")))
-            request.env[fields.REMOTE_USER] = "test"
-            request.env[fields.AUTHORIZE] = self.authorise
-            request.env[fields.OWNER] = self.owner
+            request.env[environkeys.REMOTE_USER] = "test"
+            request.env[environkeys.AUTHORIZE] = self.authorise
+            request.env[environkeys.OWNER] = self.owner
         elif details:
             return error_response(401)
         return Response(self.status, dict(self.headers))
@@ -64,7 +64,7 @@ def test_what_is_asked_names_the_key_and_carries_the_claim():
     assert asking.head("bucket", "ü/k").status == 204
     [asked] = below.asked
     assert asked.raw_path == "/v1/AUTH_test/bucket/%C3%BC/k"
-    assert asked.env[fields.S3_AUTH_DETAILS]["signature"] == "s"
+    assert asked.env[environkeys.S3_AUTH_DETAILS]["signature"] == "s"
     assert "authorization" not in asked.headers
     assert (asking.home, asking.name, asking.owner) == ("AUTH_test", "AUTH_test", "test:tester")
 
@@ -101,7 +101,7 @@ def test_who_signed_nothing_is_asked_for_without_a_claim():
     assert below.asked == [] and asking.is_anonymous
     asking.head("bucket")
     assert below.asked[0].raw_path == "/v1/AUTH_open/bucket"
-    assert fields.S3_AUTH_DETAILS not in below.asked[0].env
+    assert environkeys.S3_AUTH_DETAILS not in below.asked[0].env
     assert code_of(account(Below(401), "", "AUTH_open").head, "bucket") == "AccessDenied"
 
 
@@ -119,7 +119,7 @@ def test_another_account_is_asked_when_the_request_names_it():
 
 def rights_in(asking, raw_path, bucket="bucket"):
     """The answer to a question of the pipeline about a path, within a sub-request for a bucket."""
-    callback = asking.subrequest("GET", bucket, "key").env[fields.AUTHORIZE]
+    callback = asking.subrequest("GET", bucket, "key").env[environkeys.AUTHORIZE]
     request = Request("GET", raw_path)
     request.acl = ".r:*,other"
     return callback(request)
@@ -168,10 +168,10 @@ def test_without_anybody_to_ask_nothing_is_allowed():
 
 def test_a_good_signature_teaches_whose_key_it_is_and_a_bad_one_nothing():
     cache = MemoryCache()
-    account(Below(), env={fields.CACHE: cache}).head()
-    request = Request("GET", "/", env={fields.CACHE: cache})
+    account(Below(), env={environkeys.CACHE: cache}).head()
+    request = Request("GET", "/", env={environkeys.CACHE: cache})
     assert KnownAccounts().find(request, "test:tester") == "AUTH_test"
-    code_of(account(Below(), "eve:eve", env={fields.CACHE: cache}).head)
+    code_of(account(Below(), "eve:eve", env={environkeys.CACHE: cache}).head)
     assert KnownAccounts().find(request, "eve:eve") == ""
     assert KnownAccounts().find(Request("GET", "/"), "test:tester") == ""
 
@@ -180,7 +180,7 @@ def test_a_good_signature_teaches_whose_key_it_is_and_a_bad_one_nothing():
 def test_what_is_no_name_in_the_cache_is_not_believed(value):
     cache = MemoryCache()
     cache.set("s3account/k", value)
-    assert KnownAccounts().find(Request("GET", "/", env={fields.CACHE: cache}), "k") == ""
+    assert KnownAccounts().find(Request("GET", "/", env={environkeys.CACHE: cache}), "k") == ""
 
 
 def test_keys_do_not_fill_the_memory():
@@ -195,7 +195,7 @@ def test_the_log_names_the_caller_but_not_at_any_length():
     env = {}
     key = "k" * 500
     account(Below(user=key), key, env=env).head()
-    assert env[fields.ACCESS_LOGGING] == {"user_id": "k" * 125 + "..."}
+    assert env[environkeys.ACCESS_LOGGING] == {"user_id": "k" * 125 + "..."}
 
 
 # --- buckets --------------------------------------------------------------------------------------------

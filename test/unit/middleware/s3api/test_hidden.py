@@ -5,7 +5,7 @@ import json
 import pytest
 
 from swift.base.entity import EntityPath
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.s3api.errors import S3Error
@@ -52,7 +52,7 @@ def test_nothing_of_the_client_is_in_what_is_asked():
     for request, data in below.asked:
         assert data in (b"", b"{}")
         assert request.headers.keys().isdisjoint({"authorization", "if-match", "x-amz-acl"})
-        assert request.env[fields.AUTHORIZE_OVERRIDE] and request.env[fields.ACCESS_LOG_MADE]
+        assert request.env[environkeys.AUTHORIZE_OVERRIDE] and request.env[environkeys.ACCESS_LOG_MADE]
 
 
 def test_a_note_may_be_of_what_has_a_reserved_name():

@@ -5,7 +5,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.keystoneauth.filter import Keystoneauth
@@ -67,7 +67,7 @@ class Store:
     def handle(self, request):
         if request.env.get("REMOTE_USER") == ".wsgi.pre_authed":
             return Response(204)
-        callback = request.env.get(fields.AUTHORIZE)
+        callback = request.env.get(environkeys.AUTHORIZE)
         denial = callback(request) if callback else None
         if denial is not None:
             return denial
@@ -163,7 +163,9 @@ def test_what_a_client_says_of_itself_is_not_believed():
     said = {"x-identity-status": "Confirmed", "x-roles": "admin", "x-project-id": "p1", "host": "h"}
     request = Request("GET", "/v1/AUTH_p1/c/o", dict(said))
     assert front.token.handle(request).status == 401
-    confirmed = Request("GET", "/v1/AUTH_p1/c/o", dict(said), env={fields.KEYSTONE_TOKEN_INFO: {"token": {}}})
+    confirmed = Request(
+        "GET", "/v1/AUTH_p1/c/o", dict(said), env={environkeys.KEYSTONE_TOKEN_INFO: {"token": {}}}
+    )
     assert front.token.handle(confirmed).status == 200
 
 

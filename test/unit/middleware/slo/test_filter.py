@@ -5,7 +5,7 @@ import json
 import pytest
 
 from swift.base.hashing import PathHasher
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
@@ -75,7 +75,7 @@ def test_nobody_says_of_its_own_that_an_object_is_large(method, value):
 
 def test_who_copies_objects_as_they_are_is_not_disturbed():
     app = App()
-    env = {fields.SLO_OVERRIDE: True}
+    env = {environkeys.SLO_OVERRIDE: True}
     sent = {"x-static-large-object": "True"}
     assert ask(app, "PUT", "/v1/a/c/o", sent, b"[]", "multipart-manifest=put", **env).status == 200
     assert app.asked == ["PUT /v1/a/c/o?multipart-manifest=put"]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response, error_response
 from swift.middleware.versioned_writes.archive import MARKER_TYPE, Archive, FormerVersion
@@ -179,5 +179,5 @@ def test_all_is_asked_with_rights_of_its_own():
     store = Store(GET=found())
     archive(store).keep()
     for request in store.asked:
-        assert request.env["swift.authorize_override"] and request.env[fields.SYMLINK_OVERRIDE]
+        assert request.env["swift.authorize_override"] and request.env[environkeys.SYMLINK_OVERRIDE]
         assert "x-auth-token" not in request.headers

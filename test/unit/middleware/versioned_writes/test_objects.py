@@ -5,7 +5,7 @@ import pytest
 from swift.base.timestamp import Timestamp
 from swift.compose import Cluster
 from swift.gateway.info import container_key
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.versioned_writes.filter import VersionedWrites
@@ -53,9 +53,9 @@ def versioned(app, method="PUT", headers=None, *, query="", enabled="True", auth
     filter.forward = app.handle
     filter._objects._forward = filter._containers._forward = app.handle
     sysmeta = {"versions-container": "%00versions%00c", "versions-enabled": enabled}
-    env = {fields.INFOCACHE: {container_key("a", "c"): {"status": 204, "sysmeta": sysmeta}}}
+    env = {environkeys.INFOCACHE: {container_key("a", "c"): {"status": 204, "sysmeta": sysmeta}}}
     if authorise:
-        env[fields.AUTHORIZE] = authorise
+        env[environkeys.AUTHORIZE] = authorise
     return filter.handle(Request(method, LINK, headers or {}, b"body", query=query, env=env))
 
 
@@ -133,7 +133,7 @@ def test_what_filters_ask_elsewhere_for_a_version_is_asked_with_the_callers_righ
     versioned(app, authorise=authorise)
     sub = app.asked[1][3]
     del asked[:]
-    allowed = sub.env[fields.AUTHORIZE]
+    allowed = sub.env[environkeys.AUTHORIZE]
     assert allowed(Request("PUT", f"{HIDDEN}8204770570.71501")) is None
     assert allowed(Request("HEAD", "/v1/other/c/o")) is None
     assert allowed(Request("PUT", "/v1/other/%00versions%00c/%00o%001")) is None

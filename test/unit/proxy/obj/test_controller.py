@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swift.base.timestamp import Timestamp
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.response import Response
 
 
@@ -111,7 +111,7 @@ def test_what_cannot_be_meant_is_400_and_changes_nothing(stored, method, headers
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "POST", "DELETE"])
 def test_who_is_denied_reaches_no_object_server(stored, method):
     sim, _ = stored
-    assert sim(method, "/a/c/o", env={fields.AUTHORIZE: lambda request: Response(403)}).status == 403
+    assert sim(method, "/a/c/o", env={environkeys.AUTHORIZE: lambda request: Response(403)}).status == 403
     assert not sim.asked("object")
 
 
@@ -133,7 +133,7 @@ def test_nothing_is_changed_in_a_container_that_is_not_there(sim, method):
 def test_the_size_that_is_only_for_listings_is_not_shown(sim):
     kind = {"content-type": "text/plain; swift_bytes=77; a=b"}
     assert sim("PUT", "/a/c/o", kind, b"body").status == 400, "only filters say it"
-    assert sim("PUT", "/a/c/o", kind, b"body", env={fields.CONTENT_TYPE_OVERRIDDEN: True}).status == 201
+    assert sim("PUT", "/a/c/o", kind, b"body", env={environkeys.CONTENT_TYPE_OVERRIDDEN: True}).status == 201
     for method in ("GET", "HEAD"):
         assert sim(method, "/a/c/o").headers["content-type"] == "text/plain; a=b"
 

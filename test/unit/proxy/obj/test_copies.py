@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from swift.base.clock import SystemClock
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.body import BodyTimeout, BytesBody, ClientDisconnected
 from swift.http.request import Request
 from swift.http.response import HTTPError
@@ -153,7 +153,7 @@ TARGET = SimpleNamespace(policy=SimpleNamespace(index=0))
 
 
 def put(body, footers=None):
-    env = {} if footers is None else {fields.UPDATE_FOOTERS: lambda given: given.update(footers)}
+    env = {} if footers is None else {environkeys.UPDATE_FOOTERS: lambda given: given.update(footers)}
     return Request("PUT", "/v1/a/c/o", {}, body, env=env)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.gateway.internal_client import InternalClient
-from swift.http import fields
+from swift.http import environkeys
 from swift.http.response import Response
 from swift.middleware.s3api.notifications.events import ACCOUNT
 from swift.middleware.s3api.notifications.settings import NotifierSettings
@@ -33,7 +33,7 @@ class Bench:
         def forward(request):
             if request.method == "GET" and request.path == f"/v1/{ACCOUNT}/{self.unreadable}":
                 return Response(503)
-            request.env[fields.CACHE] = sim.cache
+            request.env[environkeys.CACHE] = sim.cache
             return self.pipeline.handle(request)
 
         self.client = InternalClient(forward, "test", tries=1, must_decrypt=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.response import Response
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.kept import kept_headers
@@ -24,7 +24,7 @@ class Call:
 
     def subrequest(self, method, bucket):
         assert (method, bucket) == ("HEAD", "bucket")
-        self.env = {fields.OWNER: self.owner}
+        self.env = {environkeys.OWNER: self.owner}
         return self
 
     def open(self, sub):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.body import ClientDisconnected
 from swift.http.request import Request
 from swift.http.response import HTTPError
@@ -41,7 +41,7 @@ class Uploading:
     """An upload to three nodes."""
 
     def __init__(self, body, *, policy=SMALL, headers=None, footers=None, talks=None, believers=False):
-        env = {} if footers is None else {fields.UPDATE_FOOTERS: lambda given: given.update(footers)}
+        env = {} if footers is None else {environkeys.UPDATE_FOOTERS: lambda given: given.update(footers)}
         self.scheme = SCHEMES.of(policy)
         self.request = Request("PUT", "/v1/a/c/o", headers or {}, body, env=env)
         self.talks = talks or [Talk(), Talk(), Talk()]
