@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swift.platform.addresses import names_any_of, own_addresses
+from swift.ring.device import Device
 from swift.ring.view import RingView
 
 
@@ -34,8 +35,15 @@ class OwnDevices:
 
     def names(self, view: RingView) -> list[str]:
         """The names of the devices of this node, sorted."""
+        return sorted({device.device for device in self._devices(view)})
+
+    def ids_of(self, view: RingView, name: str) -> frozenset[int]:
+        """The ids of the own devices of a name; none when it has left the ring meanwhile."""
+        return frozenset(device.id for device in self._devices(view) if device.device == name)
+
+    def _devices(self, view: RingView) -> list[Device]:
         ids = self.ids(view)
-        return sorted({device.device for device in view.devices if device is not None and device.id in ids})
+        return [device for device in view.devices if device is not None and device.id in ids]
 
     def forget(self) -> None:
         """Look again the next time, as if the ring had changed."""

@@ -189,11 +189,6 @@ class ReplicationPass(DatabasePassBase):
         view, losses = task.ring.view(), task.losses(self._device)
         device_path = task.context.devices.path(self._device)
         gone = self._run(self._settled.gone, device_path, task.kind.directory, view.partition_of)
-        own_ids = task.own.ids(view)
-        own_id = next(
-            device.id
-            for device in view.devices
-            if device is not None and device.id in own_ids and device.device == self._device
-        )
-        losses.note(view, own_id, {int(name) for name in present}, gone | self._databases.quarantined)
+        own_ids = task.own.ids_of(view, self._device)
+        losses.note(view, own_ids, {int(name) for name in present}, gone | self._databases.quarantined)
         losses.tell(view, task.direct, self._log, lambda: not stop.requested)

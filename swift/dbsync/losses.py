@@ -40,18 +40,24 @@ class Losses:
 
     def __init__(self) -> None:
         self._absent: frozenset[int] = frozenset()
-        self._owned: tuple[RingView, frozenset[int]] | None = None
+        self._owned: tuple[RingView, frozenset[int], frozenset[int]] | None = None
         #: Id of a device → the partitions of which it was not told yet.
         self._untold: dict[int, set[int]] = {}
 
-    def note(self, view: RingView, own_id: int, present: Collection[int], gone: Collection[int]) -> None:
-        """A pass saw these partitions on the device ``own_id``, and that databases of others are gone."""
-        if self._owned is None or self._owned[0] is not view:
-            self._owned = view, view.parts_of(own_id)
-        absent = self._owned[1].difference(present)
+    def note(
+        self, view: RingView, own_ids: frozenset[int], present: Collection[int], gone: Collection[int]
+    ) -> None:
+        """A pass saw these partitions on the device, and that databases of others are gone.
+
+        The ring knows the device by ``own_ids``: none when it has left the ring meanwhile.
+        """
+        if self._owned is None or self._owned[0] is not view or self._owned[1] != own_ids:
+            owned = frozenset().union(*(view.parts_of(own_id) for own_id in own_ids))
+            self._owned = view, own_ids, owned
+        absent = self._owned[2].difference(present)
         for part in (absent - self._absent).union(gone):
             for node in view.primaries(part):
-                if node.id != own_id:
+                if node.id not in own_ids:
                     self._untold.setdefault(node.id, set()).add(part)
         self._absent = absent
 

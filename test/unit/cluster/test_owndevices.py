@@ -31,6 +31,12 @@ def test_address_and_port_of_replication_say_whose_a_device_is(view):
     assert own.names(view) == ["sda", "sdb"]
 
 
+def test_devices_of_a_name_are_found_among_the_own_ones_alone(view):
+    own = OwnDevices("127.0.0.1", 0)
+    assert own.ids_of(view, "sdc") == {2}
+    assert own.ids_of(view, "sdd") == own.ids_of(view, "sdx") == set()
+
+
 def test_port_0_stands_for_any(view):
     assert OwnDevices("127.0.0.1", 0).ids(view) == {0, 1, 2}
 

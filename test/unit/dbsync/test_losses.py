@@ -58,10 +58,10 @@ class Bench:
         self.view, self.losses, self.nodes, self.log = View(**view), Losses(), Nodes(), Words()
         self.direct = DirectClient(self.nodes, "container-replicator", NodeTimeouts(1, 1))
 
-    def passes(self, present, gone=(), goes_on=lambda: True):
+    def passes(self, present, gone=(), goes_on=lambda: True, own_ids=frozenset({0})):
         """What is heard after a pass that saw these partitions."""
         self.nodes.heard.clear()
-        self.losses.note(self.view, 0, set(present), set(gone))
+        self.losses.note(self.view, own_ids, set(present), set(gone))
         self.losses.tell(self.view, self.direct, self.log, goes_on)
         return sorted(self.nodes.heard)
 
@@ -138,6 +138,12 @@ def test_devices_that_left_the_ring_are_forgotten():
     assert {number for number, _ in bench.passes([])} == {1, 2}
     bench.view.devices = bench.view.devices[:1]
     assert bench.passes([]) == []
+
+
+def test_a_device_that_left_the_ring_meanwhile_lacks_nothing():
+    bench = Bench()
+    assert bench.passes([], own_ids=frozenset()) == []
+    assert bench.passes(range(9)) == [(1, [9]), (3, [9])]
 
 
 def test_a_new_ring_brings_partitions_that_are_not_here_yet():
