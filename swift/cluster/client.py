@@ -224,6 +224,8 @@ class HttpExchange:
         "replayable",
         "continue_headers",
         "_final",
+        "_deadline",
+        "_has_begun",
     )
 
     def __init__(
@@ -246,6 +248,10 @@ class HttpExchange:
         self.replayable = True
         self.continue_headers: HeaderMap = {}
         self._final: StreamReply | None = None
+        #: Until when the answer that is waited for must be there; None: nobody waits for it yet.
+        self._deadline: float | None = None
+        #: There is something to be read.
+        self._has_begun = False
 
     def begin(self) -> None:
         """Send the head (and the small body that came with it)."""
@@ -319,6 +325,22 @@ class HttpExchange:
         self._final = self._stream(head)
         return self._final
 
+    def begins(self, within_s: float) -> bool:
+        """See ``Exchange.begins``."""
+        link, now = self._link, time.monotonic()
+        if self._deadline is None:
+            self._deadline = now + self._timeout_s
+        if link is None or link.buffer or self._has_begun:
+            return True
+        try:
+            green.wait_readable(link.fd, min(now + within_s, self._deadline))
+        except green.DeadlineExceeded:
+            return time.monotonic() >= self._deadline
+        except OSError:
+            return True
+        self._has_begun = True
+        return True
+
     def reply(self) -> StreamReply:
         """The final answer; 1xx answers are skipped."""
         if self._final is not None:
@@ -350,9 +372,10 @@ class HttpExchange:
         if link is None:
             raise TransportError("the exchange was aborted")
         data = link.buffer
-        deadline = time.monotonic() + self._timeout_s
+        deadline, self._deadline = self._deadline or time.monotonic() + self._timeout_s, None
+        has_begun, self._has_begun = self._has_begun, False
         try:
-            if not data:
+            if not data and not has_begun:
                 # No node answers before it was asked and the loop was given back.
                 green.wait_readable(link.fd, deadline)
             while (end := data.find(b"\r\n\r\n")) < 0:

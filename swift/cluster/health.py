@@ -5,24 +5,22 @@ success there, however it came about, ends its avoidance. Besides, one request a
 *probe*: a second after it was avoided, then after two, four and so on, up to the configured interval. So a
 server that was restarted is back within a second or two, and one that hangs costs few requests their time.
 
-A node is *silent* while nothing it was asked for ``SILENCE_S`` has been answered, whoever asked it: one that
-is stopped or cut off, but takes connections, would otherwise cost every request a timeout until enough of
-them have failed. A busy node answers something now and then and is not silent. A silent one is treated like
-an avoided one, with a probe each second.
+A *silent* node (``cluster.silence``) is treated like an avoided one, but that no client's request is its
+probe: the timeout would be the client's. ``on_silent`` is told to ask it by itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from swift.base.clock import Clock
+from swift.cluster.silence import Question, Silence
 from swift.ring.device import Device
 from swift.telemetry.statsd import Statsd
 
 #: Pause before the first probe; a server's restart takes about as long.
 FIRST_PAUSE_S = 1.0
-#: A node that answers nobody for so long is silent; a disk that seeks is slower than one second now and then.
-SILENCE_S = 2.0
 
 
 @dataclass(slots=True)
@@ -37,19 +35,6 @@ class _Record:
     probing: bool = False
     #: The last error was a timeout.
     slow: bool = False
-
-
-@dataclass(slots=True)
-class _Unheard:
-    """What a node was asked, and when, since it last answered."""
-
-    since: float
-    last: float
-    probe_at: float
-
-    def is_silent(self, now: float, patience_s: float) -> bool:
-        """Whether it has been asked long enough; requests given up by now prove nothing about today."""
-        return now - self.since > SILENCE_S and now - self.last <= patience_s
 
 
 class ErrorLimiter:
@@ -71,26 +56,23 @@ class ErrorLimiter:
         self._clock = clock
         self._limit = limit
         self._interval_s = interval_s
-        self._patience_s = patience_s
+        #: Called with a silent node and what to ask it; must not wait. ``heard`` is to be told of an answer.
+        self.on_silent: Callable[[Device, Question], None] | None = None
         self._statsd = statsd
         self._records: dict[str, _Record] = {}
-        self._unheard: dict[str, _Unheard] = {}
+        self._silence = Silence(clock, patience_s)
 
-    def asked(self, node: Device, now: float) -> None:
-        """A request was sent to the node at ``now`` of the monotonic clock."""
-        unheard = self._unheard.get(node.key)
-        if unheard is None or now - unheard.last > self._patience_s:
-            self._unheard[node.key] = _Unheard(now, now, now + SILENCE_S + FIRST_PAUSE_S)
-        else:
-            unheard.last = now
+    def asked(self, node: Device, now: float, question: Question) -> None:
+        """A request was sent to the node at ``now`` of the monotonic clock, about what a probe may ask."""
+        self._silence.asked(node.key, now, question)
 
     def heard(self, node: Device) -> None:
         """The node answered something, whatever it was."""
-        self._unheard.pop(node.key, None)
+        self._silence.heard(node.key)
 
-    def _is_silent(self, node: Device, now: float) -> bool:
-        unheard = self._unheard.get(node.key)
-        return unheard is not None and unheard.is_silent(now, self._patience_s)
+    def is_silent(self, node: Device) -> bool:
+        """Whether the node answers nobody."""
+        return self._silence.is_silent(node.key)
 
     def is_limited(self, node: Device) -> bool:
         """Whether the node is avoided."""
@@ -100,13 +82,16 @@ class ErrorLimiter:
     def is_slow(self, node: Device) -> bool:
         """Whether asking the node may cost a timeout: its last error was one, or it is silent."""
         record = self._records.get(node.key)
-        return (record is not None and record.slow) or self._is_silent(node, self._clock.monotonic())
+        return (record is not None and record.slow) or self.is_silent(node)
 
     def admits(self, node: Device) -> bool:
-        """Whether to use the node now: neither avoided nor silent, or this request shall be its probe."""
+        """Whether to use the node now: neither silent nor avoided, or this request shall be its probe."""
+        if self._silence and self.is_silent(node):
+            self._ask_silent(node)
+            return False
         record = self._records.get(node.key) if self._records else None
         if record is None or not record.pause_s:
-            return node.key not in self._unheard or self._admits_unheard(node)
+            return True
         now = self._clock.monotonic()
         if now < record.probe_at:
             self._count("is_limited")
@@ -115,15 +100,11 @@ class ErrorLimiter:
         record.probing, record.probe_at = True, now + record.pause_s
         return True
 
-    def _admits_unheard(self, node: Device) -> bool:
-        now, unheard = self._clock.monotonic(), self._unheard[node.key]
-        if not unheard.is_silent(now, self._patience_s):
-            return True
-        if now < unheard.probe_at:
-            self._count("is_silent")
-            return False
-        unheard.probe_at = now + FIRST_PAUSE_S
-        return True
+    def _ask_silent(self, node: Device) -> None:
+        self._count("is_silent")
+        question = self._silence.question(node.key)
+        if self.on_silent is not None and question is not None and self._silence.is_due(node.key):
+            self.on_silent(node, question)
 
     def succeeded(self, node: Device) -> None:
         """The node gave a proper answer: it is not avoided any more."""

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from swift import green
+from swift.base.clock import Clock, SystemClock
 from swift.base.errors import SwiftError
 from swift.cluster.hosts import resolve
+from swift.cluster.silence import Silence
 from swift.config.kinds import COUNT, SECONDS
 from swift.config.schema import Settings, option
 from swift.telemetry.telemetry import Telemetry
@@ -21,6 +23,8 @@ from swift.wire.memcache import ServerRing, expiry, get_command, set_command, va
 
 #: Seconds between attempts to talk to a server that is left alone.
 PROBE_S = 1.0
+#: A server that answers nobody counts as silent for so long after it was asked last.
+PATIENCE_S = 10.0
 
 
 class MemcacheError(SwiftError):
@@ -155,9 +159,13 @@ class _Server:
 class MemcacheRing:
     """get, set, incr, decr, delete and their multi forms; values are JSON."""
 
-    def __init__(self, settings: MemcacheSettings, telemetry: Telemetry | None = None):
+    def __init__(
+        self, settings: MemcacheSettings, telemetry: Telemetry | None = None, clock: Clock | None = None
+    ):
+        self._clock = clock or SystemClock()
         self._ring = ServerRing(settings.memcache_servers, settings.tries)
         self._servers = {name: _Server(name, settings) for name in self._ring.servers}
+        self._silence = Silence(self._clock, PATIENCE_S)
         self._telemetry = telemetry or Telemetry()
 
     def get(self, key: str, default: object = None, *, raise_on_error: bool = False) -> object:
@@ -211,20 +219,43 @@ class MemcacheRing:
         started = time.monotonic()
         for name in self._ring.order(hashed):
             server = self._servers[name]
-            if not server.may_try():
+            if self._is_silent(name) or not server.may_try():
                 continue
+            self._silence.asked(name, self._clock.monotonic())
             try:
                 result = server.converse(talk)
                 server.answered()
+                self._silence.heard(name)
                 statsd.timing(f"memcached.{verb}.timing", time.monotonic() - started)
                 return result
             except (OSError, green.DeadlineExceeded, ValueError) as error:
                 server.failed()
+                if not isinstance(error, green.DeadlineExceeded):
+                    self._silence.heard(name)
                 statsd.timing(f"memcached.{verb}.errors.timing", time.monotonic() - started)
                 self._telemetry.log.error(f"error talking to memcached {name}: {error or 'timeout'}")
         if must:
             raise MemcacheError(f"no memcached server answered a {verb}")
         return None
+
+    def _is_silent(self, name: str) -> bool:
+        """Whether a server answers nobody; such a one is asked in the background."""
+        if not self._silence.is_silent(name):
+            return False
+        if self._silence.is_due(name):
+            green.spawn_detached(self._probe, name)
+        return True
+
+    def _probe(self, name: str) -> None:
+        try:
+            self._servers[name].converse(lambda w, d: _simple(w, d, b"version\r\n", b""))
+        except green.DeadlineExceeded:
+            return
+        except (OSError, ValueError):
+            self._servers[name].failed()
+        else:
+            self._servers[name].answered()
+        self._silence.heard(name)
 
     def __repr__(self) -> str:
         return f"<MemcacheRing {', '.join(self._ring.servers)}>"

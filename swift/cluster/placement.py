@@ -215,6 +215,15 @@ class NodeIterator:
                     return self._avoided.pop(i)
         raise StopIteration
 
+    def pass_over(self, node: Node) -> bool:
+        """Hand a node out again as a last resort; False when it was one already."""
+        if node not in self._handed_out:
+            return False
+        self._handed_out.remove(node)
+        self._left += 1
+        self._avoided.append(node)
+        return True
+
     def _credit_lost_turns(self) -> None:
         """A node that became limited while it was used does not count."""
         lost = [node for node in self._handed_out if self._limiter.is_limited(node)]

@@ -78,6 +78,13 @@ class Exchange(Protocol):
 
     continue_headers: HeaderMap
 
+    def begins(self, within_s: float) -> bool:
+        """Wait for the beginning of an answer; False when it does not come in that time.
+
+        Nothing is lost then: the next wait goes on, and all of them together take as long as one would.
+        Errors are left to the wait for the answer itself.
+        """
+
     def reply(self) -> StreamReply:
         """The final answer."""
 

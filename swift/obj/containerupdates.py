@@ -1,8 +1,8 @@
 """Telling container servers about object writes (spec: object-server.md §11, §12).
 
 What is to be told is computed as values (``Update``); ``Updater`` sends them to all hosts at once. A client
-waits for that only so long; what failed is kept on the object's device as an async pending and delivered
-later.
+waits for that only so long, and not at all for a server that answers nobody (``cluster.silence``); what
+failed is kept on the object's device as an async pending and delivered later.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from swift.base.truth import is_true
 from swift.cluster.direct import DirectClient
 from swift.cluster.expiry import queue_container, queue_task
 from swift.cluster.redirect import redirect_of
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.silence import Silence
+from swift.cluster.transport import Reply, TimedOut, TransportError
 from swift.green import Event, spawn_detached
 from swift.http import fields
 from swift.http.headers import HeaderMap, title_case
@@ -269,6 +270,7 @@ class Updater:
         self._store_of = store_of
         self._direct = DirectClient(context.transport, "object-server", settings)
         self._failures = RepeatedErrors(context.telemetry.log, context.clock)
+        self._silence = Silence(context.clock, settings.node_timeout)
 
     def send(self, key: ObjectKey, updates: Iterable[Update], container: Update | None = None) -> list[str]:
         """Send all updates at once; returns when all are done or the client has waited long enough.
@@ -297,15 +299,7 @@ class Updater:
         self, key: ObjectKey, update: Update, host: str, device: str, done: Event, took: list[str] | None
     ) -> None:
         try:
-            reply, reason = None, f"bad address {host!r}"
-            address = split_address(host)
-            if address is not None:
-                try:
-                    # Device and partition are as a proxy sent them.
-                    path = f"/{device}/{update.partition}{update.target}"
-                    reply = self._direct.send(address, update.op, path, update.headers)
-                except TransportError as error:
-                    reason = str(error)
+            reply, reason = self._ask(update, host, device, done)
             if reply is None or not reply.is_success:
                 self._keep(key, update, self._redirected(update, f"{host}/{device}", reply, reason))
             elif took is not None:
@@ -317,6 +311,27 @@ class Updater:
             )
         finally:
             done.set()
+
+    def _ask(self, update: Update, host: str, device: str, done: Event) -> tuple[Reply | None, str]:
+        """What a server answers, or why it does not; of a silent one only now and then, and nobody waits."""
+        address, place = split_address(host), f"{host}/{device}"
+        if address is None:
+            return None, f"bad address {host!r}"
+        if self._silence.is_silent(place):
+            if not self._silence.is_due(place):
+                return None, "no answer to anybody"
+            done.set()
+        self._silence.asked(place, self._context.clock.monotonic())
+        try:
+            # Device and partition are as a proxy sent them.
+            path = f"/{device}/{update.partition}{update.target}"
+            reply = self._direct.send(address, update.op, path, update.headers)
+        except TransportError as error:
+            if not isinstance(error, TimedOut):
+                self._silence.heard(place)
+            return None, str(error)
+        self._silence.heard(place)
+        return reply, ""
 
     def _redirected(self, update: Update, who: str, reply: Reply | None, reason: str) -> str | None:
         """The shard that an update must go to later, None for the same place; logs a failure."""

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from swift.base.entity import EntityPath
 from swift.cluster.fanout import Answer
+from swift.cluster.placement import NodeIterator
+from swift.cluster.silence import SILENCE_S, Question
 from swift.cluster.transport import Exchange, MalformedAnswer, StreamReply, TimedOut, TransportError
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
@@ -86,17 +88,16 @@ class Backends:
         """Start an exchange; None when the node cannot be reached (and is remembered for it)."""
         settings = self._context.settings
         target = f"/{node.device}/{part}{path.quoted}"
-        if query:
-            target = f"{target}?{query}"
         ip, port = (node.replication_ip, node.replication_port) if use_replication else (node.ip, node.port)
         started = self._context.clock.monotonic()
-        self._context.limiter.asked(node, started)
+        policy = headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0")
+        self._context.limiter.asked(node, started, Question(target, policy))
         try:
             exchange = self._transport.open(
                 ip,
                 port,
                 method,
-                target,
+                f"{target}?{query}" if query else target,
                 headers,
                 body,
                 connect_timeout_s=settings.conn_timeout,
@@ -108,6 +109,21 @@ class Backends:
         if self._records_timings:
             self._context.timings.record(node, self._context.clock.monotonic() - started)
         return exchange
+
+    def is_silent(self, node: Node) -> bool:
+        """Whether the node answers nobody."""
+        return self._context.limiter.is_silent(node)
+
+    def falls_silent(self, node: Node, exchange: Exchange, nodes: NodeIterator) -> bool:
+        """Wait for the beginning of an answer; True when the node is silent and others are asked before.
+
+        The exchange has ended then; ``nodes`` gives the node again when there is nobody else.
+        """
+        while not exchange.begins(SILENCE_S):
+            if self.is_silent(node) and nodes.pass_over(node):
+                exchange.abort()
+                return True
+        return False
 
     def ready(self, node: Node) -> None:
         """A node waits for the body: it has answered, if only in part."""
@@ -181,14 +197,15 @@ class Backends:
         body: bytes = b"",
         query: str = "",
         use_replication: bool = False,
+        nodes: NodeIterator | None = None,
     ) -> Answer | None:
-        """A whole small exchange; None for failures and 5xx, so that the next node is tried."""
+        """A whole small exchange; None for failures and 5xx, so that the next of the ``nodes`` is tried."""
         sent = dict(headers)
         sent["content-length"] = str(len(body))
         exchange = self.open(
             node, part, method, path, sent, body=body, query=query, use_replication=use_replication
         )
-        if exchange is None:
+        if exchange is None or (nodes is not None and self.falls_silent(node, exchange, nodes)):
             return None
         reply = self.reply(node, exchange, headers)
         if reply is None:

@@ -27,9 +27,11 @@ from swift.cluster.transport import Transport
 from swift.policy.policies import Policies
 from swift.policy.policy import ErasureCode, Policy
 from swift.proxy.obj.rates import Rates
+from swift.proxy.probing import Prober
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 from swift.ring.view import RingView
+from swift.telemetry.repeated import RepeatedErrors
 from swift.telemetry.telemetry import Telemetry
 
 
@@ -59,6 +61,13 @@ class ProxyContext:
             patience_s=settings.node_timeout,
             statsd=self.telemetry.statsd,
         )
+        self.limiter.on_silent = Prober(
+            self.limiter,
+            self.transport,
+            RepeatedErrors(self.telemetry.log, self.clock),
+            connect_timeout_s=settings.conn_timeout,
+            timeout_s=settings.node_timeout,
+        ).begin
         self.timings = Timings(self.clock, settings.timing_expiry)
         self.rates = Rates(self.clock)
         self.streams = Streams()

@@ -91,10 +91,11 @@ class Controller:
         settings = self.context.settings
         need = self.context.write_quorum(len(attempts)) if quorum is None else quorum
         use_replication = _replication_network(request)
+        found = nodes or self.context.planner().for_read(view, part, self.kind)
 
         def send(node: Node, headers: HeaderMap) -> Answer | None:
             answer = self.backends.small(
-                node, part, method, path, headers, body=body, use_replication=use_replication
+                node, part, method, path, headers, body=body, use_replication=use_replication, nodes=found
             )
             if (
                 answer is not None
@@ -106,9 +107,8 @@ class Controller:
                 return None
             return answer
 
-        nodes = nodes or self.context.planner().for_read(view, part, self.kind)
         decider = WriteQuorum(len(attempts), need)
-        answers = fan_out(attempts, nodes, send, decider, grace_s=settings.post_quorum_timeout)
+        answers = fan_out(attempts, found, send, decider, grace_s=settings.post_quorum_timeout)
         return answers, need
 
 

@@ -22,7 +22,7 @@ from swift.cluster.collect import EVERYTHING, Arrivals, collect
 from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator, Streams
 from swift.cluster.quorum import half
-from swift.cluster.transport import StreamReply, TransportError
+from swift.cluster.transport import Exchange, StreamReply, TransportError
 from swift.http import fields
 from swift.http.body import BodyError, ResponseBody, WholeBody
 from swift.http.headers import HeaderMap
@@ -105,16 +105,19 @@ class SourceSearch:
             self._find_overlapping()
         else:
             for node in self._nodes:
-                if self._take(node, self._ask(node)):
+                exchange = self._open(node)
+                if exchange is not None and self._backends.falls_silent(node, exchange, self._nodes):
+                    continue
+                if self._take(node, self._reply(node, exchange)):
                     break
         # Whoever goes on reading elsewhere has no choice.
         self._nodes.asks_slow = True
         return self.best
 
-    def _ask(self, node: Node) -> StreamReply | None:
+    def _open(self, node: Node) -> Exchange | None:
         plan = self._plan
         timeout_s = self._settings.node_timeout if plan.newest else self._settings.read_timeout_s
-        exchange = self._backends.open(
+        return self._backends.open(
             node,
             plan.part,
             plan.method,
@@ -124,10 +127,12 @@ class SourceSearch:
             timeout_s=timeout_s,
             use_replication=plan.use_replication,
         )
-        return None if exchange is None else self._backends.reply(node, exchange, plan.headers)
+
+    def _reply(self, node: Node, exchange: Exchange | None) -> StreamReply | None:
+        return None if exchange is None else self._backends.reply(node, exchange, self._plan.headers)
 
     def _asked(self, node: Node) -> tuple[Node, StreamReply | None]:
-        return node, self._ask(node)
+        return node, self._reply(node, self._open(node))
 
     def _find_overlapping(self) -> None:
         """Up to one request per primary in flight, a further one every ``concurrency_timeout``."""

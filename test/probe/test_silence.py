@@ -1,25 +1,25 @@
-"""A server that takes connections and answers nobody, as one that hangs (cluster/health.py)."""
+"""Servers that take connections and answer nobody, as ones that hang (cluster/silence.py)."""
 
 import concurrent.futures
+import contextlib
 import os
 import signal
-import time
 
 import pytest
 
 from swift.cli.aio.make import make_cluster
-from swift.cluster.health import SILENCE_S
 from test.support.cluster import LiveCluster
 
 LARGE = os.urandom(256 << 10)
-#: Longer than the test takes, on whatever machine.
+#: Longer than a client of this test waits: whoever waits for a node's timeout fails.
 NODE_TIMEOUT_S = 120
+STOPPED = ("object-1", "container-2", "account-3", "cache")
 
 
 @pytest.fixture
 def cluster(tmp_path):
     """One whose proxy, a single process, waits long for nodes."""
-    live = LiveCluster(tmp_path / "data", proxy_workers=0)
+    live = LiveCluster(tmp_path / "data", ec="2+1", proxy_workers=0)
     make_cluster(live.plan)
     conf = live.plan.etc / "proxy-server.conf"
     mark = "use = egg:swift#proxy\n"
@@ -29,25 +29,54 @@ def cluster(tmp_path):
     live.stop()
 
 
-def test_uploads_pass_a_silent_node_by_before_the_first_of_them_has_timed_out(cluster):
-    assert cluster.request("PUT", "c").status == 201
-    cluster.token()
-    stopped = cluster.pid("object-1")
-    with concurrent.futures.ThreadPoolExecutor(32) as pool:
-        os.kill(stopped, signal.SIGSTOP)
-        try:
-            early = [pool.submit(cluster.request, "PUT", f"c/early{i}", None, LARGE) for i in range(8)]
-            time.sleep(SILENCE_S + 0.5)
-            late = [pool.submit(cluster.request, "PUT", f"c/late{i}", None, LARGE) for i in range(12)]
-            # Those that were its probes wait like the early ones.
-            for done in concurrent.futures.as_completed(late, timeout=60):
-                assert done.result().status == 201
-                if sum(upload.done() for upload in late) >= 8:
-                    break
-            assert not all(upload.done() for upload in early), "nobody waits any more: this proves nothing"
-        finally:
-            os.kill(stopped, signal.SIGCONT)
-        assert {upload.result().status for upload in [*early, *late]} == {201}
-    for kind, count in (("early", 8), ("late", 12)):
-        for i in range(count):
-            assert cluster.request("GET", f"c/{kind}{i}").body == LARGE
+@contextlib.contextmanager
+def stopped(cluster):
+    """One server of each kind hangs."""
+    pids = [cluster.pid(name) for name in STOPPED]
+    for pid in pids:
+        os.killpg(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.killpg(pid, signal.SIGCONT)
+
+
+def test_no_request_waits_until_a_silent_server_has_timed_out(cluster):
+    names = [f"{box}/o{number}" for box in ("gold", "ec") for number in range(12)]
+    for box in ("gold", "ec"):
+        assert cluster.request("PUT", box, {"X-Storage-Policy": box}).status == 201
+
+    def at_once(method, **more):
+        asked = [pool.submit(cluster.request, method, name, **more) for name in names]
+        return {(done.result().status, done.result().body) for done in asked}
+
+    with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
+        with stopped(cluster):
+            for body in (LARGE, b"small"):
+                assert {status for status, _ in at_once("PUT", body=body)} == {201}
+                assert at_once("GET") == {(200, body)}
+            assert {status for status, _ in at_once("HEAD")} == {200}
+            assert {status for status, _ in at_once("POST", headers={"X-Object-Meta-A": "b"})} == {202}
+            for box in ("gold", "ec"):
+                listed = cluster.request("GET", box).body.decode().split()
+                assert listed == sorted(name.split("/")[1] for name in names if name.startswith(f"{box}/"))
+            assert {status for status, _ in at_once("DELETE")} == {204}
+        assert {status for status, _ in at_once("PUT", body=b"again")} == {201}
+        assert at_once("GET") == {(200, b"again")}
+    assert "Traceback" not in cluster.log_text()
+
+
+def test_a_silent_server_is_asked_again_when_it_answers(cluster):
+    assert cluster.request("PUT", "gold").status == 201
+    with stopped(cluster):
+        for number in range(8):
+            assert cluster.request("PUT", f"gold/away{number}", body=b"x").status == 201
+    own = cluster.device_path(1)
+
+    def is_back():
+        number = len(list(own.glob("objects/*/*/*/*.data")))
+        cluster.request("PUT", f"gold/o{os.urandom(4).hex()}", body=b"x")
+        return len(list(own.glob("objects/*/*/*/*.data"))) > number
+
+    cluster.await_true(is_back, "the node gets new objects")

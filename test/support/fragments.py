@@ -67,6 +67,11 @@ class Cluster:
         self.every = [reply for answer in self.answers for reply in answer if reply is not None]
         self.asked = []
         self.preferences = []
+        #: Nodes that answer nobody.
+        self.silent = set()
+
+    def is_silent(self, to):
+        return to.id in self.silent
 
     def open(self, to, part, method, path, headers, *, query, timeout_s):
         self.asked.append(to.id)

@@ -242,6 +242,8 @@ class _Exchange:
         self._has_spoken = True
         self.continue_headers = {}
         self.done = green.Event()
+        #: What the server said first, once that was waited for.
+        self._begun = []
         self._response = None
         self._request = request
         self._app = app
@@ -291,11 +293,19 @@ class _Exchange:
         else:
             self._upload.put(None)
 
+    def begins(self, within_s):
+        if not self._begun:
+            try:
+                self._begun.append(self._upload.signals.get(time.monotonic() + within_s))
+            except green.DeadlineExceeded:
+                return False
+        return True
+
     def wait_continue(self):
         self._turn()
         if self._finished and self._port in self._transport.faults.gone_before_stored:
             raise TransportError("the node is gone")
-        headers = self._upload.signals.get(time.monotonic() + 10)
+        headers = self._begun.pop() if self._begun else self._upload.signals.get(time.monotonic() + 10)
         self._transport.faults.travel()
         self._may_die()
         if headers is None:

@@ -36,6 +36,9 @@ class Talk:
         self.continue_headers = said
         return None
 
+    def begins(self, within_s):
+        return True
+
     def reply(self):
         self._may("reply")
         return StreamReply(self._final, {}, WholeBody(b"done"))
@@ -52,6 +55,8 @@ class Cluster:
         self.failures = []
         self.judged = []
         self.asked = []
+        #: Nodes that answer nobody.
+        self.silent = set()
 
     def open(self, to, part, method, path, headers, *, body=b""):
         self.asked.append((to.id, dict(headers)))
@@ -62,6 +67,9 @@ class Cluster:
 
     def judge(self, to, status):
         self.judged.append((to.id, status))
+
+    def falls_silent(self, to, exchange, nodes):
+        return to.id in self.silent and nodes.pass_over(to)
 
     def ready(self, to):
         return

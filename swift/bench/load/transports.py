@@ -140,6 +140,10 @@ class TlsExchange:
         """See ``Exchange``; a load asks for none."""
         return None
 
+    def begins(self, within_s: float) -> bool:
+        """See ``Exchange``; a load has nobody else to ask."""
+        return True
+
     def reply(self) -> StreamReply:
         """See ``Exchange``."""
         answer, body = self.call(self._read)

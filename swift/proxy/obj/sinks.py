@@ -239,7 +239,7 @@ class Opening:
             ahead = self.stage if self.stage and self.may_be_sent(node) else b""
             asked = headers if node.index is not None else without_match(headers)
             exchange = backends.open(node, target.part, self.method, target.path, asked, body=ahead)
-            if exchange is None:
+            if exchange is None or backends.falls_silent(node, exchange, self.nodes):
                 continue
             try:
                 early = exchange.wait_continue()

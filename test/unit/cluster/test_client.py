@@ -345,6 +345,51 @@ def test_a_silent_server_is_an_error_after_the_timeout(transport, make_server):
     assert time.monotonic() - started < 1.5
 
 
+def test_whether_an_answer_begins_can_be_asked_before_it_is_waited_for(transport, make_server):
+    def answer(wire, head, number):
+        green.sleep(0.3)
+        wire.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+        green.sleep(0.1)
+        wire.send(OK)
+
+    exchange = begin(transport, make_server(answer), {"content-length": "2", "expect": "100-continue"})
+    assert not exchange.begins(0.05)
+    assert exchange.begins(1.0) and exchange.begins(0.0)
+    assert exchange.wait_continue() is None
+    assert not exchange.begins(0.0), "what was read is no beginning of the next answer"
+    assert exchange.reply().whole().body == b"ok"
+
+
+def test_waits_for_the_beginning_count_for_the_timeout(transport, make_server):
+    exchange = begin(transport, make_server(lambda wire, head, number: green.sleep(3)), {}, timeout_s=0.4)
+    started = time.monotonic()
+    assert not exchange.begins(0.3)
+    assert exchange.begins(5.0), "the wait for the answer says that it is late"
+    with pytest.raises(TimedOut):
+        exchange.reply()
+    assert 0.4 <= time.monotonic() - started < 0.65
+
+
+def test_a_connection_that_ends_is_left_to_the_wait_for_the_answer(transport, make_server):
+    exchange = begin(transport, make_server(lambda wire, head, number: False), {})
+    assert exchange.begins(2.0)
+    with pytest.raises(TransportError):
+        exchange.reply()
+    exchange.abort()
+    assert exchange.begins(2.0)
+
+
+def test_an_exchange_on_a_stale_connection_begins_again(transport, make_server):
+    server = make_server(
+        lambda wire, head, number: wire.send(OK) if number > 1 or len(server.heads) < 2 else False
+    )
+    ask(transport, server)
+    exchange = begin(transport, server, {}, method="GET")
+    assert exchange.begins(2.0)
+    assert exchange.reply().whole().body == b"ok"
+    assert server.connections == 2
+
+
 def test_garbage_instead_of_an_answer_is_an_error(transport, make_server):
     server = make_server(lambda wire, head, number: wire.send(b"nonsense\r\n\r\n"))
     with pytest.raises(MalformedAnswer, match="malformed answer"):

@@ -3,7 +3,8 @@
 import pytest
 
 from swift.base.clock import ManualClock
-from swift.cluster.health import FIRST_PAUSE_S, SILENCE_S, ErrorLimiter
+from swift.cluster.health import FIRST_PAUSE_S, ErrorLimiter
+from swift.cluster.silence import SILENCE_S, Question
 from swift.ring.device import Device
 
 NODE, OTHER = (Device(n, 1, 1, "127.0.0.1", n, "127.0.0.1", n, "d", 1.0, "") for n in (1, 2))
@@ -131,27 +132,27 @@ def test_what_it_knows_can_be_read(clock):
     assert NODE.key in repr(limiter)
 
 
+QUESTION = Question("/d/7/a", "0")
+
+
 def asked_until_silent(limiter, clock):
-    limiter.asked(NODE, clock.monotonic())
-    clock.advance(SILENCE_S + 0.1)
+    limiter.asked(NODE, clock.monotonic(), QUESTION)
+    clock.advance(SILENCE_S)
 
 
-def test_a_node_that_answers_nobody_is_passed_over_before_anything_has_timed_out(clock):
-    limiter = limiter_of(clock)
+def test_a_silent_node_is_left_alone_by_requests_of_clients_and_asked_in_the_background(clock):
+    limiter, probes = limiter_of(clock, patience_s=10.0), []
+    limiter.on_silent = lambda node, question: probes.append((node, question))
     asked_until_silent(limiter, clock)
-    assert not limiter.admits(NODE)
-    assert limiter.admits(OTHER)
+    for _ in range(200):
+        assert not limiter.admits(NODE)
+        assert limiter.admits(OTHER)
+        clock.advance(0.1)
+    assert probes == [(NODE, QUESTION)] * 4
+    assert limiter.is_silent(NODE)
     assert limiter.is_slow(NODE), "asking it may cost a timeout"
-
-
-def test_a_node_that_answers_now_and_then_is_busy_and_not_silent(clock):
-    limiter = limiter_of(clock)
-    for _ in range(20):
-        limiter.asked(NODE, clock.monotonic())
-        clock.advance(SILENCE_S / 2)
-        limiter.asked(NODE, clock.monotonic())
-        limiter.heard(NODE)
-        assert limiter.admits(NODE)
+    limiter.heard(NODE)
+    assert limiter.admits(NODE) and not limiter.is_silent(NODE)
 
 
 @pytest.mark.parametrize("sign", ["succeeded", "failed", "limit", "heard"])
@@ -170,24 +171,11 @@ def test_a_timeout_is_no_sign_of_life(clock):
     assert not limiter.admits(NODE)
 
 
-def test_a_silent_node_is_probed_each_second(clock):
+def test_an_avoided_node_that_is_silent_is_probed_by_no_client(clock):
     limiter = limiter_of(clock)
+    avoid(limiter, slow=True)
+    clock.advance(FIRST_PAUSE_S)
     asked_until_silent(limiter, clock)
-    sent = 0
-    for _ in range(40):
-        if limiter.admits(NODE):
-            sent += 1
-            limiter.asked(NODE, clock.monotonic())
-        clock.advance(0.25)
-    assert sent == pytest.approx(10 / FIRST_PAUSE_S, abs=1)
-
-
-def test_what_was_asked_longer_ago_than_anybody_waits_proves_nothing(clock):
-    # Its client may have gone, and nobody has asked since.
-    limiter = limiter_of(clock, patience_s=10.0)
-    limiter.asked(NODE, clock.monotonic())
-    clock.advance(10.1)
+    assert not limiter.admits(NODE)
+    limiter.heard(NODE)
     assert limiter.admits(NODE)
-    limiter.asked(NODE, clock.monotonic())
-    clock.advance(SILENCE_S / 2)
-    assert limiter.admits(NODE), "its silence begins anew"

@@ -5,7 +5,9 @@ import time
 import pytest
 
 from swift import green
-from swift.cluster.memcache import MemcacheError, MemcacheRing, MemcacheSettings
+from swift.base.clock import ManualClock
+from swift.cluster.memcache import PATIENCE_S, MemcacheError, MemcacheRing, MemcacheSettings
+from swift.cluster.silence import SILENCE_S
 from swift.platform import sockets
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
@@ -18,6 +20,8 @@ class Server:
     def __init__(self, port=0):
         self.answer = b"END\r\n"
         self.asked = 0
+        #: It takes requests and answers none.
+        self.is_stopped = False
         self.listener = sockets.listen("127.0.0.1", port, 16)
         self.port = self.listener.getsockname()[1]
         self.socks = []
@@ -38,6 +42,8 @@ class Server:
             if not data:
                 return
             self.asked += 1
+            if self.is_stopped:
+                continue
             sock.send(self.answer if data.startswith(b"get") else b"STORED\r\n")
 
     def close(self):
@@ -55,9 +61,9 @@ def server():
     server.close()
 
 
-def ring_of(*ports, **options):
+def ring_of(*ports, clock=None, **options):
     servers = tuple(f"127.0.0.1:{port}" for port in ports)
-    return MemcacheRing(MemcacheSettings(memcache_servers=servers, **options))
+    return MemcacheRing(MemcacheSettings(memcache_servers=servers, **options), clock=clock)
 
 
 def value_answer(key, data, flags=2):
@@ -113,6 +119,29 @@ def test_a_server_that_is_left_alone_is_asked_once_a_second(server):
         ring.get("k")
         green.sleep(0.005)
     assert server.asked == 2
+
+
+def test_nobody_waits_for_a_server_that_answers_nobody_until_it_does(server):
+    clock = ManualClock(5.0)
+    ring = ring_of(server.port, io_timeout=0.1, clock=clock)
+    server.answer, server.is_stopped = value_answer("k", b"1"), True
+    assert ring.get("k") is None
+    clock.advance(SILENCE_S)
+    started = time.monotonic()
+    for _ in range(100):
+        assert ring.get("k") is None
+    assert time.monotonic() - started < 0.1, "none of them waited"
+    while server.asked < 2:
+        green.sleep(0.01)
+    green.sleep(0.3)
+    server.is_stopped = False
+    assert ring.get("k") is None and server.asked == 2, "the probe has timed out, and the next is not due"
+    clock.advance(PATIENCE_S / 2)
+    assert ring.get("k") is None
+    while server.asked < 3:
+        green.sleep(0.01)
+    green.sleep(0.1)
+    assert ring.get("k") == 1
 
 
 class Timings:

@@ -1,5 +1,6 @@
 """Which nodes are asked in which order, and which are left alone."""
 
+import itertools
 import random
 from types import SimpleNamespace
 
@@ -186,6 +187,16 @@ def test_avoided_nodes_can_be_left_out_and_asked_after_all(limiter):
     assert ids(found) == [1, 3, 4]
     found.asks_avoided = True
     assert ids(found) == [2]
+
+
+def test_a_node_that_was_handed_out_can_be_passed_over_once(limiter):
+    found = NodeIterator(nodes(1, 2), iter(nodes(3, 4, 5)), limiter, 3)
+    first = next(found)
+    assert found.pass_over(first)
+    assert ids(itertools.islice(found, 3)) == [2, 3, 4], "another takes its turn"
+    assert next(found) is first
+    assert not found.pass_over(first)
+    assert ids(found) == []
 
 
 def test_avoided_nodes_that_may_cost_a_timeout_can_be_left_out(limiter):

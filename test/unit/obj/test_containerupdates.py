@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.silence import SILENCE_S
+from swift.cluster.transport import Reply, TimedOut, TransportError
 from swift.green import Event, sleep
 from swift.obj.containerupdates import (
     shard_path,
@@ -91,6 +92,41 @@ def test_a_client_does_not_wait_longer_than_the_bound_and_the_update_goes_on(mak
             break
         sleep(0.001)
     assert len(bench.pendings()) == 1
+
+
+def test_nobody_waits_for_a_container_server_that_answers_nobody(make_bench):
+    bench = make_bench(container_update_timeout=0.02, node_timeout=3)
+    release = Event()
+
+    def stopped():
+        release.wait()
+        raise TimedOut("late")
+
+    bench.containers.answers[6201] = stopped
+    assert bench.ask("PUT", headers=ASK, body=b"x").status == 201
+    bench.clock.advance(SILENCE_S)
+    for number in range(3):
+        assert bench.ask("PUT", headers=ASK, body=b"x", path=f"/sda/1/AUTH_a/c/o{number}").status == 201
+    assert len(bench.containers.requests) == 2, "the second is a probe"
+    assert len(bench.pendings()) == 2
+    bench.containers.answers[6201] = 201
+    bench.clock.advance(1.5)
+    bench.ask("PUT", headers=ASK, body=b"x", path="/sda/1/AUTH_a/c/p1")
+    sleep(0)
+    bench.ask("PUT", headers=ASK, body=b"x", path="/sda/1/AUTH_a/c/p2")
+    assert len(bench.containers.requests) == 4 and len(bench.pendings()) == 2
+    release.set()
+    while len(bench.pendings()) < 4:
+        sleep(0.001)
+
+
+def test_a_container_server_that_refuses_is_not_silent(make_bench):
+    bench = make_bench()
+    for _ in range(3):
+        bench.containers.answers[6201] = TransportError("down")
+        bench.ask("PUT", headers=ASK, body=b"x")
+        bench.clock.advance(SILENCE_S)
+    assert len(bench.containers.requests) == 3
 
 
 def test_nothing_is_told_about_a_request_that_was_refused(bench):

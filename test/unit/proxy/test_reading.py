@@ -53,34 +53,51 @@ class Nodes:
         self.primary_count = count - handoffs
         self.asks_slow = True
         primaries = [SimpleNamespace(number=n, index=n) for n in range(count - handoffs)]
-        self._left = iter(
-            primaries + [SimpleNamespace(number=n, index=None) for n in range(count - handoffs, count)]
-        )
+        self._left = primaries + [
+            SimpleNamespace(number=n, index=None) for n in range(count - handoffs, count)
+        ]
+        self._passed = []
+        self._again = []
 
     def __iter__(self):
-        return self._left
+        return self
 
     def __next__(self):
-        return next(self._left)
+        if self._left:
+            return self._left.pop(0)
+        if self._passed and self.asks_slow:
+            self._again.append(self._passed.pop(0))
+            return self._again[-1]
+        raise StopIteration
+
+    def pass_over(self, node):
+        if node in self._again:
+            return False
+        self._passed.append(node)
+        return True
 
 
 class Answers:
     """What each node answers; None: nothing."""
 
-    def __init__(self, answers):
+    def __init__(self, answers, silent=()):
         self.answers = answers
+        self.silent = silent
         self.asked = []
 
     def open(self, node, *_args, **_options):
         self.asked.append(node.number)
         return node
 
+    def falls_silent(self, node, _exchange, nodes):
+        return node.number in self.silent and nodes.pass_over(node)
+
     def reply(self, node, _exchange, _headers):
         return self.answers[node.number]
 
 
-def search(*answers, newest=False, handoffs=0, **settings):
-    backends = Answers(answers)
+def search(*answers, newest=False, handoffs=0, silent=(), **settings):
+    backends = Answers(answers, silent)
     plan = ReadPlan("GET", PATH, 1, {}, "", newest)
     looked = SourceSearch(backends, ProxySettings(**settings), plan, Nodes(len(answers), handoffs))
     found = looked.find()
@@ -148,6 +165,16 @@ def test_a_container_that_was_only_ever_deleted_is_no_answer():
 def test_an_error_whose_text_breaks_off_is_an_error_all_the_same():
     looked, number, _ = search(missing(3, body=None), missing(3), missing(3))
     assert number is None
+    assert looked.failure().status == 404
+
+
+def test_a_silent_node_is_waited_for_only_when_nobody_else_can_tell():
+    _, taken, backends = search(good(1), good(1), silent={0})
+    assert (taken, backends.asked) == (1, [0, 1])
+    _, taken, backends = search(good(1), missing(), None, silent={0})
+    assert (taken, backends.asked) == (0, [0, 1, 2, 0])
+    looked, taken, backends = search(good(1), missing(), missing(), silent={0})
+    assert (taken, backends.asked) == (None, [0, 1, 2]), "a majority of primaries knows nothing of it"
     assert looked.failure().status == 404
 
 

@@ -15,6 +15,7 @@ from swift.cluster.fanout import Answer
 from swift.cluster.fragmentsets import FragmentSet, FragmentSets, Holding
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import half
+from swift.cluster.silence import SILENCE_S
 from swift.cluster.transport import StreamReply, TransportError
 from swift.http import fields
 from swift.http.response import Response, error_response
@@ -40,7 +41,9 @@ class FragmentSearch:
         *,
         byte_range: str | None,
         newest: bool,
+        patience_s: float = SILENCE_S,
     ):
+        """Nodes that say nothing for ``patience_s`` are looked at: others are asked for silent ones."""
         self._backends = backends
         self._settings = settings
         self._request = asked
@@ -48,10 +51,13 @@ class FragmentSearch:
         self._range = byte_range
         self._newest = newest
         self._need = need
+        self._patience_s = patience_s
         self._sets: FragmentSets[ArchiveSource] = FragmentSets(need)
         self._arrivals: Arrivals[tuple[Node, StreamReply | None]] = Arrivals()
         #: Nodes that were asked and have not answered.
         self.unheard: list[Node] = []
+        #: Ids of those of them that are silent, for which others were asked.
+        self._replaced: set[int] = set()
         self._asked = 0
         self._alternates_left = 2 * nodes.primary_count - need
         self._suppressible = min(settings.rebalance_missing_suppression_count, nodes.primary_count - 1)
@@ -67,10 +73,10 @@ class FragmentSearch:
         extra = settings.concurrent_ec_extra_requests if settings.concurrent_gets else 0
         for _ in range(self._nodes.primary_count if self._newest else self._need + extra):
             self._launch()
-        pause_s = settings.concurrency_timeout if settings.concurrent_gets else None
-        for node, reply in collect(
-            self._arrivals, Until(self._is_found), pause_s=pause_s, on_quiet=self._launch
-        ):
+        pause_s, on_quiet = self._patience_s, self._replace_silent
+        if settings.concurrent_gets:
+            pause_s, on_quiet = settings.concurrency_timeout, self._launch
+        for node, reply in collect(self._arrivals, Until(self._is_found), pause_s=pause_s, on_quiet=on_quiet):
             self.unheard.remove(node)
             useful = self._take(node, reply)
             if self._sets.complete is None:
@@ -100,6 +106,14 @@ class FragmentSearch:
 
         self._arrivals.start(self._ask, node, preferences, otherwise=(node, None))
         return True
+
+    def _replace_silent(self) -> bool:
+        """Ask one more node for each that has fallen silent meanwhile; whether others may yet."""
+        silent = {node.id for node in self.unheard if self._backends.is_silent(node)}
+        for _ in silent - self._replaced:
+            self._launch()
+        self._replaced |= silent
+        return len(silent) < len(self.unheard)
 
     def _next_node(self) -> Node | None:
         """A node that is known to have what is missing, else one that was not asked yet."""

@@ -21,6 +21,14 @@ class Nodes:
         self.asks_avoided = False
         self._left = list(numbers)
         self._avoided = list(avoided)
+        self._given = list(numbers)
+
+    def pass_over(self, which):
+        if which.id not in self._given:
+            return False
+        self._given.remove(which.id)
+        self._avoided.append(which.id)
+        return True
 
     def __iter__(self):
         return self
@@ -136,6 +144,16 @@ def test_a_node_for_every_attempt_and_others_for_those_that_fail():
     sinks, answers = open_sinks(opening(cluster, Nodes(1, 2, 3, 4, 5)), [{}, {}, {}], 2)
     assert sorted(each.node.id for each in sinks) == [1, 4, 5] and answers == []
     assert [number for number, _ in cluster.failures] == [2] and (3, 503) in cluster.judged
+
+
+def test_silent_nodes_are_waited_for_only_when_the_others_are_too_few():
+    cluster = Cluster(**{f"n{number}": Talk() for number in range(1, 5)})
+    cluster.silent = {1, 4}
+    sinks, _ = open_sinks(opening(cluster, Nodes(1, 2, 3, 4)), [{}, {}, {}], 2)
+    assert sorted(each.node.id for each in sinks) == [2, 3]
+    cluster.silent.add(3)
+    sinks, _ = open_sinks(opening(cluster, Nodes(1, 2, 3, 4)), [{}, {}, {}], 3)
+    assert sorted(each.node.id for each in sinks) == [1, 2, 3]
 
 
 def test_an_answer_below_500_is_an_answer_and_507_means_no_room():

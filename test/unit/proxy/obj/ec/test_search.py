@@ -62,6 +62,38 @@ def test_two_of_the_same_archive_are_one():
     assert found(archive(0), archive(0), archive(2)) == ([0, 2], [0, 1, 2])
 
 
+def test_another_node_is_asked_for_one_that_has_fallen_silent():
+    cluster = Cluster((archive(0), archive(1), archive(2), archive(3)))
+    answers_late, reply = green.Event(), cluster.reply
+    cluster.silent = {0}
+
+    def answer(to, exchange, headers):
+        if to.id in (0, 1):
+            answers_late.wait(5)
+        return reply(to, exchange, headers)
+
+    cluster.reply = answer
+    looked = FragmentSearch(
+        cluster,
+        ProxySettings(),
+        ArchiveRequest(PATH, 1, {}, "", 1.0),
+        Nodes(4, 0),
+        NEED,
+        byte_range=None,
+        newest=False,
+        patience_s=0.01,
+    )
+    task = green.spawn(looked.find)
+    while len(cluster.asked) < 3:
+        green.sleep(0.01)
+    green.sleep(0.3)
+    assert cluster.asked == [0, 1, 2], "the one that is only busy is waited for"
+    cluster.silent.add(1)
+    chosen = task.wait()
+    assert sorted(chosen.members) == [2, 3]
+    answers_late.set()
+
+
 def test_archives_of_different_uploads_do_not_make_an_object():
     assert found(archive(0, NEW), archive(1, OLD), archive(2, OLD)) == ([1, 2], [0, 1, 2])
     assert found(archive(0, etag="e"), archive(1, etag="other"), archive(2, etag="e")) == ([0, 2], [0, 1, 2])

@@ -1,0 +1,116 @@
+"""What a node that does not answer costs a request, and what the error limiter hears."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from swift.base.clock import ManualClock
+from swift.base.entity import EntityPath
+from swift.cluster.health import ErrorLimiter
+from swift.cluster.placement import NodeIterator
+from swift.cluster.silence import SILENCE_S, Question
+from swift.cluster.transport import TransportError
+from swift.proxy.backend import Backends
+from swift.proxy.settings import ProxySettings
+from test.support.daemons import node
+from test.support.talks import Talk
+
+
+class Slow(Talk):
+    """A node whose answer begins after ``after_s`` seconds."""
+
+    def __init__(self, clock, after_s):
+        super().__init__()
+        self._clock = clock
+        self._left_s = after_s
+
+    def begins(self, within_s):
+        step = min(within_s, self._left_s)
+        self._clock.advance(step)
+        self._left_s -= step
+        return self._left_s <= 0
+
+
+class World:
+    def __init__(self):
+        self.clock = ManualClock(1.0)
+        self.limiter = ErrorLimiter(self.clock)
+        self.talks = {}
+        self.paths = []
+        self.logged = []
+        context = SimpleNamespace(
+            clock=self.clock,
+            limiter=self.limiter,
+            transport=self,
+            settings=ProxySettings(),
+            policy_settings={},
+            telemetry=SimpleNamespace(log=SimpleNamespace(error=lambda text, txid: self.logged.append(text))),
+        )
+        self.backends = Backends(context)
+
+    def open(self, ip, port, method, path, headers, body, **timeouts):
+        self.paths.append(path)
+        talk = self.talks[port]
+        if isinstance(talk, Exception):
+            raise talk
+        return talk
+
+    def small(self, to, nodes=None):
+        return self.backends.small(to, 7, "PUT", EntityPath("a", "c", "o"), {}, query="x=y", nodes=nodes)
+
+    def iterator(self):
+        return NodeIterator([node(1), node(2)], iter([node(3)]), self.limiter, 3)
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+def test_a_node_that_is_late_but_answers_others_is_waited_for(world):
+    nodes = world.iterator()
+    first = next(nodes)
+    world.talks[first.port] = Slow(world.clock, 3 * SILENCE_S)
+    heard = world.limiter.heard
+
+    def answer_others(within_s):
+        heard(first)
+        return Slow.begins(world.talks[first.port], within_s)
+
+    world.talks[first.port].begins = answer_others
+    assert world.small(first, nodes).status == 201
+
+
+def test_a_silent_node_is_given_up_for_the_next_and_waited_for_in_the_end(world):
+    nodes = world.iterator()
+    first = next(nodes)
+    world.talks[first.port] = talk = Slow(world.clock, 3 * SILENCE_S)
+    assert world.small(first, nodes) is None
+    assert talk.is_aborted and world.backends.is_silent(first)
+    assert [each.id for each in nodes] == [2, 3, 1]
+    world.talks[first.port] = Slow(world.clock, 2 * SILENCE_S)
+    assert world.small(first, nodes).status == 201
+    assert not world.backends.is_silent(first)
+
+
+def test_who_has_no_other_node_to_ask_waits(world):
+    world.talks[node(1).port] = Slow(world.clock, 3 * SILENCE_S)
+    assert world.small(node(1)).status == 201
+
+
+def test_a_probe_is_to_ask_for_what_the_request_was_about(world):
+    world.talks[node(1).port] = Talk()
+    probes = []
+    world.limiter.on_silent = lambda to, question: probes.append(question)
+    policy = {"x-backend-storage-policy-index": "2"}
+    world.backends.open(node(1), 7, "GET", EntityPath("a", "c", "o"), policy, query="x=y")
+    world.clock.advance(SILENCE_S)
+    assert not world.limiter.admits(node(1))
+    target = f"/{node(1).device}/7/a/c/o"
+    assert world.paths == [f"{target}?x=y"] and probes == [Question(target, "2")]
+
+
+def test_a_node_that_cannot_be_reached_is_remembered(world):
+    world.talks[node(1).port] = TransportError("refused")
+    assert world.small(node(1)) is None
+    assert "refused" in world.logged[0]

@@ -1,0 +1,58 @@
+"""A silent node is asked by the proxy itself; whatever it says speaks for it."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from swift import green
+from swift.cluster.silence import Question
+from swift.cluster.transport import Reply, TimedOut, TransportError
+from swift.proxy.probing import Prober
+from test.support.daemons import node
+
+QUESTION = Question("/d/7/a/c/o", "3")
+
+
+class World:
+    """A node that answers as told, and what the limiter and the log heard."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.requests, self.heard, self.logged = [], [], []
+        limiter = SimpleNamespace(
+            heard=lambda to: self.heard.append(("heard", to.id)),
+            failed=lambda to: self.heard.append(("failed", to.id)),
+        )
+        errors = SimpleNamespace(error=self.logged.append)
+        self.prober = Prober(limiter, self, errors, connect_timeout_s=0.5, timeout_s=9)
+
+    def request(self, ip, port, method, path, headers, **timeouts):
+        self.requests.append((ip, port, method, path, headers["x-backend-storage-policy-index"], timeouts))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def probe(self):
+        self.prober.begin(node(2), QUESTION)
+        assert self.requests == [], "whoever wants the node does not wait"
+        green.sleep()
+        return self.heard
+
+
+@pytest.mark.parametrize("status", [200, 404, 507])
+def test_any_answer_is_a_sign_of_life(status):
+    world = World(Reply(status))
+    assert world.probe() == [("heard", 2)]
+    (asked,) = world.requests
+    two = node(2)
+    timeouts = {"connect_timeout_s": 0.5, "timeout_s": 9}
+    assert asked == (two.ip, two.port, "HEAD", "/d/7/a/c/o", "3", timeouts)
+    assert two.key in world.logged[0]
+
+
+def test_a_node_that_answers_nothing_stays_silent():
+    assert World(TimedOut("late")).probe() == []
+
+
+def test_a_node_that_refuses_is_not_silent_but_failing():
+    assert World(TransportError("refused")).probe() == [("failed", 2)]
