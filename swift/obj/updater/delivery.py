@@ -14,9 +14,10 @@ from swift.base.clock import Clock
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import ZERO
-from swift.cluster.direct import DirectClient, Timeouts, missed_by
+from swift.cluster.direct import DirectClient, Timeouts
 from swift.cluster.redirect import Redirect, redirect_of
-from swift.cluster.transport import Reply, Transport
+from swift.cluster.silence import Silence
+from swift.cluster.transport import Reply, TimedOut, Transport, TransportError
 from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, wire_value
 from swift.obj.updater.pendings import container_of, redirected
@@ -55,13 +56,9 @@ class Deliverer:
         self._hasher = hasher
         self._clock = clock
         self._log = log
-        failures = RepeatedErrors(log, clock)
-        self._direct = DirectClient(
-            transport,
-            "object-updater",
-            timeouts,
-            missed=missed_by(lambda text: failures.error(f"ERROR with remote server {text}")),
-        )
+        self._failures = RepeatedErrors(log, clock)
+        self._silence = Silence(clock, timeouts.node_timeout)
+        self._direct = DirectClient(transport, "object-updater", timeouts, missed=self._missed)
 
     def deliver(self, pending: PendingUpdate, tally: Tally) -> DeliveryOutcome:
         """Try once, and at once again where a redirect points to."""
@@ -108,14 +105,24 @@ class Deliverer:
     def _ask(
         self, node: Node, part: int, target: EntityPath, op: str, headers: HeaderMap, tally: Tally
     ) -> Reply | None:
-        """A replica's answer, None when there was none."""
-        started_s = self._clock.monotonic()
+        """A replica's answer, None when there was none; one that answers nobody is asked now and then."""
+        started_s, place = self._clock.monotonic(), node.replication_key
+        if self._silence.is_silent(place) and not self._silence.is_due(place):
+            return None
+        self._silence.asked(place, started_s)
         reply = self._direct.ask(node, part, op, target, headers)
+        if reply is not None:
+            self._silence.heard(place)
         status = 500 if reply is None else reply.status
         tally.timing(f"updater.timing.status.{status}", self._clock.monotonic() - started_s)
         if reply is not None and not reply.is_success and reply.status != 301:
             self._log.debug(f"{op} {target} on {node.replication_key}: status {reply.status}")
         return reply
+
+    def _missed(self, place: str, error: TransportError) -> None:
+        if not isinstance(error, TimedOut):
+            self._silence.heard(place)
+        self._failures.error(f"ERROR with remote server {place}: {error}")
 
 
 def wire_safe(value: str) -> str:

@@ -9,7 +9,8 @@ from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.cluster.direct import NodeTimeouts
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.silence import SILENCE_S
+from swift.cluster.transport import Reply, TimedOut, TransportError
 from swift.http import fields
 from swift.obj.updater.delivery import Deliverer, wire_safe
 from swift.policy.policy import Policy
@@ -29,8 +30,9 @@ class Bench:
         self.nodes = ScriptedNodes()
         self.ring = FakeRing()
         self.tally = Tally(Telemetry(silent_log()), "object-updater")
+        self.clock = ManualClock()
         self.deliverer = Deliverer(
-            self.ring, PathHasher(b"", b"s"), self.nodes, ManualClock(), self.log, NodeTimeouts(1.0, 2.0)
+            self.ring, PathHasher(b"", b"s"), self.nodes, self.clock, self.log, NodeTimeouts(1.0, 10.0)
         )
 
     def deliver(self, **changes):
@@ -76,6 +78,27 @@ def test_a_replica_that_cannot_be_reached_is_told_of_once_not_with_every_update(
     for _ in range(3):
         bench.deliver()
     assert [line.partition(": ")[2] for line in bench.log.sentences] == ["refused"]
+
+
+def test_one_that_answers_nobody_is_asked_now_and_then_and_costs_the_others_no_time(bench):
+    bench.nodes.answers[1] = TimedOut("late")
+    bench.deliver()
+    bench.clock.advance(SILENCE_S)
+    for _ in range(3):
+        assert bench.deliver().pending.successes == (0, 2)
+    assert [number for number, *_ in bench.nodes.requests].count(1) == 2, "the second is a probe"
+    del bench.nodes.answers[1]
+    bench.clock.advance(5.0)
+    assert bench.deliver().is_complete
+    assert bench.deliver().is_complete
+
+
+def test_one_that_refuses_is_asked_each_time(bench):
+    bench.nodes.answers[1] = TransportError("refused")
+    for _ in range(3):
+        bench.deliver()
+        bench.clock.advance(SILENCE_S)
+    assert [number for number, *_ in bench.nodes.requests].count(1) == 3
 
 
 def test_those_that_have_it_are_not_asked_again(bench):
