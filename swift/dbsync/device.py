@@ -19,7 +19,7 @@ from swift.db.files import DatabasePlace
 from swift.dbsync import handoffs
 from swift.dbsync.kind import Replication
 from swift.dbsync.reclaim import age, reclaim, remove_leftovers
-from swift.dbsync.remote import NodeFailed, RemoteDatabase
+from swift.dbsync.remote import NodeFailed, NodeLeftAlone, RemoteDatabase
 from swift.dbsync.replica import Replica
 from swift.dbsync.session import RemoteUnmounted, ReplicationSession
 from swift.ring.device import Node
@@ -169,9 +169,8 @@ class DeviceReplication:
                 self._note(node, False)
                 answers.append(False)
             except NodeFailed as error:
-                self._log.error(
-                    f"ERROR syncing {replica.broker.place.directory} with {node.replication_key}: {error}"
-                )
+                say = self._log.debug if isinstance(error, NodeLeftAlone) else self._log.error
+                say(f"ERROR syncing {replica.broker.place.directory} with {node.replication_key}: {error}")
                 self._note(node, False)
                 answers.append(False)
             else:

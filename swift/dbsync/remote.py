@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from swift.base.calls import Run
 from swift.base.errors import SwiftError
+from swift.cluster.absent import Absent
 from swift.cluster.direct import DirectClient, node_path
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import Reply, TimedOut, TransportError
 from swift.dbsync import rsync
 from swift.dbsync.protocol import MERGE_ITEMS
 from swift.dbsync.settings import ReplicatorSettings
@@ -29,6 +30,10 @@ class NodeFailed(SwiftError):
     """A node did not do what it was asked; the sentence says what."""
 
 
+class NodeLeftAlone(NodeFailed):
+    """A node gave no answer a moment ago, so it was not asked."""
+
+
 @dataclass(frozen=True)
 class NodeAccess:
     """How a replicator reaches nodes; the same for all of its databases."""
@@ -38,6 +43,8 @@ class NodeAccess:
     disk: Disk
     #: The rsync module template.
     module: str
+    #: Nodes that let a question time out: the other databases do not wait for them.
+    absent: Absent
 
 
 class RemoteDatabase:
@@ -69,13 +76,17 @@ class RemoteDatabase:
         return self._ask(json.dumps([operation, *arguments]).encode("ascii"), more_time_s)
 
     def _ask(self, body: bytes, more_time_s: float = 0.0) -> Reply:
-        direct = self._access.direct
+        direct, absent = self._access.direct, self._access.absent
+        if absent.has(self.node):
+            raise NodeLeftAlone("it gave no answer a moment ago")
         headers = {"content-type": "application/json", "user-agent": direct.agent}
         try:
             reply = direct.send(
                 self._address, "REPLICATE", self._path, headers, body, more_time_s=more_time_s
             )
         except TransportError as error:
+            if isinstance(error, TimedOut):
+                absent.note(self.node)
             raise NodeFailed(str(error))
         self._takes_uploads = fields.BACKEND_DATABASE_UPLOAD in reply.headers
         return reply

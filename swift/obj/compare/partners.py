@@ -6,10 +6,12 @@ gives none is left alone for a while, because each further question would cost a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
+from swift.base.clock import Clock
 from swift.base.pickles import PickleRefused, restricted_loads
+from swift.cluster.absent import Absent
 from swift.cluster.direct import DirectClient, node_path
 from swift.cluster.transport import Reply, TransportError
 from swift.http import fields
@@ -24,8 +26,6 @@ from swift.telemetry.log import Log
 #: What a partner that gave no answer at all is said to have answered.
 NO_ANSWER = 0
 UNMOUNTED = 507
-#: How long a node that gave no answer is not asked again within a pass, seconds.
-SILENT_FOR_S = 60.0
 #: How long a node is remembered for not knowing digests, seconds.
 PLAIN_FOR_S = 3600.0
 #: Questions in which a node may tell nothing new before it is asked partition by partition.
@@ -35,22 +35,22 @@ _FRUITLESS_MAX = 1
 class Partners:
     """The other nodes, as one daemon asks them."""
 
-    def __init__(self, direct: DirectClient, *, answer_s: float, monotonic: Callable[[], float], log: Log):
+    def __init__(self, direct: DirectClient, *, answer_s: float, clock: Clock, log: Log):
         """``answer_s``: how long a node may take for an answer that costs it work, seconds."""
         self._direct = direct
         self._more_s = answer_s
-        self._monotonic = monotonic
+        self._clock = clock
         self._log = log
-        self._silent_until: dict[tuple[str, int], float] = {}
+        self._absent = Absent(clock)
         self._plain_until: dict[tuple[str, int], float] = {}
 
     def begin(self) -> None:
         """A pass begins: whoever was silent in an earlier one is asked again."""
-        self._silent_until.clear()
+        self._absent.clear()
 
     def is_silent(self, node: Node) -> bool:
         """Whether the node gave no answer a moment ago."""
-        return self._silent_until.get(_address(node), 0.0) > self._monotonic()
+        return self._absent.has(node)
 
     def _ask(self, node: Node, policy: Policy, below: str, headers: HeaderMap, body: bytes = b"") -> Reply:
         """Any answer; a node that gives none is status ``NO_ANSWER``."""
@@ -66,7 +66,7 @@ class Partners:
             return self._direct.send(_address(node), "REPLICATE", below, sent, body, more_time_s=self._more_s)
         except TransportError as error:
             self._log.warning(f"{node.replication_key}: {error}")
-            self._silent_until[_address(node)] = self._monotonic() + SILENT_FOR_S
+            self._absent.note(node)
             return Reply(NO_ANSWER)
 
     # --- many partitions -----------------------------------------------------------------------------
@@ -78,7 +78,7 @@ class Partners:
         rest = dict(asked)
         fruitless = 0
         while rest and fruitless <= _FRUITLESS_MAX:
-            if self._plain_until.get(_address(node), 0.0) > self._monotonic():
+            if self._plain_until.get(_address(node), 0.0) > self._clock.monotonic():
                 return 200, told
             portion = dict(islice(rest.items(), digests.PARTITIONS_MAX))
             status, answer = self._digests_once(node, policy, portion)
@@ -98,7 +98,7 @@ class Partners:
         if reply.status != 200:
             return reply.status, {}
         if fields.BACKEND_PARTITION_DIGESTS not in reply.headers:
-            self._plain_until[_address(node)] = self._monotonic() + PLAIN_FOR_S
+            self._plain_until[_address(node)] = self._clock.monotonic() + PLAIN_FOR_S
             return 200, {}
         try:
             answer = digests.decode_answer(reply.body)

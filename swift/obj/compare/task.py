@@ -107,7 +107,7 @@ class CompareTask(DeviceTask, Generic[S]):
         log = context.telemetry.log
         self.direct = DirectClient(context.transport, self.agent, settings)
         more_s = max(0.0, settings.http_timeout - settings.node_timeout)
-        self.partners = Partners(self.direct, answer_s=more_s, monotonic=context.clock.monotonic, log=log)
+        self.partners = Partners(self.direct, answer_s=more_s, clock=context.clock, log=log)
         self.book = DigestBook(context.clock.monotonic, settings.recheck_interval)
         self.calm = Calm(context.clock.monotonic, settings.interval)
 

@@ -9,9 +9,11 @@ from dataclasses import replace
 import pytest
 
 from swift.base.calls import run_inline
+from swift.base.clock import ManualClock
+from swift.cluster.absent import LEFT_ALONE_S, Absent
 from swift.cluster.direct import DirectClient
-from swift.cluster.transport import Reply, StreamReply, TransportError
-from swift.dbsync.remote import NodeAccess, NodeFailed, RemoteDatabase
+from swift.cluster.transport import Reply, StreamReply, TimedOut, TransportError
+from swift.dbsync.remote import NodeAccess, NodeFailed, NodeLeftAlone, RemoteDatabase
 from swift.dbsync.settings import ReplicatorSettings
 from swift.http.body import WholeBody
 from swift.platform.disk import Disk
@@ -81,10 +83,17 @@ def disk():
 
 
 @pytest.fixture
-def make(network, disk):
+def clock():
+    return ManualClock(5.0)
+
+
+@pytest.fixture
+def make(network, disk, clock):
+    absent = Absent(clock)
+
     def make(module="{replication_ip}::account", other_region=False, **changes):
         settings = ReplicatorSettings(node_timeout=7.0, conn_timeout=3.0, **changes)
-        access = NodeAccess(DirectClient(network, "test", settings), settings, disk, module)
+        access = NodeAccess(DirectClient(network, "test", settings), settings, disk, module, absent)
         to = replace(node(1), device="sd ö")
         return RemoteDatabase(access, to, 7, HASH, run=run_inline, is_remote_region=other_region)
 
@@ -121,6 +130,27 @@ def test_whoever_tells_something_wants_it_done(make, network, answer):
         make().tell("merge_syncs", [])
     with pytest.raises(NodeFailed):
         make().tell_items("[]", "us")
+
+
+def test_a_node_that_let_a_question_time_out_is_left_alone_for_a_while(make, network, clock):
+    network.answer = TimedOut("late")
+    for _ in range(3):
+        with pytest.raises(NodeFailed):
+            make().say("sync")
+    with pytest.raises(NodeLeftAlone):
+        make().tell_items("[]", "us")
+    assert len(network.asked) == 1
+    network.answer = Reply(200)
+    clock.advance(LEFT_ALONE_S)
+    assert make().say("sync").status == 200
+
+
+def test_a_node_that_refuses_is_asked_about_the_next_database(make, network):
+    network.answer = TransportError("refused")
+    for _ in range(3):
+        with pytest.raises(NodeFailed):
+            make().say("sync")
+    assert len(network.asked) == 3
 
 
 def test_rows_that_are_json_already_are_sent_as_they_are(make, network):

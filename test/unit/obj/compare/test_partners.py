@@ -8,13 +8,13 @@ import pickle
 import pytest
 
 from swift.base.clock import ManualClock
+from swift.cluster.absent import LEFT_ALONE_S
 from swift.cluster.direct import DirectClient, NodeTimeouts
 from swift.cluster.transport import Reply, TransportError
 from swift.http import fields
 from swift.obj.compare import digests
 from swift.obj.compare.partners import (
     NO_ANSWER,
-    SILENT_FOR_S,
     UNMOUNTED,
     Partners,
     differing,
@@ -30,7 +30,7 @@ class Bench:
         self.nodes = ScriptedNodes()
         self.clock = ManualClock()
         direct = DirectClient(self.nodes, "object-replicator", NodeTimeouts(1.0, 2.0))
-        self.partners = Partners(direct, answer_s=5.0, monotonic=self.clock.monotonic, log=silent_log())
+        self.partners = Partners(direct, answer_s=5.0, clock=self.clock, log=silent_log())
 
     def says(self, *replies):
         """What node 1 answers, one after another; the last one again and again."""
@@ -56,7 +56,7 @@ def test_a_node_without_an_answer_is_not_asked_again_for_a_while(bench):
     assert bench.partners.hashes(node(1), GOLD, 8) == (NO_ANSWER, {})
     assert len(bench.nodes.requests) == 1 and bench.partners.is_silent(node(1))
     assert not bench.partners.is_silent(node(2))
-    bench.clock.advance(SILENT_FOR_S)
+    bench.clock.advance(LEFT_ALONE_S)
     bench.nodes.answers[1] = Reply(200, {}, pickle.dumps({"abc": "1"}, 2))
     assert bench.partners.hashes(node(1), GOLD, 7) == (200, {"abc": "1"})
 

@@ -17,7 +17,7 @@ def nodes(tmp_path):
 
 def partners_of(node):
     direct = DirectClient(node.context.transport, "test", NodeTimeouts(1, 5))
-    return Partners(direct, answer_s=5, monotonic=node.clock.monotonic, log=node.telemetry.log)
+    return Partners(direct, answer_s=5, clock=node.clock, log=node.telemetry.log)
 
 
 def node_of(nodes, number):
