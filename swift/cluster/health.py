@@ -6,7 +6,7 @@ success there, however it came about, ends its avoidance. Besides, one request a
 server that was restarted is back within a second or two, and one that hangs costs few requests their time.
 
 A *silent* node (``cluster.silence``) is treated like an avoided one, but that no client's request is its
-probe: the timeout would be the client's. ``on_silent`` is told to ask it by itself.
+probe: the timeout would be the client's. ``on_doubt`` is told to ask it by itself.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class ErrorLimiter:
         self._clock = clock
         self._limit = limit
         self._interval_s = interval_s
-        #: Called with a silent node and what to ask it; must not wait. ``heard`` is to be told of an answer.
-        self.on_silent: Callable[[Device, Question], None] | None = None
+        #: Called with a node that may be silent and what to ask it; must not wait. Answers go to ``heard``.
+        self.on_doubt: Callable[[Device, Question], None] | None = None
         self._statsd = statsd
         self._records: dict[str, _Record] = {}
         self._silence = Silence(clock, patience_s)
@@ -87,7 +87,8 @@ class ErrorLimiter:
     def admits(self, node: Device) -> bool:
         """Whether to use the node now: neither silent nor avoided, or this request shall be its probe."""
         if self._silence and self.is_silent(node):
-            self._ask_silent(node)
+            self._count("is_silent")
+            self.doubt(node)
             return False
         record = self._records.get(node.key) if self._records else None
         if record is None or not record.pause_s:
@@ -100,11 +101,11 @@ class ErrorLimiter:
         record.probing, record.probe_at = True, now + record.pause_s
         return True
 
-    def _ask_silent(self, node: Device) -> None:
-        self._count("is_silent")
+    def doubt(self, node: Device) -> None:
+        """Have the node asked whether it answers anybody, if it has not for a while."""
         question = self._silence.question(node.key)
-        if self.on_silent is not None and question is not None and self._silence.is_due(node.key):
-            self.on_silent(node, question)
+        if self.on_doubt is not None and question is not None and self._silence.is_due(node.key):
+            self.on_doubt(node, question)
 
     def succeeded(self, node: Device) -> None:
         """The node gave a proper answer: it is not avoided any more."""

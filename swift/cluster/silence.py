@@ -3,7 +3,8 @@
 Such a server still takes connections, so it would cost every request a timeout until enough of them have
 failed. It is *silent* while nothing that it was asked for ``SILENCE_S`` has been answered, whoever asked; a
 busy one answers something now and then and is not silent. Whoever keeps this memory asks others meanwhile,
-and the silent one with *probes* for which no client waits, one at a time.
+and the silent one with *probes* for which no client waits. The first is due before the silence begins: who is
+only long about the one thing that it was asked answers that.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from swift.base.clock import Clock
 
 #: Who answers nobody for so long is silent; a disk that seeks is slower than one second now and then.
 SILENCE_S = 2.0
+#: Who has not answered for so long is to be probed.
+DOUBT_S = SILENCE_S / 2
 #: Servers that are remembered at most.
 SERVERS_MAX = 100_000
 
@@ -62,18 +65,18 @@ class Silence:
     def is_silent(self, server: str) -> bool:
         """Whether it answers nobody."""
         unheard = self._unheard.get(server)
-        return unheard is not None and self._is_silent(unheard, self._clock.monotonic())
+        return unheard is not None and self._is_quiet(unheard, self._clock.monotonic(), SILENCE_S)
 
-    def _is_silent(self, unheard: _Unheard, now: float) -> bool:
-        return now - unheard.since >= SILENCE_S and now - unheard.last <= self._patience_s
+    def _is_quiet(self, unheard: _Unheard, now: float, for_s: float) -> bool:
+        return now - unheard.since >= for_s and now - unheard.last <= self._patience_s
 
     def is_due(self, server: str) -> bool:
-        """Whether a silent server is to be probed now; the probe counts as a request.
+        """Whether a server that has not answered for a while is to be probed now; the probe is a request too.
 
         The next is due before this one is given up, so that the silence does not end with it.
         """
         unheard, now = self._unheard.get(server), self._clock.monotonic()
-        if unheard is None or not self._is_silent(unheard, now) or now < unheard.probe_at:
+        if unheard is None or not self._is_quiet(unheard, now, DOUBT_S) or now < unheard.probe_at:
             return False
         unheard.last, unheard.probe_at = now, now + self._patience_s / 2
         return True

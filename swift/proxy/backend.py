@@ -7,7 +7,7 @@ from collections.abc import Callable
 from swift.base.entity import EntityPath
 from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
-from swift.cluster.silence import SILENCE_S, Question
+from swift.cluster.silence import DOUBT_S, Question
 from swift.cluster.transport import Exchange, MalformedAnswer, StreamReply, TimedOut, TransportError
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
@@ -119,11 +119,20 @@ class Backends:
 
         The exchange has ended then; ``nodes`` gives the node again when there is nobody else.
         """
-        while not exchange.begins(SILENCE_S):
-            if self.is_silent(node) and nodes.pass_over(node):
+        while not exchange.begins(DOUBT_S):
+            if not self.is_silent(node):
+                self.doubt(node)
+            elif nodes.pass_over(node):
+                self._context.telemetry.log.error(
+                    f"ERROR {node.key} answers nobody; others are asked before it"
+                )
                 exchange.abort()
                 return True
         return False
+
+    def doubt(self, node: Node) -> None:
+        """Have a node asked whether it answers anybody, unless it was just asked."""
+        self._context.limiter.doubt(node)
 
     def ready(self, node: Node) -> None:
         """A node waits for the body: it has answered, if only in part."""

@@ -61,7 +61,7 @@ class ProxyContext:
             patience_s=settings.node_timeout,
             statsd=self.telemetry.statsd,
         )
-        self.limiter.on_silent = Prober(
+        self.limiter.on_doubt = Prober(
             self.limiter,
             self.transport,
             RepeatedErrors(self.telemetry.log, self.clock),

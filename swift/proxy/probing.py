@@ -1,4 +1,4 @@
-"""Asking a silent node by ourselves, so that no client waits for it (``cluster.silence``)."""
+"""Asking a node that may be silent by ourselves, so that no client waits for it (``cluster.silence``)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ class Prober:
 
     def begin(self, node: Device, question: Question) -> None:
         """Ask in the background; the limiter hears what came of it."""
-        self._errors.error(f"ERROR {node.key} answers nobody; others are asked in its place until it does")
         green.spawn_detached(self._ask, node, question)
 
     def _ask(self, node: Device, question: Question) -> None:
@@ -47,9 +46,11 @@ class Prober:
                 timeout_s=self._timeout_s,
             )
         except TimedOut:
-            # Silent still: the next probe is due by now.
-            return
+            # The next probe is due by now.
+            self._errors.error(
+                f"ERROR {node.key} answers nobody; others are asked in its place until it does"
+            )
         except TransportError:
             self._limiter.failed(node)
-            return
-        self._limiter.heard(node)
+        else:
+            self._limiter.heard(node)

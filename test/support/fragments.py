@@ -69,9 +69,13 @@ class Cluster:
         self.preferences = []
         #: Nodes that answer nobody.
         self.silent = set()
+        self.doubted = set()
 
     def is_silent(self, to):
         return to.id in self.silent
+
+    def doubt(self, to):
+        self.doubted.add(to.id)
 
     def open(self, to, part, method, path, headers, *, query, timeout_s):
         self.asked.append(to.id)

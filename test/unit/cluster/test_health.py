@@ -142,7 +142,7 @@ def asked_until_silent(limiter, clock):
 
 def test_a_silent_node_is_left_alone_by_requests_of_clients_and_asked_in_the_background(clock):
     limiter, probes = limiter_of(clock, patience_s=10.0), []
-    limiter.on_silent = lambda node, question: probes.append((node, question))
+    limiter.on_doubt = lambda node, question: probes.append((node, question))
     asked_until_silent(limiter, clock)
     for _ in range(200):
         assert not limiter.admits(NODE)

@@ -3,7 +3,7 @@
 import pytest
 
 from swift.base.clock import ManualClock
-from swift.cluster.silence import SERVERS_MAX, SILENCE_S, Question, Silence
+from swift.cluster.silence import DOUBT_S, SERVERS_MAX, SILENCE_S, Question, Silence
 
 PATIENCE_S = 10.0
 
@@ -52,11 +52,11 @@ def test_what_was_asked_longer_ago_than_anybody_waits_proves_nothing(silence, cl
     assert not silence.is_silent("a"), "its silence begins anew"
 
 
-def test_a_probe_is_due_at_once_and_then_now_and_then_as_long_as_the_silence_lasts(silence, clock):
+def test_a_probe_is_due_before_the_silence_begins_and_then_now_and_then(silence, clock):
     assert not silence.is_due("a")
     ask(silence, clock)
     assert not silence.is_due("a")
-    clock.advance(SILENCE_S)
+    clock.advance(DOUBT_S)
     due = 0
     for _ in range(400):
         due += silence.is_due("a")

@@ -44,7 +44,9 @@ class World:
             transport=self,
             settings=ProxySettings(),
             policy_settings={},
-            telemetry=SimpleNamespace(log=SimpleNamespace(error=lambda text, txid: self.logged.append(text))),
+            telemetry=SimpleNamespace(
+                log=SimpleNamespace(error=lambda text, txid=None: self.logged.append(text))
+            ),
         )
         self.backends = Backends(context)
 
@@ -93,6 +95,14 @@ def test_a_silent_node_is_given_up_for_the_next_and_waited_for_in_the_end(world)
     assert not world.backends.is_silent(first)
 
 
+def test_a_node_that_is_long_about_one_thing_but_answers_a_probe_is_waited_for(world):
+    nodes = world.iterator()
+    first = next(nodes)
+    world.talks[first.port] = Slow(world.clock, 3 * SILENCE_S)
+    world.limiter.on_doubt = lambda to, question: world.limiter.heard(to)
+    assert world.small(first, nodes).status == 201
+
+
 def test_who_has_no_other_node_to_ask_waits(world):
     world.talks[node(1).port] = Slow(world.clock, 3 * SILENCE_S)
     assert world.small(node(1)).status == 201
@@ -101,7 +111,7 @@ def test_who_has_no_other_node_to_ask_waits(world):
 def test_a_probe_is_to_ask_for_what_the_request_was_about(world):
     world.talks[node(1).port] = Talk()
     probes = []
-    world.limiter.on_silent = lambda to, question: probes.append(question)
+    world.limiter.on_doubt = lambda to, question: probes.append(question)
     policy = {"x-backend-storage-policy-index": "2"}
     world.backends.open(node(1), 7, "GET", EntityPath("a", "c", "o"), policy, query="x=y")
     world.clock.advance(SILENCE_S)

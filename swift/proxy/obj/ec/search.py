@@ -15,7 +15,7 @@ from swift.cluster.fanout import Answer
 from swift.cluster.fragmentsets import FragmentSet, FragmentSets, Holding
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import half
-from swift.cluster.silence import SILENCE_S
+from swift.cluster.silence import DOUBT_S
 from swift.cluster.transport import StreamReply, TransportError
 from swift.http import fields
 from swift.http.response import Response, error_response
@@ -41,7 +41,7 @@ class FragmentSearch:
         *,
         byte_range: str | None,
         newest: bool,
-        patience_s: float = SILENCE_S,
+        patience_s: float = DOUBT_S,
     ):
         """Nodes that say nothing for ``patience_s`` are looked at: others are asked for silent ones."""
         self._backends = backends
@@ -110,6 +110,8 @@ class FragmentSearch:
     def _replace_silent(self) -> bool:
         """Ask one more node for each that has fallen silent meanwhile; whether others may yet."""
         silent = {node.id for node in self.unheard if self._backends.is_silent(node)}
+        for node in self.unheard:
+            self._backends.doubt(node)
         for _ in silent - self._replaced:
             self._launch()
         self._replaced |= silent

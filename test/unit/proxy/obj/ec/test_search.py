@@ -88,6 +88,7 @@ def test_another_node_is_asked_for_one_that_has_fallen_silent():
         green.sleep(0.01)
     green.sleep(0.3)
     assert cluster.asked == [0, 1, 2], "the one that is only busy is waited for"
+    assert cluster.doubted >= {0, 1}
     cluster.silent.add(1)
     chosen = task.wait()
     assert sorted(chosen.members) == [2, 3]
