@@ -15,6 +15,8 @@ ACCOUNT, CONTAINER = "AUTH_test", "torn"
 NAMES = (ACCOUNT, CONTAINER)
 ROWS = 3000
 UNREST_S = 8.0
+#: Rows are as old as this: tombstones of a fixed date would be reclaimed some day.
+BASE_S = int(time.time()) - 3600
 
 
 class Replicas:
@@ -41,7 +43,7 @@ class Replicas:
         rows = [
             {
                 "name": f"o{n:05}",
-                "created_at": f"{1_795_000_000 + tick:010d}.{n:05d}",
+                "created_at": f"{BASE_S + tick:010d}.{n:05d}",
                 "size": n,
                 "content_type": "t/p",
                 "etag": f"e{n}",
@@ -54,7 +56,7 @@ class Replicas:
         answer = self.cluster.raw(
             "UPDATE",
             f"/{device}/{self.part}/{ACCOUNT}/{CONTAINER}",
-            {"x-timestamp": "1795000000.00000"},
+            {"x-timestamp": f"{BASE_S}.00000"},
             json.dumps(rows),
             port=self.ports[number],
         )
