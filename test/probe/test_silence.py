@@ -1,9 +1,7 @@
 """Servers that take connections and answer nobody, as ones that hang (cluster/silence.py)."""
 
 import concurrent.futures
-import contextlib
 import os
-import signal
 
 import pytest
 
@@ -13,6 +11,7 @@ from test.support.cluster import LiveCluster
 LARGE = os.urandom(256 << 10)
 #: Longer than a client of this test waits: whoever waits for a node's timeout fails.
 NODE_TIMEOUT_S = 120
+#: One server of each kind.
 STOPPED = ("object-1", "container-2", "account-3", "cache")
 
 
@@ -29,19 +28,6 @@ def cluster(tmp_path):
     live.stop()
 
 
-@contextlib.contextmanager
-def stopped(cluster):
-    """One server of each kind hangs."""
-    pids = [cluster.pid(name) for name in STOPPED]
-    for pid in pids:
-        os.killpg(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in pids:
-            os.killpg(pid, signal.SIGCONT)
-
-
 def test_no_request_waits_until_a_silent_server_has_timed_out(cluster):
     names = [f"{box}/o{number}" for box in ("gold", "ec") for number in range(12)]
     for box in ("gold", "ec"):
@@ -52,7 +38,7 @@ def test_no_request_waits_until_a_silent_server_has_timed_out(cluster):
         return {(done.result().status, done.result().body) for done in asked}
 
     with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
-        with stopped(cluster):
+        with cluster.stopped(*STOPPED):
             for body in (LARGE, b"small"):
                 assert {status for status, _ in at_once("PUT", body=body)} == {201}
                 assert at_once("GET") == {(200, body)}
@@ -69,7 +55,7 @@ def test_no_request_waits_until_a_silent_server_has_timed_out(cluster):
 
 def test_a_silent_server_is_asked_again_when_it_answers(cluster):
     assert cluster.request("PUT", "gold").status == 201
-    with stopped(cluster):
+    with cluster.stopped(*STOPPED):
         for number in range(8):
             assert cluster.request("PUT", f"gold/away{number}", body=b"x").status == 201
     own = cluster.device_path(1)

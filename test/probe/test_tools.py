@@ -1,9 +1,6 @@
 """Tools against a live cluster: dispersion, audits, health, queues."""
 
-import contextlib
 import json
-import os
-import signal
 
 import pytest
 
@@ -97,17 +94,9 @@ def test_dispersion_finds_what_is_missing(live, conf):
     assert lines("swift-dispersion-report", conf, "-P", "nosuch", code=1) == []
 
 
-@contextlib.contextmanager
 def daemons_paused(live):
     """Nobody heals what a test breaks."""
-    pids = [live.pid(process.name) for process in live.plan.daemons()]
-    for pid in pids:
-        os.killpg(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in pids:
-            os.killpg(pid, signal.SIGCONT)
+    return live.stopped(*(process.name for process in live.plan.daemons()))
 
 
 def test_an_audit_of_an_account_tells_what_differs(live, tmp_path):

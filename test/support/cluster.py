@@ -1,5 +1,6 @@
 """A live cluster for tests: the all-in-one plan on free ports in a temporary folder."""
 
+import contextlib
 import glob
 import http.client
 import json
@@ -139,6 +140,18 @@ class LiveCluster:
         child.wait()
         if port is not None:
             self.await_true(lambda: port_is_free(self.plan.ip, port), f"the port of {name} is free")
+
+    @contextlib.contextmanager
+    def stopped(self, *names):
+        """These processes, with their workers, hang meanwhile."""
+        pids = [self.pid(name) for name in names]
+        for pid in pids:
+            os.killpg(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                os.killpg(pid, signal.SIGCONT)
 
     def restart(self, name):
         """Start a killed server again and wait until it answers."""
