@@ -80,7 +80,9 @@ class Killed(greenlet.GreenletExit):
 
 def patch() -> None:
     """Make the standard library cooperative; only the first line of an executable may call this."""
-    eventlet.monkey_patch(os=False)
+    # A patched subprocess raises a TimeoutExpired that no ``except subprocess.TimeoutExpired`` matches;
+    # programs are run by ``runtime.childprocess``, which does not block the loop.
+    eventlet.monkey_patch(os=False, subprocess=False)
     # Threads of devices write log lines too, so the locks of handlers, and the one of all, are plain.
     vars(logging).update(threading=_threading, _lock=PlainLock())
     if logging.lastResort is not None:

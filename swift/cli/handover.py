@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, MutableMapping, Sequence
 
 from swift import green
 from swift.platform import sockets
 from swift.ring.device import address
-from swift.runtime.notify import refusal
+from swift.runtime import childprocess
+from swift.runtime.notify import READY, refusal
 from swift.telemetry.log import Log
 
 ENVIRONMENT_KEY = "SWIFT_HANDOVER"
@@ -29,7 +29,10 @@ CHECK_TIMEOUT_S = 60.0
 class SocketHandover:
     """The sockets of this server, those that were taken over among them, and the workers of former images."""
 
-    def __init__(self, environ: MutableMapping[str, str] = os.environ):
+    def __init__(
+        self, environ: MutableMapping[str, str] = os.environ, *, check_timeout_s: float = CHECK_TIMEOUT_S
+    ):
+        self._check_timeout_s = check_timeout_s
         left = json.loads(environ.pop(ENVIRONMENT_KEY, "{}"))
         #: Pids of the workers of former images.
         self.workers: list[int] = left.get("workers", [])
@@ -50,6 +53,11 @@ class SocketHandover:
         self._sockets[where] = sock
         return sock
 
+    def take_workers(self) -> list[int]:
+        """Return the pids of the workers of former images, and leave their supervision to the caller."""
+        taken, self.workers = self.workers, []
+        return taken
+
     def close_rest(self) -> None:
         """Close what was taken over and is not wanted any more."""
         for fd in self._inherited.values():
@@ -58,44 +66,62 @@ class SocketHandover:
 
     def stop_listening(self) -> None:
         """Let another server have the addresses at once, whatever workers still do."""
+        for fd in self._descriptors().values():
+            with green.PlainSocket(fileno=fd) as sock:
+                sock.shutdown(socket.SHUT_RDWR)
         for sock in self._sockets.values():
-            if sock.fileno() >= 0:
-                sock.shutdown(2)
-                sock.close()
+            sock.detach()
+        self._inherited.clear()
 
     def renew(self, workers: Sequence[int], log: Log, tell: Callable[[str], None]) -> None:
-        """Become the next image; returns when the configuration is no good."""
+        """Become the next image; returns when that fails, and the server goes on as before."""
+        try:
+            self._become_next(workers, log, tell)
+        except Exception as error:
+            # Anything: an error that left this method would end the server.
+            log.exception("reload failed, the server goes on as before", error)
+            tell(refusal(str(error) or repr(error)))
+
+    def _become_next(self, workers: Sequence[int], log: Log, tell: Callable[[str], None]) -> None:
         command = [sys.executable, *sys.orig_argv[1:]]
-        problem = _problem_of(command)
+        problem = _problem_of(command, self._check_timeout_s)
         if problem:
-            log.error(f"no reload, everything goes on as before: {problem}")
+            log.error(f"reload refused, the server goes on as before: {problem}")
             tell(refusal(problem))
             return
         tell("RELOADING=1")
-        sockets = {where: sock.fileno() for where, sock in self._sockets.items() if sock.fileno() >= 0}
-        for fd in sockets.values():
-            os.set_inheritable(fd, True)
-        self._environ[ENVIRONMENT_KEY] = json.dumps({"sockets": sockets, "workers": list(workers)})
-        log.notice(f"Reloading {os.getpid()}")
-        os.execv(command[0], command)
+        descriptors = self._descriptors()
+        self._environ[ENVIRONMENT_KEY] = json.dumps({"sockets": descriptors, "workers": list(workers)})
+        try:
+            for fd in descriptors.values():
+                os.set_inheritable(fd, True)
+            log.notice(f"Reloading {os.getpid()}")
+            os.execv(command[0], command)
+        finally:
+            # Reached only when there is no next image.
+            del self._environ[ENVIRONMENT_KEY]
+            for fd in descriptors.values():
+                os.set_inheritable(fd, False)
+            tell(READY)
+
+    def _descriptors(self) -> dict[str, int]:
+        """Return the descriptor of each address: of sockets in use, and of inherited ones not yet claimed."""
+        used = {where: sock.fileno() for where, sock in self._sockets.items() if sock.fileno() >= 0}
+        return {**self._inherited, **used}
 
     def __repr__(self) -> str:
         return f"<Handover {sorted(self._sockets)}, former workers {self.workers}>"
 
 
-def _problem_of(command: Sequence[str]) -> str:
-    """Why a server could not be started by a command line; empty when it could."""
+def _problem_of(command: Sequence[str], timeout_s: float) -> str:
+    """Return why a server could not be started by a command line; empty when it could."""
     try:
-        done = subprocess.run(
-            [*command, "--test-config"],
-            capture_output=True,
-            text=True,
-            timeout=CHECK_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    if done.returncode == 0:
+        done = childprocess.run([*command, "--test-config"], timeout_s=timeout_s)
+    except childprocess.ProcessTimeout:
+        return f"the configuration check took longer than {timeout_s:g} s"
+    except OSError as error:
+        return f"the configuration check cannot be started: {error}"
+    if done.status == 0:
         return ""
-    lines = (done.stderr + done.stdout).strip().splitlines()
-    return lines[-1] if lines else f"the configuration check ended with status {done.returncode}"
+    lines = done.output.strip().splitlines()
+    return lines[-1] if lines else f"the configuration check ended with status {done.status}"

@@ -33,7 +33,7 @@ from swift.runtime.metricspage import MetricsBoard
 from swift.runtime.notify import READY, STOPPING, notify_systemd, refusal
 from swift.runtime.pipeline import load_app
 from swift.runtime.priority import set_priority
-from swift.runtime.workers import Master, Succession
+from swift.runtime.workers import Master, Succession, keep_former
 from swift.runtime.wsgi import native
 from swift.telemetry.telemetry import Telemetry
 from swift.wire.http1 import HeadLimits
@@ -131,7 +131,7 @@ def _spare_the_collector() -> None:
 class ServerProcess:
     """One configured server: everything until the workers run."""
 
-    def __init__(self, conf_path: str, section: str, *, verbose: bool):
+    def __init__(self, conf_path: str, section: str, handover: SocketHandover, *, verbose: bool):
         self.conf_path = conf_path
         raw = read_section(conf_path, f"app:{section}")
         self.settings = ServerSettings.parse(raw, source=f"{conf_path} [DEFAULT]")
@@ -149,10 +149,12 @@ class ServerProcess:
         self.app: Any = None
         self._board = MetricsBoard(1)
         self._metrics_listener: socket | None = None
-        self._handover = SocketHandover()
+        self._handover = handover
+        self._tls: ssl.SSLContext | None = None
 
     def load(self) -> None:
-        """Build the pipeline once, before forking, so that errors show at the start."""
+        """Build the pipeline and the TLS context once, before forking, so that errors show at the start."""
+        self._tls = _tls_context(self.settings)
         self.app = load_app(self.conf_path, self._extra)
 
     def serve(self) -> int:
@@ -177,7 +179,7 @@ class ServerProcess:
             log,
             succession=Succession(
                 lambda workers: handover.renew(workers, log, notify_systemd),
-                handover.workers,
+                handover.take_workers(),
                 self.settings.stale_worker_timeout,
             ),
             on_ready=self._ready,
@@ -231,7 +233,7 @@ class ServerProcess:
             keepalive_timeout_s=(
                 settings.client_timeout if settings.keepalive_timeout < 0 else settings.keepalive_timeout
             ),
-            tls=_tls_context(settings),
+            tls=self._tls,
         )
         stopped = green.Event()
         patient: list[int] = []
@@ -299,18 +301,36 @@ def run_server(section: str, argv: Sequence[str] | None = None) -> int:
         parser.print_usage()
         print("Error: missing config path argument")
         return 1
-    if not os.path.exists(args.config):
+    handover = SocketHandover()
+    if not os.path.exists(args.config) and not handover.workers:
         parser.print_usage()
         print(f"Error: unable to locate {args.config}")
         return 1
     os.environ["TZ"] = "UTC"
     time.tzset()
+    verbose = args.verbose or "verbose" in args.words
     try:
-        server = ServerProcess(args.config, section, verbose=args.verbose or "verbose" in args.words)
+        server = ServerProcess(args.config, section, handover, verbose=verbose)
         server.load()
         if args.test_config:
             return 0
         return server.serve()
-    except (SwiftError, OSError) as error:
+    except Exception as error:
+        if handover.workers:
+            return _keep_former_workers(section, handover, error, verbose=verbose)
+        if not isinstance(error, (SwiftError, OSError)):
+            raise
         print(f"swift-{section}: {error}", file=sys.stderr)
         return 1
+
+
+def _keep_former_workers(section: str, handover: SocketHandover, error: Exception, *, verbose: bool) -> int:
+    """Let the workers from before a reload go on, because the image after it cannot start."""
+    log = telemetry_of({CONSOLE_KEY: "true"} if verbose else {}, name=section).log
+    log.exception("reload failed, the workers from before it go on; send SIGUSR1 to try again", error)
+    notify_systemd(refusal(str(error) or repr(error)))
+    return keep_former(
+        Succession(lambda workers: handover.renew(workers, log, notify_systemd), handover.take_workers()),
+        log,
+        on_hangup=handover.stop_listening,
+    )

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 import string
-import subprocess
-import time
 
-from swift import green
 from swift.base.errors import SwiftError
 from swift.ring.device import RECORD_FIELDS, Node
+from swift.runtime import childprocess
 
-#: What is kept of the words of one run.
-OUTPUT_BYTES_MAX = 1 << 20
-_POLL_FIRST_S, _POLL_MAX_S = 0.005, 0.1
 #: An rsync that says nothing is ended by its own timeout; this is for one that hangs.
 _GRACE_S = 30.0
 
@@ -61,38 +55,19 @@ def command(
 
 
 def run(args: list[str], timeout_s: float) -> str:
-    """Run rsync without holding up other green threads; the beginning of what it said.
+    """Run rsync without holding up other green threads and return the beginning of its output.
 
     Raises ``RsyncFailed``.
     """
-    output = os.memfd_create("rsync", os.MFD_CLOEXEC)
     try:
-        try:
-            process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        except OSError as error:
-            raise RsyncFailed(
-                f"rsync cannot be run ({error.strerror}); install it, or let {args[-1]} take uploads"
-            )
-        code = _await(process, timeout_s + _GRACE_S)
-        if code:
-            words = os.pread(output, 4096, 0).decode("utf-8", "replace").split()
-            raise RsyncFailed(f"rsync to {args[-1]} ended with {code}: {' '.join(words)}")
-        return os.pread(output, OUTPUT_BYTES_MAX, 0).decode("utf-8", "replace")
-    finally:
-        os.close(output)
-
-
-def _await(process: subprocess.Popen[bytes], timeout_s: float) -> int:
-    deadline = time.monotonic() + timeout_s
-    rest_s = _POLL_FIRST_S
-    try:
-        while (code := process.poll()) is None:
-            if time.monotonic() >= deadline:
-                raise RsyncFailed(f"rsync was ended after {timeout_s:g} s")
-            green.sleep(rest_s)
-            rest_s = min(2 * rest_s, _POLL_MAX_S)
-        return code
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+        done = childprocess.run(args, timeout_s=timeout_s + _GRACE_S)
+    except OSError as error:
+        raise RsyncFailed(
+            f"rsync cannot be run ({error.strerror}); install it, or let {args[-1]} take uploads"
+        )
+    except childprocess.ProcessTimeout as error:
+        raise RsyncFailed(str(error))
+    if done.status:
+        words = done.output[:4096].split()
+        raise RsyncFailed(f"rsync to {args[-1]} ended with {done.status}: {' '.join(words)}")
+    return done.output

@@ -7,7 +7,8 @@ is killed the kernel tells the workers, so none is ever left behind.
 
 SIGUSR1 has the master become a new image of itself (``renew``), which keeps its sockets and its pid.
 The new image starts workers of its own and then tells the former ones, with SIGHUP, to accept no more and
-to end when their last request is answered: nothing is refused or broken off meanwhile.
+to end when their last request is answered: nothing is refused or broken off meanwhile. A new image that
+cannot start keeps the former workers (``keep_former``), and tries again when one of them ends.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ _PR_SET_PDEATHSIG = 1
 _SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGCHLD))
 #: A worker of a former image that still serves a request after so long is ended.
 STALE_S = 86400.0
+
+#: A master that keeps former workers tries to be renewed this often once one of them has ended.
+RETRY_S = 10.0
 
 #: Runs in a worker process: gets the worker's index and a "please stop" subscription.
 WorkerMain = Callable[[int], None]
@@ -57,6 +61,16 @@ def die_with_parent(sig: int = signal.SIGTERM) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, sig, 0, 0, 0)
 
 
+def keep_former(succession: Succession, log: Log, *, on_hangup: Callable[[], None]) -> int:
+    """Supervise the workers of the former image because this image cannot start workers; the exit code.
+
+    SIGUSR1 reloads again. The end of a worker, which cannot be replaced, does so too, every ``RETRY_S``.
+    """
+    return Master(
+        lambda: (), lambda _slot: None, log, succession=succession, on_hangup=on_hangup, keeps_former=True
+    ).run()
+
+
 class Master:
     """Keeps a worker in every slot that ``slots`` tells, until a signal says otherwise."""
 
@@ -70,6 +84,7 @@ class Master:
         succession: Succession | None = None,
         on_ready: Callable[[], None] = lambda: None,
         on_hangup: Callable[[], None] = lambda: None,
+        keeps_former: bool = False,
     ):
         """``on_ready`` is called when the first workers run, ``on_hangup`` when SIGHUP ends this server."""
         self._slots = slots
@@ -78,6 +93,9 @@ class Master:
         self._grace_s = grace_s
         self._succession = succession or Succession()
         self._former = set(self._succession.former)
+        self._keeps_former = keeps_former
+        self._former_count = len(self._former)
+        self._retry_at = 0.0
         self._stale_at = time.monotonic() + self._succession.stale_s
         self._on_ready = on_ready
         self._on_hangup = on_hangup
@@ -93,12 +111,15 @@ class Master:
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         signal.signal(signal.SIGUSR1, signal.SIG_DFL)
         self._fill()
-        self._tell_former(signal.SIGHUP)
+        if not self._keeps_former:
+            self._tell_former(signal.SIGHUP)
         self._on_ready()
         while not self._stop_signal:
             self._fill()
             self._wait(1.0)
-            if self._former and time.monotonic() >= self._stale_at:
+            if self._keeps_former:
+                self._retry_when_one_ended()
+            elif self._former and time.monotonic() >= self._stale_at:
                 self._tell_former(signal.SIGKILL)
             if self._is_to_renew and not self._stop_signal:
                 self._become_new()
@@ -128,6 +149,11 @@ class Master:
         finally:
             signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
             signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+
+    def _retry_when_one_ended(self) -> None:
+        if len(self._former) < self._former_count and time.monotonic() >= self._retry_at:
+            self._is_to_renew = True
+            self._retry_at = time.monotonic() + RETRY_S
 
     def _wait(self, seconds: float) -> None:
         """Sleep until a signal comes; take note of it, and of children that ended."""

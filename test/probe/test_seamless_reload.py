@@ -129,13 +129,38 @@ def test_a_configuration_that_is_no_good_changes_nothing(server):
     server.conf.write_text(text.replace("pipeline = object-server", "pipeline = nosuch object-server"))
     os.kill(server.process.pid, signal.SIGUSR1)
     LiveCluster.await_true(
-        lambda: "no reload" in (server.root / "log").read_text(), "the reload is refused", 60
+        lambda: "reload refused" in (server.root / "log").read_text(), "the reload is refused", 60
     )
     assert server.ask("PUT", "/sda/1/a/c/o", {"Content-Type": "text/plain"}, b"x").status == 201
     assert workers_of(server.process.pid) == before
     server.conf.write_text(text)
     reload(server)
     assert server.ask("GET", "/sda/1/a/c/o").status == 200
+
+
+def test_workers_go_on_when_the_next_image_cannot_start(server):
+    """The configuration check passes, and the new port is taken only afterwards."""
+    before = workers_of(server.process.pid)
+    text = server.conf.read_text()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        server.conf.write_text(
+            text.replace(f"bind_port = {server.port}\n", f"bind_port = {port}\nbind_timeout = 1\n")
+        )
+        os.kill(server.process.pid, signal.SIGUSR1)
+        LiveCluster.await_true(
+            lambda: "workers from before it go on" in (server.root / "log").read_text(),
+            "the reload fails",
+            60,
+        )
+    assert server.ask("PUT", "/sda/1/a/c/o", {"Content-Type": "text/plain"}, b"x").status == 201
+    assert workers_of(server.process.pid) == before
+    server.conf.write_text(text)
+    reload(server)
+    assert server.ask("GET", "/sda/1/a/c/o").status == 200
+    LiveCluster.await_true(
+        lambda: not workers_of(server.process.pid) & before, "the former workers are gone", 30
+    )
 
 
 def test_a_hangup_frees_the_port_at_once_and_ends_when_all_is_answered(server):

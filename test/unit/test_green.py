@@ -206,3 +206,50 @@ def test_threads_and_the_loop_share_locks_without_losing_who_waits(tmp_path):
     lines = done.stderr.splitlines()
     assert (done.returncode, len(lines)) == (0, 2000), lines[-5:]
     assert all(line.endswith("x: line") for line in lines)
+
+
+def test_a_patched_standard_library_raises_the_exceptions_that_its_names_catch():
+    code = """
+import queue, socket, subprocess, sys, threading
+from swift import green
+green.patch()
+import queue, socket, subprocess, threading
+program = [sys.executable, "-c", "import time; time.sleep(600)"]
+try:
+    subprocess.run(program, timeout=0.1, capture_output=True)
+except subprocess.TimeoutExpired:
+    print("run")
+child = subprocess.Popen(program)
+try:
+    child.wait(0.1)
+except subprocess.TimeoutExpired:
+    print("wait")
+child.kill()
+child.wait()
+try:
+    subprocess.run([sys.executable, "-c", "raise SystemExit(1)"], check=True)
+except subprocess.CalledProcessError:
+    print("check")
+try:
+    queue.Queue().get(timeout=0.1)
+except queue.Empty:
+    print("empty")
+full = queue.Queue(1)
+full.put(1)
+try:
+    full.put(2, timeout=0.1)
+except queue.Full:
+    print("full")
+one, _other = socket.socketpair()
+one.settimeout(0.1)
+try:
+    one.recv(1)
+except socket.timeout:
+    print("socket")
+try:
+    threading.Lock().release()
+except RuntimeError:
+    print("lock")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["run", "wait", "check", "empty", "full", "socket", "lock"], done.stderr

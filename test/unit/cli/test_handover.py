@@ -4,10 +4,13 @@ import errno
 import json
 import os
 import socket
+import sys
 
 import pytest
 
 from swift.cli.handover import ENVIRONMENT_KEY, SocketHandover
+from swift.runtime.notify import READY, refusal
+from swift.telemetry.log import silent_log
 
 
 def left(sockets, workers=()):
@@ -77,3 +80,41 @@ def test_addresses_are_told_apart_also_when_they_are_ipv6(listening):
     assert handover.listen("::1", port, 5).fileno() == fd
     assert f"[::1]:{port}" in repr(handover)
     handover.stop_listening()
+
+
+class Renewal:
+    """A reload of a server whose command line is ``code`` for Python."""
+
+    def __init__(self, monkeypatch, sock, code, *, check_timeout_s=60.0):
+        self.environ = left({f"127.0.0.1:{sock.getsockname()[1]}": sock.fileno()})
+        self.handover = SocketHandover(self.environ, check_timeout_s=check_timeout_s)
+        self.told = []
+        monkeypatch.setattr(sys, "orig_argv", ["python", "-c", code])
+        self.handover.renew([], silent_log(), self.told.append)
+
+
+def test_a_configuration_check_that_does_not_end_refuses_the_reload(monkeypatch, listening):
+    renewal = Renewal(monkeypatch, listening, "import time; time.sleep(600)", check_timeout_s=0.2)
+    assert renewal.told == [refusal("the configuration check took longer than 0.2 s")]
+
+
+def test_a_configuration_check_that_fails_refuses_the_reload_with_its_last_line(monkeypatch, listening):
+    renewal = Renewal(monkeypatch, listening, "print('first'); raise SystemExit('no such filter')")
+    assert renewal.told == [refusal("no such filter")]
+
+
+def test_a_next_image_that_cannot_be_executed_leaves_the_server_as_it_was(monkeypatch, listening):
+    def failing_execv(_path, _command):
+        raise OSError(errno.ENOMEM, "no memory")
+
+    monkeypatch.setattr(os, "execv", failing_execv)
+    renewal = Renewal(monkeypatch, listening, "pass")
+    assert renewal.told == ["RELOADING=1", READY, refusal("[Errno 12] no memory")]
+    assert renewal.environ == {}
+    assert not os.get_inheritable(listening.fileno())
+
+
+def test_inherited_workers_are_taken_once():
+    handover = SocketHandover(left({}, [11]))
+    assert handover.take_workers() == [11]
+    assert handover.take_workers() == []

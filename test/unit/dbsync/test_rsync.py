@@ -78,5 +78,5 @@ def test_a_missing_rsync_is_explained(tmp_path):
 
 def test_a_hanging_rsync_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(rsync, "_GRACE_S", 0.0)
-    with pytest.raises(rsync.RsyncFailed, match="was ended"):
+    with pytest.raises(rsync.RsyncFailed, match="was killed"):
         rsync.run(script(tmp_path, f"exec sleep {60 + os.getpid() % 7}"), 0.05)

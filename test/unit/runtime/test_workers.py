@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 from swift.runtime.workers import Master
@@ -77,3 +79,23 @@ def test_a_killed_worker_is_replaced_in_its_slot(tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     rig.stop()
+
+
+def test_a_master_that_keeps_former_workers_tries_again_when_one_ends():
+    code = """
+import os, signal
+from swift.runtime.workers import Succession, keep_former
+from swift.telemetry.log import silent_log
+
+worker = os.fork()
+if not worker:
+    while True:
+        signal.pause()
+print(worker, flush=True)
+renew = lambda pids: print("renewed with", pids, flush=True)
+raise SystemExit(keep_former(Succession(renew, [worker]), silent_log(), on_hangup=lambda: None))
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as master:
+        os.kill(int(master.stdout.readline()), signal.SIGKILL)
+        assert master.stdout.readline() == "renewed with []\n"
+        master.kill()
