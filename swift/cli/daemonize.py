@@ -178,7 +178,7 @@ def prepare(daemon: Daemon, path: str, *, verbose: bool, args: argparse.Namespac
     _warn_unknown(daemon, path, own_names, context)
     storage = StorageSettings.parse(conf)
     recon = ReconFile(storage.recon_cache_path, daemon.server_type, context.telemetry.log)
-    rings = Rings(server.swift_dir, context.policies)
+    rings = Rings(server.swift_dir, context.policies, report=context.telemetry.log.error)
     selection = Selection()
     if args is not None:
         selection = Selection.parse(args.devices, args.partitions, getattr(args, "policies", ""))

@@ -22,6 +22,7 @@ from swift.config.kinds import COUNT, SECONDS
 from swift.config.schema import Settings, option
 from swift.platform.addresses import names_any_of, own_addresses
 from swift.policy.policies import Policies
+from swift.ring.errors import RingFileError
 from swift.ring.ringfile import load_table
 from swift.telemetry.log import Log
 
@@ -149,31 +150,27 @@ class PortFinder:
     def __init__(self, swift_dir: str, policies: Policies, ring_ip: str):
         self._paths = [os.path.join(swift_dir, f"{policy.ring_name}.ring.gz") for policy in policies]
         self._ring_ip = ring_ip
-        self._marks: list[tuple[int, int] | None] = []
-        self._ports: frozenset[int] = frozenset()
+        #: Of each ring that has been read: what identified the file, and its ports.
+        self._known: dict[str, tuple[tuple[int, int], frozenset[int]]] = {}
 
     def __call__(self) -> frozenset[int]:
-        """The ports now. Raises ``RingError`` and OSError; a policy whose ring is missing has none."""
-        marks = [_mark(path) for path in self._paths]
-        if marks != self._marks:
-            self._ports = self._find([path for path, mark in zip(self._paths, marks, strict=True) if mark])
-            self._marks = marks
-        return self._ports
+        """Return the ports; a policy whose ring has never been there has none.
 
-    def _find(self, paths: list[str]) -> frozenset[int]:
+        Raises ``RingError`` and OSError when a ring that was read before cannot be used now.
+        """
+        for path in self._paths:
+            mark, known = _mark(path), self._known.get(path)
+            if mark is None and known is not None:
+                raise RingFileError(path, "the file is missing")
+            if mark is not None and (known is None or known[0] != mark):
+                self._known[path] = mark, self._ports_in(path, thorough=known is not None)
+        return frozenset().union(*(ports for _, ports in self._known.values()))
+
+    def _ports_in(self, path: str, *, thorough: bool) -> frozenset[int]:
         addresses = own_addresses(self._ring_ip)
-        known: dict[str, bool] = {}
-        ports = set()
-        for path in paths:
-            for record in load_table(path, thorough=False).records:
-                if record is None:
-                    continue
-                ip = str(record["ip"])
-                if ip not in known:
-                    known[ip] = names_any_of(ip, addresses)
-                if known[ip]:
-                    ports.add(int(record["port"]))
-        return frozenset(ports)
+        records = [record for record in load_table(path, thorough=thorough).records if record is not None]
+        own = {ip for ip in {str(record["ip"]) for record in records} if names_any_of(ip, addresses)}
+        return frozenset(int(record["port"]) for record in records if str(record["ip"]) in own)
 
 
 def _mark(path: str) -> tuple[int, int] | None:

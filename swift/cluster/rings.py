@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from swift.base.clock import Clock
 from swift.policy.policies import Policies
@@ -13,10 +14,21 @@ from swift.ring.view import RingView
 
 
 class Rings:
-    """Account, container and per-policy object rings below one directory, read when first used."""
+    """Account, container and per-policy object rings below one directory, read when first used.
 
-    def __init__(self, swift_dir: str, policies: Policies, *, clock: Clock | None = None):
+    ``report`` gets a sentence about each changed file that cannot be used.
+    """
+
+    def __init__(
+        self,
+        swift_dir: str,
+        policies: Policies,
+        *,
+        report: Callable[[str], None] = lambda _message: None,
+        clock: Clock | None = None,
+    ):
         self._dir = swift_dir
+        self._report = report
         self._clock = clock
         self._policies = policies
         self.account = self._ring("account")
@@ -31,7 +43,8 @@ class Rings:
                     f"needs exactly {policy.ec.replicas}"
                 )
 
-        return Ring(os.path.join(self._dir, f"{name}.ring.gz"), validate=validate, clock=self._clock)
+        path = os.path.join(self._dir, f"{name}.ring.gz")
+        return Ring(path, validate=validate, report=self._report, clock=self._clock)
 
     def object(self, policy: Policy) -> Ring:
         """The ring of a policy."""

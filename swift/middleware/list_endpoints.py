@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from swift.base.entity import BadPath, Entity, EntityPath, NotUTF8, quote_path
 from swift.base.hashing import PathHasher
 from swift.cluster.rings import Rings
-from swift.compose import cluster_of
+from swift.compose import cluster_of, telemetry_of
 from swift.config.schema import Settings, option
 from swift.gateway.info import container_info
 from swift.http import fields
@@ -111,7 +111,11 @@ def make_list_endpoints(app: App, conf: Conf) -> ListEndpoints:
     """The filter of a configuration section; raises ``ConfigError``."""
     settings = parse_options(ListEndpointsSettings, conf, "list-endpoints")
     cluster = cluster_of(conf)
-    rings = Rings(conf.get("swift_dir", "/etc/swift"), cluster.policies)
+    rings = Rings(
+        conf.get("swift_dir", "/etc/swift"),
+        cluster.policies,
+        report=telemetry_of(conf, name="list-endpoints").log.error,
+    )
     return ListEndpoints(app, settings, rings, cluster.config.hasher, cluster.policies)
 
 

@@ -52,7 +52,7 @@ def app_factory(global_conf: Conf, **local_conf: str) -> ProxyApp:
     swift_dir = conf.get("swift_dir", "/etc/swift")
     context = ProxyContext(
         settings=settings,
-        rings=Rings(swift_dir, cluster.policies),
+        rings=Rings(swift_dir, cluster.policies, report=telemetry.log.error),
         transport=make_transport(telemetry.metrics),
         policies=cluster.policies,
         limits=cluster.config.limits,

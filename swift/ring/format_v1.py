@@ -83,6 +83,8 @@ def _decode_rows(body: memoryview, head: dict[str, object], partition_count: int
         if byteorder != sys.byteorder:
             row.byteswap()
         rows.append(row)
+    if len(body) > count * 2 * partition_count:
+        raise RingFormatError("there are other bytes after its last assignment row")
     if len(rows) != count:
         raise RingFormatError(f"the file ends after {len(rows)} of {count} assignment rows")
     return tuple(rows)

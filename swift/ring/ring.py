@@ -1,7 +1,8 @@
 """A ring as a server sees it: always the current file, without asking the disk on every request.
 
 ``Ring`` keeps one immutable ``RingView`` and replaces it when the file's time stamp has changed, at most
-once per reload interval. While partitions are being split it looks at every use, so that all processes of a
+once per reload interval. A file that is missing, unreadable or damaged is reported and does not replace the
+ring in memory. While partitions are being split it looks at every use, so that all processes of a
 machine turn to the new partitions at the same moment. Construction touches nothing; the first use (or
 ``load``) reads the file. It does not know what a policy is: whoever needs a certain replica count passes
 ``validate``.
@@ -15,8 +16,9 @@ from collections.abc import Callable, Iterator
 
 from swift.base.clock import Clock, SystemClock
 from swift.ring.device import Device, Node
-from swift.ring.errors import RingError, RingFileError
+from swift.ring.errors import RingError
 from swift.ring.ringfile import load_table
+from swift.ring.table import check_usable
 from swift.ring.view import RingView
 
 RELOAD_INTERVAL_S = 15.0
@@ -25,8 +27,9 @@ RELOAD_INTERVAL_S = 15.0
 class Ring:
     """Lookups in a ring file that is followed through its changes.
 
-    ``validate`` gets a freshly read view and raises a RingError to refuse it: on the first load that error
-    is raised, later the old view stays. Reading errors (RingFileError, OSError) are always raised.
+    ``validate`` gets a freshly read view and raises a RingError to refuse it. The first load raises what is
+    wrong with the file: RingFileError, OSError or the error of ``validate``. Later ones keep the view in
+    memory and ``report`` the reason, once per reason.
     """
 
     def __init__(
@@ -35,13 +38,16 @@ class Ring:
         *,
         reload_interval_s: float = RELOAD_INTERVAL_S,
         validate: Callable[[RingView], None] | None = None,
+        report: Callable[[str], None] = lambda _message: None,
         clock: Clock | None = None,
     ):
         self.path = path
         self._reload_interval_s = reload_interval_s
         self._validate = validate
+        self._report = report
+        self._reported = ""
         self._monotonic = (clock or SystemClock()).monotonic
-        #: When the file is looked at again, and from when on it is an error that it cannot be read.
+        #: When the file is looked at again, and from when on a file that cannot be used is reported.
         self._deadline_s = self._due_s = float("-inf")
         self._mtime_ns: int | None = None
         self._view: RingView | None = None
@@ -63,34 +69,42 @@ class Ring:
 
     def _refresh(self) -> RingView:
         now_s = self._monotonic()
-        if self._view is None or now_s >= self._due_s:
+        is_due = now_s >= self._due_s
+        if is_due:
             self._due_s = now_s + self._reload_interval_s
+        try:
             view = self._read()
-        else:
-            try:
-                view = self._read()
-            except (OSError, RingFileError):
-                # It may be being replaced.
-                view = self._view
+        except (OSError, RingError) as error:
+            if self._view is None:
+                raise
+            view = self._view
+            # Before the interval is over the file may be being replaced.
+            if is_due:
+                self._report_once(str(error))
         self._deadline_s = self._due_s if view.next_part_power is None else float("-inf")
         return view
 
     def _read(self) -> RingView:
         mtime_ns = os.stat(self.path).st_mtime_ns
         if self._view is not None and mtime_ns == self._mtime_ns:
+            self._reported = ""
             return self._view
-        # Entries are checked when they are looked up: a wrong one must not take the others down.
-        fresh = RingView(load_table(self.path, thorough=False))
+        # At the start one wrong entry must not take the others down; entries are checked at each look-up.
+        table = load_table(self.path, thorough=self._view is not None)
+        if self._view is not None:
+            check_usable(table)
+        fresh = RingView(table)
         if self._validate is not None:
-            try:
-                self._validate(fresh)
-            except RingError:
-                if self._view is None:
-                    raise
-                return self._view
+            self._validate(fresh)
         self._mtime_ns = mtime_ns
         self._view = fresh
+        self._reported = ""
         return fresh
+
+    def _report_once(self, reason: str) -> None:
+        if reason != self._reported:
+            self._reported = reason
+            self._report(f"{self.path} cannot be used, the ring in memory stays in use: {reason}")
 
     def changed_on_disk(self) -> bool:
         """Whether the file is another one than the one in memory; asks the disk."""

@@ -52,6 +52,8 @@ def _inflate(packed: bytes) -> bytes:
         raise RingFormatError(f"the compressed data are damaged ({error})")
     if not inflater.eof:
         raise RingFormatError("the file is truncated")
+    if inflater.unused_data.strip(b"\0"):
+        raise RingFormatError("there are other bytes after its end")
     return raw
 
 

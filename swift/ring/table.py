@@ -112,6 +112,14 @@ def check_rows(rows: Sequence[array[int]], partition_count: int) -> None:
         raise RingFormatError(f"the last assignment row has more than {partition_count} partitions")
 
 
+def check_usable(table: RingTable) -> None:
+    """Refuse a table without devices or without assigned partitions."""
+    if not any(table.records):
+        raise RingFormatError("it has no devices")
+    if not table.rows or not len(table.rows[0]):
+        raise RingFormatError("it assigns no partitions")
+
+
 def check_assigned(table: RingTable) -> None:
     """Refuse rows that name a device that does not exist; looks at every entry."""
     devices = {place for place, record in enumerate(table.records) if record is not None}

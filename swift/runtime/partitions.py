@@ -101,7 +101,7 @@ class Partitions:
         try:
             written_ns = os.stat(path).st_mtime_ns
             if written_ns != known.written_ns:
-                table = load_table(path, thorough=False)
+                table = load_table(path, thorough=known.part_power is not None)
                 known.part_power, known.next_part_power = table.part_power, table.next_part_power
                 known.count = 1 << max(table.part_power, table.next_part_power or 0)
                 known.written_ns = written_ns

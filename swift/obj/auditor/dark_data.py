@@ -123,7 +123,7 @@ class DarkData(Watcher):
             self._settings,
             missed=missed_by(lambda text: self.logger.warning(f"dark_data: {text}")),
         )
-        rings = Rings(ServerSettings.parse(texts).swift_dir, context.policies)
+        rings = Rings(ServerSettings.parse(texts).swift_dir, context.policies, report=self.logger.error)
         return Listings(direct, rings.container, context.hasher, random.Random(), self._settings.shards_max)
 
     def start(self, audit_type: str, **_more: object) -> None:

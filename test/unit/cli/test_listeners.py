@@ -162,3 +162,12 @@ def test_a_new_ring_is_noticed(tmp_path, finder):
         finder()
     write_ring(tmp_path, "object", ("127.0.0.1", 6205))
     assert finder() == {6205}
+
+
+def test_the_ports_of_a_ring_that_is_gone_are_not_given_up(tmp_path, finder):
+    write_ring(tmp_path, "object", ("127.0.0.1", 6200))
+    write_ring(tmp_path, "object-1", ("127.0.0.1", 6201))
+    assert finder() == {6200, 6201}
+    (tmp_path / "object-1.ring.gz").unlink()
+    with pytest.raises(RingFileError, match="missing"):
+        finder()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import shutil
 
 import pytest
 
 from swift.base.clock import ManualClock
-from swift.ring.errors import RingError, RingFileError
+from swift.ring.errors import RingError
 from swift.ring.ring import Ring
+from test.unit.ring.conftest import GOLDEN
 
 
 @pytest.fixture
@@ -61,18 +64,72 @@ def test_while_partitions_are_being_split_a_change_is_noticed_at_once(ring_path,
     assert ring.next_part_power is None
 
 
-def test_a_file_that_is_being_replaced_is_no_error_before_the_interval_is_over(ring_path, golden):
-    clock = ManualClock()
+def _damaged_files(golden):
+    """Contents that are no ring, by kind of damage, from a ring that is one."""
+    good = (golden / "e2-increased.ring.gz").read_bytes()
+    raw = gzip.decompress(good)
+    head_end = 10 + int.from_bytes(raw[6:10], "big")
+    head = json.loads(raw[10:head_end])
+
+    def ring(changes, rows=raw[head_end:]):
+        text = json.dumps({**head, **changes}).encode()
+        return gzip.compress(raw[:6] + len(text).to_bytes(4, "big") + text + rows)
+
+    return {
+        "empty": b"",
+        "no gzip": b"half",
+        "truncated": good[:-20],
+        "bytes after the end": good + b"more",
+        "a flipped bit": good[:-20] + bytes([good[-20] ^ 1]) + good[-19:],
+        "no magic": gzip.compress(b"X" + raw[1:]),
+        "bytes after the rows": gzip.compress(raw + b"\0\0"),
+        "an unknown device": ring({}, rows=b"\x63\0" + raw[head_end + 2 :]),
+        "no devices": ring({"devs": []}),
+        "no replicas": ring({"replica_count": 0}, rows=b""),
+    }
+
+
+@pytest.mark.parametrize("damage", _damaged_files(GOLDEN))
+def test_a_damaged_file_is_reported_once_and_the_ring_in_memory_stays(ring_path, golden, damage):
+    clock, reports = ManualClock(), []
+    ring = Ring(ring_path, clock=clock, report=reports.append).load()
+    with open(ring_path, "wb") as file:
+        file.write(_damaged_files(golden)[damage])
+    for _ in range(2):
+        clock.advance(20)
+        assert (ring.part_power, ring.next_part_power) == (6, None)
+    assert len(reports) == 1
+    assert reports[0].startswith(f"{ring_path} cannot be used, the ring in memory stays in use: ")
+    replace_with(ring_path, golden / "e3-finished.ring.gz", mtime=5)
+    clock.advance(20)
+    assert ring.part_power == 7
+
+
+@pytest.mark.parametrize("obstacle", ["missing", "a directory"])
+def test_an_unreadable_file_is_reported_and_the_ring_in_memory_stays(ring_path, golden, obstacle):
+    clock, reports = ManualClock(), []
+    ring = Ring(ring_path, clock=clock, report=reports.append).load()
+    os.unlink(ring_path)
+    if obstacle == "a directory":
+        os.mkdir(ring_path)
+    clock.advance(20)
+    assert ring.part_power == 6
+    assert len(reports) == 1
+
+
+def test_a_file_that_is_being_replaced_is_not_reported_before_the_interval_is_over(ring_path, golden):
+    clock, reports = ManualClock(), []
     replace_with(ring_path, golden / "e1-prepared.ring.gz")
-    ring = Ring(ring_path, clock=clock).load()
+    ring = Ring(ring_path, clock=clock, report=reports.append).load()
     with open(ring_path, "wb") as file:
         file.write(b"half")
     assert ring.part_power == 6
     os.unlink(ring_path)
     assert ring.part_power == 6
+    assert reports == []
     clock.advance(15)
-    with pytest.raises(FileNotFoundError):
-        ring.view()
+    assert ring.part_power == 6
+    assert len(reports) == 1
 
 
 def test_an_unchanged_file_is_not_read_again(ring_path):
@@ -97,27 +154,15 @@ def test_a_ring_refused_later_leaves_the_old_one_in_place(ring_path, golden):
         if view.part_power != 6:
             raise RingError("wrong power")
 
-    clock = ManualClock()
-    ring = Ring(ring_path, clock=clock, validate=only_power_6).load()
+    clock, reports = ManualClock(), []
+    ring = Ring(ring_path, clock=clock, validate=only_power_6, report=reports.append).load()
     replace_with(ring_path, golden / "e2-increased.ring.gz")
     clock.advance(20)
     assert ring.part_power == 6
+    assert "wrong power" in reports[0]
     replace_with(ring_path, golden / "e1-prepared.ring.gz", mtime=3)
     clock.advance(20)
     assert ring.next_part_power == 7
-
-
-def test_a_damaged_file_is_reported_and_forgiven_once_it_is_whole_again(ring_path, golden):
-    clock = ManualClock()
-    ring = Ring(ring_path, clock=clock).load()
-    with open(ring_path, "wb") as file:
-        file.write(b"half")
-    clock.advance(20)
-    with pytest.raises(RingFileError):
-        ring.primaries(0)
-    replace_with(ring_path, golden / "e3-finished.ring.gz", mtime=5)
-    clock.advance(20)
-    assert ring.part_power == 7
 
 
 def test_a_view_in_use_survives_a_reload(ring_path, golden):
