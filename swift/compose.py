@@ -27,9 +27,11 @@ from swift.runtime.pipeline import load_app
 from swift.runtime.wsgi import native
 from swift.telemetry.accesslog import AccessLog
 from swift.telemetry.console import STDERR, are_timed
+from swift.telemetry.devicefaults import DeviceFaults, Later, never
 from swift.telemetry.features import InfoRegistry
 from swift.telemetry.log import make_log
 from swift.telemetry.metrics import Registry
+from swift.telemetry.recon import ReconFile
 from swift.telemetry.statsd import Statsd
 from swift.telemetry.telemetry import Telemetry
 
@@ -128,6 +130,8 @@ def backend_context(
         told = f"unknown option {key}" if reason is None else f"option {key} has no effect: {reason}"
         telemetry.log.warning(f"[app:{name}]: {told}")
     settings = settings_class.parse(conf, source=f"[app:{name}]")
+    telemetry.faults = _faults_of(telemetry, storage, server_type, later=green.spawn_after)
+    process_of(conf).at_exit.append(telemetry.faults.flush)
     context = BackendContext(
         devices=Devices(storage.devices, mount_check=storage.mount_check),
         hasher=cluster.config.hasher,
@@ -154,6 +158,7 @@ def daemon_context(conf: Conf, *, name: str) -> BackendContext:
     cluster = cluster_of(conf)
     storage = StorageSettings.parse(conf)
     server = ServerSettings.parse(conf)
+    telemetry.faults = _faults_of(telemetry, storage, name.partition("-")[0])
     return BackendContext(
         devices=Devices(storage.devices, mount_check=storage.mount_check),
         hasher=cluster.config.hasher,
@@ -165,6 +170,14 @@ def daemon_context(conf: Conf, *, name: str) -> BackendContext:
         ring_ip=storage.ring_ip or server.bind_ip,
         ring_port=server.bind_port,
     )
+
+
+def _faults_of(
+    telemetry: Telemetry, storage: StorageSettings, server_type: str, *, later: Later = never
+) -> DeviceFaults:
+    """The counts of device errors, kept in the recon file of a server type."""
+    recon = ReconFile(storage.recon_cache_path, server_type, telemetry.log)
+    return DeviceFaults(telemetry.metrics, recon, later=later)
 
 
 def internal_client(

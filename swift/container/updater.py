@@ -155,6 +155,7 @@ class ContainerUpdaterPass(DatabasePassBase):
             self._quarantine_broken(unit.place, error)
         except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
             self._tally.add("errors")
+            self._note(error)
             self._log.error(f"ERROR cannot look at container database {unit}: {error}")
         self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
 
@@ -186,7 +187,7 @@ class ContainerUpdaterPass(DatabasePassBase):
 
     def _quarantine(self, broker: ContainerBroker) -> None:
         """Nobody can ever list this container: move it away, as the peer does."""
-        moved = self._run(quarantine, self._task.disk, broker.place)
+        moved = self._run(quarantine, self._task.disk, broker.place, "no account replicas exist")
         self._tally.add("quarantines")
         self._log.error(f"{broker.own_name}: no account replicas exist; its database was moved to {moved}")
 

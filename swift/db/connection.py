@@ -8,6 +8,7 @@ texts are never matched.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterable
 from types import TracebackType
@@ -15,6 +16,7 @@ from urllib.parse import quote
 
 from swift.base.errors import LockTimeout, NoSpace, SwiftError
 from swift.base.hashing import short_md5
+from swift.platform.faults import OddFile, check_regular, is_device_error
 
 #: How long a statement waits for another process's lock, seconds.
 BUSY_TIMEOUT_S = 25.0
@@ -40,16 +42,35 @@ class DatabaseMissing(DatabaseError):
 
 
 class DatabaseBroken(DatabaseError):
-    """The file is not a (whole) database or its device fails; it belongs into quarantine."""
+    """The file is not a (whole) database; it belongs into quarantine.
+
+    With ``is_proven`` False it must be read again first: ``db.verify.quarantine_broken`` does both.
+    """
+
+    def __init__(self, path: str, reason: str, *, is_proven: bool = True):
+        super().__init__(path, reason)
+        self.is_proven = is_proven
+
+
+class DatabaseFailing(DatabaseError):
+    """The device or this process failed; that says nothing about the content of the file.
+
+    With ``is_device_error`` it counts against the device.
+    """
+
+    def __init__(self, path: str, reason: str, *, is_device_error: bool = False):
+        super().__init__(path, reason)
+        self.is_device_error = is_device_error
 
 
 class DatabaseUnwritable(DatabaseError):
     """The filesystem refuses writes (read-only, permissions)."""
 
 
-_BROKEN = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR))
+_BROKEN = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
+_FAILING = frozenset((sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM))
 _BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
-_UNWRITABLE = frozenset((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN))
+_UNWRITABLE = frozenset((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM))
 
 
 def translate(error: sqlite3.Error, path: str) -> Exception:
@@ -57,7 +78,9 @@ def translate(error: sqlite3.Error, path: str) -> Exception:
     code = getattr(error, "sqlite_errorcode", None)
     primary = None if code is None else code & 0xFF
     if primary in _BROKEN:
-        return DatabaseBroken(path, str(error))
+        return DatabaseBroken(path, str(error), is_proven=False)
+    if primary in _FAILING:
+        return DatabaseFailing(path, str(error), is_device_error=primary == sqlite3.SQLITE_IOERR)
     if primary in _BUSY:
         return LockTimeout(path, BUSY_TIMEOUT_S)
     if primary == sqlite3.SQLITE_FULL:
@@ -106,9 +129,13 @@ def connect(
 ) -> sqlite3.Connection:
     """Open a database file; raises ``DatabaseMissing``, ``DatabaseBroken`` and the others above.
 
+    What is no regular file is broken; SQLite would wait for a FIFO.
+
     The connection is in autocommit mode: transactions are begun by name. It may be used by any thread,
     one at a time for writing. ``wait_s`` is how long a statement waits for others' locks.
     """
+    if not create:
+        _check_file(path)
     mode = "rwc" if create else "rw"
     uri = f"file:{quote(path)}?mode={mode}"
     try:
@@ -121,13 +148,26 @@ def connect(
             cached_statements=64,
         )
     except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
-            raise DatabaseMissing(path, "cannot be opened")
+        if not create:
+            # Only its absence proves that it is missing: a process without descriptors cannot open it either.
+            _check_file(path)
         raise translate(error, path)
     connection.create_function("chexor", 3, chexor, deterministic=True)
     if trace is not None:
         connection.set_trace_callback(trace)
     return connection
+
+
+def _check_file(path: str) -> None:
+    """Raise ``DatabaseMissing``, ``DatabaseBroken`` or ``DatabaseFailing`` unless a regular file is there."""
+    try:
+        check_regular(os.lstat(path).st_mode, path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise DatabaseMissing(path, "is not there")
+    except OddFile as odd:
+        raise DatabaseBroken(path, odd.strerror or "is no file")
+    except OSError as error:
+        raise DatabaseFailing(path, str(error), is_device_error=is_device_error(error))
 
 
 def prepare(connection: sqlite3.Connection, path: str, cache_kib: int = WRITER_CACHE_KIB) -> None:

@@ -31,6 +31,7 @@ from swift.db.files import DatabasePlace, locked
 from swift.db.preallocate import Preallocator
 from swift.db.schema import Migration, facts_of, migrate
 from swift.platform.disk import Disk
+from swift.platform.faults import OddFile, check_regular
 
 _Result = TypeVar("_Result")
 
@@ -155,14 +156,17 @@ class Database:
         """Whether the path still names the file that was opened."""
         try:
             return self.is_open and self._look() == self._inode
-        except DatabaseMissing:
+        except (DatabaseMissing, DatabaseBroken):
             return False
 
     def _look(self) -> tuple[int, int]:
         try:
-            status = self._disk.stat(self.path)
+            status = self._disk.stat(self.path, follow_symlinks=False)
+            check_regular(status.st_mode, self.path)
         except (FileNotFoundError, NotADirectoryError):
             raise DatabaseMissing(self.path, "is not there")
+        except OddFile as odd:
+            raise DatabaseBroken(self.path, odd.strerror or "is no file")
         self._size_bytes = status.st_size
         return status.st_dev, status.st_ino
 

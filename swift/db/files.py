@@ -8,19 +8,21 @@ connection may be open: closing such a descriptor would drop the locks of this p
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import sqlite3
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import NamedTuple
-from uuid import uuid4
 
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.db.connection import DatabaseMissing, Trace, Translating, connect
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
+from swift.platform.faults import open_regular
 from swift.platform.locks import LOCK_TIMEOUT_S, file_lock, lock_file
+from swift.platform.quarantine import move_to_quarantine
 from swift.platform.syncing import sync_directory
 
 #: How often a database is begun in a directory that others remove as long as it is empty.
@@ -178,7 +180,7 @@ def install(disk: Disk, place: DatabasePlace, temporary: str, *, epoch: str | No
 
 def sync_file(disk: Disk, path: str) -> None:
     """Make the content of a file durable that other means have written; raises OSError."""
-    fd = disk.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = open_regular(disk, path, os.O_RDONLY)
     try:
         disk.fsync(fd)
     finally:
@@ -205,18 +207,12 @@ def _remove_side_files(disk: Disk, path: str) -> None:
         remove_if_there(disk, path + suffix)
 
 
-def quarantine(disk: Disk, place: DatabasePlace) -> str:
+def quarantine(disk: Disk, place: DatabasePlace, reason: str) -> str:
     """Move the hash directory to the device's quarantine; the new path. Raises OSError."""
-    target = f"{place.device_path}/quarantined/{place.kind}/{place.name_hash}"
-    make_directories(disk, os.path.dirname(target), below=place.device_path)
-    try:
-        disk.rename(place.directory, target)
-    except OSError:
-        if not os.path.isdir(place.directory):
-            raise
-        target = f"{target}-{uuid4().hex}"
-        disk.rename(place.directory, target)
-    return target
+    moved = move_to_quarantine(disk, place.device_path, place.kind, place.directory, reason=reason)
+    if moved is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), place.directory)
+    return moved
 
 
 def remove_if_there(disk: Disk, path: str) -> None:

@@ -20,6 +20,7 @@ from pickle import dumps
 from swift.base.pickles import PickleRefused, restricted_loads
 from swift.platform.disk import Disk
 from swift.platform.durable import write_all
+from swift.platform.faults import OddFile, move_odd_file_aside, open_own, open_regular, read_regular
 from swift.platform.syncing import sync_directory
 
 #: Beyond this size the rows are merged by the write that finds it, bytes; the peer waits for twice as many.
@@ -57,9 +58,9 @@ def append(disk: Disk, path: str, data: bytes) -> int:
     """
     is_new = False
     try:
-        fd = disk.open(path, _APPEND)
+        fd = open_own(disk, path, _APPEND)
     except FileNotFoundError:
-        fd = disk.open(path, _APPEND | os.O_CREAT, 0o600)
+        fd = open_own(disk, path, _APPEND | os.O_CREAT)
         is_new = True
     try:
         size = disk.fstat(fd).st_size
@@ -115,16 +116,13 @@ class Recent:
 def read(disk: Disk, path: str) -> bytes:
     """The whole file; empty when there is none."""
     try:
-        fd = disk.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return read_regular(disk, path)
     except FileNotFoundError:
         return b""
-    try:
-        pieces = []
-        while piece := disk.read(fd, 1 << 20):
-            pieces.append(piece)
-        return b"".join(pieces)
-    finally:
-        disk.close(fd)
+    except OddFile:
+        # It holds no rows, and the way is free for the next.
+        move_odd_file_aside(disk, path)
+        return b""
 
 
 def clear(disk: Disk, path: str) -> None:
@@ -132,7 +130,7 @@ def clear(disk: Disk, path: str) -> None:
 
     Not synced: should the rows appear again after a power cut, merging them again changes nothing.
     """
-    fd = disk.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    fd = open_regular(disk, path, os.O_WRONLY)
     try:
         disk.truncate(fd, 0)
     finally:

@@ -9,6 +9,7 @@ import os
 
 from swift.base.errors import NoSpace
 from swift.platform.disk import UNSUPPORTED, Disk
+from swift.platform.faults import open_regular
 from swift.platform.space import FULL
 
 _MB = 1_000_000
@@ -31,7 +32,7 @@ class Preallocator:
 
     def __init__(self, disk: Disk, path: str):
         self._disk = disk
-        self._fd = disk.open(path, os.O_RDWR | os.O_CLOEXEC)
+        self._fd = open_regular(disk, path, os.O_RDWR)
         self._allocated = 0
 
     def grow(self) -> None:

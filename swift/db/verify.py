@@ -12,8 +12,11 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
+from swift.db import files
 from swift.db.connection import DatabaseBroken, Translating, connect
+from swift.db.files import DatabasePlace
 from swift.db.transaction import Run
+from swift.platform.disk import Disk
 
 #: Files up to this size are checked in one go: about a tenth of a second.
 WHOLE_BYTES_MAX = 32 << 20
@@ -44,12 +47,36 @@ def verify(
         connection.close()
 
 
+def quarantine_broken(disk: Disk, place: DatabasePlace, error: DatabaseBroken) -> str | None:
+    """Move a broken database to the quarantine; its new path, None when it is sound on a second reading.
+
+    Call in a disk thread. Raises ``LockTimeout``, ``DatabaseError`` when it cannot be read again, and
+    OSError: then nothing was moved.
+    """
+    if not error.is_proven and not _stays_broken(error.path):
+        return None
+    return files.quarantine(disk, place, error.reason)
+
+
+def _stays_broken(path: str) -> bool:
+    """Read a whole database through a new connection; True if SQLite finds it damaged again."""
+    try:
+        connection = connect(path)
+        try:
+            with Translating(path):
+                return connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",)
+        finally:
+            connection.close()
+    except DatabaseBroken:
+        return True
+
+
 def _whole(connection: sqlite3.Connection, path: str, totals: Totals) -> list[str]:
     with Translating(path):
         connection.execute("BEGIN")
         verdict = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
         if verdict != ["ok"]:
-            raise DatabaseBroken(path, "; ".join(verdict))
+            raise DatabaseBroken(path, "; ".join(verdict), is_proven=False)
         found = totals(connection)
         connection.execute("COMMIT")
         return found

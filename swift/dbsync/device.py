@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from swift.base.errors import LockTimeout, NoSpace
+from swift.base.errors import LockTimeout, NoSpace, SwiftError
 from swift.base.timestamp import Timestamp
-from swift.db import files
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.files import DatabasePlace
+from swift.db.verify import quarantine_broken
 from swift.dbsync import handoffs
 from swift.dbsync.kind import Replication
 from swift.dbsync.reclaim import age, reclaim, remove_leftovers
@@ -64,9 +64,10 @@ class DeviceReplication:
             return False
         except DatabaseBroken as error:
             self._tally.add("failures")
-            self._quarantine(place, str(error))
+            self._quarantine(place, error)
         except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
             self._tally.add("failures")
+            self._replication.context.telemetry.faults.note(self._device, error)
             self._log.error(f"ERROR cannot replicate {place.directory}: {error}")
         finally:
             replica.broker.close()
@@ -86,17 +87,21 @@ class DeviceReplication:
         self._tally.add("failures")
         what = f"{place.directory} holds the database of {'/'.join(names)}"
         if self._names_fit:
-            self._quarantine(place, what)
+            self._quarantine(place, DatabaseBroken(place.file(), what))
         else:
             # With wrong hash path settings everything would look misplaced.
             self._log.error(f"ERROR {what}; are the hash path settings in swift.conf right?")
         return False
 
-    def _quarantine(self, place: DatabasePlace, why: str) -> None:
+    def _quarantine(self, place: DatabasePlace, why: DatabaseBroken) -> None:
         try:
-            moved = self._run(files.quarantine, self._replication.disk, place)
-        except OSError as error:
+            moved = self._run(quarantine_broken, self._replication.disk, place, why)
+        except (SwiftError, OSError) as error:
+            self._replication.context.telemetry.faults.note(self._device, error)
             self._log.error(f"ERROR {why}; cannot be quarantined: {error}")
+            return
+        if moved is None:
+            self._log.error(f"ERROR {why}; sound when it was read again")
         else:
             self.quarantined.add(self._replication.ring.view().partition_of(bytes.fromhex(place.name_hash)))
             self._log.error(f"ERROR {why}; quarantined to {moved}")

@@ -84,8 +84,8 @@ class Receiver:
             replica = self._found(place)
             return error_response(404) if replica is None else handler(replica, arguments)
         except DatabaseBroken as error:
-            self._app.quarantine(error, request)
-            return error_response(404)
+            # 404 asks for a whole database, which is right once the broken one is out of the way.
+            return error_response(404 if self._app.quarantine(error, request) else 503)
 
     def _place(self, request: Request) -> DatabasePlace:
         device, partition, name_hash = split_backend_path(request, 3, 3)
@@ -223,7 +223,8 @@ class Receiver:
         try:
             replica = self._found(place)
         except DatabaseBroken as error:
-            self._app.quarantine(error, request)
+            if not self._app.quarantine(error, request):
+                return error_response(503)
             replica = None
         if replica is None or not self._run(place, arrivals.has, remote_id):
             return error_response(404)

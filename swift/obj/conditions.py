@@ -45,6 +45,8 @@ class Conditions:
         """Raise ``HTTPError`` 404 when there is no object, and 412 when they do not hold for it."""
         if self.if_match is None and self.if_none_match is None and self.predecessor is None:
             return
+        if state.put_away:
+            raise self.refused(state, 503)
         if not state.exists:
             raise self.refused(state, 404)
         if not self.hold(state):

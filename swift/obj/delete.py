@@ -56,6 +56,8 @@ PLAIN_TABLE = {
     (DELETED, True): DeleteVerdict(404, tombstone=True),
     (DELETED, False): DeleteVerdict(404),
 }
+#: Files that were quarantined by this very request were an object, which is gone now.
+_PUT_AWAY = DeleteVerdict(204, tombstone=True)
 _MISMATCH = DeleteVerdict(412, text="X-If-Delete-At and X-Delete-At do not match", bare=True)
 
 
@@ -85,6 +87,9 @@ def decide_delete(state: ObjectState, plan: DeletePlan) -> DeleteVerdict:
     """Look the verdict up; with X-If-Delete-At the expirer must have meant this very object."""
     newer = state.write_timestamp < plan.timestamp
     wanted = plan.if_delete_at
+    if state.put_away and state.kind == ABSENT:
+        # There was an object; which one can no longer be compared.
+        return _PUT_AWAY if wanted is None else DeleteVerdict(503, bare=True)
     if wanted is None:
         return PLAIN_TABLE[state.kind, newer or state.kind == ABSENT]
     if state.kind == ABSENT:

@@ -8,7 +8,7 @@ damaged is quarantined and never sent to its end.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from swift.base.ranges import ByteRanges, Span
 from swift.base.truth import is_true
@@ -18,12 +18,12 @@ from swift.http.body import BodyError, FileBody, ResponseBody
 from swift.http.conditional import failed_condition, is_conditional
 from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
-from swift.http.response import Response, error_response
+from swift.http.response import HTTPError, Response, error_response
 from swift.http.status import default_body
 from swift.obj.conditions import condition_etag, metadata_value
 from swift.obj.settings import ObjectSettings
 from swift.runtime.diskcalls import Run
-from swift.store.api import ObjectState, StoredObject
+from swift.store.api import ABSENT, ObjectState, StoredObject
 from swift.store.errors import CorruptBody
 from swift.wire.byteranges import Multipart
 
@@ -70,7 +70,12 @@ def keeps_cache(request: Request, state: ObjectState, settings: ObjectSettings) 
 
 
 def not_found(request: Request, state: ObjectState) -> Response:
-    """404 (or 412 for ``If-Match: *``) with the time of a tombstone or an expired object."""
+    """Return 404 (or 412 for ``If-Match: *``) with the time of a tombstone or an expired object.
+
+    Raises ``HTTPError`` 503 if this request has put files away: the object is not known to be absent.
+    """
+    if state.put_away and state.kind == ABSENT:
+        raise HTTPError(503)
     headers: HeaderMap = {}
     if state.timestamp:
         headers[fields.BACKEND_TIMESTAMP] = state.timestamp.internal
@@ -106,8 +111,17 @@ def wanted_ranges(request: Request, state: ObjectState) -> ByteRanges | None:
     return ByteRanges.parse(header)
 
 
-def respond(request: Request, stored: StoredObject, headers: HeaderMap, run: Run) -> Response:
-    """The 200, 206 or 416 for an opened object; takes ownership of it. Raises ``CorruptBody``."""
+def respond(
+    request: Request,
+    stored: StoredObject,
+    headers: HeaderMap,
+    run: Run,
+    failed: Callable[[OSError], None] = lambda _error: None,
+) -> Response:
+    """Return the 200, 206 or 416 for an opened object; takes ownership of it.
+
+    Raises ``CorruptBody`` and OSError; ``failed`` is called with an OSError after the response has begun.
+    """
     state = stored.state
     size = state.size
     spans = [Span(0, size)]
@@ -122,7 +136,7 @@ def respond(request: Request, stored: StoredObject, headers: HeaderMap, run: Run
         if size:
             status = 206
     if len(spans) > 1:
-        return _multipart(spans, stored, headers, run)
+        return _multipart(spans, stored, headers, run, failed)
     span = spans[0]
     if status == 206:
         headers["content-range"] = span.content_range(size)
@@ -130,13 +144,11 @@ def respond(request: Request, stored: StoredObject, headers: HeaderMap, run: Run
     if size <= SMALL_BYTES:
         data = read_small(stored, run)
         return Response(status, headers, data if span.length == size else data[span.start : span.stop])
-    return _blocks(Response(status, headers), stored.pieces(span.start, span.stop), span.length, stored, run)
+    body = BlockBody(stored.pieces(span.start, span.stop), span.length, stored, run, failed)
+    return _with_body(Response(status, headers), body)
 
 
-def _blocks(
-    response: Response, source: Iterator[Piece], length: int, stored: StoredObject, run: Run
-) -> Response:
-    body = BlockBody(source, length, stored, run)
+def _with_body(response: Response, body: BlockBody) -> Response:
     whole = body.only_block()
     response.body = body if whole is None else whole
     return response
@@ -157,7 +169,13 @@ def _read_all(stored: StoredObject) -> bytes:
     return b"".join(stored.blocks(0, stored.state.size))
 
 
-def _multipart(spans: list[Span], stored: StoredObject, headers: HeaderMap, run: Run) -> Response:
+def _multipart(
+    spans: list[Span],
+    stored: StoredObject,
+    headers: HeaderMap,
+    run: Run,
+    failed: Callable[[OSError], None],
+) -> Response:
     parts = Multipart(spans, stored.state.size, headers["content-type"])
     headers["content-type"] = parts.content_type
     headers["content-length"] = str(parts.length)
@@ -165,7 +183,7 @@ def _multipart(spans: list[Span], stored: StoredObject, headers: HeaderMap, run:
         data = read_small(stored, run)
         return Response(206, headers, b"".join(parts.body(lambda span: (data[span.start : span.stop],))))
     source = gathered(parts.body(lambda span: stored.blocks(span.start, span.stop)))
-    return _blocks(Response(206, headers), source, parts.length, stored, run)
+    return _with_body(Response(206, headers), BlockBody(source, parts.length, stored, run, failed))
 
 
 def gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -185,7 +203,15 @@ def gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
 class BlockBody(ResponseBody):
     """A body whose blocks are read in the device's pool, one ahead of what is being sent."""
 
-    def __init__(self, source: Iterator[Piece], length: int, stored: StoredObject, run: Run):
+    def __init__(
+        self,
+        source: Iterator[Piece],
+        length: int,
+        stored: StoredObject,
+        run: Run,
+        failed: Callable[[OSError], None] = lambda _error: None,
+    ):
+        self._failed = failed
         self.length: int | None = length
         self._source = source
         self._left = length
@@ -213,7 +239,7 @@ class BlockBody(ResponseBody):
     def only_block(self) -> bytes | None:
         """Read the first block now, so that damage there can still be answered with a status.
 
-        Returns it when it is everything. Raises ``CorruptBody``.
+        Returns it when it is everything. Raises ``CorruptBody`` and OSError.
         """
         try:
             self._first = self._take()
@@ -235,6 +261,9 @@ class BlockBody(ResponseBody):
                 block = self._take() if self._left else b""
         except CorruptBody as error:
             raise BodyError(str(error))
+        except OSError as error:
+            self._failed(error)
+            raise BodyError(f"the file cannot be read: {error.strerror}")
 
     def close(self) -> None:
         """Release the object, after a read that is still going on."""

@@ -80,7 +80,8 @@ def parse_post(request: Request, limits: Limits, stored: frozenset[str]) -> Post
 def decide_post(state: ObjectState, plan: PostPlan, key: ObjectKey) -> PostChange:
     """What to store; raises ``HTTPError`` 404 or 409."""
     if state.kind != LIVE:
-        raise HTTPError(404)
+        # Of an object that was quarantined just now nothing is known, not even that it is absent.
+        raise HTTPError(503 if state.put_away else 404)
     check_change(state, plan.copied, plan.guard)
     known = state.ctype_timestamp
     newer = plan.timestamp > state.timestamp

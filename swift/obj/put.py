@@ -206,6 +206,9 @@ def refusal(state: ObjectState, plan: PutPlan) -> HTTPError | None:
     Raises ``HTTPError`` 403 when it is locked.
     """
     check_removal(state, plan.guard)
+    if plan.conditions is not None and state.put_away:
+        # What was quarantined just now may be what the condition is about.
+        return HTTPError(503)
     if plan.conditions is not None and not plan.conditions.hold(state):
         return plan.conditions.refused(state)
     newest = state.write_timestamp

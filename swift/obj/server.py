@@ -46,6 +46,7 @@ from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.receiver import SsyncContext, SsyncHead, answer
 from swift.obj.stores import make_stores
 from swift.obj.target import PLAIN, is_flagged, key_of, opens_expired, policy_of, read_view
+from swift.platform.faults import CALL_FAILED, DEVICE_LOST, OddFile
 from swift.platform.mounts import Devices
 from swift.platform.places import SharedPlaces
 from swift.platform.xattrs import AttributesTooLarge
@@ -58,24 +59,11 @@ from swift.store.registry import StoreRegistry
 from swift.store.tier.conf import settings_of
 from swift.wire import etagtrailer, reservation
 
-#: What a device answers that is lost, read-only or failing: the proxy goes elsewhere.
-_DEVICE_LOST = frozenset(
-    (
-        errno.EIO,
-        errno.EROFS,
-        errno.ENODEV,
-        errno.ENXIO,
-        errno.ENOTCONN,
-        errno.ESTALE,
-        errno.EACCES,
-        errno.EPERM,
-    )
-)
 #: Like the other limits of metadata it is 400: the part of them that only the filesystem knows.
 _SYSMETA = fields.OBJECT_SYSMETA.title()
 _TOO_MUCH_METADATA = "Metadata too large for this store: name, headers and metadata share their room"
 _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EOPNOTSUPP))
-_TOO_BUSY = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+_READS = frozenset(("GET", "HEAD"))
 
 
 R = TypeVar("R")
@@ -110,7 +98,7 @@ class ObjectServer(BackendApp):
             "SSYNC": self.ssync,
             "RESERVE": self.reserve,
         }
-        return {verb: _translated(handler, self.context.devices) for verb, handler in table.items()}
+        return {verb: _translated(handler, self.context) for verb, handler in table.items()}
 
     def _slowed(self, handler: Handler) -> Handler:
         """A handler that takes as long as the operator wants at least, and tells of slow DELETEs."""
@@ -168,11 +156,11 @@ class ObjectServer(BackendApp):
         view = read_view(request, self.context)
         try:
             return self._get_once(request, key, view)
-        except CorruptBody:
-            # It is quarantined now; what is left is what the answer is about.
-            return self._get_once(request, key, view)
+        except CorruptBody as error:
+            # It is quarantined now, unless another file had replaced it: then the answer is about that.
+            return self._get_once(request, key, view, put_away=str(error))
 
-    def _get_once(self, request: Request, key: ObjectKey, view: Viewpoint) -> Response:
+    def _get_once(self, request: Request, key: ObjectKey, view: Viewpoint, put_away: str = "") -> Response:
         store = self._stores.of(key.policy)
         stored = store.run(key.device, Effort.SHORT)(store.open, key, view)
         state = stored.state
@@ -182,6 +170,7 @@ class ObjectServer(BackendApp):
             stored.check_md5 = random.random() * 100.0 < settings.etag_validate_pct
         if state.kind != LIVE:
             stored.close()
+            state.put_away = state.put_away or put_away
             return get.not_found(request, state)
         try:
             headers = get.object_headers(state, self._stored)
@@ -192,7 +181,8 @@ class ObjectServer(BackendApp):
         if unmet is not None:
             stored.close()
             return unmet
-        return get.respond(request, stored, headers, store.run(key.device, Effort.LONG))
+        failed = partial(self.context.telemetry.faults.note, key.device)
+        return get.respond(request, stored, headers, store.run(key.device, Effort.LONG), failed)
 
     def head(self, request: Request) -> Response:
         """HEAD (§6)."""
@@ -519,7 +509,7 @@ class ObjectServer(BackendApp):
         )
 
 
-def _translated(handler: Handler, devices: Devices) -> Handler:
+def _translated(handler: Handler, context: BackendContext) -> Handler:
     """A handler whose engine errors become statuses."""
 
     def handle(request: Request) -> Response:
@@ -535,23 +525,33 @@ def _translated(handler: Handler, devices: Devices) -> Handler:
             # Another node would refuse it as well: 507 would have the proxy try, and avoid, all of them.
             raise HTTPError(400, _TOO_MUCH_METADATA, content_type=PLAIN)
         except OSError as error:
-            raise _translate(error, request, devices) from error
+            device = request.raw_path.split("/", 2)[1]
+            context.telemetry.faults.note(device, error)
+            translated = _translate(error, request.method, device, context.devices)
+            if isinstance(translated, HTTPError):
+                txid = request.headers.get("x-trans-id")
+                context.telemetry.log.error(f"ERROR {request.method} {request.path_qs}: {error}", txid=txid)
+            raise translated from error
 
     return handle
 
 
-def _translate(error: OSError, request: Request, devices: Devices) -> Exception:
+def _translate(error: OSError, method: str, device: str, devices: Devices) -> Exception:
+    """Return the answer to a device's or process's error: 507 has a proxy avoid the device, 503 does not.
+
+    A call that fails in a read says that this copy is unknown at the moment. A device that fails in a write
+    takes none: the proxy goes to another.
+    """
     if error.errno in _NO_ROOM:
         return NoSpace(error.strerror or "no space")
-    device = request.raw_path.split("/", 2)[1]
-    if error.errno in _DEVICE_LOST:
-        return DeviceUnavailable(device)
-    if isinstance(error, FileNotFoundError):
-        # Something that others remove as well, unless all of the device is gone.
-        return HTTPError(503) if devices.is_usable(device) else DeviceUnavailable(device)
-    if error.errno in _TOO_BUSY:
+    if isinstance(error, OddFile):
         return HTTPError(503)
-    return error
+    if error.errno in DEVICE_LOST or (error.errno in CALL_FAILED and method not in _READS):
+        return DeviceUnavailable(device)
+    if isinstance(error, FileNotFoundError) and not devices.is_usable(device):
+        # Else it is something that others remove as well.
+        return DeviceUnavailable(device)
+    return HTTPError(503)
 
 
 def app_factory(global_conf: Mapping[str, str], **local_conf: str) -> ObjectServer:

@@ -115,6 +115,7 @@ class Disk:
     # Extended attributes, of descriptors or paths.
     getxattr: Callable[[int | str, str], bytes] = staticmethod(os.getxattr)
     setxattr: Callable[[int | str, str, bytes], None] = staticmethod(os.setxattr)
+    listxattr: Callable[[int | str], list[str]] = staticmethod(os.listxattr)
 
     def close(self, fd: int) -> None:
         """Give a descriptor back; never raises.

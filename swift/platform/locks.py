@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from swift.base.errors import LockTimeout
 from swift.green import pause
 from swift.platform.disk import Disk
+from swift.platform.faults import open_own
 from swift.platform.waiting import letting_others_run
 
 LOCK_TIMEOUT_S = 10.0
@@ -56,9 +57,10 @@ def _check_is_busy(error: OSError) -> None:
 def lock_file(disk: Disk, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> int:
     """A descriptor of the (created) file ``path`` that holds its lock; closing it gives it back.
 
-    Its directory must exist. Raises FileNotFoundError, ``LockTimeout``.
+    Its directory must exist. An odd file in its place is moved aside. Raises FileNotFoundError, OSError and
+    ``LockTimeout``.
     """
-    fd = disk.open(path, _LOCK_FILE, 0o644)
+    fd = open_own(disk, path, _LOCK_FILE, 0o644)
     try:
         lock_descriptor(disk, fd, path, timeout_s)
     except BaseException:

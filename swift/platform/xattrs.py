@@ -44,6 +44,15 @@ def read_attribute(disk: Disk, file: int | str, name: str) -> bytes | None:
         raise
 
 
+def check_is_missing(disk: Disk, file: int | str, name: str) -> None:
+    """Make sure that a file lacks an attribute which could not be read. Raises OSError if it has it.
+
+    ENODATA means a missing attribute, but XFS also answers it for a medium error.
+    """
+    if name in disk.listxattr(file):
+        raise OSError(errno.EIO, f"attribute {name} is there but cannot be read")
+
+
 def write_attribute(disk: Disk, file: int | str, name: str, value: bytes) -> None:
     """Set one attribute. Raises ``AttributesTooLarge``, ``AttributesUnsupported`` or OSError."""
     try:
@@ -65,10 +74,11 @@ def _has_room(disk: Disk, file: int | str) -> bool:
 
 
 def read_rest(disk: Disk, file: int | str, name: str, first: bytes) -> bytes:
-    """``first`` and the pieces ``name1``, ``name2`` ... that follow it."""
+    """Return ``first`` and the pieces ``name1``, ``name2`` ... that follow it. Raises OSError."""
     pieces = [first]
     while (piece := read_attribute(disk, file, f"{name}{len(pieces)}")) is not None:
         pieces.append(piece)
+    check_is_missing(disk, file, f"{name}{len(pieces)}")
     return b"".join(pieces)
 
 

@@ -139,6 +139,12 @@ class BackendApp:
             return error_response(499)
         except BadFraming:
             return error_response(400)
+        except MemoryError as error:
+            self.context.telemetry.log.error(
+                f"ERROR {request.method} {request.path_qs}: out of memory {error}",
+                txid=request.headers.get("x-trans-id"),
+            )
+            return error_response(503)
         except LockTimeout as error:
             self.context.telemetry.log.error(str(error), txid=request.headers.get("x-trans-id"))
             return error_response(503)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from swift.base.clock import Clock
+from swift.platform.disk import Disk
+from swift.platform.faults import read_regular
 from swift.telemetry.log import Log
 from swift.telemetry.recon import parse, replace_text
 
@@ -94,8 +96,7 @@ class Cursor:
         if not self.path:
             return None
         try:
-            with open(self.path, encoding="utf-8") as file:
-                value = parse(file.read())
+            value = parse(read_regular(Disk(), self.path).decode())
             journey = Journey(**value)
             numbers = (
                 journey.begun_s,

@@ -13,27 +13,28 @@ from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from swift.base.entity import EntityPath, NotUTF8, reserved_name_error
-from swift.base.errors import DeviceUnavailable, InvalidValue
+from swift.base.errors import DeviceUnavailable, InvalidValue, SwiftError
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
-from swift.db import files
 from swift.db.broker import Broker, Engine
 from swift.db.cache import BrokerCache, Held
-from swift.db.connection import DatabaseBroken, DatabaseMissing, DatabaseUnwritable
+from swift.db.connection import DatabaseBroken, DatabaseFailing, DatabaseMissing, DatabaseUnwritable
 from swift.db.files import DatabasePlace
 from swift.db.listing import ListingQuery
+from swift.db.verify import quarantine_broken
 from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, title_case, utf8_value, wire_value
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.platform.disk import Disk
+from swift.platform.faults import CALL_FAILED, DEVICE_LOST
 from swift.platform.space import SpaceGuard
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
 
 B = TypeVar("B", bound=Broker)
 
 _HASHES_MAX = 4096
-_DEVICE_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.ENODEV))
+_NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
 class StorageTarget(NamedTuple):
@@ -130,18 +131,23 @@ class DatabaseApp(BackendApp, Generic[B]):
 
     # --- errors -----------------------------------------------------------------------------------
 
-    def quarantine(self, error: DatabaseBroken, request: Request) -> None:
-        """Move a broken database aside and say so."""
+    def quarantine(self, error: DatabaseBroken, request: Request) -> bool:
+        """Move a database aside that stays broken when it is read again, and say so; True if it was moved."""
         place = DatabasePlace.of_file(error.path)
         log = self.context.telemetry.log
         txid = request.headers.get("x-trans-id")
         self.brokers.forget(place)
         try:
-            target = self.context.pools.run(place.device)(files.quarantine, self.disk, place)
-        except OSError as failure:
+            target = self.context.pools.run(place.device)(quarantine_broken, self.disk, place, error)
+        except (SwiftError, OSError) as failure:
+            self.context.telemetry.faults.note(place.device, failure)
             log.error(f"{error}; cannot be quarantined: {failure}", txid=txid)
-        else:
-            log.error(f"{error}; quarantined to {target}", txid=txid)
+            return False
+        if target is None:
+            log.error(f"{error}; sound when it was read again", txid=txid)
+            return False
+        log.error(f"{error}; quarantined to {target}", txid=txid)
+        return True
 
 
 class _Answering:
@@ -162,19 +168,28 @@ class _Answering:
         except DatabaseBroken as error:
             self._app.quarantine(error, request)
             return error_response(503)
+        except DatabaseFailing as error:
+            self._app.context.telemetry.faults.note(request.raw_path.split("/", 2)[1], error)
+            self._app.context.telemetry.log.error(str(error), txid=request.headers.get("x-trans-id"))
+            return error_response(503)
         except DatabaseUnwritable as error:
             self._app.context.telemetry.log.error(str(error), txid=request.headers.get("x-trans-id"))
             return error_response(507, drive=request.raw_path.split("/", 2)[1])
         except OSError as error:
-            device = request.raw_path.split("/", 2)[1]
-            is_gone = isinstance(error, FileNotFoundError)
-            if not is_gone and error.errno not in _DEVICE_ERRORS:
-                raise
-            self._app.context.telemetry.log.error(str(error), txid=request.headers.get("x-trans-id"))
-            if is_gone and self._app.context.devices.is_usable(device):
-                # Only a directory, which others remove while it is empty.
-                return error_response(503)
-            return error_response(507, drive=device)
+            return self._failed(error, request)
+
+    def _failed(self, error: OSError, request: Request) -> Response:
+        """Return 507 for a device that is lost, full or takes no writes, else 503."""
+        context, device = self._app.context, request.raw_path.split("/", 2)[1]
+        context.telemetry.faults.note(device, error)
+        context.telemetry.log.error(str(error), txid=request.headers.get("x-trans-id"))
+        is_lost = error.errno in DEVICE_LOST or error.errno in _NO_ROOM
+        if error.errno in CALL_FAILED and request.method not in ("GET", "HEAD"):
+            is_lost = True
+        if isinstance(error, FileNotFoundError):
+            # Only a directory, which others remove while it is empty, if the device is there.
+            is_lost = not context.devices.is_usable(device)
+        return error_response(507, drive=device) if is_lost else error_response(503)
 
 
 #: JSON messages larger than this are refused, bytes.

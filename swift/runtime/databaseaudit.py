@@ -17,7 +17,7 @@ from swift.db import files
 from swift.db.broker import Broker, Engine
 from swift.db.connection import DatabaseBroken, DatabaseMissing
 from swift.db.files import DatabasePlace
-from swift.db.verify import WHOLE_BYTES_MAX, verify
+from swift.db.verify import WHOLE_BYTES_MAX, quarantine_broken, verify
 from swift.platform.disk import Disk
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
@@ -114,6 +114,7 @@ class DatabaseAuditPass(DatabasePassBase):
             return
         except (SwiftError, OSError) as error:
             self._tally.add("errors")
+            self._note(error)
             self._log.error(f"ERROR cannot audit {unit.directory}: {error}")
             return
         finally:
@@ -160,7 +161,10 @@ class DatabaseAuditPass(DatabasePassBase):
         with files.locked(self._task.disk, place):
             if self._inodes(place) != found:
                 raise DatabaseMissing(error.path, "was replaced")
-            moved = files.quarantine(self._task.disk, place)
+            moved = quarantine_broken(self._task.disk, place, error)
+        if moved is None:
+            self._log.error(f"{error}; sound when it was read again")
+            return
         self._tally.add("failures")
         self._tally.add("quarantines")
         self._log.error(f"{error}; quarantined to {moved}")

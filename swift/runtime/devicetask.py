@@ -6,11 +6,12 @@ import os
 import random
 from collections.abc import Iterator, Sequence
 
-from swift.base.errors import DeviceUnavailable
-from swift.db import files, walk
+from swift.base.errors import DeviceUnavailable, SwiftError
+from swift.db import walk
 from swift.db.connection import DatabaseBroken
 from swift.db.files import DatabasePlace
 from swift.db.settled import Scan, Settled
+from swift.db.verify import quarantine_broken
 from swift.platform.disk import Disk
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
@@ -60,6 +61,10 @@ class DevicePassBase:
         self._log = context.telemetry.log
         self._run: Run = context.pools.run(device)
 
+    def _note(self, error: Exception) -> None:
+        """Count an error of the device; one of another kind counts elsewhere."""
+        self._device_task.context.telemetry.faults.note(self._device, error)
+
     def _device_path(self) -> str | None:
         """Where the device is; None, counted and logged, when it is not there."""
         try:
@@ -97,6 +102,7 @@ class DatabasePassBase(DevicePassBase):
     def _tell_unreadable(self, error: OSError) -> None:
         """Count and log a directory that cannot be listed; the walk goes on beside it."""
         self._tally.add(self.unavailable_event)
+        self._note(error)
         self._log.error(f"ERROR cannot look for databases: {error}")
 
     def _due_among(self, settled: Settled, device_path: str, directory: str, some: Sequence[str]) -> Scan:
@@ -112,9 +118,13 @@ class DatabasePassBase(DevicePassBase):
             self._log.error(f"ERROR cannot go on with {place.directory}: {error}")
             return
         try:
-            moved = self._run(files.quarantine, self._device_task.disk, place)
-        except OSError as failure:
+            moved = self._run(quarantine_broken, self._device_task.disk, place, error)
+        except (SwiftError, OSError) as failure:
+            self._note(failure)
             self._log.error(f"ERROR {error}; cannot be quarantined: {failure}")
+            return
+        if moved is None:
+            self._log.error(f"ERROR {error}; sound when it was read again")
         else:
             self._tally.add("quarantines")
             self._log.error(f"ERROR {error}; quarantined to {moved}")

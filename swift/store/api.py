@@ -83,6 +83,9 @@ class ObjectState:
     fragments: list[tuple[Timestamp, list[int]]] = field(default_factory=list)
     #: Whether the winning archive is durable; replicated data always is.
     durable: bool = True
+    #: Why files were quarantined by the call that returns this state: then it does not say that there was no
+    #: object. Empty when none were.
+    put_away: str = ""
 
     @property
     def exists(self) -> bool:
@@ -289,7 +292,7 @@ class PendingUpdates(Protocol):
         Should a power cut bring it back, it is delivered again, which changes nothing.
         """
 
-    def quarantine(self, ref: UpdateRef) -> str | None:
+    def quarantine(self, ref: UpdateRef, reason: str = "") -> str | None:
         """Move a damaged one out of the way; where it is now, None when it was gone."""
 
 

@@ -18,12 +18,13 @@ from swift.base.pickles import PickleRefused, restricted_loads
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories, replace_file
+from swift.platform.faults import OddFile, read_regular
 from swift.platform.mounts import Devices
+from swift.platform.quarantine import move_to_quarantine
 from swift.policy.policy import Policy
 from swift.store.api import AsyncUpdate, PendingUpdate, UpdateRef
 from swift.store.errors import Damaged
-from swift.store.layout import async_dir, is_suffix, suffix_of, temporary_dir
-from swift.store.quarantine import quarantine_object
+from swift.store.layout import async_dir, is_suffix, quarantine_kind, suffix_of, temporary_dir
 
 DIRECTORY = "async_pending"
 _OPS = frozenset(("PUT", "DELETE"))
@@ -128,9 +129,11 @@ class FileUpdates:
     def load(self, ref: UpdateRef) -> PendingUpdate | None:
         """See ``PendingUpdates``."""
         try:
-            data = self._read(self._path(ref))
+            data = read_regular(self._disk, self._path(ref))
         except FileNotFoundError:
             return None
+        except OddFile as error:
+            raise Damaged(f"{error.strerror}")
         try:
             update, extra = decode_update(data)
             timestamp = Timestamp(ref.name.rpartition("-")[2])
@@ -149,21 +152,17 @@ class FileUpdates:
             tuple(item for item in _items(extra, "redirect_history") if isinstance(item, str)),
         )
 
-    def _read(self, path: str) -> bytes:
-        fd = self._disk.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            pieces = []
-            while piece := self._disk.read(fd, 1 << 16):
-                pieces.append(piece)
-            return b"".join(pieces)
-        finally:
-            self._disk.close(fd)
-
     # --- changing -------------------------------------------------------------------------------------
 
-    def quarantine(self, ref: UpdateRef) -> str | None:
+    def quarantine(self, ref: UpdateRef, reason: str = "") -> str | None:
         """See ``PendingUpdates`` (object-disk.md §12)."""
-        return quarantine_object(self._disk, self._devices.path(ref.device), ref.policy, self._path(ref))
+        return move_to_quarantine(
+            self._disk,
+            self._devices.path(ref.device),
+            quarantine_kind(ref.policy),
+            self._path(ref),
+            reason=reason,
+        )
 
     def rewrite(self, pending: PendingUpdate) -> None:
         """See ``PendingUpdates``: under the same name."""

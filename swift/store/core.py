@@ -14,19 +14,21 @@ from swift.base.clock import Clock
 from swift.base.hashing import PathHasher
 from swift.platform.disk import UNSUPPORTED, Disk
 from swift.platform.durable import UnnamedFile, make_directories, open_temporary
+from swift.platform.faults import is_in_the_way
 from swift.platform.mounts import Devices
+from swift.platform.quarantine import move_to_quarantine
 from swift.platform.space import SpaceGuard
 from swift.platform.syncing import SingleSyncs, Syncs
+from swift.policy.policy import Policy
 from swift.store.api import ObjectKey, Viewpoint
 from swift.store.calls import InlinePools, Pools
 from swift.store.changes import Changes, Unwatched
 from swift.store.draft import FileDraft
 from swift.store.errors import Damaged, FilesChanged
 from swift.store.hashes import mark_dirty
-from swift.store.layout import suffix_of, temporary_dir
+from swift.store.layout import quarantine_kind, suffix_of, temporary_dir
 from swift.store.place import Place
-from swift.store.quarantine import quarantine_object
-from swift.store.reader import LISTING_DAMAGE, Loaded, load, names_in
+from swift.store.reader import Loaded, load, names_in
 from swift.store.reclaim import ReclaimRules
 
 #: How often an object is looked at whose files or directory others change at the same time.
@@ -94,19 +96,26 @@ class EngineCore:
     def loaded(
         self, key: ObjectKey, view: Viewpoint, *, open_data: bool, quarantines: bool = True
     ) -> tuple[Place, Loaded]:
-        """The files behind a key as a viewer sees them; raises ``Damaged`` only when not to quarantine."""
+        """The files behind a key as a viewer sees them; raises ``Damaged`` only when not to quarantine.
+
+        Raises OSError when the device fails. The state says why files were put away on the way to it.
+        """
         place = self.place(key)
         failure: FilesChanged | None = None
+        put_away = ""
         for _ in range(TRIES):
             try:
                 names = names_in(self.disk, place.directory)
-                return place, load(self.disk, place.directory, names, key, view, open_data=open_data)
+                loaded = load(self.disk, place.directory, names, key, view, open_data=open_data)
+                loaded.state.put_away = put_away
+                return place, loaded
             except FilesChanged as error:
                 failure = error
             except Damaged as error:
                 if not quarantines:
                     raise
-                self.quarantine(place, str(error))
+                put_away = str(error)
+                self.quarantine(place, put_away)
         raise failure or FilesChanged(f"{place.directory} is damaged again and again")
 
     def mark_dirty(self, place: Place) -> None:
@@ -116,18 +125,38 @@ class EngineCore:
     # --- damage --------------------------------------------------------------------------------------
 
     def quarantine(self, place: Place, reason: str) -> None:
-        """Move the hash directory away; if that fails because it is unreadable, the whole suffix."""
+        """Move the hash directory away, or what is in the place of a directory above it. Raises OSError.
+
+        ``reason`` stays with what was moved, for ``swift-quarantine``.
+        """
+        if self.clear_way(place):
+            return
         policy = place.key.policy
         with self.changes.change(place.device, place.directory):
             self.mark_dirty(place)
-            try:
-                path = quarantine_object(self.disk, place.device, policy, place.directory)
-            except OSError as error:
-                if error.errno not in LISTING_DAMAGE:
-                    raise
-                with self.changes.change(place.device, place.suffix):
-                    path = quarantine_object(self.disk, place.device, policy, place.suffix)
+            path = move_to_quarantine(
+                self.disk, place.device, quarantine_kind(policy), place.directory, reason=reason
+            )
         self.notice(f"Quarantined {place.directory} to {path}: {reason}")
+
+    def clear_way(self, place: Place) -> bool:
+        """Quarantine a file or dangling link in the place of the partition or suffix; True if there was one.
+
+        Raises OSError.
+        """
+        return self.clear_directory(place.device, place.key.policy, place.partition) or self.clear_directory(
+            place.device, place.key.policy, place.suffix
+        )
+
+    def clear_directory(self, device_path: str, policy: Policy, path: str) -> bool:
+        """Quarantine what is at ``path`` unless it is a directory; True if something was. Raises OSError."""
+        if not is_in_the_way(self.disk, path):
+            return False
+        reason = "it is in the place of a directory"
+        with self.changes.change(device_path, path):
+            moved = move_to_quarantine(self.disk, device_path, quarantine_kind(policy), path, reason=reason)
+        self.notice(f"Quarantined {path} to {moved}: {reason}")
+        return moved is not None
 
     def quarantine_body(self, place: Place, loaded: Loaded, reason: str) -> None:
         """Quarantine after a bad read, unless the file was replaced since it was opened."""
@@ -143,7 +172,12 @@ class EngineCore:
 
     def make_place(self, place: Place) -> list[str]:
         """Make the hash directory; the directories that got a new entry, see ``make_directories``."""
-        made = make_directories(self.disk, place.directory, below=place.device)
+        try:
+            made = make_directories(self.disk, place.directory, below=place.device)
+        except (FileNotFoundError, NotADirectoryError):
+            if not self.clear_way(place):
+                raise
+            made = make_directories(self.disk, place.directory, below=place.device)
         if len(made) > 2:
             # The partition is new as well: another process had removed it.
             self.durable_partitions.discard(place.partition)

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, suppress
 
 from swift.base.timestamp import Timestamp
 from swift.platform.durable import UnnamedFile, make_directories, publish, rename_durably
+from swift.platform.faults import is_in_the_way
 from swift.platform.locks import lock_directory
 from swift.platform.syncing import moments, sync_directory
 from swift.store.api import Draft, ObjectState, Viewpoint
@@ -77,9 +78,11 @@ class FileEdit:
 
     def __enter__(self) -> FileEdit:
         core, place = self._core, self._place
+        put_away = ""
         for _ in range(TRIES):
             try:
                 if not self._hold():
+                    self.state.put_away = put_away
                     return self
                 assert self._fd is not None
                 # A directory made a moment ago is empty, or others put something there in the same moment.
@@ -87,10 +90,12 @@ class FileEdit:
                 if names:
                     loaded = load(core.disk, place.directory, names, place.key, self._view, open_data=False)
                     self.state = loaded.state
+                self.state.put_away = put_away
                 return self
             except Damaged as error:
                 self._release()
-                core.quarantine(place, str(error))
+                put_away = str(error)
+                core.quarantine(place, put_away)
             except FilesChanged:
                 self._release()
             except BaseException:
@@ -120,6 +125,8 @@ class FileEdit:
                 self._made.extend(self._core.make_place(self._place))
             except NotADirectoryError:
                 raise Damaged("a file is in place of the hash directory")
+        if is_in_the_way(disk, directory):
+            raise Damaged("a dangling symbolic link is in place of the hash directory")
         raise FilesChanged(f"{directory} is removed again and again")
 
     def _release(self) -> None:

@@ -147,7 +147,15 @@ class FileStore:
         list_suffixes: bool = False,
     ) -> dict[str, SuffixHash]:
         """See ``ObjectStore``."""
-        return self.hasher(device, partition, policy).get(recalculate, list_suffixes=list_suffixes)
+        hasher = self.hasher(device, partition, policy)
+        try:
+            return hasher.get(recalculate, list_suffixes=list_suffixes)
+        except NotADirectoryError:
+            device_path = self.core.devices.path(device)
+            path = partition_dir(device_path, policy, partition)
+            if not self.core.clear_directory(device_path, policy, path):
+                raise
+            return {}
 
     def hasher(self, device: str, partition: str, policy: Policy) -> SuffixHasher:
         """What computes the suffix hashes of a partition. Raises ``DeviceUnavailable``."""

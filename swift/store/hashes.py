@@ -23,6 +23,7 @@ from swift.base.hashing import short_md5
 from swift.base.pickles import PickleRefused, restricted_loads
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories, replace_file, write_all
+from swift.platform.faults import OddFile, move_odd_file_aside, open_own, open_regular, read_regular
 from swift.platform.locks import file_lock, lock_directory, lock_file
 from swift.platform.syncing import sync_directory
 from swift.platform.xattrs import read_attribute
@@ -70,7 +71,7 @@ def make_partition(disk: Disk, path: str, *, below: str) -> None:
 def _append(disk: Disk, partition_path: str, lines: bytes) -> None:
     lock = lock_file(disk, f"{partition_path}/{LOCK_FILE}")
     try:
-        fd = disk.open(f"{partition_path}/{JOURNAL_FILE}", _APPENDING, 0o644)
+        fd = open_own(disk, f"{partition_path}/{JOURNAL_FILE}", _APPENDING, 0o644)
         try:
             write_all(disk, fd, lines)
         finally:
@@ -86,7 +87,7 @@ def journal_mark(disk: Disk, partition_path: str, now_ns: int) -> str:
     """
     try:
         found = disk.stat(f"{partition_path}/{JOURNAL_FILE}")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return ""
     if found.st_size or found.st_mtime_ns + FRESH_NS > now_ns:
         return ""
@@ -100,7 +101,7 @@ def journal_idle_s(disk: Disk, partition_path: str, now_ns: int) -> float:
     """
     try:
         written_ns = disk.stat(f"{partition_path}/{JOURNAL_FILE}").st_mtime_ns
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return math.inf
     # A clock that was set back says nothing.
     return (now_ns - written_ns) / 1e9 if written_ns <= now_ns else math.inf
@@ -108,16 +109,13 @@ def journal_idle_s(disk: Disk, partition_path: str, now_ns: int) -> float:
 
 def _read_file(disk: Disk, path: str) -> bytes | None:
     try:
-        fd = disk.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return read_regular(disk, path)
     except FileNotFoundError:
         return None
-    try:
-        pieces = []
-        while piece := disk.read(fd, 1 << 20):
-            pieces.append(piece)
-        return b"".join(pieces)
-    finally:
-        disk.close(fd)
+    except OddFile:
+        # A cache or a journal that cannot be one: as good as none, and the way is free for the next.
+        move_odd_file_aside(disk, path)
+        return None
 
 
 def read_hashes(disk: Disk, partition_path: str) -> dict[str, object]:
@@ -176,7 +174,7 @@ def consolidate(disk: Disk, partition_path: str, now_s: float) -> Hashes:
         if dirty:
             hashes.update(dict.fromkeys(dirty))
             write_hashes(disk, partition_path, hashes, now_s)
-        fd = disk.open(f"{partition_path}/{JOURNAL_FILE}", os.O_WRONLY | os.O_CLOEXEC)
+        fd = open_regular(disk, f"{partition_path}/{JOURNAL_FILE}", os.O_WRONLY)
         try:
             disk.truncate(fd, 0)
         finally:

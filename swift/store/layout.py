@@ -40,6 +40,6 @@ def async_dir(device_path: str, policy: Policy) -> str:
     return f"{device_path}/{with_policy_suffix('async_pending', policy.index)}"
 
 
-def quarantine_dir(device_path: str, policy: Policy) -> str:
-    """``quarantined/objects[-N]``: damaged hash directories."""
-    return f"{device_path}/quarantined/{with_policy_suffix('objects', policy.index)}"
+def quarantine_kind(policy: Policy) -> str:
+    """The directory below ``quarantined`` that takes damaged hash directories: ``objects[-N]``."""
+    return with_policy_suffix("objects", policy.index)

@@ -106,7 +106,9 @@ class MemoryStore:
                 return self._state(where, key, view)
             except Damaged as error:
                 self.quarantine(where, str(error))
-            return self._state(where, key, view)
+                state, body = self._state(where, key, view)
+                state.put_away = str(error)
+                return state, body
 
     def _state(self, where: Where, key: ObjectKey, view: Viewpoint) -> tuple[ObjectState, bytes]:
         directory = self._directories.get(where, {})

@@ -59,7 +59,7 @@ class MemoryUpdates:
         self._check_device(ref.device)
         return self._kept.pop(ref, None) is not None
 
-    def quarantine(self, ref: UpdateRef) -> str | None:
+    def quarantine(self, ref: UpdateRef, reason: str = "") -> str | None:
         """See ``PendingUpdates``."""
         return str(ref) if self.remove(ref) else None
 

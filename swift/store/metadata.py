@@ -14,7 +14,7 @@ from typing import Any
 
 from swift.base.pickles import PickleRefused, restricted_loads
 from swift.platform.disk import Disk
-from swift.platform.xattrs import read_attribute, read_rest, write_attribute, write_pieces
+from swift.platform.xattrs import check_is_missing, read_attribute, read_rest, write_attribute, write_pieces
 from swift.store import spliced
 from swift.store.errors import Damaged
 
@@ -90,6 +90,7 @@ def read_metadata_blob(disk: Disk, file: int | str) -> tuple[bytes, bool]:
     """The checked pickle, and whether a checksum was there. Raises ``BadMetadata`` or OSError."""
     blob = read_attribute(disk, file, METADATA_ATTRIBUTE)
     if blob is None:
+        check_is_missing(disk, file, METADATA_ATTRIBUTE)
         raise BadMetadata("no metadata")
     checksum = read_attribute(disk, file, CHECKSUM_ATTRIBUTE)
     if checksum is not None and md5(blob, usedforsecurity=False).hexdigest().encode() == checksum:

@@ -6,7 +6,6 @@ all of it fits together. It changes nothing; damage is raised as ``Damaged`` and
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Sequence
 
@@ -14,6 +13,7 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.http import fields
 from swift.platform.disk import Disk
+from swift.platform.faults import OddFile, check_regular, is_in_the_way, odd_file_at, open_with_status
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, Viewpoint
 from swift.store.choice import Choice
 from swift.store.chooser import choose
@@ -21,10 +21,6 @@ from swift.store.errors import Damaged, FilesChanged, HashCollision
 from swift.store.filenames import DATA, FileName
 from swift.store.metadata import Metadata, read_metadata
 
-_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC
-_DAMAGE = frozenset((errno.EIO, errno.ENODATA, errno.EUCLEAN))
-#: What a directory answers whose blocks are damaged.
-LISTING_DAMAGE = frozenset((errno.ENODATA, errno.EUCLEAN))
 #: What a POST cannot change.
 _DATA_ONLY = ("Content-Length", "ETag", "deleted", "X-Static-Large-Object")
 _SYSMETA = fields.OBJECT_SYSMETA.title()
@@ -47,18 +43,17 @@ class Loaded:
 def names_in(disk: Disk, directory: int | str) -> list[str]:
     """The names in a hash directory or its descriptor, none when it is absent.
 
-    Raises ``Damaged`` for what is no directory or cannot be listed, and OSError.
+    Raises ``Damaged`` for what is no directory, and OSError. A directory that cannot be listed is the
+    device's error: nothing proves that the object is damaged.
     """
     try:
         return disk.listdir(directory)
     except FileNotFoundError:
+        if isinstance(directory, str) and is_in_the_way(disk, directory):
+            raise Damaged("a dangling symbolic link is in place of the hash directory")
         return []
     except NotADirectoryError:
-        raise Damaged("a file is in place of the hash directory")
-    except OSError as error:
-        if error.errno in LISTING_DAMAGE:
-            raise Damaged(f"the hash directory cannot be listed: {error.strerror}")
-        raise
+        raise Damaged("a file is in place of the hash directory or of one above it")
 
 
 def load(
@@ -72,7 +67,8 @@ def load(
 ) -> Loaded:
     """The state that ``names`` in ``directory`` amount to.
 
-    Raises ``FilesChanged`` when a file vanished meanwhile, ``Damaged``, ``HashCollision`` or OSError.
+    Raises ``FilesChanged`` when a file vanished meanwhile, ``Damaged`` for files that were read and
+    contradict themselves, ``HashCollision``, and OSError when the device fails.
     """
     choice = choose_for(names, key, view)
     data = choice.data
@@ -85,18 +81,24 @@ def load(
     try:
         size = 0
         if data is not None and open_data:
-            fd = disk.open(path, _OPEN_FLAGS)
-            size = disk.fstat(fd).st_size
+            fd, status = open_with_status(disk, path, os.O_RDONLY)
+            size = status.st_size
         elif data is not None:
-            size = disk.stat(path).st_size
+            status = disk.stat(path, follow_symlinks=False)
+            check_regular(status.st_mode, path)
+            size = status.st_size
         return Loaded(state_of(choice, key, view, read, size), choice, path, fd)
     except BaseException as error:
         if fd is not None:
             disk.close(fd)
         if isinstance(error, FileNotFoundError):
+            for file in (choice.meta, choice.ctype, choice.tombstone):
+                odd = None if file is None else odd_file_at(disk, f"{directory}/{file.name}")
+                if odd is not None:
+                    raise Damaged(f"{odd.filename}: {odd.strerror}")
             raise FilesChanged(f"files of {directory} are changing")
-        if isinstance(error, OSError) and error.errno in _DAMAGE:
-            raise Damaged(f"cannot read {path or directory}: {error.strerror}")
+        if isinstance(error, OddFile):
+            raise Damaged(f"{path}: {error.strerror}")
         raise
 
 

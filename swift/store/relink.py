@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
 from swift.platform.locks import lock_directory
+from swift.platform.quarantine import move_to_quarantine
 from swift.platform.syncing import sync_directory
 from swift.policy.policy import ErasureCode
 from swift.store.api import Location
@@ -22,8 +23,7 @@ from swift.store.chooser import choose
 from swift.store.core import EngineCore
 from swift.store.errors import Damaged
 from swift.store.hashes import mark_dirty
-from swift.store.layout import partition_dir, suffix_of
-from swift.store.quarantine import quarantine_object
+from swift.store.layout import partition_dir, quarantine_kind, suffix_of
 from swift.store.reader import names_in
 from swift.store.reclaim import clean_up, remove_if_empty
 
@@ -148,8 +148,9 @@ class Linker:
                     core.notice(f"{target} is another file than {source}")
                     done.errors += 1
                     continue
-                quarantine_object(disk, device, location.policy, new)
-                core.notice(f"Quarantined {new}: {name} is another file than in {old}")
+                reason = f"{name} is another file than in {old}"
+                move_to_quarantine(disk, device, quarantine_kind(location.policy), new, reason=reason)
+                core.notice(f"Quarantined {new}: {reason}")
                 again = self._link(location, old, new, old_names)
                 again.collisions += done.collisions
                 return again

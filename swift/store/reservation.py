@@ -18,6 +18,7 @@ from swift.base.clock import Clock
 from swift.base.timestamp import ZERO, Timestamp
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
+from swift.platform.faults import open_own
 from swift.store.errors import AlreadyReserved
 from swift.store.layout import temporary_dir
 from swift.store.place import Place
@@ -86,7 +87,7 @@ def reserve(disk: Disk, clock: Clock, place: Place, writer: Timestamp) -> FileRe
     path = f"{directory}/reserved-{place.key.hash}"
     while True:
         try:
-            fd = disk.open(path, _FLAGS, 0o600)
+            fd = open_own(disk, path, _FLAGS, 0o600)
         except FileNotFoundError:
             make_directories(disk, directory, below=place.device)
             continue

@@ -9,7 +9,6 @@ forgotten (spec: object-disk.md §7, §8, §12, replication.md §5.2, §7).
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterable
 from hashlib import md5
@@ -18,6 +17,7 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
+from swift.platform.faults import OddFile, open_regular
 from swift.platform.locks import file_lock, lock_directory
 from swift.platform.syncing import sync_directory
 from swift.platform.xattrs import AttributesTooLarge, write_attribute
@@ -56,7 +56,6 @@ from swift.store.reclaim import remove_if_empty
 READ_BYTES = 1 << 20
 #: Beginning of the names of files in which auditors keep their place.
 AUDITOR_STATUS = "auditor_status_"
-_UNREADABLE = frozenset((errno.EIO, errno.ENODATA, errno.EUCLEAN))
 
 
 def _is_meta_until(name: str, timestamp: Timestamp) -> bool:
@@ -78,8 +77,9 @@ def _sync_object(disk: Disk, directory: str) -> None:
     """Make the files of a hash directory durable, and their names. What vanishes meanwhile is superseded."""
     for name in _names_below(disk, directory):
         try:
-            fd = disk.open(f"{directory}/{name}", os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
+            fd = open_regular(disk, f"{directory}/{name}", os.O_RDONLY)
+        except (FileNotFoundError, OddFile):
+            # What is no file has nothing to be synced; audits find it.
             continue
         try:
             disk.fsync(fd)
@@ -203,17 +203,15 @@ class FileUpkeep:
                 return
 
     def _read_all(self, loaded: Loaded, pace: Pace, walk: FragmentWalk | None) -> int:
-        """Read the body past its checksum; raises ``Damaged`` unless the file was replaced meanwhile."""
+        """Read the body past its checksum; raises ``Damaged`` unless the file was replaced meanwhile.
+
+        Raises OSError when the device fails, which proves nothing about the object.
+        """
         disk, state, fd = self._core.disk, loaded.state, loaded.fd
         assert fd is not None
         digest, offset = md5(usedforsecurity=False), 0
         while offset < state.size:
-            try:
-                piece = disk.pread(fd, min(READ_BYTES, state.size - offset), offset)
-            except OSError as error:
-                if error.errno in _UNREADABLE:
-                    raise Damaged(f"cannot read {loaded.data_path}: {error.strerror}")
-                raise
+            piece = disk.pread(fd, min(READ_BYTES, state.size - offset), offset)
             if not piece:
                 raise Damaged(f"body ends {state.size - offset} bytes early")
             digest.update(piece)

@@ -174,15 +174,12 @@ class FileObject:
             self._disk.prefetch(self._fd, offset, length)
 
     def _read(self, offset: int, length: int) -> bytes:
-        """Exactly ``length`` bytes; fewer or an I/O error mean damage."""
+        """Return exactly ``length`` bytes; fewer mean damage. Raises OSError when the device fails."""
         assert self._fd is not None
         self._prefetch(offset, length)
         pieces, left, begin = [], length, offset
         while left:
-            try:
-                piece = self._disk.pread(self._fd, left, offset)
-            except OSError as error:
-                self._give_up(f"cannot read the body: {error.strerror}")
+            piece = self._disk.pread(self._fd, left, offset)
             if not piece:
                 self._give_up(f"body ends {left} bytes early")
             pieces.append(piece)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from swift.base.documents import JsonObject
 from swift.base.errors import LockTimeout
 from swift.platform.disk import Disk
+from swift.platform.faults import open_own, read_regular
 from swift.platform.locks import lock_descriptor
 from swift.telemetry.log import Log
 
@@ -66,17 +67,21 @@ class ReconFile:
     def read(self) -> JsonObject:
         """What the file says; empty when there is none."""
         try:
-            with open(self.path, encoding="utf-8") as file:
-                return parse(file.read())
+            return parse(read_regular(self._disk, self.path).decode())
         except (OSError, UnicodeDecodeError):
             return {}
 
     def dump(self, new: Facts) -> None:
         """Merge ``new`` into the file; a failure is logged and otherwise ignored."""
+        self.update(lambda _have: new)
+
+    def update(self, change: Callable[[JsonObject], Facts]) -> None:
+        """Merge what ``change`` makes of the file's content into it; a failure is logged and ignored."""
         try:
             fd = self._locked()
             try:
-                text = json.dumps(merge(self.read(), new), sort_keys=True)
+                have = self.read()
+                text = json.dumps(merge(have, change(have)), sort_keys=True)
                 replace_text(self.path, text + "\n")
             finally:
                 self._disk.close(fd)
@@ -87,7 +92,7 @@ class ReconFile:
         """A descriptor of the current file that holds its lock."""
         disk = self._disk
         while True:
-            fd = disk.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fd = open_own(disk, self.path, os.O_RDWR | os.O_CREAT, 0o644)
             try:
                 lock_descriptor(disk, fd, self.path, LOCK_TIMEOUT_S)
                 if os.path.samestat(disk.fstat(fd), disk.stat(self.path)):

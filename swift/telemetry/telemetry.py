@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from swift.config.common import LogSettings
+from swift.telemetry.devicefaults import DeviceFaults
 from swift.telemetry.log import Log, silent_log
 from swift.telemetry.metrics import Registry
 from swift.telemetry.statsd import Statsd
@@ -17,3 +18,8 @@ class Telemetry:
     log: Log = field(default_factory=silent_log)
     statsd: Statsd = field(default_factory=lambda: Statsd(LogSettings()))
     metrics: Registry = field(default_factory=Registry)
+    faults: DeviceFaults = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Count device errors in the metrics; the composition root has them kept in a recon file as well."""
+        self.faults = DeviceFaults(self.metrics)

@@ -19,6 +19,7 @@ import errno
 import fcntl
 import os
 import random
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count, product
@@ -352,13 +353,14 @@ class SimulatedDisk(Disk):
         """Size, inode, times and links."""
         return self._stat(self._find(fd))
 
-    def stat(self, path: str) -> SimpleNamespace:
+    def stat(self, path: str, *, follow_symlinks: bool = True) -> SimpleNamespace:
         """Size, inode, times and links."""
         return self._stat(self._find(path))
 
     def _stat(self, inode: Inode) -> SimpleNamespace:
         links = int(inode.number in self._reachable())
         return SimpleNamespace(
+            st_mode=stat.S_IFREG if inode.entries is None else stat.S_IFDIR,
             st_size=len(inode.data),
             st_ino=inode.number,
             st_mtime=0.0,
@@ -502,6 +504,10 @@ class SimulatedDisk(Disk):
         if name not in attributes:
             raise _error(errno.ENODATA, file)
         return attributes[name]
+
+    def listxattr(self, file: int | str) -> list[str]:
+        """See ``os.listxattr``."""
+        return list(self._find(file).attributes)
 
     def setxattr(self, file: int | str, name: str, value: bytes) -> None:
         """See ``os.setxattr``."""

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import md5
 from typing import TypeGuard
 
-from swift.cli.health.judge import Heard
+from swift.cli.health.judge import DeviceErrors, Heard
 from swift.cli.scout import Host, Scout, Word, hosts_of
 from swift.policy.policies import Policies
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
+from swift.telemetry.devicefaults import KEY
 
 #: Greater times, sizes and counts are no such.
 NUMBER_MAX = 1e18
@@ -64,8 +65,20 @@ def listen(rings: Sequence[WatchedRing], scout: Scout, swift_dir: str) -> Heard:
             heard.replication[kind, word.host] = _numbers_of(said)
         if kind == "object":
             _hear_objects(scout, alive, heard)
+        for word, said in _mappings(scout.recon(alive, f"deviceerrors/{kind}")):
+            heard.device_errors[word.host] = _device_errors(said.get(KEY))
         _hear_rings(scout, alive, heard, rings, swift_dir)
     return heard
+
+
+def _device_errors(said: object) -> dict[str, DeviceErrors]:
+    """Return what a recon page says of devices, as far as it can be used."""
+    found = {}
+    for device, facts in said.items() if isinstance(said, dict) else ():
+        if isinstance(facts, dict) and _is_number(facts.get("last")) and _is_number(facts.get("errors")):
+            count, last_s = int(facts["errors"]), float(facts["last"])
+            found[str(device)] = DeviceErrors(count, last_s, str(facts.get("error", ""))[:20])
+    return found
 
 
 def _beyond(value: float, low: float, high: float) -> float:

@@ -22,6 +22,8 @@ CRITICAL_FULL_PERCENT = 95.0
 #: A replicator that has completed nothing for so long is not at work.
 STALE_S = 6 * 3600.0
 CLOCK_S = 5.0
+#: An I/O error is reported for so long.
+ERRORS_S = 86400.0
 MINUTE_S = 60.0
 
 
@@ -72,6 +74,15 @@ class RingHealth:
         return sum(copies * count for copies, count in self.away.items())
 
 
+@dataclass(frozen=True)
+class DeviceErrors:
+    """I/O errors that servers and daemons met on a device; ``last_s`` is Unix time."""
+
+    count: int
+    last_s: float
+    error: str
+
+
 @dataclass
 class Heard:
     """What servers said, by type and host; who is in no mapping did not answer."""
@@ -90,6 +101,8 @@ class Heard:
     async_counted: dict[Host, int] = field(default_factory=dict)
     quarantined: dict[Host, JsonObject] = field(default_factory=dict)
     drive_errors: dict[Host, int] = field(default_factory=dict)
+    #: Host → device → what ``/recon/deviceerrors`` says of it.
+    device_errors: dict[Host, dict[str, DeviceErrors]] = field(default_factory=dict)
     #: Host → names of ring files that differ from those here.
     other_rings: dict[Host, Sequence[str]] = field(default_factory=dict)
     #: Host → seconds by which its clock differs.
@@ -212,6 +225,7 @@ def judge(
         *_copies(rings),
         *_stale(heard, now_s),
         *_full(heard),
+        *_failing(heard, now_s),
         *_rest(heard),
     ]
     problems.sort(key=lambda problem: -problem.level)
@@ -219,6 +233,11 @@ def judge(
     facts = {
         "async_pending": sum(heard.async_pending.values()),
         "async_pending_last": min(heard.async_counted.values(), default=0),
+        "device_errors": {
+            f"{host}/{device}": errors.count
+            for host, found in heard.device_errors.items()
+            for device, errors in found.items()
+        },
         "quarantined": {
             kind: sum(int(each.get(kind) or 0) for each in heard.quarantined.values())
             for kind in ("objects", "containers", "accounts")
@@ -318,6 +337,24 @@ def _full(heard: Heard) -> list[Problem]:
                 )
             )
     return found
+
+
+def _failing(heard: Heard, now_s: float) -> list[Problem]:
+    names = [
+        f"{host.ip}/{device} ({errors.count}, {errors.error})"
+        for host, found in heard.device_errors.items()
+        for device, errors in found.items()
+        if now_s - errors.last_s < ERRORS_S
+    ]
+    if not names:
+        return []
+    return [
+        Problem(
+            Severity.WARNING,
+            f"{_counted(len(names), 'device')} with I/O errors in the last day: {_some(names)}",
+            "read the kernel's log about them; unmount or replace a device that goes on failing",
+        )
+    ]
 
 
 def _fullness(heard: Heard) -> dict[str, float]:

@@ -167,6 +167,7 @@ class ShardingPass(DatabasePassBase):
             self._quarantine_broken(unit.place, error)
         except (DatabaseError, LockTimeout, NoSpace, OSError, UnexpectedAnswer) as error:
             self._tally.add("visited_failure")
+            self._note(error)
             self._log.error(f"ERROR cannot shard {unit}: {error}")
 
     def _run_visit(self, visit: Visit, broker: ContainerBroker) -> None:

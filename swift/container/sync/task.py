@@ -134,6 +134,7 @@ class SyncPass(DatabasePassBase):
             self._quarantine_broken(unit.place, error)
         except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
             self._tally.add("failures")
+            self._note(error)
             self._log.error(f"ERROR cannot look at container database {unit}: {error}")
 
     def end(self) -> None:

@@ -22,10 +22,15 @@ from swift.http.request import Request
 from swift.http.response import TEXT, Response
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.recon import devices, machine
+from swift.platform.disk import Disk
+from swift.platform.faults import read_regular
 from swift.platform.threads import ThreadPool
+from swift.telemetry.devicefaults import KEY as DEVICE_ERRORS
 from swift.telemetry.recon import parse
 
 PREFIX = "/recon/"
+#: Checks that are about objects when no type is named.
+_OF_OBJECTS = frozenset(("replication", "deviceerrors"))
 _THREADS = 2
 
 #: (check, type or None for any) → (recon file, keys that are told).
@@ -70,6 +75,7 @@ STORED: dict[tuple[str, str | None], tuple[str, tuple[str, ...]]] = {
     ("sharding", None): ("container", ("sharding_stats", "sharding_time", "sharding_last")),
     ("relinker", None): ("relinker", ("devices", "workers")),
     ("driveaudit", None): ("drive", ("drive_audit_errors",)),
+    **{("deviceerrors", kind): (kind, (DEVICE_ERRORS,)) for kind in ("account", "container", "object")},
 }
 
 
@@ -139,7 +145,7 @@ class Recon(Filter):
             return self._checks[name]
         stored = STORED.get((name, None))
         if stored is None:
-            stored = STORED.get((name, "object" if name == "replication" and not kind else kind))
+            stored = STORED.get((name, "object" if name in _OF_OBJECTS and not kind else kind))
         if stored is None:
             return None
         file, keys = stored
@@ -148,7 +154,8 @@ class Recon(Filter):
     def _stored(self, file: str, keys: tuple[str, ...]) -> dict[str, object]:
         """Keys of a recon file, None for what nobody has written."""
         try:
-            facts = parse(_read(f"{self._settings.recon_cache_path}/{file}.recon"))
+            path = f"{self._settings.recon_cache_path}/{file}.recon"
+            facts = parse(read_regular(Disk(), path).decode())
         except (OSError, UnicodeDecodeError):
             facts = {}
         return {key: facts.get(key) for key in keys}

@@ -7,6 +7,7 @@ import json
 from swift.base.clock import Clock
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
+from swift.platform.faults import read_regular
 
 #: The file is written at most so often, seconds.
 SAVED_EVERY_S = 60.0
@@ -25,8 +26,7 @@ class AuditPosition:
     def load(self) -> list[str] | None:
         """What a former pass left to do; None when there is none, or nothing that can be read."""
         try:
-            with open(self.path, encoding="utf-8") as file:
-                names = json.load(file)["partitions"]
+            names = json.loads(read_regular(self._disk, self.path))["partitions"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         known = isinstance(names, list) and all(isinstance(name, str) for name in names)

@@ -250,6 +250,7 @@ class AuditPass(DevicePassBase):
                     yield Location(self._device, partition, policy, name)
         except OSError as error:
             self._tally.add("errors")
+            self._note(error)
             self._log.error(f"ERROR cannot list partition {partition} of {self._device}: {error}")
 
     # --- doing ----------------------------------------------------------------------------------------
@@ -266,6 +267,12 @@ class AuditPass(DevicePassBase):
             report: AuditReport = run(self._audit, unit)
         except FilesChanged:
             # Somebody works on it; the next pass comes by again.
+            return
+        except OSError as error:
+            # It may be readable again: only what was read proves damage.
+            self._tally.add("errors")
+            self._note(error)
+            self._log.error(f"ERROR cannot read object {unit.hash} of {self._device}: {error}")
             return
         if report.quarantined is not None:
             self._note_quarantine(unit, report.quarantined)

@@ -302,6 +302,7 @@ class ComparePass(DevicePassBase, Generic[T]):
                 index = self.index_of(own, policy)
                 entries.append(self._task.book.entry(store, self._device, part, policy, index))
             except (OSError, LockTimeout) as error:
+                self._task.context.telemetry.faults.note(self._device, error)
                 self._log.error(f"ERROR cannot hash partition {part} of {self._device}: {error}")
                 self._tally.add("failures")
                 entries.append(None)

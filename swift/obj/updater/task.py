@@ -147,6 +147,7 @@ class UpdaterPass(DevicePassBase):
                 self._quarantine(ref, error)
             except OSError as error:
                 self._tally.add("errors")
+                self._note(error)
                 self._log.error(f"ERROR cannot use async pending {ref}: {error}")
                 # An older one says nothing as long as the newest may become readable again.
                 return pending
@@ -155,7 +156,7 @@ class UpdaterPass(DevicePassBase):
     def _quarantine(self, ref: UpdateRef, error: Damaged) -> None:
         kept, run = self._kept(ref.policy)
         try:
-            moved = run(kept.quarantine, ref)
+            moved = run(kept.quarantine, ref, str(error))
         except OSError as failed:
             self._tally.add("errors")
             self._log.error(f"ERROR cannot quarantine async pending {ref} ({error}): {failed}")

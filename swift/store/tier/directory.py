@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from swift.platform.disk import Disk
+from swift.platform.faults import OddFile, open_regular, open_with_status
 from swift.store.api import ObjectKey, ObjectState, Viewpoint
 from swift.store.choice import Choice
 from swift.store.errors import Damaged, FilesChanged
@@ -74,7 +75,7 @@ class Handles:
                 if error.errno not in _NO_HANDLE:
                     raise
                 self.wanted = False
-        return self._disk.open(f"{place.directory}/{facts.name}", _OPEN_FLAGS)
+        return open_regular(self._disk, f"{place.directory}/{facts.name}", _OPEN_FLAGS)
 
 
 def stamp_of(disk: Disk, directory: str) -> Stamp:
@@ -130,9 +131,11 @@ class Reader:
         path = f"{place.directory}/{name}"
         if not name.endswith(DATA):
             return FileFacts(name, read_metadata_blob(self._disk, path)[0], 0, 0)
-        fd = self._disk.open(path, _OPEN_FLAGS)
         try:
-            found = self._disk.fstat(fd)
+            fd, found = open_with_status(self._disk, path, _OPEN_FLAGS)
+        except OddFile as error:
+            raise Damaged(f"{path}: {error.strerror}")
+        try:
             blob = read_metadata_blob(self._disk, fd)[0]
             return FileFacts(name, blob, found.st_size, found.st_ino, self._handles.of(fd))
         finally:

@@ -224,7 +224,10 @@ class TierStore(ForwardingStore):
             return known.hashes
         start = self._hashes.start(path)
         if start is not None and self._hashes.defers and not wanted and not list_suffixes:
-            result = self.files.hasher(device, partition, policy).get_deferred(DEFERRED_MAX)
+            try:
+                result = self.files.hasher(device, partition, policy).get_deferred(DEFERRED_MAX)
+            except NotADirectoryError:
+                result = self.files.hashes(device, partition, policy)
         else:
             result = self.files.hashes(
                 device, partition, policy, recalculate=wanted, list_suffixes=list_suffixes

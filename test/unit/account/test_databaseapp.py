@@ -9,7 +9,7 @@ import pytest
 from swift.base.entity import NotUTF8
 from swift.base.errors import LockTimeout
 from swift.base.timestamp import Timestamp
-from swift.db.connection import DatabaseBroken, DatabaseMissing, DatabaseUnwritable
+from swift.db.connection import DatabaseBroken, DatabaseFailing, DatabaseMissing, DatabaseUnwritable
 from swift.http.body import BytesBody
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
@@ -41,10 +41,12 @@ def ask(query):
         (DatabaseMissing("/srv/x.db", "gone"), 404),
         (DatabaseUnwritable("/srv/x.db", "read-only"), 507),
         (OSError(errno.ENOSPC, "full"), 507),
-        (OSError(errno.EIO, "rot"), 507),
+        (OSError(errno.EIO, "rot"), 503),
+        (DatabaseFailing("/srv/x.db", "disk I/O error", is_device_error=True), 503),
+        (MemoryError(), 503),
         (OSError(errno.EROFS, "read-only"), 507),
         (FileNotFoundError(errno.ENOENT, "gone"), 503),
-        (OSError(errno.EMFILE, "too many"), 500),
+        (OSError(errno.EMFILE, "too many"), 503),
         (LockTimeout("/srv/x", 10), 503),
     ],
 )

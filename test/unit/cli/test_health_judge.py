@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.cli.health.judge import Heard, Severity, is_away_by, judge, ring_state, uses_mounts
+from swift.cli.health.judge import DeviceErrors, Heard, Severity, is_away_by, judge, ring_state, uses_mounts
 from swift.cli.scout import Host
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
@@ -105,11 +105,16 @@ def test_what_is_old_full_or_differs_is_told(view):
     heard.other_rings[HOSTS[2]] = ["object.ring.gz"]
     heard.clocks[HOSTS[3]] = -3600.0
     heard.drive_errors[HOSTS[3]] = 2
+    heard.device_errors[HOSTS[3]] = {
+        "sda": DeviceErrors(12, NOW_S - 60, "EIO"),
+        "sdb": DeviceErrors(3, NOW_S - 2 * 86400, "EIO"),
+    }
     health = health_of(view, heard)
     assert health.level is Severity.CRITICAL
     assert sorted(texts(health)) == [
         "1 device over 85 % full: 10.0.0.2/sdb",
         "1 device over 95 % full: 10.0.0.2/sda",
+        "1 device with I/O errors in the last day: 10.0.0.4/sda (12, EIO)",
         "clocks differ by more than 5 s on 10.0.0.4:6200",
         "no object replication completed within 6 hours on 10.0.0.1:6200",
         "rings differ on 10.0.0.3:6200",

@@ -25,6 +25,7 @@ GOOD = {
     "reconstruction/object": {"object_reconstruction_last": NOW_S - 60},
     "async": {"async_pending": 7, "async_pending_last": 1000.5},
     "driveaudit": {"drive_audit_errors": 0},
+    "deviceerrors/object": {"device_errors": {"sda": {"errors": 4, "last": NOW_S, "error": "EIO"}}},
     "quarantined": {"objects": 2, "containers": 0, "accounts": 0, "policies": {"0": {"objects": 2}}},
 }
 #: JSON that no server should say.
@@ -47,6 +48,8 @@ NONSENSE = [
         {"device": "sda", "mounted": True, "size": "", "used": 1},
     ],
     {"/srv/node": [["sda"], 7, None]},
+    {"device_errors": 7},
+    {"device_errors": {"sda": None, "sdb": {"errors": "x", "last": 1}, "sdc": {"errors": 1, "last": 1e999}}},
 ]
 
 

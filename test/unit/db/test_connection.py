@@ -1,16 +1,23 @@
 """Connections: chexor, error translation, durable pragmas."""
 
+import os
+import resource
+import sqlite3
+from contextlib import suppress
+
 import pytest
 
 from swift.base.errors import LockTimeout
 from swift.db.connection import (
     DatabaseBroken,
+    DatabaseFailing,
     DatabaseMissing,
     Transaction,
     Translating,
     chexor,
     connect,
     prepare,
+    translate,
 )
 
 
@@ -43,6 +50,50 @@ def test_garbage_is_a_broken_database(tmp_path):
     connection = connect(str(path))
     with pytest.raises(DatabaseBroken), Translating(str(path)):
         connection.execute("SELECT * FROM sqlite_master").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("code", "is_device_error"),
+    [
+        (sqlite3.SQLITE_IOERR, True),
+        (sqlite3.SQLITE_IOERR_READ, True),
+        (sqlite3.SQLITE_IOERR_FSYNC, True),
+        (sqlite3.SQLITE_CANTOPEN, False),
+        (sqlite3.SQLITE_NOMEM, False),
+    ],
+)
+def test_an_error_of_the_device_or_the_process_is_no_broken_database(code, is_device_error):
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = code
+    found = translate(error, "/srv/x.db")
+    assert isinstance(found, DatabaseFailing)
+    assert found.is_device_error is is_device_error
+
+
+def test_a_database_that_the_process_cannot_open_is_not_missing(tmp_path):
+    """A 404 would say that there is no container while the process has no descriptor left."""
+    path = str(tmp_path / "x.db")
+    connect(path, create=True).close()
+    (tmp_path / "x.db").write_bytes(b"")
+    taken, limits = [], resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, limits[1]))
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.open("/dev/null", os.O_RDONLY))
+        with pytest.raises(DatabaseFailing):
+            connect(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for fd in taken:
+            os.close(fd)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("nowhere", path)])
+def test_what_is_no_file_is_a_broken_database_and_is_not_waited_for(tmp_path, make):
+    make(str(tmp_path / "x.db"))
+    with pytest.raises(DatabaseBroken, match="in the place of a file"):
+        connect(str(tmp_path / "x.db"))
 
 
 def test_a_locked_database_is_a_lock_timeout(tmp_path):

@@ -68,7 +68,7 @@ def test_quarantine_moves_the_directory_and_survives_collisions(tmp_path):
     for _ in range(3):
         os.makedirs(where.directory)
         open(where.file(), "wb").close()
-        targets.add(files.quarantine(Disk(), where))
+        targets.add(files.quarantine(Disk(), where, "rot"))
         assert not os.path.exists(where.directory)
     assert f"{tmp_path}/quarantined/containers/{HASH}" in targets
     assert len(targets) == 3

@@ -1,5 +1,6 @@
 """Whether a database file is sound."""
 
+import os
 import sqlite3
 
 import pytest
@@ -7,7 +8,9 @@ import pytest
 from swift.base.calls import run_inline
 from swift.db import verify as verifying
 from swift.db.connection import DatabaseBroken, DatabaseMissing
-from swift.db.verify import differences, verify
+from swift.db.files import DatabasePlace
+from swift.db.verify import differences, quarantine_broken, verify
+from swift.platform.disk import Disk
 
 ROWS = 12_000
 
@@ -53,6 +56,51 @@ def test_a_page_that_rotted_is_found(checked, sound, part):
 def test_a_file_that_was_cut_off_is_found(checked, sound):
     with pytest.raises(DatabaseBroken):
         checked(sound[: len(sound) // 2])
+
+
+class Place:
+    """A database in its hash directory, and what happened to it."""
+
+    def __init__(self, root, data):
+        self.place = DatabasePlace(str(root), "containers", "7", "0123456789abcdef0123456789abcdef")
+        os.makedirs(self.place.directory)
+        self.path = self.place.file()
+        with open(self.path, "wb") as file:
+            file.write(data)
+
+    def quarantine(self, *, is_proven=False):
+        error = DatabaseBroken(self.path, "malformed", is_proven=is_proven)
+        return quarantine_broken(Disk(), self.place, error)
+
+    @property
+    def stays(self):
+        return os.path.exists(self.path)
+
+
+def test_a_database_that_is_sound_on_a_second_reading_stays(tmp_path, sound):
+    found = Place(tmp_path, sound)
+    assert found.quarantine() is None
+    assert found.stays
+
+
+def test_a_database_that_stays_broken_is_moved_away(tmp_path, sound):
+    found = Place(tmp_path, sound[:4096] + b"\xa5" * 40960 + sound[45056:])
+    assert os.path.isdir(found.quarantine())
+    assert not found.stays
+
+
+def test_a_database_that_cannot_be_read_again_stays(tmp_path, sound):
+    found = Place(tmp_path, sound)
+    os.unlink(found.path)
+    os.mkdir(f"{found.path}-journal")
+    with pytest.raises(DatabaseMissing):
+        found.quarantine()
+    assert os.path.isdir(found.place.directory)
+
+
+def test_what_is_proven_is_not_read_again(tmp_path, sound):
+    found = Place(tmp_path, sound)
+    assert os.path.isdir(found.quarantine(is_proven=True))
 
 
 def test_a_file_that_is_gone_is_missing(tmp_path):

@@ -53,9 +53,10 @@ def test_several_ranges_have_an_exact_length(bench, body):
 
 
 @pytest.mark.parametrize("size", [100, 1 << 20], ids=["small", "one-block"])
-def test_damage_found_before_the_answer_is_a_404(bench, size):
+def test_damage_found_before_the_answer_is_unknown_and_only_then_absent(bench, size):
     bench.ask("PUT", body=LARGE[:size])
     flip(bench, size - 1)
+    assert bench.ask("GET").status == 503
     assert bench.ask("GET").status == 404
     assert os.listdir(bench.root / "sda/quarantined/objects")
 

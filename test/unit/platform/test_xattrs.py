@@ -12,6 +12,7 @@ from swift.platform.xattrs import (
     PIECE_BYTES,
     AttributesTooLarge,
     AttributesUnsupported,
+    check_is_missing,
     read_attribute,
     read_rest,
     write_attribute,
@@ -34,6 +35,9 @@ class Attributes(Disk):
             raise OSError(errno.ENODATA, "none")
         return self.values[name]
 
+    def listxattr(self, _file):
+        return list(self.values)
+
 
 class NoAttributes(Disk):
     def setxattr(self, *_args):
@@ -49,6 +53,23 @@ def test_pieces_come_back_whole(size):
     write_pieces(disk, "f", "user.a", value)
     assert read_rest(disk, "f", "user.a", read_attribute(disk, "f", "user.a")) == value
     assert set(disk.values) == {"user.a", *(f"user.a{i}" for i in range(1, -(-size // PIECE_BYTES)))}
+
+
+def test_an_attribute_that_is_there_but_cannot_be_read_is_not_missing():
+    disk = Attributes()
+    write_pieces(disk, "f", "user.a", bytes(PIECE_BYTES + 1))
+
+    class Medium(Attributes):
+        def getxattr(self, file, name):
+            raise OSError(errno.ENODATA, "medium error")
+
+    sick = Medium()
+    sick.values = disk.values
+    with pytest.raises(OSError, match="cannot be read"):
+        read_rest(sick, "f", "user.a", b"first")
+    with pytest.raises(OSError, match="cannot be read"):
+        check_is_missing(sick, "f", "user.a")
+    check_is_missing(sick, "f", "user.b")
 
 
 def test_a_missing_attribute_is_none(tmp_path):

@@ -86,8 +86,8 @@ def test_a_file_in_place_of_the_hash_directory_is_quarantined(tmp_path, earlier)
     assert read(store, 0, 4) == b"body"
 
 
-def test_an_unlistable_hash_directory_is_quarantined(tmp_path):
-    class Damaged(Disk):
+def test_a_hash_directory_that_cannot_be_listed_is_no_damaged_object(tmp_path):
+    class Failing(Disk):
         broken = True
 
         def listdir(self, path):
@@ -96,13 +96,15 @@ def test_an_unlistable_hash_directory_is_quarantined(tmp_path):
                 raise OSError(errno.EUCLEAN, "structure needs cleaning")
             return os.listdir(path)
 
-    disk = Damaged()
+    disk = Failing()
     disk.broken = False
     store = make_store(tmp_path, disk)
     put(store)
     disk.broken = True
-    assert store.look(KEY, NOW).kind == ABSENT
-    assert os.listdir(tmp_path / "sda/quarantined/objects") == [KEY.hash]
+    with pytest.raises(OSError, match="structure"):
+        store.look(KEY, NOW)
+    assert store.look(KEY, NOW).kind == LIVE
+    assert not (tmp_path / "sda/quarantined").exists()
 
 
 def test_files_that_keep_vanishing_end_in_an_error(tmp_path):

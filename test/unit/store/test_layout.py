@@ -12,7 +12,7 @@ def test_only_the_first_policy_has_no_number():
     assert layout.objects_dir("/srv/sda", GOLD) == "/srv/sda/objects"
     assert layout.partition_dir("/srv/sda", SILVER, "7") == "/srv/sda/objects-3/7"
     assert layout.temporary_dir("/srv/sda", SILVER) == "/srv/sda/tmp-3"
-    assert layout.quarantine_dir("/srv/sda", SILVER) == "/srv/sda/quarantined/objects-3"
+    assert layout.quarantine_kind(SILVER) == "objects-3"
 
 
 @pytest.mark.parametrize(

@@ -175,18 +175,16 @@ class BadDisk(Disk):
             raise OSError(self._code, "damaged")
 
 
-@pytest.mark.parametrize(
-    ("code", "error"), [(errno.EUCLEAN, Damaged), (errno.ENODATA, Damaged), (errno.EIO, OSError)]
-)
-def test_a_directory_that_cannot_be_listed_is_damage_unless_the_disk_is_at_fault(tmp_path, code, error):
-    with pytest.raises(error):
+@pytest.mark.parametrize("code", [errno.EUCLEAN, errno.ENODATA, errno.EIO])
+def test_a_directory_that_cannot_be_listed_is_the_disk_s_fault(tmp_path, code):
+    with pytest.raises(OSError, match="damaged"):
         names_in(BadDisk("listdir", code), str(tmp_path))
 
 
-def test_a_body_that_cannot_be_read_is_damage_and_is_closed(bench):
+def test_a_body_that_cannot_be_read_is_the_disk_s_fault_and_is_closed(bench):
     bench.data(100)
     bench.disk = BadDisk("fstat", errno.EIO)
-    with pytest.raises(Damaged):
+    with pytest.raises(OSError, match="damaged"):
         bench.load(open_data=True)
     assert len(bench.disk.closed) == 1
 

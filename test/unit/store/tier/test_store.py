@@ -54,9 +54,9 @@ class CountingDisk(Disk):
         self.calls.append(("handle", root))
         return super().open_handle(root, handle, flags)
 
-    def stat(self, path):
+    def stat(self, path, **options):
         self.calls.append(("stat", path))
-        return os.stat(path)
+        return os.stat(path, **options)
 
     def taken(self):
         found, self.calls = [name for name, _ in self.calls], []

@@ -1,0 +1,102 @@
+"""Counts the errors of devices, so that an operator sees a sick one before it is lost.
+
+An I/O error is answered 503 or 507 and never moves an object away. It is counted here: in the metric
+``swift_device_errors_total`` and, for ``/recon/deviceerrors`` and ``swift-health``, in the recon file, where
+the counts of all processes of a server type add up. A burst of errors is written every few seconds.
+"""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Callable
+
+from swift.base.documents import JsonObject
+from swift.platform.faults import is_device_error
+from swift.telemetry.metrics import Registry
+from swift.telemetry.recon import Facts, ReconFile
+
+#: The recon file is written at most once in so many seconds by one process.
+WRITE_EVERY_S = 5.0
+#: Counts of a device begin anew when its last error is so long ago.
+FORGOTTEN_AFTER_S = 7 * 86400.0
+KEY = "device_errors"
+
+Later = Callable[[float, Callable[[], None]], object]
+
+
+def never(_seconds: float, _function: Callable[[], None]) -> None:
+    """Leave what is pending to the next error or to ``flush``."""
+
+
+class DeviceFaults:
+    """The errors that one process met, by device."""
+
+    def __init__(
+        self,
+        metrics: Registry | None = None,
+        recon: ReconFile | None = None,
+        *,
+        now_s: Callable[[], float] = time.time,
+        later: Later = never,
+    ):
+        self._metrics = metrics or Registry()
+        self._recon = recon
+        self._now_s = now_s
+        self._later = later
+        self._pending: dict[str, JsonObject] = {}
+        self._written_s = 0.0
+        self._is_due = False
+
+    def note(self, device: str, error: BaseException) -> None:
+        """Count an error of a device; do nothing for an error of another kind."""
+        code = _code_of(error)
+        if not code:
+            return
+        self._metrics.counter(
+            "swift_device_errors_total", "I/O errors of devices.", device=device, error=code
+        ).inc()
+        now_s = self._now_s()
+        found = self._pending.setdefault(device, {"errors": 0})
+        found.update(errors=found["errors"] + 1, last=now_s, error=code, text=str(error)[:200])
+        is_first, self._is_due = not self._is_due, True
+        if now_s - self._written_s >= WRITE_EVERY_S:
+            self.flush()
+        elif is_first:
+            self._later(WRITE_EVERY_S, self.flush)
+
+    def flush(self) -> None:
+        """Add what was counted to the recon file; a failure to write it is logged there."""
+        pending, self._pending = self._pending, {}
+        self._is_due = False
+        self._written_s = self._now_s()
+        if pending and self._recon is not None:
+            self._recon.update(lambda have: _added(have, pending))
+
+    def __repr__(self) -> str:
+        return f"<DeviceFaults {sorted(self._pending)}>"
+
+
+def _code_of(error: BaseException) -> str:
+    """Return the name of a device's error; empty for an error of another kind.
+
+    SQLite hides the number: its errors say by ``is_device_error`` that they are the device's.
+    """
+    if isinstance(error, OSError):
+        return errno.errorcode.get(error.errno or 0, "") if is_device_error(error) else ""
+    return "EIO" if getattr(error, "is_device_error", False) else ""
+
+
+def _added(have: JsonObject, pending: dict[str, JsonObject]) -> Facts:
+    """Return the facts of the recon file with ``pending`` added. Pure."""
+    known = have.get(KEY)
+    facts: dict[str, object] = {}
+    for device, new in pending.items():
+        old = known.get(device) if isinstance(known, dict) else None
+        count, since_s = 0, new["last"]
+        if isinstance(old, dict) and isinstance(old.get("errors"), int):
+            last_s = old.get("last")
+            if isinstance(last_s, (int, float)) and new["last"] - last_s < FORGOTTEN_AFTER_S:
+                count, since_s = old["errors"], old.get("since", new["last"])
+        facts[device] = {**new, "errors": count + new["errors"], "since": since_s}
+    return {KEY: facts}

@@ -1,0 +1,112 @@
+"""Errors of devices, and files of the wrong kind."""
+
+import errno
+import os
+import socket
+
+import pytest
+
+from swift.platform.disk import Disk
+from swift.platform.faults import (
+    OddFile,
+    is_device_error,
+    is_in_the_way,
+    move_odd_file_aside,
+    open_own,
+    open_regular,
+    read_regular,
+)
+
+
+def make_fifo(path):
+    os.mkfifo(path)
+
+
+def make_socket(path):
+    with socket.socket(socket.AF_UNIX) as server:
+        # The path of a socket may be no longer than 108 characters.
+        before = os.getcwd()
+        os.chdir(path.parent)
+        try:
+            server.bind(path.name)
+        finally:
+            os.chdir(before)
+
+
+def make_dangling_link(path):
+    path.symlink_to(path.parent / "nowhere")
+
+
+def make_link(path):
+    (path.parent / "target").write_bytes(b"secret")
+    path.symlink_to(path.parent / "target")
+
+
+def make_directory(path):
+    path.mkdir()
+    (path / "child").write_bytes(b"")
+
+
+ODD = {
+    "FIFO": make_fifo,
+    "socket": make_socket,
+    "dangling link": make_dangling_link,
+    "link": make_link,
+    "directory": make_directory,
+}
+FLAGS = {"read": os.O_RDONLY, "write": os.O_WRONLY, "append": os.O_WRONLY | os.O_APPEND | os.O_CREAT}
+
+
+@pytest.fixture(params=ODD, ids=lambda name: name.replace(" ", "-"))
+def odd(request, tmp_path):
+    path = tmp_path / "f"
+    ODD[request.param](path)
+    return path
+
+
+@pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS)
+def test_what_is_no_file_is_refused_at_once_and_says_what_it_is(odd, flags):
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(OddFile, match="is in the place of a file"):
+        open_regular(Disk(), str(odd), flags)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_file_of_ours_is_made_anew_where_something_odd_was(odd):
+    fd = open_own(Disk(), str(odd), os.O_RDWR | os.O_CREAT)
+    os.write(fd, b"ours")
+    os.close(fd)
+    assert read_regular(Disk(), str(odd)) == b"ours"
+    # Nothing is lost that might have been in a directory.
+    assert len([name for name in os.listdir(odd.parent) if name.startswith(".f.")]) == 1
+
+
+def test_a_regular_file_is_never_moved_aside(tmp_path):
+    (tmp_path / "f").write_bytes(b"x")
+    move_odd_file_aside(Disk(), str(tmp_path / "f"))
+    assert os.listdir(tmp_path) == ["f"]
+
+
+def test_a_missing_file_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        open_regular(Disk(), str(tmp_path / "f"), os.O_RDONLY)
+
+
+def test_only_what_is_no_directory_is_in_the_way_of_one(tmp_path):
+    disk = Disk()
+    for name, make in ODD.items():
+        make(tmp_path / name)
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "link to a directory").symlink_to(tmp_path / "directory")
+    found = {name for name in os.listdir(tmp_path) if is_in_the_way(disk, str(tmp_path / name))}
+    assert found == set(ODD) - {"directory"} | {"file", "target"}
+    assert not is_in_the_way(disk, str(tmp_path / "none"))
+    assert not is_in_the_way(disk, str(tmp_path / "file/below"))
+
+
+def test_errors_of_the_device_are_told_from_others():
+    assert is_device_error(OSError(errno.EIO, "rot")) and is_device_error(OSError(errno.EROFS, "ro"))
+    assert not is_device_error(OSError(errno.EMFILE, "too many"))
+    assert not is_device_error(OSError(errno.ENOSPC, "full"))
+    assert not is_device_error(OddFile(errno.EIO, "a FIFO"))
+    assert not is_device_error(ValueError())
