@@ -50,6 +50,7 @@ TOOLS = {
     "swift-reconciler-enqueue": "reconciler_enqueue",
     "swift-manage-shard-ranges": "manage_shard_ranges",
     "swift-health": "health.main",
+    "swift-quarantine": "quarantine",
     "swift-load": "load",
     "swift-plan": "plan",
     "swift-cache": "cache",

@@ -28,6 +28,7 @@ from swift.config.kinds import SECONDS, Kind
 from swift.config.schema import Settings, option
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
+from swift.platform.faults import open_own, read_regular
 from swift.platform.mounts import Devices
 from swift.policy.policy import Policy, with_policy_suffix
 from swift.ring.ringfile import load_table
@@ -105,8 +106,7 @@ class RelinkProgress:
         path = f"{device_path}/relink.{with_policy_suffix('objects', job.policy.index)}.json"
         fresh = cls(path, job.part_power, job.next_part_power)
         try:
-            with open(path) as file:
-                kept = json.load(file)
+            kept = json.loads(read_regular(Disk(), path))
             if kept["next_part_power"] == job.next_part_power:
                 if kept["part_power"] == job.part_power:
                     fresh.state = {_partition(part): bool(done) for part, done in kept["state"].items()}
@@ -292,7 +292,7 @@ class DeviceRelinker:
 @contextmanager
 def _held(path: str) -> Iterator[None]:
     """Nobody else splits the device meanwhile. Raises ``ConfigError`` when somebody does."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    fd = open_own(Disk(), path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -215,6 +215,20 @@ def quarantine(disk: Disk, place: DatabasePlace, reason: str) -> str:
     return moved
 
 
+def restore(disk: Disk, place: DatabasePlace, directory: str) -> None:
+    """Move a quarantined hash directory to its place, durably.
+
+    Raises FileExistsError when a database is there again, and OSError.
+    """
+    if look(disk, place):
+        raise FileExistsError(errno.EEXIST, "a database is there again", place.directory)
+    parent = os.path.dirname(place.directory)
+    touched = make_directories(disk, parent, below=place.device_path)
+    disk.rename(directory, place.directory)
+    for each in (parent, *touched):
+        sync_directory(disk, each)
+
+
 def remove_if_there(disk: Disk, path: str) -> None:
     """Unlink a file that may be missing."""
     try:

@@ -53,13 +53,16 @@ def quarantine_broken(disk: Disk, place: DatabasePlace, error: DatabaseBroken) -
     Call in a disk thread. Raises ``LockTimeout``, ``DatabaseError`` when it cannot be read again, and
     OSError: then nothing was moved.
     """
-    if not error.is_proven and not _stays_broken(error.path):
+    if not error.is_proven and not is_broken(error.path):
         return None
     return files.quarantine(disk, place, error.reason)
 
 
-def _stays_broken(path: str) -> bool:
-    """Read a whole database through a new connection; True if SQLite finds it damaged again."""
+def is_broken(path: str) -> bool:
+    """Read a whole database through a new connection; return True if SQLite finds it damaged.
+
+    Raises ``DatabaseMissing``, ``DatabaseFailing`` and ``LockTimeout``.
+    """
     try:
         connection = connect(path)
         try:

@@ -57,6 +57,7 @@ from swift.store.calls import Effort, Run
 from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision
 from swift.store.registry import StoreRegistry
 from swift.store.tier.conf import settings_of
+from swift.telemetry.repeated import RepeatedErrors
 from swift.wire import etagtrailer, reservation
 
 #: Like the other limits of metadata it is 400: the part of them that only the filesystem knows.
@@ -511,6 +512,7 @@ class ObjectServer(BackendApp):
 
 def _translated(handler: Handler, context: BackendContext) -> Handler:
     """A handler whose engine errors become statuses."""
+    failures = RepeatedErrors(context.telemetry.log, context.clock)
 
     def handle(request: Request) -> Response:
         try:
@@ -528,9 +530,7 @@ def _translated(handler: Handler, context: BackendContext) -> Handler:
             device = request.raw_path.split("/", 2)[1]
             context.telemetry.faults.note(device, error)
             translated = _translate(error, request.method, device, context.devices)
-            if isinstance(translated, HTTPError):
-                txid = request.headers.get("x-trans-id")
-                context.telemetry.log.error(f"ERROR {request.method} {request.path_qs}: {error}", txid=txid)
+            failures.error(f"ERROR {device} fails a {request.method}: {error.strerror}")
             raise translated from error
 
     return handle

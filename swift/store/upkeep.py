@@ -184,7 +184,7 @@ class FileUpkeep:
         if loaded.fd is None or found.state.kind != LIVE:
             return AuditReport(found)
         walk = archive_walk(location.policy, found.state)
-        read = self._read_all(loaded, pace, walk) if full else 0
+        read = self.read_all(loaded, pace, walk) if full else 0
         return AuditReport(found, None, read, loaded.data_path)
 
     def _add_checksum(self, path: str) -> None:
@@ -202,7 +202,7 @@ class FileUpkeep:
                 # It is as good as it was before.
                 return
 
-    def _read_all(self, loaded: Loaded, pace: Pace, walk: FragmentWalk | None) -> int:
+    def read_all(self, loaded: Loaded, pace: Pace, walk: FragmentWalk | None) -> int:
         """Read the body past its checksum; raises ``Damaged`` unless the file was replaced meanwhile.
 
         Raises OSError when the device fails, which proves nothing about the object.
