@@ -7,6 +7,7 @@ from swift import green
 green.patch()
 
 from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
+from swift.cluster.outbound import Outbound  # noqa: E402
 from swift.cluster.syncrealms import Realms  # noqa: E402
 from swift.compose import internal_client  # noqa: E402
 from swift.config.common import ServerSettings  # noqa: E402
@@ -30,7 +31,7 @@ def _make(parts: DaemonParts) -> ContainerSync:
         parts.rings.container,
         settings,
         client,
-        RemoteCluster(settings.conn_timeout, settings.sync_proxy),
+        RemoteCluster(settings.conn_timeout, settings.sync_proxy, outbound=Outbound.of_rings(parts.rings)),
         Realms.of_file(f"{swift_dir}/container-sync-realms.conf"),
         selection=parts.selection,
     )

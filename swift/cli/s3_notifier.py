@@ -8,6 +8,7 @@ green.patch()
 
 from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
 from swift.cli.resting import Resting, own_client  # noqa: E402
+from swift.cluster.outbound import Outbound  # noqa: E402
 from swift.middleware.s3api.notifications.settings import NotifierSettings  # noqa: E402
 from swift.middleware.s3api.notifications.task import NAME, Notifier  # noqa: E402
 from swift.middleware.s3api.notifications.webhook import Webhooks  # noqa: E402
@@ -20,7 +21,8 @@ def _make(parts: DaemonParts) -> DaemonTask:
     client = own_client(parts, NAME, settings.internal_client_conf_path, settings.request_tries)
     if client is None:
         return Resting(NAME)
-    return Notifier(settings, urls, client, Webhooks(settings.webhook_timeout), parts.context.telemetry.log)
+    webhooks = Webhooks(settings.webhook_timeout, Outbound.of_rings(parts.rings))
+    return Notifier(settings, urls, client, webhooks, parts.context.telemetry.log)
 
 
 DAEMON = Daemon(

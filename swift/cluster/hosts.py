@@ -12,8 +12,24 @@ _threads = ThreadPool(4, "names")
 
 def resolve(host: str, port: int) -> str:
     """A host name's first address; literal addresses are returned as they are. Raises OSError."""
+    return host if _is_literal(host) else resolve_all(host, port)[0]
+
+
+def resolve_all(host: str, port: int) -> list[str]:
+    """All addresses of a host name, each once; a literal address is the only one. Raises OSError."""
+    if _is_literal(host):
+        return [host]
+    try:
+        found = _threads.call(blocking_getaddrinfo, host, port, 0, socket.SOCK_STREAM)
+    except UnicodeError as error:
+        # A label is too long for the encoding of host names.
+        raise OSError(f"{host[:80]!r} is no host name: {error}")
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def _is_literal(host: str) -> bool:
     try:
         socket.inet_pton(socket.AF_INET6 if ":" in host else socket.AF_INET, host)
-        return host
     except OSError:
-        return str(_threads.call(blocking_getaddrinfo, host, port, 0, socket.SOCK_STREAM)[0][4][0])
+        return False
+    return True

@@ -53,5 +53,15 @@ class Rings:
             ring = self._objects[policy.index] = self._ring(policy.ring_name, policy)
         return ring
 
+    def readable_views(self) -> list[RingView]:
+        """Return the present states of all rings; one whose file is missing or damaged is left out."""
+        views = []
+        for ring in (self.account, self.container, *map(self.object, self._policies)):
+            try:
+                views.append(ring.view())
+            except (OSError, RingError):
+                continue
+        return views
+
     def __repr__(self) -> str:
         return f"<Rings in {self._dir}>"

@@ -10,12 +10,16 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import urlparse
+from urllib.parse import ParseResult, unquote, urlparse
 
 from swift.base.errors import ConfigError, InvalidValue
+from swift.cluster.outbound import Trust, default_port
 from swift.config.files import parser_of
 
 CHECK_INTERVAL_S = 300
+#: Versions of the API in the path of a URL.
+_VERSIONS = ("v1", "v1.0")
+_NO_PARAMETERS = "Params, queries, and fragments not allowed in X-Container-Sync-To"
 
 
 class SyncToError(InvalidValue):
@@ -96,21 +100,52 @@ def _realm(values: Mapping[str, str]) -> Realm:
 
 @dataclass(frozen=True, slots=True)
 class SyncTo:
-    """Where a container is to be copied: the URL, and how its requests are signed."""
+    """Where a container is to be copied: the URL, who chose its host, and how its requests are signed."""
 
     url: str
     realm: str | None = None
     realm_key: str | None = None
+    trust: Trust = Trust.CLIENT
 
 
 def validate_sync_to(value: str, allowed_hosts: Sequence[str], realms: Realms) -> SyncTo | None:
-    """What an X-Container-Sync-To value means, None when it unsets; raises ``SyncToError``."""
+    """What an X-Container-Sync-To value means, None when it unsets; raises ``SyncToError``.
+
+    ``allowed_hosts`` are hosts that a URL may name, or ``host:port`` for one endpoint of the operator's.
+    """
     value = value.strip().rstrip("/")
     if not value:
         return None
     if value.startswith("//"):
         return _in_realm(value, realms)
+    parts = _url_of(value)
+    host = parts.hostname or ""
+    port = parts.port or default_port(parts.scheme)
+    is_endpoint = any(_is_endpoint(word, host, port) for word in allowed_hosts)
+    if not is_endpoint and host not in {word.lower() for word in allowed_hosts}:
+        raise SyncToError(f"Invalid host {parts.hostname!r} in X-Container-Sync-To")
+    check_full_url(value)
+    return SyncTo(value, trust=Trust.OPERATOR if is_endpoint else Trust.CLIENT)
+
+
+def check_full_url(value: str) -> None:
+    """Check the path of a URL that is no realm's: ``/v1/account/container``. Raises ``SyncToError``."""
+    words = _url_of(value.strip().rstrip("/")).path.split("/")
+    if len(words) != 4 or words[0] or words[1] not in _VERSIONS:
+        raise SyncToError("Invalid path in X-Container-Sync-To, must be /v1/account/container")
+    _check_names(words[2:])
+
+
+def endpoint_of(url: str) -> tuple[str, int]:
+    """The host and port of a URL that has been validated."""
+    parts = urlparse(url)
+    return parts.hostname or "", parts.port or default_port(parts.scheme)
+
+
+def _url_of(value: str) -> ParseResult:
     try:
+        if any(map(_is_blank, value)):
+            raise ValueError("it contains spaces or control characters")
         parts = urlparse(value)
     except ValueError as error:
         raise SyncToError(f"Invalid URL in X-Container-Sync-To: {error}")
@@ -121,10 +156,34 @@ def validate_sync_to(value: str, allowed_hosts: Sequence[str], realms: Realms) -
     if not parts.path:
         raise SyncToError("Path required in X-Container-Sync-To")
     if parts.params or parts.query or parts.fragment:
-        raise SyncToError("Params, queries, and fragments not allowed in X-Container-Sync-To")
-    if parts.hostname not in allowed_hosts:
-        raise SyncToError(f"Invalid host {parts.hostname!r} in X-Container-Sync-To")
-    return SyncTo(value)
+        raise SyncToError(_NO_PARAMETERS)
+    try:
+        is_good = parts.port != 0 and "@" not in parts.netloc
+    except ValueError:
+        is_good = False
+    if not is_good:
+        raise SyncToError(f"Invalid host and port {parts.netloc[:100]!r} in X-Container-Sync-To")
+    return parts
+
+
+def _is_endpoint(word: str, host: str, port: int) -> bool:
+    """Whether an allowed host is written with a port, and is this one."""
+    name, colon, number = word.lower().rpartition(":")
+    return bool(colon) and number == str(port) and name.strip("[]") == host
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Refuse names by which a URL would lead elsewhere than into a container."""
+    for name in names:
+        plain = unquote(name, errors="surrogateescape")
+        if not plain or plain in (".", "..") or "/" in plain:
+            raise SyncToError(f"Invalid account or container {name[:100]!r} in X-Container-Sync-To")
+        if any(character in "?#" or _is_blank(character) for character in name):
+            raise SyncToError(_NO_PARAMETERS)
+
+
+def _is_blank(character: str) -> bool:
+    return ord(character) <= 0x20 or ord(character) == 0x7F
 
 
 def _in_realm(value: str, realms: Realms) -> SyncTo:
@@ -138,4 +197,6 @@ def _in_realm(value: str, realms: Realms) -> SyncTo:
     endpoint = realm.clusters.get(cluster.upper())
     if not endpoint:
         raise SyncToError(f"No cluster endpoint for {name!r} {cluster!r}")
-    return SyncTo(f"{endpoint.rstrip('/')}/{account}/{container}", name.upper(), realm.key)
+    _check_names((account, container))
+    url = f"{endpoint.rstrip('/')}/{account}/{container}"
+    return SyncTo(url, name.upper(), realm.key, Trust.OPERATOR)

@@ -13,7 +13,9 @@ from swift.base.entity import RESERVED, quote_path
 from swift.base.shardrange import UPDATING_STATES
 from swift.base.timestamp import InvalidTimestamp, Timestamp, http_date
 from swift.base.truth import is_true
-from swift.cluster.syncrealms import Realms, SyncToError, validate_sync_to
+from swift.cluster.outbound import Outbound, OutboundRefused
+from swift.cluster.rings import Rings
+from swift.cluster.syncrealms import Realms, SyncToError, endpoint_of, validate_sync_to
 from swift.compose import backend_context, merged
 from swift.config.common import StorageSettings
 from swift.container import listing, records
@@ -45,7 +47,7 @@ from swift.http.response import HTML, TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_stored_metadata
 from swift.platform.disk import Disk
 from swift.platform.space import SpaceGuard
-from swift.runtime.backendapp import BackendContext, Handler
+from swift.runtime.backendapp import BackendContext, Handler, refuse_sync_key
 from swift.runtime.databaseapp import (
     DatabaseApp,
     StorageTarget,
@@ -83,6 +85,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         disk: Disk | None = None,
         space: SpaceGuard | None = None,
         realms: Realms | None = None,
+        outbound: Outbound | None = None,
     ):
         self.settings = settings or ContainerSettings()
         super().__init__(
@@ -93,6 +96,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             preallocate=self.settings.db_preallocation,
         )
         self._realms = realms or Realms()
+        self._outbound = outbound or Outbound()
         self._saved = _LEGACY_SAVED if self.settings.allow_versions else _SAVED
         #: What containers' raw paths, up to the slash before the object, say.
         self._targets: dict[str, StorageTarget] = {}
@@ -208,6 +212,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
 
     def _broker_for_row(self, request: Request, target: StorageTarget) -> ContainerBroker:
         """Putting the row looks at the files anyway; only what is decided before needs an earlier look."""
+        refuse_sync_key(request.headers)
         broker = self.known_broker(target, target.path.account, target.path.container or "")
         is_fresh = broker.freshness.is_fresh
         if not is_fresh or _REDIRECT in request.headers or self._creates_itself(request, target):
@@ -430,9 +435,14 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
 
     def _check_sync_to(self, value: str) -> None:
         try:
-            validate_sync_to(value, self.settings.allowed_sync_hosts, self._realms)
+            found = validate_sync_to(value, self.settings.allowed_sync_hosts, self._realms)
+            if found is not None and found.realm is None:
+                self._outbound.check_literal(*endpoint_of(found.url), found.trust)
         except SyncToError as error:
             raise HTTPError(400, str(error))
+        except OutboundRefused:
+            # The reason would tell a client what listens where.
+            raise HTTPError(400, "Invalid host and port in X-Container-Sync-To")
 
 
 def _always(info: ContainerFacts | None) -> HeaderMap:
@@ -496,5 +506,12 @@ def app_factory(global_conf: Mapping[str, str], **local_conf: str) -> ContainerS
     storage = StorageSettings.parse(conf)
     disk = Disk()
     space = SpaceGuard(disk, storage.fallocate_reserve, enabled=not storage.disable_fallocate)
-    realms = Realms.of_file(f"{conf.get('swift_dir', '/etc/swift')}/container-sync-realms.conf")
-    return ContainerServer(context, settings, disk=disk, space=space, realms=realms)
+    swift_dir = conf.get("swift_dir", "/etc/swift")
+    return ContainerServer(
+        context,
+        settings,
+        disk=disk,
+        space=space,
+        realms=Realms.of_file(f"{swift_dir}/container-sync-realms.conf"),
+        outbound=Outbound.of_rings(Rings(swift_dir, context.policies)),
+    )

@@ -13,7 +13,9 @@ class ContainerSettings(Settings):
     """What a container server can be told beside where its devices are."""
 
     allowed_sync_hosts: tuple[str, ...] = option(
-        ("127.0.0.1",), "Hosts that X-Container-Sync-To URLs may name."
+        (),
+        "Hosts, or host:port, that X-Container-Sync-To URLs may name beside realms; mostly set in [DEFAULT]. "
+        "Only host:port may be on this machine.",
     )
     node_timeout: float = option(3.0, "Seconds to wait for an account server.", kind=SECONDS)
     conn_timeout: float = option(0.5, "Seconds to wait for a connection to one.", kind=SECONDS)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from swift.base.entity import requoted_path
-from swift.cluster.syncrealms import Realms
+from swift.cluster.syncrealms import Realms, SyncToError, check_full_url
 from swift.compose import process_of
 from swift.config.schema import Settings, option
 from swift.gateway.info import container_info
@@ -47,10 +47,10 @@ class ContainerSyncFilter(Filter):
         entity = request.entity
         if entity is None:
             return self.forward(request)
-        if entity.path.kind == "container" and request.method in ("PUT", "POST") and not self._full_urls:
-            target = headers.get("x-container-sync-to", "")
-            if target and not target.strip().startswith("//"):
-                return error_response(400, _FULL_URL)
+        if entity.path.kind == "container" and request.method in ("PUT", "POST"):
+            objection = self._objection(headers.get("x-container-sync-to", "").strip())
+            if objection:
+                return error_response(400, objection)
         auth = headers.get(_AUTH)
         if not auth or entity.path.container is None:
             return self.forward(request)
@@ -66,6 +66,19 @@ class ContainerSyncFilter(Filter):
         request.env[environkeys.SLO_OVERRIDE] = True
         request.env[environkeys.SYMLINK_OVERRIDE] = True
         return self.forward(request)
+
+    def _objection(self, target: str) -> str:
+        """Return why a target is refused, "" if it is not. Container servers check its host."""
+        if not target or target.startswith("//"):
+            return ""
+        if not self._full_urls:
+            return _FULL_URL
+        try:
+            if target.rstrip("/"):
+                check_full_url(target)
+        except SyncToError as error:
+            return str(error)
+        return ""
 
     def _verdict(self, request: Request, auth: str, account: str, container: str) -> str:
         words = auth.split()

@@ -13,7 +13,7 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.policy.policy import Policy
-from swift.runtime.backendapp import BackendContext, split_backend_path
+from swift.runtime.backendapp import BackendContext, refuse_sync_key, split_backend_path
 from swift.store.api import ObjectKey, Viewpoint
 from swift.store.choice import FragmentPreference
 
@@ -30,8 +30,15 @@ def policy_of(request: Request, context: BackendContext) -> Policy:
 
 
 def key_of(request: Request, context: BackendContext) -> ObjectKey:
-    """The object of ``/device/partition/account/container/object``; raises ``HTTPError`` 400, 412, 503."""
+    """The object of ``/device/partition/account/container/object``.
+
+    Raises ``HTTPError`` 400, 403, 412, 503.
+    """
     policy = policy_of(request, context)
+    headers = request.headers
+    if fields.BACKEND_STORAGE_POLICY_INDEX not in headers:
+        # Proxies of OpenStack Swift hand a client's headers on, and name the policy.
+        refuse_sync_key(headers)
     device, partition, account, container, obj = split_backend_path(request, 5, 5)
     context.partitions.check(partition, policy.ring_name)
     path = EntityPath(account, container, obj)
@@ -39,7 +46,9 @@ def key_of(request: Request, context: BackendContext) -> ObjectKey:
         reason = reserved_name_error(path, context.limits.auto_create_account_prefix)
         if reason is not None:
             raise HTTPError(400, reason)
-    return ObjectKey(device, partition, policy, path, context.hasher.hexdigest(account, container, obj))
+    name_hash = context.hasher.hexdigest(account, container, obj)
+    context.partitions.check_hash(partition, policy.ring_name, name_hash)
+    return ObjectKey(device, partition, policy, path, name_hash)
 
 
 def is_flagged(headers: HeaderMap, name: str) -> bool:

@@ -15,7 +15,8 @@ from swift.http.request import Request
 from swift.proxy.context import ProxyContext
 from swift.ring.device import Node
 
-#: Hop-by-hop and connection bound headers of the client that must not reach a backend.
+#: Hop-by-hop and connection bound headers of the client that must not reach a backend, and credentials of
+#: container sync, which storage servers refuse.
 _NOT_FORWARDED = frozenset(
     (
         "host",
@@ -29,6 +30,8 @@ _NOT_FORWARDED = frozenset(
         "transfer-encoding",
         "content-length",
         "http2-settings",
+        "x-container-sync-auth",
+        "x-container-sync-key",
     )
 )
 

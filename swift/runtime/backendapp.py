@@ -24,6 +24,7 @@ from swift.base.timestamp import InvalidTimestamp
 from swift.cluster.transport import Transport, TransportError
 from swift.http import fields
 from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
+from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.platform.mounts import Devices
@@ -218,3 +219,9 @@ def split_backend_path(request: Request, minimum: int, maximum: int) -> list[Any
         problem = f"device: {device}" if device in _DOTS else f"partition: {partition}"
         raise HTTPError(400, f"Invalid {problem}", content_type=TEXT)
     return parts
+
+
+def refuse_sync_key(headers: HeaderMap) -> None:
+    """Refuse a request that carries what container sync signs requests to proxies with: ``HTTPError`` 403."""
+    if "x-container-sync-key" in headers or "x-container-sync-auth" in headers:
+        raise HTTPError(403, "Container sync sends to proxies, not to storage servers", content_type=TEXT)

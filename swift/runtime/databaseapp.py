@@ -100,13 +100,15 @@ class DatabaseApp(BackendApp, Generic[B]):
         return broker
 
     def known_broker(self, target: StorageTarget, *names: str) -> B:
-        """The same as it was left by the last request; raises ``DeviceUnavailable``."""
+        """The same as it was left by the last request; raises ``DeviceUnavailable`` and ``HTTPError`` 400."""
         try:
             device_path = self.context.devices.path(target.device)
         except DeviceUnavailable:
             self.brokers.forget_device(target.device)
             raise
-        place = DatabasePlace(device_path, self.directory, target.partition, self._hash_of(*names))
+        name_hash = self._hash_of(*names)
+        self.context.partitions.check_hash(target.partition, self.server_type, name_hash)
+        place = DatabasePlace(device_path, self.directory, target.partition, name_hash)
         return self.brokers.get(place, *names)
 
     def check_space(self, broker: B) -> None:

@@ -63,6 +63,30 @@ class Partitions:
                 return
         raise HTTPError(400, f"Invalid partition: {partition[: _DIGITS_MAX + 1]}", content_type=TEXT)
 
+    def check_hash(self, partition: str, ring_name: str, name_hash: str) -> None:
+        """Raise ``HTTPError`` 400 unless a partition, which was checked, is that of a path's hash.
+
+        While partitions are being split, both of a path's are. Without a ring every one is taken.
+        """
+        value, asked = int(name_hash[:8], 16), int(partition)
+        known = self._known.get(ring_name)
+        power = None if known is None else known.part_power
+        if power is not None and value >> (32 - power) == asked:
+            return
+        if not self._is_one_of(value, asked, self._looked_at(ring_name)):
+            raise HTTPError(400, f"Partition {partition} is not that of the path", content_type=TEXT)
+
+    @staticmethod
+    def _is_one_of(value: int, asked: int, known: _Known) -> bool:
+        power, following = known.part_power, known.next_part_power
+        if power is None:
+            return True
+        powers = [power]
+        if following is not None:
+            # Senders may have the ring of the step before, or of one that was cancelled.
+            powers += [following, power - 1, power + 1] if following == power else [following]
+        return any(value >> (32 - each) == asked for each in powers if 0 <= each <= 32)
+
     def home(self, partition: str, ring_name: str, name_hash: str, *, is_splitting: bool) -> Home | None:
         """Where an object is kept that is asked for by ``partition``, which was checked.
 

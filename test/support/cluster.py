@@ -114,6 +114,12 @@ class LiveCluster:
         for conf in self.plan.etc.glob("*-server/*.conf"):
             text = re.sub(r"(?m)^interval = \d+$", f"interval = {self._rest_s}", conf.read_text())
             conf.write_text(re.sub(r"(?m)^((zero_byte_)?files_per_second) = \d+$", r"\1 = 50", text))
+        for conf in self.plan.etc.glob("container-server/*.conf"):
+            # As in the peer's default, to which recorded answers belong.
+            text = conf.read_text().replace(
+                "[DEFAULT]\n", "[DEFAULT]\nallowed_sync_hosts = 127.0.0.1:80\n", 1
+            )
+            conf.write_text(text)
         for node in self.plan.node_numbers() if self._tier else ():
             root, conf = self.plan.cache / f"tier{node}", self.plan.etc / "object-server" / f"{node}.conf"
             conf.write_text(f"{conf.read_text()}\n{tier_section(root / 'ssd', root / 'state')}")

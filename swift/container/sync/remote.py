@@ -1,4 +1,8 @@
-"""Signed requests to the proxy of another cluster, perhaps through a proxy (account-container.md §17)."""
+"""Signed requests to the proxy of another cluster, perhaps through a proxy (account-container.md §17).
+
+Each request has its address checked (``cluster.outbound``). Through a proxy only hosts that resolve here are
+checked; where they do not, the proxy is what decides.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from swift.base.entity import quote_path
 from swift.base.errors import SwiftError
+from swift.cluster.outbound import Outbound, OutboundRefused, Trust, default_port
 from swift.cluster.syncrealms import SyncTo
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
@@ -70,7 +75,7 @@ def sign(method: str, path: str, timestamp: str, nonce: str, realm_key: str, use
     return hmac.new(realm_key.encode(), text.encode("utf-8", "surrogateescape"), "sha1").hexdigest()
 
 
-#: Makes a connection to host and port; the scheme says whether by TLS.
+#: Makes a connection to a proxy; the scheme says whether by TLS.
 Connect = Callable[[str, str, int | None, float], http.client.HTTPConnection]
 
 
@@ -82,10 +87,18 @@ def _connect(scheme: str, host: str, port: int | None, timeout_s: float) -> http
 class RemoteCluster:
     """Asks other clusters; each request has a connection of its own."""
 
-    def __init__(self, timeout_s: float, proxies: Sequence[str] = (), connect: Connect = _connect):
+    def __init__(
+        self,
+        timeout_s: float,
+        proxies: Sequence[str] = (),
+        connect: Connect = _connect,
+        *,
+        outbound: Outbound | None = None,
+    ):
         self._timeout_s = timeout_s
         self._proxies = [urlsplit(text if "//" in text else f"http://{text}") for text in proxies]
         self._connect = connect
+        self._outbound = outbound or Outbound()
 
     def ask(
         self,
@@ -100,19 +113,23 @@ class RemoteCluster:
         url = urlsplit(target.url_of(name))
         sent = {**headers, **target.credentials(method, name, timestamp)}
         try:
-            connection, selector = self._open(url)
+            connection, selector = self._open(url, target.sync_to.trust)
             try:
                 return _converse(connection, method, selector, sent, body)
             finally:
                 connection.close()
+        except OutboundRefused as error:
+            raise RemoteError(f"{method} {url.scheme}://{url.netloc}{url.path} is not sent: {error}")
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise RemoteError(f"{method} {url.scheme}://{url.netloc}{url.path}: {error!r}")
 
-    def _open(self, url: SplitResult) -> tuple[http.client.HTTPConnection, str]:
-        """A connection, and what to ask for on it."""
+    def _open(self, url: SplitResult, trust: Trust) -> tuple[http.client.HTTPConnection, str]:
+        """A connection, and what to ask for on it; raises ``OutboundRefused``."""
         host = url.hostname or ""
         if not self._proxies:
-            return self._connect(url.scheme, host, url.port, self._timeout_s), url.path
+            made = self._outbound.connection(url.scheme, host, url.port, trust, timeout_s=self._timeout_s)
+            return made, url.path
+        self._check_behind_proxy(host, url.port or default_port(url.scheme), trust)
         proxy = choice(self._proxies)
         if url.scheme == "http":
             connection = self._connect("http", proxy.hostname or "", proxy.port, self._timeout_s)
@@ -120,6 +137,13 @@ class RemoteCluster:
         connection = self._connect("https", proxy.hostname or "", proxy.port, self._timeout_s)
         connection.set_tunnel(host, url.port or 443)
         return connection, url.path
+
+    def _check_behind_proxy(self, host: str, port: int, trust: Trust) -> None:
+        try:
+            self._outbound.addresses(host, port, trust)
+        except OSError:
+            # The name means nothing here, so it is none of this cluster's.
+            self._outbound.check_literal(host, port, trust)
 
 
 def _converse(

@@ -25,7 +25,9 @@ class ContainerSyncSettings(Settings):
     request_tries: int = option(3, "How often a request to this cluster is tried.", kind=integer(1))
     sync_row_concurrency: int = option(8, "Objects of a container copied at the same time.", kind=integer(1))
     allowed_sync_hosts: tuple[str, ...] = option(
-        ("127.0.0.1",), "Hosts that X-Container-Sync-To URLs may name; mostly set in [DEFAULT]."
+        (),
+        "Hosts, or host:port, that X-Container-Sync-To URLs may name beside realms; mostly set in [DEFAULT]. "
+        "Only host:port may be on this machine.",
     )
     internal_client_conf_path: str = option(
         "/etc/swift/internal-client.conf", "The pipeline by which objects are read."

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import socket
 import ssl
 import time
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from typing import Protocol
 from urllib.parse import quote
 
 from swift.base.errors import SwiftError
-from swift.cluster.hosts import resolve
+from swift.cluster.outbound import Outbound, OutboundRefused, Trust, default_port
 from swift.middleware.s3token.settings import S3TokenSettings, address_of
 
 ANSWER_BYTES_MAX = 1 << 20
@@ -41,8 +40,9 @@ class Keystone(Protocol):
 class HTTPKeystone:
     """The real one, over HTTP."""
 
-    def __init__(self, settings: S3TokenSettings):
+    def __init__(self, settings: S3TokenSettings, outbound: Outbound | None = None):
         self._settings = settings
+        self._outbound = outbound or Outbound()
         self._tls = ssl.create_default_context()
         if settings.insecure:
             self._tls.check_hostname = False
@@ -106,27 +106,25 @@ class HTTPKeystone:
     ) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body; raises ``Unreachable``."""
         parts = address_of(base, "auth_uri")
-        host, is_tls = str(parts.hostname), parts.scheme == "https"
-        port = parts.port or (443 if is_tls else 80)
+        host, port = str(parts.hostname), parts.port or default_port(parts.scheme)
         body = None if document is None else json.dumps(document).encode()
-        connection = http.client.HTTPConnection(host, port, timeout=self._settings.http_timeout)
+        timeout_s = self._settings.http_timeout
         try:
-            connection.sock = self._connected(host, port, is_tls=is_tls)
-            sent = {"Content-Type": "application/json", "Connection": "close", **(headers or {})}
-            connection.request(method, parts.path.rstrip("/") + path, body, sent)
-            answer = connection.getresponse()
-            content = answer.read(ANSWER_BYTES_MAX + 1)
-        except (OSError, http.client.HTTPException) as error:
+            connection = self._outbound.connection(
+                parts.scheme, host, port, Trust.OPERATOR, timeout_s=timeout_s, tls=self._tls
+            )
+            try:
+                sent = {"Content-Type": "application/json", "Connection": "close", **(headers or {})}
+                connection.request(method, parts.path.rstrip("/") + path, body, sent)
+                answer = connection.getresponse()
+                content = answer.read(ANSWER_BYTES_MAX + 1)
+            finally:
+                connection.close()
+        except (OutboundRefused, OSError, http.client.HTTPException) as error:
             raise Unreachable(f"the identity service at {host}:{port}: {error or type(error).__name__}")
-        finally:
-            connection.close()
         if len(content) > ANSWER_BYTES_MAX:
             raise Unreachable("the identity service answers too much")
         return answer.status, {name.lower(): value for name, value in answer.getheaders()}, content
-
-    def _connected(self, host: str, port: int, *, is_tls: bool) -> socket.socket:
-        sock = socket.create_connection((resolve(host, port), port), self._settings.http_timeout)
-        return self._tls.wrap_socket(sock, server_hostname=host) if is_tls else sock
 
 
 def _document(body: bytes) -> Document:

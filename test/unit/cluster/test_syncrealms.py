@@ -4,7 +4,10 @@ import os
 
 import pytest
 
+from swift.cluster.outbound import Trust
 from swift.cluster.syncrealms import Realms, SyncTo, SyncToError, validate_sync_to
+from swift.container.settings import ContainerSettings
+from swift.container.sync.settings import ContainerSyncSettings
 
 FILE = """
 [DEFAULT]
@@ -35,12 +38,60 @@ def test_realms_and_clusters_have_names_in_any_case(realms):
 
 def test_a_realm_target_becomes_a_url(realms):
     target = validate_sync_to("//realm1/name1/AUTH_b/c2", (), realms)
-    assert target == SyncTo("http://127.0.0.1:16080/v1/AUTH_b/c2", "REALM1", "realm1key")
+    assert target == SyncTo("http://127.0.0.1:16080/v1/AUTH_b/c2", "REALM1", "realm1key", Trust.OPERATOR)
 
 
 def test_a_url_of_an_allowed_host(realms):
     target = validate_sync_to("http://127.0.0.1/v1/a/c/", ("127.0.0.1",), realms)
-    assert target == SyncTo("http://127.0.0.1/v1/a/c")
+    assert target == SyncTo("http://127.0.0.1/v1/a/c", trust=Trust.CLIENT)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "value", "trust"),
+    [
+        ("far", "http://FAR:8080/v1/a/c", Trust.CLIENT),
+        ("far:8080", "http://far:8080/v1.0/a/c", Trust.OPERATOR),
+        ("far:443", "https://far/v1/a/c", Trust.OPERATOR),
+        ("[::1]:8080", "http://[::1]:8080/v1/a/c", Trust.OPERATOR),
+    ],
+)
+def test_only_a_host_with_its_port_is_the_operators_word(realms, allowed, value, trust):
+    found = validate_sync_to(value, (allowed,), realms)
+    assert found is not None and found.trust is trust
+
+
+def test_another_port_of_an_endpoint_is_refused(realms):
+    with pytest.raises(SyncToError, match="Invalid host 'far'"):
+        validate_sync_to("http://far:6200/v1/a/c", ("far:8080",), realms)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/sda/77/AUTH_b/c", "/v1/AUTH_b", "/v1/AUTH_b/c/o", "/v1//c", "//v1/a/c", "/v2/a/c", "/x"),
+        *("/v1/../c", "/v1/a/%2e%2e", "/v1/a/b%2Fc", "/v1/a/c d", "/v1/a/c\r\nx"),
+    ],
+)
+def test_a_url_leads_into_a_container_and_nowhere_else(realms, path):
+    with pytest.raises(SyncToError):
+        validate_sync_to(f"http://far{path}", ("far",), realms)
+
+
+@pytest.mark.parametrize("names", ["../..", "a/.", "a/c?x", "a/c#x", "a/c%2f..", "a/b c"])
+def test_names_in_a_realm_do_not_lead_out_of_its_endpoint(realms, names):
+    with pytest.raises(SyncToError):
+        validate_sync_to(f"//realm1/name1/{names}", (), realms)
+
+
+@pytest.mark.parametrize("host", ["far:0", "far:x", "far:99999", "user@far", "far:80@evil"])
+def test_odd_hosts_are_refused(realms, host):
+    with pytest.raises(SyncToError):
+        validate_sync_to(f"http://{host}/v1/a/c", ("far", "evil"), realms)
+
+
+def test_no_host_is_allowed_by_default(realms):
+    for settings in (ContainerSettings(), ContainerSyncSettings()):
+        assert settings.allowed_sync_hosts == ()
 
 
 @pytest.mark.parametrize("value", ["", "/", "  "])

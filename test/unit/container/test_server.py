@@ -5,7 +5,13 @@ import os
 
 import pytest
 
+from swift.cluster.outbound import Outbound
+from swift.cluster.syncrealms import Realm, Realms
 from swift.cluster.transport import TransportError
+from swift.container.server import ContainerServer
+from swift.container.settings import ContainerSettings
+from swift.runtime.partitions import Partitions
+from test.support.nodes import make_rings
 from test.unit.container.conftest import stamp
 
 ALWAYS = (
@@ -188,13 +194,39 @@ def test_the_stored_total_is_limited(bench):
         ("//realm1/nope/a/c", "No cluster endpoint for 'realm1' 'nope'"),
         ("http://127.0.0.1", "Path required in X-Container-Sync-To"),
         ("http://127.0.0.1/a?b", "Params, queries, and fragments not allowed in X-Container-Sync-To"),
+        ("http://127.0.0.1/v1/a/c", "Invalid host and port in X-Container-Sync-To"),
+        ("http://10.0.0.5:8080/v1/a/c", "Invalid host and port in X-Container-Sync-To"),
+        ("http://far/sda/77/a/c", "Invalid path in X-Container-Sync-To, must be /v1/account/container"),
     ],
 )
 def test_sync_targets_are_checked(bench, value, text):
+    settings = ContainerSettings(allowed_sync_hosts=("127.0.0.1", "10.0.0.5", "far"))
+    outbound = Outbound(lambda: frozenset({("10.0.0.5", 6200)}))
+    realms = Realms({"REALM1": Realm("key", clusters={"NAME1": "http://127.0.0.1:16080/v1/"})})
+    bench.server = ContainerServer(bench.context, settings, realms=realms, outbound=outbound)
     bench("PUT", at=1)
     for method in ("PUT", "POST"):
         refused = bench(method, at=2, x_container_sync_to=value)
         assert (refused.status, refused.read_body().decode()) == (400, text)
+
+
+@pytest.mark.parametrize("name", ["x_container_sync_key", "x_container_sync_auth"])
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_container_sync_writes_no_rows(bench, method, name):
+    bench("PUT", at=1)
+    bench.put_object("o", 2)
+    row = {"x_size": "0", "x_content_type": "x", "x_etag": "e", name: "k"}
+    assert bench(method, f"{bench.path}/o", at=3, **row).status == 403
+    assert json.loads(bench("GET", query="format=json").read_body())[0]["bytes"] == 5
+
+
+def test_a_container_is_kept_in_its_own_partition_only(bench, tmp_path):
+    make_rings(tmp_path, [("127.0.0.1", 6200, "sda")], replicas=1, names=["container"])
+    bench.context.partitions = Partitions(str(tmp_path))
+    own = int(bench.context.hasher.hexdigest("AUTH_a", "c")[0], 16)
+    for number in range(16):
+        bench.path = f"/sda/{number}/AUTH_a/c"
+        assert bench("PUT", at=1).status == (201 if number == own else 400)
 
 
 def test_a_changed_sync_target_starts_anew(bench):

@@ -76,3 +76,19 @@ def test_full_urls_can_be_forbidden(value, status):
         filter_ = ContainerSyncFilter(App(), ContainerSyncFilterSettings(allow_full_urls=False), REALMS)
         answer = filter_.handle(Request(method, "/v1/a/c", {"x-container-sync-to": value}))
         assert answer.status == status
+
+
+@pytest.mark.parametrize(
+    ("value", "status"),
+    [
+        ("http://x/v1/a/c", 201),
+        ("http://x/sda/77/AUTH_other/c", 400),
+        ("http://x/v1/a", 400),
+        ("http://u@x/v1/a/c", 400),
+        ("ftp://x/v1/a/c", 400),
+    ],
+)
+def test_a_full_url_is_one_of_a_container(value, status):
+    filter_ = ContainerSyncFilter(App(), ContainerSyncFilterSettings(), REALMS)
+    for method in ("PUT", "POST"):
+        assert filter_.handle(Request(method, "/v1/a/c", {"x-container-sync-to": value})).status == status

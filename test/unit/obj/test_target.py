@@ -1,5 +1,7 @@
 """What a request to an object server is about, and from when it looks (object-server.md §1, §2)."""
 
+from dataclasses import replace
+
 import pytest
 
 from swift.base.timestamp import Timestamp
@@ -14,7 +16,9 @@ from swift.obj.target import (
     policy_of,
     read_view,
 )
+from swift.runtime.partitions import Partitions
 from swift.store.choice import FragmentPreference
+from test.support.nodes import make_rings
 
 
 def request(path="/sda/1/AUTH_a/c/o", **headers):
@@ -51,6 +55,21 @@ def test_a_key_has_device_partition_and_the_hash_of_the_name(bench):
 )
 def test_what_is_no_object_of_a_device_is_refused(bench, path):
     assert status_of(key_of, request(path), bench.context) in (400, 412)
+
+
+@pytest.mark.parametrize("name", ["x_container_sync_key", "x_container_sync_auth"])
+def test_container_sync_is_refused_unless_a_proxy_hands_it_on(bench, name):
+    assert status_of(key_of, request(**{name: "k"}), bench.context) == 403
+    handed_on = request(x_backend_storage_policy_index="0", **{name: "k"})
+    assert key_of(handed_on, bench.context).path.obj == "o"
+
+
+def test_a_path_is_kept_in_its_own_partition_only(bench, tmp_path):
+    make_rings(tmp_path, [("127.0.0.1", 6200, "sda")], replicas=1, names=["object"])
+    context = replace(bench.context, partitions=Partitions(str(tmp_path)))
+    own = int(context.hasher.hexdigest("AUTH_a", "c", "o")[0], 16)
+    assert key_of(request(f"/sda/{own}/AUTH_a/c/o"), context).partition == str(own)
+    assert status_of(key_of, request(f"/sda/{own ^ 1}/AUTH_a/c/o"), context) == 400
 
 
 @pytest.mark.parametrize(("value", "wanted"), [("true", True), ("yes", True), ("false", False), ("", False)])

@@ -10,7 +10,8 @@ from swift.cluster.health import ErrorLimiter
 from swift.cluster.placement import NodeIterator
 from swift.cluster.silence import SILENCE_S, Question
 from swift.cluster.transport import TransportError
-from swift.proxy.backend import Backends
+from swift.http.request import Request
+from swift.proxy.backend import Backends, backend_headers
 from swift.proxy.settings import ProxySettings
 from test.support.daemons import node
 from test.support.talks import Talk
@@ -67,6 +68,14 @@ class World:
 @pytest.fixture
 def world():
     return World()
+
+
+def test_credentials_of_container_sync_stay_in_the_proxy():
+    sent = {"x-container-sync-key": "k", "x-container-sync-auth": "R n s", "x-object-meta-a": "b"}
+    request = Request("PUT", "/v1/a/c/o", {**sent, "x-timestamp": "1.0"})
+    headers = backend_headers(SimpleNamespace(agent="proxy-server"), request, transfer=True)
+    assert headers["x-object-meta-a"] == "b"
+    assert not {"x-container-sync-key", "x-container-sync-auth"} & headers.keys()
 
 
 def test_a_node_that_is_late_but_answers_others_is_waited_for(world):

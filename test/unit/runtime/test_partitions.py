@@ -8,7 +8,7 @@ import pytest
 
 from swift.http.response import HTTPError
 from swift.ring.builder import RingBuilder
-from swift.ring.partpower import prepare_increase
+from swift.ring.partpower import increase, prepare_increase
 from swift.runtime.partitions import Partitions
 
 ODD = ["", "x", "01", "00", "-1", "+1", "1.0", " 1", "1_0", "²", "٣", "9" * 400, str(1 << 32)]
@@ -74,3 +74,41 @@ def test_a_ring_that_is_damaged_or_gone_leaves_the_partitions_as_they_were(tmp_p
     (tmp_path / "object-1.ring.gz").unlink()
     assert refuses(partitions, "16")
     assert not refuses(partitions, "15")
+
+
+#: A path's hash that begins with 0101 1100.
+HASH = "5c" + "0" * 30
+
+
+def takes(partitions, text):
+    try:
+        partitions.check_hash(text, "object-1", HASH)
+    except HTTPError as error:
+        assert error.response.status == 400
+        return False
+    return True
+
+
+def test_a_path_has_one_partition(tmp_path, builder):
+    write_ring(tmp_path, builder, 1000)
+    partitions = Partitions(str(tmp_path))
+    assert [number for number in range(16) if takes(partitions, str(number))] == [0b0101]
+
+
+def test_a_path_has_those_of_both_powers_while_partitions_are_split(tmp_path, builder):
+    write_ring(tmp_path, builder, 1000)
+    partitions = Partitions(str(tmp_path))
+    assert not takes(partitions, str(0b01011))
+    prepare_increase(builder)
+    write_ring(tmp_path, builder, 2000)
+    # The newer ring is read because of the partition that does not fit.
+    assert [number for number in range(32) if takes(partitions, str(number))] == [0b0101, 0b01011]
+    increase(builder)
+    write_ring(tmp_path, builder, 3000)
+    assert takes(partitions, str(0b0101)) and takes(partitions, str(0b01011))
+    assert not takes(partitions, "12")
+
+
+def test_without_a_ring_a_path_may_be_anywhere(tmp_path):
+    for partitions in (Partitions(), Partitions(str(tmp_path))):
+        assert takes(partitions, "9")

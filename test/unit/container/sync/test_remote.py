@@ -5,11 +5,12 @@ import http.client
 import pytest
 
 from swift.base.entity import EntityPath
+from swift.cluster.outbound import Outbound, Trust
 from swift.cluster.syncrealms import SyncTo
 from swift.container.sync.remote import RemoteCluster, RemoteError, SyncTarget, sign
 from swift.http.body import BytesBody
 
-REALM = SyncTarget(SyncTo("http://far:8080/v1/AUTH_b/c2", "REALM1", "realm1key"), "userkey")
+REALM = SyncTarget(SyncTo("http://far:8080/v1/AUTH_b/c2", "REALM1", "realm1key", Trust.OPERATOR), "userkey")
 HOST = SyncTarget(SyncTo("https://far/v1/AUTH_b/c2"), "userkey")
 
 
@@ -72,15 +73,27 @@ def asked(target, connection, *, proxies=(), body=None):
         made.append((scheme, host, port, timeout_s))
         return connection
 
-    answer = RemoteCluster(5.0, proxies, connect).ask("PUT", target, "o ä", "1.0", {"x-a": "b"}, body)
+    remote = RemoteCluster(5.0, proxies, connect, outbound=Directly(connect))
+    answer = remote.ask("PUT", target, "o ä", "1.0", {"x-a": "b"}, body)
     assert connection.closed
     return made, answer
+
+
+class Directly(Outbound):
+    """Addresses as every host has them, and connections of a test."""
+
+    def __init__(self, connect):
+        super().__init__(resolve=lambda host, port: ["192.0.2.7"], own=frozenset)
+        self.made = connect
+
+    def connection(self, scheme, host, port, trust, *, timeout_s, tls=None):
+        return self.made(scheme, host, port, trust)
 
 
 def test_the_other_cluster_is_asked_directly():
     connection = Connection()
     made, answer = asked(REALM, connection, body=BytesBody(b"body"))
-    assert made == [("http", "far", 8080, 5.0)]
+    assert made == [("http", "far", 8080, Trust.OPERATOR)]
     assert connection.line == ("PUT", "/v1/AUTH_b/c2/o%20%C3%A4")
     assert connection.headers["content-length"] == "4"
     assert connection.headers["x-a"] == "b"
@@ -105,6 +118,28 @@ def test_a_proxy_is_asked_for_the_whole_url_and_tunnels_tls(proxy):
     made, _ = asked(HOST, tunnelled, proxies=[proxy])
     assert (made, tunnelled.tunnel) == ([("https", "proxy", 3128, 5.0)], ("far", 443))
     assert tunnelled.line[1] == "/v1/AUTH_b/c2/o%20%C3%A4"
+
+
+@pytest.mark.parametrize("proxies", [(), ("proxy:3128",)])
+@pytest.mark.parametrize("url", ["http://127.0.0.1:6379/v1/a/c", "http://rebound/v1/a/c"])
+def test_nothing_is_sent_to_an_address_that_clients_may_not_name(url, proxies):
+    outbound = Outbound(
+        resolve=lambda host, port: ["127.0.0.1"], own=frozenset, connect=lambda *_: pytest.fail("connected")
+    )
+    remote = RemoteCluster(5.0, proxies, lambda *_: pytest.fail("connected"), outbound=outbound)
+    with pytest.raises(RemoteError, match="is not sent: .*an address of this machine"):
+        remote.ask("PUT", SyncTarget(SyncTo(url), "k"), "o", "1.0", {})
+
+
+def test_a_proxy_resolves_names_that_are_unknown_here():
+    def unknown(host, port):
+        raise OSError("no such name")
+
+    connection = Connection()
+    remote = RemoteCluster(
+        5.0, ("proxy:3128",), lambda *_: connection, outbound=Outbound(resolve=unknown, own=frozenset)
+    )
+    assert remote.ask("HEAD", HOST, "o", "1.0", {}).status == 201
 
 
 @pytest.mark.parametrize("error", [OSError("refused"), http.client.BadStatusLine("no")])

@@ -1,0 +1,226 @@
+"""Requests to hosts that are no nodes of the cluster: container sync, webhooks, the identity service.
+
+This is the one place that decides to which addresses such requests go, and the one that connects. A host
+name is resolved first, every address is checked, and the connection is made to a checked address, so that a
+later answer of the name server changes nothing. Redirects are not followed. ``Trust`` says who chose the
+address:
+
+* An operator may name any address but the address and port of a storage server.
+* A client may not name an address of the storage network, of this machine, nor one that is special
+  (loopback, link-local, unspecified, multicast, reserved), in any notation.
+
+It does not know which host names clients may use: ``cluster.syncrealms`` does.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import TypeAlias
+
+from swift.base.errors import SwiftError
+from swift.cluster.hosts import resolve_all
+from swift.cluster.rings import Rings
+from swift.platform.addresses import normalized, own_addresses
+from swift.ring.view import RingView
+
+_Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+#: Address (or host name) and port of a storage server.
+Endpoint: TypeAlias = tuple[str, int]
+
+_PORTS = {"http": 80, "https": 443}
+_THIS_NETWORK = ipaddress.ip_network("0.0.0.0/8")
+#: IPv4 addresses that are translated to IPv6 ones (RFC 6052, RFC 8215).
+_TRANSLATED = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48"))
+
+
+class OutboundRefused(SwiftError):
+    """A request may not be sent to an address."""
+
+
+class Trust(Enum):
+    """Who chose the address of a request."""
+
+    CLIENT = "a client"
+    OPERATOR = "the operator"
+
+
+class StorageEndpoints:
+    """The addresses and ports of all devices of the rings, read again when a ring changes."""
+
+    def __init__(self, rings: Rings, resolve: Callable[[str, int], list[str]] = resolve_all):
+        self._rings = rings
+        self._resolve = resolve
+        self._views: list[RingView] = []
+        self._found: frozenset[Endpoint] = frozenset()
+
+    def __call__(self) -> frozenset[Endpoint]:
+        """Return the endpoints; those of a ring that cannot be read are missing."""
+        views = self._rings.readable_views()
+        if [id(view) for view in views] != [id(view) for view in self._views]:
+            self._found = frozenset(self._endpoints(views))
+            self._views = views
+        return self._found
+
+    def _endpoints(self, views: Iterable[RingView]) -> Iterable[Endpoint]:
+        named = {
+            endpoint
+            for view in views
+            for device in view.devices
+            if device is not None
+            for endpoint in (
+                (device.ip, device.port),
+                (device.replication_ip, device.replication_port),
+            )
+        }
+        for host, port in named:
+            yield normalized(host), port
+            if _parsed(host) is None:
+                try:
+                    yield from ((normalized(ip), port) for ip in self._resolve(host, port))
+                except OSError:
+                    # A device whose name is unknown cannot be reached under another one either.
+                    continue
+
+
+class Outbound:
+    """Checks addresses and connects to them."""
+
+    def __init__(
+        self,
+        storage: Callable[[], frozenset[Endpoint]] = frozenset,
+        *,
+        resolve: Callable[[str, int], list[str]] = resolve_all,
+        own: Callable[[], frozenset[str]] = own_addresses,
+        connect: Callable[[Endpoint, float], socket.socket] = socket.create_connection,
+    ):
+        self._storage = storage
+        self._resolve = resolve
+        self._own = own
+        self._connect = connect
+
+    @classmethod
+    def of_rings(cls, rings: Rings) -> Outbound:
+        """Return one that knows the storage servers of ``rings``."""
+        return cls(StorageEndpoints(rings))
+
+    def check_literal(self, host: str, port: int, trust: Trust) -> None:
+        """Check a host that is an address; a name is left for ``addresses``. Raises ``OutboundRefused``."""
+        if _parsed(host) is not None:
+            self._check(host, host, port, trust)
+
+    def addresses(self, host: str, port: int, trust: Trust) -> list[str]:
+        """Return the addresses of a host, all of them checked; raises ``OutboundRefused`` and OSError."""
+        found = self._resolve(host, port)
+        for ip in found:
+            self._check(host, ip, port, trust)
+        if not found:
+            raise OSError(f"{host} has no address")
+        return found
+
+    def connection(
+        self,
+        scheme: str,
+        host: str,
+        port: int | None,
+        trust: Trust,
+        *,
+        timeout_s: float,
+        tls: ssl.SSLContext | None = None,
+    ) -> http.client.HTTPConnection:
+        """Return a connection to a checked address of a host; raises ``OutboundRefused`` and OSError.
+
+        ``tls`` replaces the default context of ``https``; certificates are verified for the host's name.
+        """
+        number = default_port(scheme) if port is None else port
+        made = http.client.HTTPConnection(host, port or default_port(scheme), timeout=timeout_s)
+        sock = self._connected(self.addresses(host, number, trust), number, timeout_s)
+        if scheme == "https":
+            try:
+                sock = (tls or ssl.create_default_context()).wrap_socket(sock, server_hostname=host)
+            except BaseException:
+                sock.close()
+                raise
+            # The Host header leaves out the default port.
+            made.default_port = default_port(scheme)
+        made.sock = sock
+        # Without a connection there is nothing to send: it is not made again to an unchecked address.
+        made.auto_open = 0
+        return made
+
+    def _connected(self, addresses: list[str], port: int, timeout_s: float) -> socket.socket:
+        failure: OSError | None = None
+        for ip in addresses:
+            try:
+                return self._connect((ip, port), timeout_s)
+            except OSError as error:
+                failure = error
+        raise failure or OSError("no address")
+
+    def _check(self, host: str, ip: str, port: int, trust: Trust) -> None:
+        address = _parsed(ip)
+        if address is None:
+            raise OutboundRefused(f"{host} resolves to {ip!r}, which is no address")
+        reason = self._objection(_embedded(address), port, trust)
+        if reason:
+            where = host if host == ip else f"{host} ({ip})"
+            raise OutboundRefused(f"{where}, port {port}: {reason}; {trust.value} may not name it")
+
+    def _objection(self, address: _Address, port: int, trust: Trust) -> str:
+        """Return why a request may not go to an address, "" if it may."""
+        storage = self._storage()
+        ip = str(address)
+        if (ip, port) in storage:
+            return "a storage server"
+        is_here = address.is_loopback or address.is_unspecified or ip in self._own()
+        if is_here and any(port == number for _ip, number in storage):
+            return "the port of a storage server on this machine"
+        if trust is Trust.OPERATOR:
+            return ""
+        if any(ip == storage_ip for storage_ip, _port in storage):
+            return "an address of the storage network"
+        if is_here:
+            return "an address of this machine"
+        return _special(address)
+
+
+def default_port(scheme: str) -> int:
+    """Return the port of a URL without one."""
+    return _PORTS[scheme]
+
+
+def _parsed(text: str) -> _Address | None:
+    try:
+        return ipaddress.ip_address(text.strip("[]").partition("%")[0])
+    except ValueError:
+        return None
+
+
+def _embedded(address: _Address) -> _Address:
+    """Return the IPv4 address that an IPv6 address stands for, or the address itself."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if any(address in network for network in _TRANSLATED):
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    teredo = address.teredo
+    compatible = ipaddress.IPv4Address(int(address)) if 1 < int(address) < 1 << 32 else None
+    return (
+        address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None) or compatible or address
+    )
+
+
+def _special(address: _Address) -> str:
+    """Return why an address belongs to no other cluster, "" if it may."""
+    if isinstance(address, ipaddress.IPv4Address) and address in _THIS_NETWORK:
+        return "an unspecified address"
+    if address.is_link_local:
+        return "a link-local address"
+    if address.is_multicast:
+        return "a multicast address"
+    if address.is_reserved or (isinstance(address, ipaddress.IPv6Address) and address.is_site_local):
+        return "a reserved address"
+    return ""

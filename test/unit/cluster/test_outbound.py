@@ -1,0 +1,145 @@
+"""Which addresses a client may name, which only the operator, and which neither."""
+
+import ast
+import http.client
+import socket
+from pathlib import Path
+
+import pytest
+
+from swift.cluster.outbound import Outbound, OutboundRefused, StorageEndpoints, Trust
+from swift.cluster.rings import Rings
+from swift.policy.policies import Policies
+from test.support.nodes import make_rings
+
+STORAGE = frozenset({("10.0.0.5", 6200), ("10.1.0.5", 6201), ("fd00::5", 6200)})
+OWN = frozenset({"127.0.0.1", "10.0.0.9", "::1"})
+SOURCE = Path(__file__).parents[3] / "swift"
+
+
+def outbound(*addresses, connect=None):
+    return Outbound(
+        lambda: STORAGE,
+        resolve=lambda host, port: list(addresses) or [host],
+        own=lambda: OWN,
+        **({} if connect is None else {"connect": connect}),
+    )
+
+
+def is_allowed(host, port, trust):
+    try:
+        return outbound().addresses(host, port, trust) == [host]
+    except OutboundRefused:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "client", "operator"),
+    [
+        ("192.0.2.1", 443, True, True),
+        ("10.9.9.9", 8080, True, True),
+        ("2001:db8::1", 6200, True, True),
+        # Storage servers, and other services of their machines.
+        ("10.0.0.5", 6200, False, False),
+        ("10.1.0.5", 6201, False, False),
+        ("fd00::5", 6200, False, False),
+        ("::ffff:10.0.0.5", 6200, False, False),
+        ("64:ff9b::a00:5", 6200, False, False),
+        ("10.0.0.5", 8080, False, True),
+        # This machine.
+        ("127.0.0.1", 6379, False, True),
+        ("127.8.9.1", 80, False, True),
+        ("::1", 80, False, True),
+        ("::ffff:127.0.0.1", 80, False, True),
+        ("::7f00:1", 80, False, True),
+        ("2002:7f00:1::", 80, False, True),
+        ("10.0.0.9", 80, False, True),
+        ("0.0.0.0", 80, False, True),
+        ("::", 80, False, True),
+        ("127.0.0.1", 6200, False, False),
+        ("0.0.0.0", 6201, False, False),
+        ("10.0.0.9", 6200, False, False),
+        # Addresses of no other cluster.
+        ("0.1.2.3", 80, False, True),
+        ("169.254.169.254", 80, False, True),
+        ("fe80::1", 80, False, True),
+        ("fe80::1%eth0", 80, False, True),
+        ("224.0.0.1", 80, False, True),
+        ("ff02::1", 80, False, True),
+        ("255.255.255.255", 80, False, True),
+        ("240.0.0.1", 80, False, True),
+        ("fec0::1", 80, False, True),
+    ],
+)
+def test_addresses(host, port, client, operator):
+    assert is_allowed(host, port, Trust.CLIENT) is client
+    assert is_allowed(host, port, Trust.OPERATOR) is operator
+
+
+def test_one_bad_address_of_a_name_is_enough():
+    with pytest.raises(OutboundRefused, match=r"far \(127.0.0.1\), port 80: an address of this machine"):
+        outbound("192.0.2.1", "127.0.0.1").addresses("far", 80, Trust.CLIENT)
+
+
+def test_the_connection_is_made_to_the_address_that_was_checked():
+    answers = iter([["192.0.2.1", "192.0.2.2"], ["127.0.0.1"]])
+    tried = []
+    ours, theirs = socket.socketpair()
+
+    def connect(address, timeout_s):
+        tried.append((address, timeout_s))
+        if len(tried) == 1:
+            raise OSError("refused")
+        return ours
+
+    made = Outbound(resolve=lambda host, port: next(answers), own=frozenset, connect=connect)
+    connection = made.connection("http", "far", None, Trust.CLIENT, timeout_s=3.0)
+    with theirs:
+        connection.request("HEAD", "/")
+        assert b"Host: far\r\n" in theirs.recv(4096)
+        assert tried == [(("192.0.2.1", 80), 3.0), (("192.0.2.2", 80), 3.0)]
+        connection.close()
+        # It does not look the name up again.
+        with pytest.raises(http.client.NotConnected):
+            connection.request("HEAD", "/")
+        assert len(tried) == 2
+
+
+def test_literal_addresses_are_checked_without_a_name_server():
+    made = Outbound(resolve=lambda *_: pytest.fail("resolved"), own=frozenset)
+    made.check_literal("far", 80, Trust.CLIENT)
+    with pytest.raises(OutboundRefused):
+        made.check_literal("127.0.0.1", 80, Trust.CLIENT)
+
+
+def test_the_storage_network_is_that_of_all_rings(tmp_path):
+    make_rings(tmp_path, [("10.0.0.1", 6200, "sda"), ("node2", 6201, "sda")], names=["container"], replicas=2)
+    make_rings(tmp_path, [("10.0.0.3", 6300, "sda")], names=["object"], replicas=1)
+    endpoints = StorageEndpoints(
+        Rings(str(tmp_path), Policies.single()), lambda host, port: ["10.0.0.2", "fd00:0::2"]
+    )
+    assert {("10.0.0.1", 6200), ("node2", 6201), ("10.0.0.2", 6201), ("fd00::2", 6201)} <= endpoints()
+    assert ("10.0.0.3", 6300) in endpoints()
+    assert endpoints() is endpoints()
+
+
+def test_no_other_module_of_the_servers_connects_by_itself():
+    """Commands and benchmarks connect to what their user names, and ``sync_proxy`` is the operator's."""
+    names = {"HTTPConnection", "HTTPSConnection", "create_connection", "urlopen"}
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        module = path.relative_to(SOURCE)
+        if module.parts[0] in ("cli", "bench"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            named = node.attr if isinstance(node, ast.Attribute) else None
+            if named in names and isinstance(node.ctx, ast.Load):
+                found.add((str(module), named))
+    allowed = {
+        ("cluster/outbound.py", "HTTPConnection"),
+        ("cluster/outbound.py", "create_connection"),
+        ("container/sync/remote.py", "HTTPConnection"),
+        ("container/sync/remote.py", "HTTPSConnection"),
+        ("middleware/s3token/keystone.py", "HTTPConnection"),
+    }
+    assert found <= allowed, f"use swift.cluster.outbound: {sorted(found - allowed)}"
