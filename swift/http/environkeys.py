@@ -54,6 +54,9 @@ RATELIMIT_HANDLED = _key("swift.ratelimit.handled", _FLAG, "The request has wait
 ADMITTED = _key("swift.admission.admitted", _FLAG, "The request has been admitted already (ours).")
 SLO_OVERRIDE = _key("swift.slo_override", _FLAG, "Manifests of large objects are stored as they come.")
 SYMLINK_OVERRIDE = _key("swift.symlink_override", _FLAG, "Symbolic links are stored as they come.")
+TEMPURL_LINK = _key(
+    "swift.tempurl.link", _LIST, "The query of a temporary URL for a prefix, and that prefix (ours)."
+)
 FORMAT_LISTING = _key("swift.format_listing", _FLAG, "False: a filter shapes the listing itself.")
 LISTING_TEXT = _key(
     "swift.listing.text",

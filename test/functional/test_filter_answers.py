@@ -17,12 +17,17 @@ FOLDER = Path(__file__).parents[1] / "golden" / "data"
 NAMES = sorted(set(SETS) - {"api-answers", "large-answers"})
 GOLDEN = {name: json.loads((FOLDER / f"{name}.json").read_text()) for name in NAMES}
 
+#: A link for an object.
+LINK = "temp_url_sig=2afc84a888d4c40f4fb26df3e58494b096ff536350fd845f9570fa617f2968c5"
 #: Beginnings of requests whose answers differ on purpose: our status and the reason.
 DIFFERENT = {
     "GET /info ": (200, "the version is ours, and only our features are listed"),
     **{
-        f"GET /v1/AUTH_test/tu{slash}?temp_url_sig=dc56f955": (200, "as newer releases of the peer")
-        for slash in ("", "/")
+        f"{method} /v1/AUTH_test/tu/a%20b/o.txt?{LINK}&temp_url_expires=9999999999&multipart-": (
+            400,
+            "a link passes no parameter that makes another request of it",
+        )
+        for method in ("GET", "HEAD")
     },
     "HEAD /v1/AUTH_test/web/list/ [] as None": (404, "the peer fails to give a HEAD an error page"),
     **VERSIONING_DIFFERENT,

@@ -10,7 +10,9 @@ import time
 
 import pytest
 
+from swift.base.hashing import PathHasher
 from swift.cli.aio.make import make_cluster
+from swift.ring.ring import Ring
 from test.functional.api_cases_bulk import archive
 from test.functional.api_cases_signed import ONE, form_body, form_fields, signature
 from test.support.cluster import LiveCluster
@@ -240,7 +242,9 @@ def test_a_storage_server_can_be_slowed_while_it_runs(limited):
     limited.request("PUT", "slowed")
     limited.request("PUT", "slowed/o", body=b"x")
     device = limited.plan.device(1, 0)
-    target = f"/{device}/1/AUTH_test/slowed/absent"
+    ring = Ring(str(limited.plan.etc / "object.ring.gz"))
+    partition = ring.partition_of(PathHasher(b"", b"test").digest("AUTH_test", "slowed", "absent"))
+    target = f"/{device}/{partition}/AUTH_test/slowed/absent"
     port = limited.plan.port("object", 1)
     assert {limited.raw("GET", target, port=port).status for _ in range(20)} == {404}
     conf = limited.plan.etc / "backend-ratelimit.conf"

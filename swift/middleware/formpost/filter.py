@@ -1,7 +1,7 @@
 """Stores the files of signed forms (spec: middleware.md §4).
 
 The fields before the first file say what is allowed and are signed; each file is then stored by a PUT of its
-own, as it arrives. What a form may do is bounded by ``tempurl.filter.within``, like what a link may do.
+own, as it arrives. What a form may do is bounded by ``tempurl.scope``, like what a link may do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.status import reason_of
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.formpost.form import BadForm, BoundedFileBody, Form, parse_parameters
-from swift.middleware.tempurl.filter import digest_facts, within
+from swift.middleware.tempurl.filter import digest_facts
+from swift.middleware.tempurl.scope import SignedScope
 from swift.middleware.tempurl.signature import DIGESTS, Key, keys_of, parse_signature, signing_key
 from swift.telemetry.telemetry import Telemetry
 
@@ -125,7 +126,14 @@ class FormPost(Filter):
         body = BoundedFileBody(form, size_max)
         agent = "%(orig)s FormPost"
         sub = make_subrequest(request, "PUT", raw_path, headers=headers, body=body, source="FP", agent=agent)
-        sub.env[environkeys.AUTHORIZE] = within(key.scope, reading=False)
+        signed = SignedScope(
+            key.scope,
+            entity.path._replace(obj=None),
+            entity.path.obj or "",
+            is_prefix=True,
+            is_reading=False,
+        )
+        sub.env[environkeys.AUTHORIZE] = signed.authorise
         sub.env[environkeys.AUTHORIZE_OVERRIDE] = True
         sub.env[environkeys.REMOTE_USER] = USER
         sub.env[environkeys.OWNER] = False

@@ -1,7 +1,8 @@
 """Answers browsers as a web server would (spec: middleware.md §11).
 
 Who sends a token gets the API, unless ``X-Web-Mode`` asks for the site. Everything that is looked up for an
-answer is a sub-request with the rights of the request itself.
+answer is a sub-request with the rights of the request itself. Pages for a temporary URL hand it on in their
+links.
 """
 
 from __future__ import annotations
@@ -97,8 +98,15 @@ class StaticWeb(Filter):
         """301 to the same path with a slash."""
         scheme = self._scheme or request.scheme
         host = self._host or request.headers.get("host", "localhost")
-        location = f"{scheme}://{host}{requoted_path(request.raw_path)}/"
+        query = _link_of(request)[0]
+        location = f"{scheme}://{host}{requoted_path(request.raw_path)}/{'?' if query else ''}{query}"
         return _error(request, 301, {"location": location})
+
+
+def _link_of(request: Request) -> tuple[str, str]:
+    """The query that every link of a page has to carry, and the prefix above which none may lead."""
+    query, prefix = request.env.get(environkeys.TEMPURL_LINK, ("", ""))
+    return query, prefix
 
 
 def _error(request: Request, status: int, headers: HeaderMap | None = None) -> Response:
@@ -182,7 +190,10 @@ class _Visit:
         rows = _rows_of(response)
         if folder and not rows:
             return self._missing()
-        page = listing_page(rows, title=self._title(folder), prefix=folder, css=site.css)
+        query, top = _link_of(self._request)
+        page = listing_page(
+            rows, title=self._title(folder), prefix=folder, css=site.css, query=query, top=top
+        )
         return Response(200, {"content-type": HTML}, page)
 
     def _title(self, folder: str) -> str:

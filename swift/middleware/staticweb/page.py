@@ -45,8 +45,14 @@ def style_link(css: str, depth: int) -> str:
     return f'  <link rel="stylesheet" type="text/css" href="{quote(css, safe=":/")}" />\n'
 
 
-def listing_page(rows: Iterable[JsonObject], *, title: str, prefix: str, css: str) -> bytes:
-    """The listing of a pseudo-directory from the JSON rows of a container listing."""
+def listing_page(
+    rows: Iterable[JsonObject], *, title: str, prefix: str, css: str, query: str = "", top: str = ""
+) -> bytes:
+    """The listing of a pseudo-directory from the JSON rows of a container listing.
+
+    All its links have ``query``; none leads above ``top``.
+    """
+    query = escape(f"?{query}" if query else "")
     rows = list(rows)
     shown = escape(title)
     style = style_link(css, prefix.count("/")) if css else _STYLE
@@ -54,21 +60,26 @@ def listing_page(rows: Iterable[JsonObject], *, title: str, prefix: str, css: st
         f"<!DOCTYPE html>\n<html>\n <head>\n  <title>Listing of {shown}</title>\n{style} </head>\n <body>\n",
         f'  <h1 id="title">Listing of {shown}</h1>\n  <table id="listing">\n{_HEADING}',
     ]
-    if prefix:
-        parts.append(_row("item", "../", "../", ident="parent"))
+    if prefix and _parent_of(prefix).startswith(top):
+        parts.append(_row("item", f"../{query}", "../", ident="parent"))
     for row in rows:
         if "subdir" in row:
             name = row["subdir"][len(prefix) :]
-            parts.append(_row("item subdir", f"./{_href(name)}", name))
+            parts.append(_row("item subdir", f"./{_href(name)}{query}", name))
     for row in rows:
         if "name" in row:
             name = row["name"][len(prefix) :]
             kinds = " ".join(f"type-{part}" for part in row["content_type"].lower().split("/"))
             moment = row["last_modified"].partition(".")[0].replace("T", " ")
             size = human_size(row["bytes"])
-            parts.append(_row(f"item {kinds}", f"./{_href(name)}", name, size, moment))
+            parts.append(_row(f"item {kinds}", f"./{_href(name)}{query}", name, size, moment))
     parts.append("  </table>\n </body>\n</html>\n")
     return "".join(parts).encode("utf-8", "surrogateescape")
+
+
+def _parent_of(folder: str) -> str:
+    """The pseudo-directory that has another one in it; both end with a slash, but for the root."""
+    return folder[: folder.rstrip("/").rfind("/") + 1]
 
 
 def _href(name: str) -> str:

@@ -1,20 +1,19 @@
 """Lets a request with a good signature do what was signed, and no more (spec: middleware.md §3).
 
-The signature covers method, time, address range and either the whole path or its beginning. What a valid
-request may do besides (sub-requests of other filters) is bounded by ``within``: never outside the account or
-container whose key signed it, and a link for reading never writes.
+The signature covers method, time, address range and either the whole path or its beginning, but no other
+parameter of the query: those that change what a request does are refused, others are dropped. What a valid
+request and the sub-requests of other filters may do is bounded by ``tempurl.scope``.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, quote, unquote_plus
+from urllib.parse import parse_qsl, quote
 
 from swift.base.clock import Clock, SystemClock
-from swift.base.entity import RESERVED, EntityPath
+from swift.base.entity import EntityPath
 from swift.compose import process_of, telemetry_of
 from swift.config.kinds import WORDS
 from swift.config.schema import Settings, option
@@ -23,6 +22,7 @@ from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.tempurl.scope import READING, SignedScope, refusal
 from swift.middleware.tempurl.signature import (
     DEPRECATED_DIGESTS,
     DIGESTS,
@@ -34,15 +34,16 @@ from swift.middleware.tempurl.signature import (
 from swift.telemetry.telemetry import Telemetry
 
 USER = ".wsgi.tempurl"
-#: What of the query is the link's and not the request's.
-PARAMETERS = frozenset(
-    ("temp_url_sig", "temp_url_expires", "temp_url_prefix", "temp_url_ip_range", "filename", "inline")
+#: Parameters that a link passes on, by method; no signature covers them.
+_PASSED = {"GET": ("part-number",), "HEAD": ("part-number",)}
+#: Parameters that make another request of it.
+_REFUSED = frozenset(
+    ("multipart-manifest", "version-id", "versions", "symlink", "bulk-delete", "extract-archive")
 )
 #: Headers by which an object refers to others: whoever may write one object may not choose them.
 POINTERS = ("x-object-manifest", "x-symlink-target", "x-copy-from")
 #: Methods whose signature is good for a HEAD too.
 _HEAD_BY = ("HEAD", "GET", "POST", "PUT")
-_READING = ("GET", "HEAD")
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,21 @@ class SignedLink:
     filename: str | None
     inline: bool
 
+    @property
+    def query(self) -> str:
+        """The query by which the same link leads to another object of its prefix, in the peer's order."""
+        words = [
+            f"{name}={quote(value.encode('latin-1'), safe='/')}"
+            for name, value in (
+                ("temp_url_prefix", self.prefix),
+                ("temp_url_expires", self.expires),
+                ("temp_url_sig", self.signature),
+                ("temp_url_ip_range", self.ip_range),
+            )
+            if value is not None
+        ]
+        return "&".join([*words, *(("inline",) if self.inline else ())])
+
     @classmethod
     def of(cls, query: str) -> SignedLink | None:
         """The link of a query, None when there is none; of a repeated parameter the first counts."""
@@ -95,33 +111,6 @@ class SignedLink:
             params.get("filename"),
             "inline" in params,
         )
-
-
-def within(scope: EntityPath, *, reading: bool) -> Callable[[Request], Response | None]:
-    """An authorisation callback (proxy.md §2) for the containers of an account, or for one of them."""
-
-    def authorise(request: Request) -> Response | None:
-        entity = request.entity
-        allowed = (
-            entity is not None
-            and entity.path.account == scope.account
-            and entity.path.container is not None
-            and scope.container in (None, entity.path.container)
-            and not entity.path.container.startswith(RESERVED)
-            and (not reading or request.method in _READING)
-        )
-        if not allowed:
-            return refusal(request)
-        request.env[environkeys.OWNER] = False
-        return None
-
-    return authorise
-
-
-def refusal(request: Request) -> Response:
-    """401 for a link that is not good, whatever is wrong with it."""
-    body = b"" if request.method == "HEAD" else b"401 Unauthorized: Temp URL invalid\n"
-    return error_response(401, body, {"www-authenticate": 'Swift realm="unknown"'})
 
 
 class TempURL(Filter):
@@ -151,25 +140,29 @@ class TempURL(Filter):
         if scope is None or expires is None:
             return refusal(request)
         pointer = next((name for name in POINTERS if name in request.headers), None)
-        if pointer is not None and request.method not in _READING:
+        if pointer is not None and request.method not in READING:
             text = f"The header {title_case(pointer)!r} is not allowed in this tempurl"
             return error_response(400, text)
-        self._admit(request, scope)
+        refused = next((name for name in request.params if name in _REFUSED), None)
+        if refused is not None:
+            return error_response(400, f"The parameter {refused!r} is not allowed in this tempurl")
+        self._admit(request, scope, link)
         response = self.forward(request)
         self._outgoing.apply(response.headers)
-        if request.method in _READING and response.is_success:
+        if request.method in READING and response.is_success:
             self._dispose(request, response, link, expires)
         return response
 
-    def _scope_of(self, request: Request, link: SignedLink, expires: int) -> EntityPath | None:
-        """What the key that signed the link governs; None when the link is not good."""
+    def _scope_of(self, request: Request, link: SignedLink, expires: int) -> SignedScope | None:
+        """What the link allows; None when it is not good."""
         entity = request.entity
         signature = parse_signature(link.signature, self._settings.allowed_digests)
         if signature is None or entity is None or entity.version != "v1":
             return None
         if expires < self._clock.time() or request.method not in self._settings.methods:
             return None
-        signed = _signed_path(entity.path, link, request.method)
+        prefix = _prefix_of(link)
+        signed = _signed_path(entity.path, prefix, request.method)
         if signed is None or not _comes_from(request, link.ip_range):
             return None
         verbs = _HEAD_BY if request.method == "HEAD" else (request.method,)
@@ -179,19 +172,29 @@ class TempURL(Filter):
         if key is None:
             return None
         self._statsd.increment(f"tempurl.digests.{signature.digest}")
-        return key.scope
+        return SignedScope(
+            key.scope,
+            entity.path._replace(obj=None),
+            entity.path.obj or "" if prefix is None else prefix,
+            is_prefix=prefix is not None,
+            is_reading=request.method in READING,
+        )
 
-    def _admit(self, request: Request, scope: EntityPath) -> None:
+    def _admit(self, request: Request, scope: SignedScope, link: SignedLink) -> None:
         """Make the request what the signer allowed."""
         env, headers = request.env, request.headers
-        env[environkeys.AUTHORIZE] = within(scope, reading=request.method in _READING)
+        env[environkeys.AUTHORIZE] = scope.authorise
         env[environkeys.AUTHORIZE_OVERRIDE] = True
         env[environkeys.REMOTE_USER] = USER
         env[environkeys.OWNER] = False
         self._incoming.apply(headers)
         headers["user-agent"] = f"{headers.get('user-agent', '')} TempURL".strip()
-        kept = [p for p in request.query.split("&") if unquote_plus(p.partition("=")[0]) not in PARAMETERS]
-        request.set_query("&".join(kept))
+        if scope.is_prefix:
+            env[environkeys.TEMPURL_LINK] = link.query, scope.name
+        kept = {
+            name: request.params[name] for name in _PASSED.get(request.method, ()) if name in request.params
+        }
+        request.set_query("&".join(f"{name}={quote(kept[name].encode('latin-1'))}" for name in kept))
 
     def _dispose(self, request: Request, response: Response, link: SignedLink, expires: int) -> None:
         """How a browser is to keep what it got, and until when."""
@@ -233,21 +236,26 @@ class _Names:
         return name in self._exact or name.startswith(self._starts)
 
 
-def _signed_path(path: EntityPath, link: SignedLink, method: str) -> bytes | None:
+def _prefix_of(link: SignedLink) -> str | None:
+    """The prefix of a link as text; None when it is for one object."""
+    return None if link.prefix is None else link.prefix.encode("latin-1").decode("utf-8", "surrogateescape")
+
+
+def _signed_path(path: EntityPath, prefix: str | None, method: str) -> bytes | None:
     """The path as it was signed; None when the link cannot be for this one."""
     if path.container is None:
         return None
-    if link.prefix is None:
+    if prefix is None:
         return None if path.obj is None else f"/v1{path}".encode("utf-8", "surrogateescape")
-    try:
-        prefix = link.prefix.encode("latin-1").decode("utf-8")
-    except UnicodeError:
-        return None
-    if path.obj is None and (prefix or method not in _READING):
+    if path.obj is None and (prefix or method not in READING):
         return None
     if not (path.obj or "").startswith(prefix):
         return None
-    return f"prefix:/v1{path.parent if path.obj else path}/{prefix}".encode()
+    try:
+        return f"prefix:/v1{path.parent if path.obj else path}/{prefix}".encode()
+    except UnicodeEncodeError:
+        # It is not UTF-8.
+        return None
 
 
 def _comes_from(request: Request, ip_range: str | None) -> bool:

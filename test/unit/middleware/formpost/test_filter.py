@@ -86,7 +86,8 @@ def test_a_file_has_no_more_rights_than_the_key_that_signed_it(bench):
     bench.post(key="ckey")
     ours = bench.app.files[0][0]
     allowed = ours.env["swift.authorize"]
-    assert allowed(Request("PUT", A + "/c/other")) is None
+    assert allowed(Request("PUT", A + "/c/preother")) is None
+    assert allowed(Request("PUT", A + "/c/other")).status == 401
     assert allowed(Request("PUT", A + "/d/other")).status == 401
     assert allowed(Request("PUT", "/v1/AUTH_else/c/other")).status == 401
     assert ours.env["swift_owner"] is False

@@ -82,6 +82,19 @@ def test_who_has_a_token_gets_the_api_unless_the_site_is_asked_for():
     assert visit(app, "/", env={"REMOTE_USER": ".wsgi.tempurl"}).read_body() == b"INDEX"
 
 
+@pytest.mark.parametrize("path", ["/sub", "/list/"])
+def test_redirects_and_listings_hand_a_temporary_url_on(path):
+    env = {"REMOTE_USER": ".wsgi.tempurl", "swift.tempurl.link": ("temp_url_sig=s&inline", "list/")}
+    app = App(listings="t")
+    answer = visit(app, path, env=env)
+    if answer.status == 301:
+        assert answer.headers["location"] == "http://h:1/v1/a/c/sub/?temp_url_sig=s&inline"
+    else:
+        page = answer.read_body().decode()
+        assert 'href="./a?temp_url_sig=s&amp;inline"' in page
+        assert "../" not in page
+
+
 def test_nothing_is_read_with_more_rights_than_the_visitors():
     app = App(index="index.html", listings="t", error="err")
     callback = object()

@@ -51,3 +51,20 @@ def test_links_never_lead_upwards_or_elsewhere():
     page = listing_page(rows, title="t", prefix="p/", css="").decode()
     for link in ("./%2E%2E/", ".///evil/", "./javascript%3Ax/", "./%3Fa%3Db/", "./%23/"):
         assert f'<a href="{link}">' in page
+
+
+def hrefs(**options):
+    rows = [{"subdir": "p/q/r/"}, {"name": "p/q/x&", "content_type": "a/b", "last_modified": "", "bytes": 1}]
+    page = listing_page(rows, title="t", prefix="p/q/", css="", **options).decode()
+    return [line.partition('href="')[2].partition('"')[0] for line in page.splitlines() if "href=" in line]
+
+
+def test_every_link_of_a_page_has_the_query():
+    assert hrefs(query="a=1&b=2") == [f"{path}?a=1&amp;b=2" for path in ("../", "./r/", "./x%26")]
+
+
+@pytest.mark.parametrize(
+    ("top", "has_parent"), [("", True), ("p", True), ("p/", True), ("p/q", False), ("p/q/", False)]
+)
+def test_no_link_of_a_page_leads_above_its_top(top, has_parent):
+    assert ("../" in hrefs(top=top)) is has_parent

@@ -243,19 +243,29 @@ def test_accounts_and_containers_have_two_keys_each(bench, kind, name):
 # --- what a valid link may do -------------------------------------------------------------------------
 
 
-def verdict(bench, method, path):
-    sub = make_subrequest(bench.app.seen, method, path)
+def verdict(bench, method, path, source=None):
+    sub = make_subrequest(bench.app.seen, method, path, source=source)
     denial = sub.env["swift.authorize"](sub)
     return None if denial is None else denial.status
 
 
 @pytest.mark.parametrize(("key", "same_account"), [("mykey", None), ("ckey", 401)])
-def test_sub_requests_stay_where_the_key_governs(bench, key, same_account):
+def test_segments_are_read_where_the_key_governs(bench, key, same_account):
     bench.link(key=key)
-    assert verdict(bench, "GET", "/v1/AUTH_test/tu/other") is None
-    assert verdict(bench, "GET", "/v1/AUTH_test/else/o") == same_account
-    assert verdict(bench, "GET", "/v1/AUTH_other/tu/o") == 401
-    assert verdict(bench, "GET", "/v1/AUTH_test") == 401
+    assert verdict(bench, "GET", "/v1/AUTH_test/tu/other", "SLO") is None
+    assert verdict(bench, "GET", "/v1/AUTH_test/else/o", "SLO") == same_account
+    assert verdict(bench, "GET", "/v1/AUTH_other/tu/o", "SLO") == 401
+
+
+def test_sub_requests_stay_in_what_was_signed(bench):
+    bench.link()
+    assert verdict(bench, "GET", RAW) is None
+    assert verdict(bench, "GET", "/v1/AUTH_test/tu/other") == 401
+    bench.link(path="/v1/AUTH_test/tu/a ", prefix="a ")
+    assert verdict(bench, "GET", "/v1/AUTH_test/tu/a%20other") is None
+    assert verdict(bench, "GET", "/v1/AUTH_test/tu/b") == 401
+    assert verdict(bench, "GET", "/v1/AUTH_test/tu", "SW") == 401
+    assert verdict(bench, "GET", "/v1/AUTH_test/tu") == 401
     assert verdict(bench, "GET", "/nothing") == 401
 
 
@@ -300,10 +310,43 @@ def test_headers_that_are_not_the_clients_are_dropped(bench):
 
 
 def test_the_links_own_parameters_go_no_further(bench):
-    bench.link(more="&inline&filename=x&temp%5Furl%5Fip%5Frange2=1&multipart-manifest=get&a=%26temp_url_sig")
-    assert bench.app.seen.query == "temp%5Furl%5Fip%5Frange2=1&multipart-manifest=get&a=%26temp_url_sig"
+    bench.link(more="&inline&filename=x&temp%5Furl%5Fip%5Frange2=1&a=%26temp_url_sig&prefix=&format=json")
+    assert bench.app.seen.query == ""
     bench.ask("GET", RAW, signed("GET", PATH).replace("temp_url_sig", "%74emp_url_sig"))
     assert bench.app.seen.query == ""
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "POST", "DELETE"])
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        *("multipart-manifest=put", "multipart%2Dmanifest=delete", "multipart-manifest=get&part-number=1"),
+        *("version-id=1", "versions", "symlink=get", "extract-archive=tar", "bulk-delete"),
+    ],
+)
+def test_no_parameter_makes_another_request_of_a_link(bench, method, parameter):
+    answer = bench.link(method, more=f"&{parameter}")
+    assert (answer.status, bench.app.seen) == (400, None)
+    assert b"is not allowed in this tempurl" in answer.read_body()
+
+
+@pytest.mark.parametrize(
+    ("method", "query"), [("GET", "part-number=2"), ("HEAD", "part-number=2"), ("PUT", "")]
+)
+def test_a_part_may_be_read(bench, method, query):
+    bench.link(method, more="&part-number=2")
+    assert bench.app.seen.query == query
+
+
+def test_a_link_for_a_prefix_is_handed_on_to_pages(bench):
+    bench.link(path="/v1/AUTH_test/tu/a ", prefix="a ", ip="10.0.0.0/8", more="&filename=x&inline")
+    query, prefix = bench.app.seen.env["swift.tempurl.link"]
+    again = bench.ask("GET", "/v1/AUTH_test/tu/a%20x", query)
+    assert (again.status, prefix, "filename" in query) == (200, "a ", False)
+    assert query.startswith("temp_url_prefix=a%20&temp_url_expires=")
+    assert query.endswith("&temp_url_ip_range=10.0.0.0/8&inline")
+    bench.link()
+    assert "swift.tempurl.link" not in bench.app.seen.env
 
 
 @pytest.mark.parametrize(
