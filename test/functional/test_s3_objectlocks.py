@@ -46,6 +46,34 @@ def test_a_bucket_made_with_locks_keeps_versions_and_cannot_stop(s3, bucket):
         s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Suspended"})
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-Versions-Enabled": "false"},
+        {"X-Versions-Enabled": ""},
+        {"X-Versions-Enabled": "nonsense"},
+        {"X-Remove-Versions-Enabled": "x"},
+        {"X-Versions-Location": "elsewhere"},
+        {"X-History-Location": "elsewhere"},
+        {"X-Versions-Location": ""},
+        {"X-Remove-Versions-Location": "x"},
+        {"X-Remove-History-Location": "x"},
+        {"X-Versions-Enabled": "true", "X-Versions-Location": "elsewhere"},
+    ],
+    ids=str,
+)
+def test_swift_does_not_stop_versions_of_a_locked_bucket_either(cluster, s3, bucket, headers):
+    for method in ("POST", "PUT"):
+        answer = cluster.request(method, bucket, headers)
+        assert answer.status == 409, (method, answer)
+        strange = cluster.request(method, bucket, headers, user="test:tester3")
+        assert strange.status == 403
+    assert s3.get_bucket_versioning(Bucket=bucket)["Status"] == "Enabled"
+    head = cluster.request("HEAD", bucket)
+    assert not {"x-versions-location", "x-history-location"} & head.headers.keys()
+    assert cluster.request("POST", bucket, {"X-Versions-Enabled": "true"}).status == 204
+
+
 def test_a_bucket_gets_locks_later_when_it_keeps_versions(s3):
     s3.create_bucket(Bucket="locked-later")
     configuration = {

@@ -16,7 +16,7 @@ from swift.base.errors import ConfigError
 from swift.base.truth import is_true
 from swift.compose import Cluster, cluster_of, process_of
 from swift.gateway.info import ContainerInfo, container_info
-from swift.gateway.subrequest import drained
+from swift.gateway.subrequest import asked, drained, make_subrequest, preauthorise
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.mediatypes import TypeGuesser
@@ -25,13 +25,14 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import time_of
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.versioned_writes.archive import Archive
-from swift.middleware.versioned_writes.containers import Containers
+from swift.middleware.versioned_writes.containers import HEADER, SOURCE, Containers
 from swift.middleware.versioned_writes.objects import VersionedObjects
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 
 #: Client's header → mode.
 MODES = {"x-versions-location": "stack", "x-history-location": "history"}
 _HEADER_OF = {mode: header for header, mode in MODES.items()}
+_LOCKED = "Object lock is enabled on this container, so its versioning cannot be changed."
 
 
 class VersionedWrites(Filter):
@@ -76,6 +77,8 @@ class VersionedWrites(Filter):
     def _container(self, request: Request, entity: Entity) -> Response:
         method, containers = request.method, self._containers
         if method in ("PUT", "POST"):
+            if _ends_versions(request.headers):
+                self._check_lock(request, entity)
             if containers is not None:
                 containers.set(request, entity.path)
             self._set(request.headers)
@@ -92,10 +95,28 @@ class VersionedWrites(Filter):
                 response.headers[_HEADER_OF.get(mode, _HEADER_OF["stack"])] = place
         return response
 
+    def _check_lock(self, request: Request, entity: Entity) -> None:
+        """Refuse a setting that would stop versions where object lock needs them; raises ``HTTPError`` 409.
+
+        The container is asked afresh: what is remembered may be older than its lock.
+        """
+        sub = make_subrequest(request, "HEAD", entity.raw_path, source=SOURCE)
+        with asked(self.forward, preauthorise(sub)) as head:
+            is_locked = bool(head.headers.get(fields.SYSMETA_S3_LOCK_RULE))
+            has_legacy = bool(head.headers.get(fields.SYSMETA_VERSIONS_LOCATION))
+            if not head.is_success and head.status != 404:
+                raise HTTPError(503)
+        if not is_locked or (has_legacy and not _ends_versions(request.headers, but_removals=True)):
+            return
+        authorise = request.env.get(environkeys.AUTHORIZE)
+        request.acl = None
+        denied = authorise(request) if authorise is not None else None
+        raise HTTPError.of(denied) if denied is not None else HTTPError(409, _LOCKED, content_type=TEXT)
+
     def _set(self, headers: HeaderMap) -> None:
         """Turn a client's setting into system metadata; raises ``HTTPError``."""
         given = {name: headers.pop(name) for name in MODES if name in headers}
-        removed = [headers.pop(f"x-remove-{name[2:]}", None) for name in MODES]
+        removed = [headers.pop(_removal_of(name), None) for name in MODES]
         wanted = {name: value for name, value in given.items() if value}
         if len(wanted) > 1:
             text = f"Only one of {' or '.join(MODES)} may be specified"
@@ -168,6 +189,22 @@ class VersionedWrites(Filter):
         if not archive.restore(newest):
             return drained(self.forward(request))
         return error_response(204)
+
+
+def _ends_versions(headers: HeaderMap, *, but_removals: bool = False) -> bool:
+    """Whether headers would stop object versioning, or let the legacy one take its place.
+
+    ``but_removals`` leaves out those that only take the legacy one away.
+    """
+    if HEADER in headers and not is_true(headers[HEADER]):
+        return True
+    if headers.get(_removal_of(HEADER)) or any(headers.get(name) for name in MODES):
+        return True
+    return not but_removals and any(name in headers or _removal_of(name) in headers for name in MODES)
+
+
+def _removal_of(name: str) -> str:
+    return f"x-remove-{name[2:]}"
 
 
 def is_reserved(entity: Entity) -> bool:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from swift.http import fields
 from swift.http.mediatypes import TypeGuesser
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
@@ -50,6 +51,18 @@ def test_a_stack_gives_back_what_was_there_with_all_that_was_said_of_it(front):
     assert front("DELETE", "/a/v/o").status == 204
     assert front("GET", "/a/v/o").status == 404
     assert front.kept() == []
+
+
+def test_object_lock_keeps_the_legacy_versions_out_but_lets_go_of_them(front):
+    assert front("POST", "/a/v", {fields.SYSMETA_S3_LOCK_RULE: "on"}).status == 204
+    for headers in ({"x-history-location": "old"}, {"x-versions-location": "other"}):
+        assert front("POST", "/a/v", headers).status == 409
+        assert front("PUT", "/a/v", headers).status == 409
+    assert front("HEAD", "/a/v").headers["x-versions-location"] == "old"
+    # What was set before the lock goes.
+    assert front("POST", "/a/v", {"x-remove-versions-location": "x"}).status == 204
+    assert "x-versions-location" not in front("HEAD", "/a/v").headers
+    assert front("POST", "/a/v", {"x-remove-versions-location": "x"}).status == 409
 
 
 def test_a_version_is_named_by_its_object_and_its_time(front, sim):
