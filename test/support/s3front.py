@@ -15,9 +15,18 @@ from swift.telemetry.telemetry import Telemetry
 from test.support.s3 import signed_headers
 from test.support.sim import MemoryCache
 
-USERS = {"user_test_tester": "testing .admin", "user_test_tester3": "testing3"}
+USERS = {
+    "user_test_tester": "testing .admin",
+    "user_test_tester2": "testing2 .admin",
+    "user_test_tester3": "testing3",
+    "user_test2_stranger": "testing4 .admin",
+}
 #: A user of the same account who is no administrator of it.
 OTHER = {"user": "test:tester3", "secret": "testing3"}
+#: Another administrator of the account.
+SECOND = {"user": "test:tester2", "secret": "testing2"}
+#: The administrator of another account.
+STRANGER = {"user": "test2:stranger", "secret": "testing4"}
 HOST = "http://h"
 
 

@@ -6,9 +6,11 @@ import json
 from urllib.parse import quote
 
 from swift.http import fields
+from swift.http.headers import HeaderMap
 from swift.http.objectlock import ENABLED
 from swift.http.response import Response
 from swift.middleware.s3api.access import new_bucket_acl
+from swift.middleware.s3api.acls import stored_acl
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, no_content, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.placing import homes_of
@@ -38,12 +40,10 @@ def create_bucket(call: Call) -> Response:
     if region not in ("", call.settings.location) or (colon and policy is None):
         raise S3Error("InvalidLocationConstraint", details={"LocationConstraint": location})
     tags = tags_of_items(trees_of(tree_of(tree.get("Tags")).get("Tag")), BUCKET_TAGS_MAX)
-    headers = {
+    settings = {
         **new_bucket_acl(call),
         **({fields.SYSMETA_S3_BUCKET_TAGGING: stored_tags(tags)} if tags else {}),
     }
-    if policy is not None:
-        headers["x-storage-policy"] = policy
     ownership = call.headers.get("x-amz-object-ownership")
     if ownership is not None:
         if ownership not in OWNERSHIPS:
@@ -51,25 +51,52 @@ def create_bucket(call: Call) -> Response:
             raise invalid_argument("x-amz-object-ownership", ownership, text)
         if ownership == ENFORCED and call.headers.get("x-amz-acl", "private") != "private":
             raise S3Error("InvalidBucketAclWithObjectOwnership")
-        headers = {**headers, fields.SYSMETA_S3_BUCKET_OWNERSHIP: ownership}
+        settings[fields.SYSMETA_S3_BUCKET_OWNERSHIP] = ownership
     locks = call.headers.get("x-amz-bucket-object-lock-enabled", "").lower() == "true"
     if locks:
         if not call.features.versioning:
             raise S3Error("NotImplemented", "There is no object versioning here, which object lock needs.")
-        headers["x-versions-enabled"] = "true"
-    with call.account.ask("PUT", call.bucket, headers=headers) as response:
-        status = response.status
-    if status == 202:
-        raise _exists(call)
-    if not 200 <= status <= 299:
-        raise refusal(status, missing="NoSuchBucket")
+        settings["x-versions-enabled"] = "true"
+    _make(call, settings, {} if policy is None else {"x-storage-policy": policy})
     if locks:
         enable_lock(call, ENABLED)
     return Response(200, {"location": f"/{call.bucket}", "x-amz-bucket-arn": f"{ARN}{call.bucket}"})
 
 
+def _make(call: Call, settings: HeaderMap, placement: HeaderMap) -> None:
+    """Make a container and then set it; raise ``S3Error``, without any change, if it exists.
+
+    Of concurrent requests one gets 201. A PUT with the settings would replace those of an existing bucket.
+    """
+    account = call.account
+    with account.ask("PUT", call.bucket, headers=placement) as response:
+        status = response.status
+    if status in (202, 409):
+        # 409: the existing container has another storage policy.
+        raise _exists(call)
+    if not 200 <= status <= 299:
+        raise refusal(status, missing="NoSuchBucket")
+    if not settings:
+        return
+    try:
+        account.done("POST", call.bucket, headers=settings)
+    except S3Error:
+        # A bucket without its owner would be of no use to anybody.
+        with account.ask("DELETE", call.bucket):
+            raise
+
+
 def _exists(call: Call) -> S3Error:
-    return S3Error("BucketAlreadyOwnedByYou", details={"BucketName": call.bucket})
+    """Return the error for a bucket that exists: whose it is decides."""
+    head = call.account.head(call.bucket)
+    if not head.is_success:
+        raise refusal(head.status, missing="OperationAborted")
+    is_own = True
+    if call.settings.s3_acl:
+        acl = stored_acl(head.headers.get(fields.SYSMETA_S3_BUCKET_ACL))
+        is_own = acl is not None and acl.owner == call.account.owner
+    code = "BucketAlreadyOwnedByYou" if is_own else "BucketAlreadyExists"
+    return S3Error(code, details={"BucketName": call.bucket})
 
 
 def head_bucket(call: Call) -> Response:
