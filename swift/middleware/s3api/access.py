@@ -65,7 +65,7 @@ def check_access(call: Call) -> None:
         return
     account = call.account
     account.identify()
-    account.is_trusted = True
+    account.trusted_bucket = call.bucket
     if need.level is PathLevel.OBJECT:
         found = object_acl(call, call.bucket, call.key)
     else:

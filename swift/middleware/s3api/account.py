@@ -38,8 +38,11 @@ Authorise = Callable[[Request], Response | None]
 
 
 def _belongs(container: str | None, bucket: str) -> bool:
-    """Whether a container is a bucket, holds its parts, or is one that filters hide for it."""
-    return container is None or bucket_of(container.rpartition(RESERVED)[2]) == bucket
+    """Return True if a container is a bucket, holds its parts, or is one that filters hide for it."""
+    if container is None:
+        return True
+    name = container.rpartition(RESERVED)[2]
+    return bucket in (name, bucket_of(name))
 
 
 class Rights(Enum):
@@ -126,8 +129,9 @@ class Account:
         self.name = named
         #: The caller's own account, once somebody knew the caller.
         self.home = ""
-        #: Policies and ACLs of S3 have decided: ask with all rights.
-        self.is_trusted = False
+        #: The bucket for which policies and ACLs of S3 have decided: requests for it and the containers
+        #: that belong to it have all rights. Empty if they did not.
+        self.trusted_bucket = ""
         #: What of Swift's ACLs counts.
         self.rights = Rights.ALL
         self._authorise: Authorise | None = None
@@ -151,11 +155,15 @@ class Account:
         """The account of whoever signed a form, to which nobody else may belong."""
         return Account(self._forward, self._request, claim, self._settings, self._known, self._of_path)
 
-    def with_rights(self, rights: Rights, *, is_trusted: bool) -> Account:
+    def with_rights(self, rights: Rights, *, trusted_bucket: str = "") -> Account:
         """The same with other rights, for a part of the request; the caller must be known."""
         other = copy(self)
-        other.rights, other.is_trusted = rights, is_trusted
+        other.rights, other.trusted_bucket = rights, trusted_bucket
         return other
+
+    def is_trusted_in(self, container: str) -> bool:
+        """Return True if policies or ACLs allowed the request in the bucket that a container belongs to."""
+        return bool(self.trusted_bucket) and _belongs(container, self.trusted_bucket)
 
     # asking
 
@@ -170,15 +178,16 @@ class Account:
         query: str = "",
     ) -> Request:
         """A request for the account, a container or an object of it."""
-        is_decided = self.is_trusted or self.rights is not Rights.ALL
+        is_trusted = self.is_trusted_in(bucket)
+        is_decided = is_trusted or self.rights is not Rights.ALL
         own = self.name if is_decided else self._named or self.claim.access_key
         sub = self._made(method, own, bucket, key, headers=headers, body=body, query=query)
         if isinstance(body, bytes) and method in ("PUT", "POST"):
             sub.headers["content-length"] = str(len(body))
         env = sub.env
-        if self.is_trusted:
+        if is_trusted:
             env[environkeys.AUTHORIZE_OVERRIDE] = True
-            env[environkeys.AUTHORIZE] = partial(self._allowed, bucket_of(bucket))
+            env[environkeys.AUTHORIZE] = partial(self._allowed, self.trusted_bucket)
         elif self.rights is not Rights.ALL:
             env[environkeys.AUTHORIZE_OVERRIDE] = True
             env[environkeys.AUTHORIZE] = self._restricted
@@ -354,9 +363,9 @@ class Account:
         return Hidden(self._forward, self._request)
 
 
-def trusted(account: Account) -> Account:
-    """The same with all rights in the buckets that it asks for."""
-    return account.with_rights(account.rights, is_trusted=True)
+def trusted(account: Account, bucket: str) -> Account:
+    """The same with all rights in one bucket."""
+    return account.with_rights(account.rights, trusted_bucket=bucket)
 
 
 def owners_settings(account: Account, bucket: str) -> dict[str, str]:
@@ -365,16 +374,8 @@ def owners_settings(account: Account, bucket: str) -> dict[str, str]:
     head = drained(account.open(sub))
     if not head.is_success:
         raise refusal(head.status, missing="NoSuchBucket")
-    if not account.is_trusted and not sub.env.get(environkeys.OWNER):
+    if not account.is_trusted_in(bucket) and not sub.env.get(environkeys.OWNER):
         raise S3Error("AccessDenied")
     size = len(fields.CONTAINER_SYSMETA)
     stored = with_prefix(head.headers, fields.CONTAINER_SYSMETA)
     return {name[size:]: value for name, value in stored.items()}
-
-
-def require_own(account: Account, bucket: str, code: str) -> None:
-    """Raise ``S3Error`` of this code when a bucket, named in a document, is not there or not the caller's."""
-    try:
-        owners_settings(account, bucket)
-    except S3Error as error:
-        raise error if error.status >= 500 else S3Error(code)

@@ -19,5 +19,5 @@ def admit(call: Call, *, is_read: bool = False) -> None:
     if call.bucket:
         check_owner(call.account, call.headers.get("x-amz-expected-bucket-owner"))
     guard(call)
-    if call.settings.s3_acl and not call.account.is_trusted:
+    if call.settings.s3_acl and not call.account.trusted_bucket:
         check_access(call)

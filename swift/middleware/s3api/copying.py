@@ -72,11 +72,11 @@ def _bad(value: str) -> S3Error:
 def open_source(call: Call, source: CopySource, byte_range: str | None = None) -> Response:
     """The source's bytes and headers; raises ``S3Error``. The caller releases them."""
     account = source_account(call, source.bucket, source.key, source.version)
-    if call.settings.s3_acl and not account.is_trusted:
+    if call.settings.s3_acl and not account.is_trusted_in(source.bucket):
         account.identify()
-        acl = object_acl(replace(call, account=trusted(account)), source.bucket, source.key)
+        acl = object_acl(replace(call, account=trusted(account, source.bucket)), source.bucket, source.key)
         demand(replace(call, account=account), acl, "READ")
-        account = trusted(account)
+        account = trusted(account, source.bucket)
     headers = {**source_conditions(call.headers), "x-newest": "true"}
     if byte_range:
         headers["range"] = byte_range

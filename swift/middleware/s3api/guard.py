@@ -22,8 +22,8 @@ from swift.middleware.s3api.policy.decide import Ask, PolicyVerdict, decide, tog
 from swift.middleware.s3api.rules import ENFORCED, BucketRules, rules_of
 from swift.middleware.s3api.tags import Tags, parsed_tags
 
-#: What its owner may always do, whatever a policy says: else one could lock oneself out.
-_ALWAYS_OWNERS = frozenset(("GetBucketPolicy", "PutBucketPolicy", "DeleteBucketPolicy"))
+#: Operations of the bucket's own account: a policy cannot give them to others or take them from the owner.
+_OF_OWN_ACCOUNT = frozenset(("GetBucketPolicy", "PutBucketPolicy", "DeleteBucketPolicy"))
 #: Of these each key is asked for by itself.
 _OF_KEYS = frozenset(("DeleteObjects",))
 
@@ -46,10 +46,13 @@ def guard(call: Call) -> None:
     facts = _facts(call, call.bucket, call.key, call.params.get("versionId", ""))
     actions = actions_of(name, call.params, call.headers)
     verdict = _verdict(call, rules, actions, call.bucket, call.key, facts)
-    if verdict is PolicyVerdict.DENY and name not in _ALWAYS_OWNERS:
+    if name in _OF_OWN_ACCOUNT:
+        if account.home != account.name:
+            raise S3Error("AccessDenied")
+    elif verdict is PolicyVerdict.DENY:
         raise S3Error("AccessDenied")
     if verdict is PolicyVerdict.ALLOW:
-        account.is_trusted = True
+        account.trusted_bucket = call.bucket
 
 
 def check_owner(account: Account, expected: str | None) -> None:
@@ -74,10 +77,11 @@ def source_account(call: Call, bucket: str, key: str, version: str) -> Account:
     check_owner(account, call.headers.get("x-amz-source-expected-bucket-owner"))
     rules = rules_of(account.settings_of(bucket), bucket)
     if rules is None:
-        own = not account.is_trusted and account.rights is Rights.ALL
-        return account if own else account.with_rights(Rights.ALL, is_trusted=False)
+        own = not account.trusted_bucket and account.rights is Rights.ALL
+        return account if own else account.with_rights(Rights.ALL)
     verdict = _verdict_on_key(call, "GetObject", bucket, key, version)
-    return account.with_rights(_rights(rules), is_trusted=verdict is PolicyVerdict.ALLOW)
+    is_allowed = verdict is PolicyVerdict.ALLOW
+    return account.with_rights(_rights(rules), trusted_bucket=bucket if is_allowed else "")
 
 
 def guarded_deletion(call: Call, key: str, version: str | None) -> Call:
@@ -86,7 +90,9 @@ def guarded_deletion(call: Call, key: str, version: str | None) -> Call:
     What one key is allowed is no other's, though they are deleted at the same time.
     """
     verdict = _verdict_on_key(call, "DeleteObject", call.bucket, key, version or "")
-    return replace(call, account=trusted(call.account)) if verdict is PolicyVerdict.ALLOW else call
+    if verdict is not PolicyVerdict.ALLOW:
+        return call
+    return replace(call, account=trusted(call.account, call.bucket))
 
 
 def _rights(rules: BucketRules) -> Rights:
@@ -136,7 +142,7 @@ def _tags(call: Call, bucket: str, key: str, version: str) -> Tags:
     if not key:
         return {}
     query = f"version-id={quote(version, safe='')}" if version else ""
-    head = trusted(call.account).head(bucket, key, query=query)
+    head = trusted(call.account, bucket).head(bucket, key, query=query)
     return parsed_tags(head.headers.get(fields.TRANSIENT_S3_TAGGING)) if head.is_success else {}
 
 

@@ -162,10 +162,22 @@ def bypass_headers(call: Call) -> HeaderMap:
     return {fields.BACKEND_OBJECT_LOCK: MAY_BYPASS}
 
 
-def require_owner(call: Call) -> None:
-    """Raise ``S3Error`` for callers to whom the bucket does not belong."""
+def require_owner(call: Call, bucket: str = "") -> None:
+    """Raise ``S3Error`` for callers to whom a bucket, by default that of the request, does not belong."""
+    bucket = bucket or call.bucket
     if call.settings.s3_acl:
-        demand(call, bucket_acl(call, call.bucket), OWNER)
+        demand(call, bucket_acl(call, bucket), OWNER)
     else:
         # Whatever a policy allows its caller: that is no part of it.
-        owners_settings(call.account.with_rights(Rights.ALL, is_trusted=False), call.bucket)
+        owners_settings(call.account.with_rights(Rights.ALL), bucket)
+
+
+def require_target(call: Call, bucket: str, code: str) -> None:
+    """Raise ``S3Error`` of this code when a bucket, named in a document, is not there or not the caller's.
+
+    Daemons write there with all rights, so no policy or ACL of the bucket of the request counts.
+    """
+    try:
+        require_owner(call, bucket)
+    except S3Error as error:
+        raise error if error.status >= 500 else S3Error(code)

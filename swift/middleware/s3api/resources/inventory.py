@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from swift.http.response import Response
-from swift.middleware.s3api.account import owners_settings, require_own
+from swift.middleware.s3api.account import owners_settings
 from swift.middleware.s3api.call import Call, Handler, no_content, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.inventory.document import (
@@ -19,6 +19,7 @@ from swift.middleware.s3api.inventory.document import (
     stored_inventories,
 )
 from swift.middleware.s3api.lifecycle.registry import HOME, place_of
+from swift.middleware.s3api.objectlocks import require_target
 from swift.middleware.s3api.xml import Group, Many, Text
 
 LIST = Group(
@@ -58,7 +59,7 @@ def put_inventory(call: Call) -> Response:
     if found.id != name:
         raise S3Error("InvalidArgument", "The id of the request is not that of the configuration.")
     kept = _kept(call)
-    require_own(call.account, found.bucket, "InvalidS3DestinationBucket")
+    require_target(call, found.bucket, "InvalidS3DestinationBucket")
     kept[name] = replace(found, kind=call.storage_class)
     if len(kept) > CONFIGURATIONS_MAX:
         raise S3Error("TooManyConfigurations")

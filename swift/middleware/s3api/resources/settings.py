@@ -5,10 +5,11 @@ from __future__ import annotations
 from swift.base.truth import is_true
 from swift.http import fields
 from swift.http.response import Response
-from swift.middleware.s3api.account import owners_settings, require_own
+from swift.middleware.s3api.account import owners_settings
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.names import is_bucket_name
+from swift.middleware.s3api.objectlocks import require_target
 from swift.middleware.s3api.serverlog import LOGGING, PREFIX_MAX, LogTarget, target_of
 from swift.middleware.s3api.xml import Element, Group, Text, Value, text_of, tree_of
 
@@ -89,7 +90,7 @@ def _check_target(call: Call, target: LogTarget) -> None:
         raise invalid_argument("TargetPrefix", target.prefix[:100], "The prefix is too long.")
     if not is_bucket_name(target.bucket, dns=call.settings.dns_compliant_bucket_names):
         raise S3Error("InvalidTargetBucketForLogging")
-    require_own(call.account, target.bucket, "InvalidTargetBucketForLogging")
+    require_target(call, target.bucket, "InvalidTargetBucketForLogging")
 
 
 def no_logging_of_key(call: Call) -> Response:

@@ -19,8 +19,10 @@ class Call:
     def __init__(self, headers=None, *, owner=True, status=204):
         self.account = self
         self.headers, self.owner, self.status = headers or {}, owner, status
-        self.is_trusted = False
         self.posted = []
+
+    def is_trusted_in(self, container):
+        return False
 
     def subrequest(self, method, bucket):
         assert (method, bucket) == ("HEAD", "bucket")

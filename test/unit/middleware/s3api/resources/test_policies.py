@@ -2,7 +2,11 @@
 
 import json
 
-from test.support.s3front import OTHER
+import pytest
+
+from test.support.s3front import OTHER, SECOND, STRANGER
+
+EVERYTHING = {"Action": "s3:*", "Resource": ["arn:aws:s3:::bucket", "arn:aws:s3:::bucket/*"]}
 
 
 def policy(**changes):
@@ -86,3 +90,76 @@ def test_a_public_one_is_refused_where_that_is_blocked(s3):
     assert s3("PUT", "/bucket?publicAccessBlock", {}, block).status == 200
     assert s3("PUT", "/bucket?policy", {}, policy()).code == "AccessDenied"
     assert s3("PUT", "/bucket?policy", {}, policy(Principal={"AWS": "test:tester3"})).status == 204
+
+
+@pytest.mark.parametrize("options", [{}, {"s3_acl": "true"}])
+@pytest.mark.parametrize(
+    "change", [{}, {"NotAction": "s3:GetObject"}, {"Principal": {"AWS": "test2:stranger"}}]
+)
+def test_no_policy_gives_itself_to_another_account(make_s3, options, change):
+    s3 = make_s3(**options)
+    document = policy(**{**EVERYTHING, **change})
+    if "NotAction" in change:
+        document = document.replace(b'"Action": "s3:*", ', b"")
+    assert s3("PUT", "/bucket?policy", {}, document).status == 204
+    for ask in (lambda *request: s3(*request, **STRANGER), s3.raw):
+        assert ask("PUT", "/AUTH_test%3Abucket?policy", {}, policy(Effect="Deny")).code == "AccessDenied"
+        assert ask("DELETE", "/AUTH_test%3Abucket?policy").code == "AccessDenied"
+        assert ask("GET", "/AUTH_test%3Abucket?policy").code == "AccessDenied"
+    assert s3("GET", "/bucket?policy").body == document
+
+
+def test_a_policy_gives_itself_to_users_of_its_account_and_never_locks_the_owner_out(s3):
+    s3("PUT", "/bucket?policy", {}, policy(**EVERYTHING))
+    assert s3("GET", "/bucket?policy", **OTHER).status == 200
+    denial = policy(**EVERYTHING, Effect="Deny")
+    assert s3("PUT", "/bucket?policy", {}, denial, **OTHER).status == 204
+    assert s3("GET", "/bucket?policy", **OTHER).code == "AccessDenied"
+    assert s3("GET", "/bucket?policy").body == denial
+    assert s3("DELETE", "/bucket?policy").status == 204
+
+
+def logging(target):
+    return (
+        f"<BucketLoggingStatus><LoggingEnabled><TargetBucket>{target}</TargetBucket>"
+        "<TargetPrefix>p</TargetPrefix></LoggingEnabled></BucketLoggingStatus>"
+    ).encode()
+
+
+def inventory(target):
+    return (
+        "<InventoryConfiguration><Destination><S3BucketDestination><Format>CSV</Format>"
+        f"<Bucket>arn:aws:s3:::{target}</Bucket></S3BucketDestination></Destination><Id>a</Id>"
+        "<IsEnabled>true</IsEnabled><IncludedObjectVersions>Current</IncludedObjectVersions>"
+        "<Schedule><Frequency>Daily</Frequency></Schedule></InventoryConfiguration>"
+    ).encode()
+
+
+@pytest.mark.parametrize(
+    ("query", "document", "code"),
+    [
+        ("logging", logging, "InvalidTargetBucketForLogging"),
+        ("inventory&id=a", inventory, "InvalidS3DestinationBucket"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("options", "user"),
+    [({}, OTHER), ({}, STRANGER), ({"s3_acl": "true"}, STRANGER), ({"s3_acl": "true"}, SECOND)],
+)
+def test_what_is_allowed_in_a_bucket_sends_nothing_to_another(make_s3, options, user, query, document, code):
+    s3 = make_s3(**options)
+    assert s3("PUT", "/private").status == 200
+    s3("PUT", "/bucket?policy", {}, policy(**EVERYTHING))
+    path = f"/AUTH_test%3Abucket?{query}"
+    assert s3("PUT", path, {}, document("private"), **user).code == code
+    kept = s3.sim("HEAD", "/AUTH_test/bucket").headers
+    assert not [name for name in kept if "logging" in name or "inventor" in name]
+    assert s3("PUT", path, {}, document("private")).status in (200, 204)
+
+
+def test_the_owner_of_one_bucket_of_an_account_sends_nothing_to_that_of_another_user(make_s3):
+    s3 = make_s3(s3_acl="true")
+    assert s3("PUT", "/second", **SECOND).status == 200
+    answer = s3("PUT", "/second?logging", {}, logging("bucket"), **SECOND)
+    assert answer.code == "InvalidTargetBucketForLogging"
+    assert s3("PUT", "/second?logging", {}, logging("second"), **SECOND).status == 200
