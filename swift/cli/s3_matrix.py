@@ -46,6 +46,9 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
 - **Changes of metadata** (PutObjectAcl, PutObjectTagging, DeleteObjectTagging) are made to the object that
   was read, or are `409 OperationAborted` when somebody writes it at the same moment. Of two such changes at
   one moment one wins.
+- **Concurrent writes**: a write that a later one overtook is `200` with the ETag of its own bytes. One that
+  lost to an object whose timestamp is ahead of the proxy's clock was not stored: `503 ServiceUnavailable`,
+  which SDKs repeat. Swift clients get `202` in both cases.
 - **Listings** are those of containers: what was written a moment ago may be missing while a container
   server is down. With `strong_listing = all` of the proxies, or with `marked` in a bucket whose
   container has `X-Container-Meta-Strong-Listing: true`, they are exact (decision 0017): what was

@@ -5,7 +5,7 @@ from hashlib import md5
 
 import pytest
 
-from swift.http.body import BodyError, ClientDisconnected, RequestBody
+from swift.http.body import BodyError, BytesBody, ClientDisconnected, RequestBody
 from test.support.sim import node_port
 
 SMALL, LARGE = b"small", b"large" * 40_000
@@ -233,6 +233,28 @@ def test_an_older_write_is_accepted_and_changes_nothing(sim, body):
     put(sim, body, {"x-timestamp": "1700000002.00000"})
     assert put(sim, b"older", {"x-timestamp": "1700000001.00000"}).status == 202
     assert sim("GET", "/a/c/o").body == body
+
+
+class Overtaken(BytesBody):
+    """A body during whose transfer another write of the object begins and ends."""
+
+    def __init__(self, data, overtake):
+        super().__init__(data)
+        self._overtake = overtake
+
+    def read(self, size=-1):
+        self._overtake()
+        return super().read(size)
+
+
+def test_an_overtaken_write_is_told_the_etag_of_what_it_sent(sim, body):
+    def overtake():
+        put(sim, b"newer", {"x-timestamp": "1700000002.00000"})
+
+    headers = {"x-timestamp": "1700000001.00000", "content-length": str(len(body))}
+    answer = put(sim, Overtaken(body, overtake), headers)
+    assert (answer.status, answer.headers["etag"]) == (202, md5(body).hexdigest())
+    assert sim("GET", "/a/c/o").body == b"newer"
 
 
 def test_an_older_post_is_409(sim):

@@ -18,6 +18,8 @@ class App:
         self.objects = {}
         self.containers = {"c"}
         self.answers = {}
+        #: Name of an object → the timestamp of its newest state.
+        self.times = {}
         self.asked = []
         self.wait = None
         self.running = self.most = 0
@@ -47,6 +49,8 @@ class App:
             elif request.method == "DELETE":
                 self.containers.discard(name)
             return Response(204 if known else 201 if request.method == "PUT" else 404)
+        if request.method == "HEAD":
+            return Response(200, {"x-backend-timestamp": self.times[name]} if name in self.times else {})
         if request.method == "PUT":
             self.objects[name] = request.headers, request.body.read()
             return Response(201)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import quote
 
 from swift.gateway.subrequest import Forward, asked, make_subrequest
+from swift.gateway.writing import WriteNotStored, forward_write
 from swift.http.body import CHUNK_BYTES, BodyError, RequestBody
 from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
@@ -126,7 +128,10 @@ class Extraction:
         headers = {"content-length": str(member.size), **self._headers_for_all(), **_attributes(member)}
         raw_path = f"{self._root}/{quote(path, safe='/~')}"
         body = MemberBody(self._tar, member.size)
-        status = self._ask("PUT", raw_path, headers, body)
+        try:
+            status = self._ask("PUT", raw_path, headers, body)
+        except WriteNotStored as error:
+            status = error.response.status
         if status // 100 == 2:
             self.report.counts["Number Files Created"] += 1
         elif status == 401:
@@ -150,7 +155,7 @@ class Extraction:
         self, method: str, raw_path: str, headers: HeaderMap | None = None, body: RequestBody | bytes = b""
     ) -> int:
         sub = sub_request(self._request, method, raw_path, headers, body, source="EA")
-        with asked(self._forward, sub) as response:
+        with asked(partial(forward_write, self._forward), sub) as response:
             return response.status
 
 

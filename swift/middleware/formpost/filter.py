@@ -7,6 +7,7 @@ own, as it arrives. What a form may do is bounded by ``tempurl.scope``, like wha
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import quote
 
 from swift.base.clock import Clock, SystemClock
@@ -14,7 +15,9 @@ from swift.base.entity import API_VERSIONS
 from swift.compose import process_of, telemetry_of
 from swift.config.schema import Settings, option
 from swift.gateway.subrequest import asked, make_subrequest
+from swift.gateway.writing import WriteNotStored, forward_write
 from swift.http import environkeys
+from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
@@ -137,8 +140,13 @@ class FormPost(Filter):
         sub.env[environkeys.AUTHORIZE_OVERRIDE] = True
         sub.env[environkeys.REMOTE_USER] = USER
         sub.env[environkeys.OWNER] = False
-        with asked(self.forward, sub) as response:
-            status = response.status
+        try:
+            with asked(partial(forward_write, self.forward), sub) as response:
+                status = response.status
+        except WriteNotStored as error:
+            status = error.response.status
+        except BodyError as error:
+            status = error.status
         if body.is_too_large:
             raise FormRefused(400, "max_file_size exceeded")
         if status // 100 == 2:

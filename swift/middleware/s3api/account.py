@@ -17,6 +17,7 @@ from typing import NoReturn
 from swift.base.entity import RESERVED, Entity, EntityPath
 from swift.gateway.info import ContainerInfo, container_info
 from swift.gateway.subrequest import asked, drained, make_subrequest
+from swift.gateway.writing import NOT_STORED, WriteNotStored, forward_write
 from swift.http import environkeys, fields
 from swift.http.acl import without_referrers
 from swift.http.authdetails import AuthDetails
@@ -215,7 +216,10 @@ class Account:
 
     def open(self, sub: Request) -> Response:
         """The answer, whose body the caller sends or releases; raises ``S3Error`` when it may not be had."""
-        response = self._forward(sub)
+        try:
+            response = forward_write(self._forward, sub)
+        except WriteNotStored:
+            raise S3Error("ServiceUnavailable", NOT_STORED)
         if not self.home and not self.is_anonymous and not self._named:
             self._learn(sub)
         if response.status in (401, 403):

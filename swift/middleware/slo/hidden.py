@@ -147,7 +147,8 @@ class HiddenSegments:
         except HTTPError as error:
             response = error.response
         request.set_query(asked_for)
-        if not response.is_success:
+        if response.status != 201:
+            # 202: a newer object is there, which may still need the parts of the former one.
             self._set_end(request, paths, {"x-delete-after": str(self._settings.unfinished_upload_seconds)})
             return response
         if "x-delete-at" in request.headers:

@@ -140,7 +140,8 @@ class Archive:
         with as_request_body(source) as body:
             if source.status == 404:
                 return False
-            if not source.is_success or not 200 <= self._put(self._object, source, body) <= 299:
+            # 202: a newer object is there, and the version stays one.
+            if not source.is_success or self._put(self._object, source, body) != 201:
                 raise HTTPError(503)
         self.remove(version)
         return True

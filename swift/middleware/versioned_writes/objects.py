@@ -17,6 +17,7 @@ from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
 from swift.gateway.info import ContainerInfo
 from swift.gateway.subrequest import asked, drained, make_subrequest, preauthorise
+from swift.gateway.writing import WriteNotStored, forward_write
 from swift.http import environkeys, fields
 from swift.http.body import BytesBody, RequestBody
 from swift.http.mediatypes import TypeGuesser
@@ -207,16 +208,23 @@ class _Asked:
         response, target = self._store(version, request.body)
         if response.status != 201 or target is None:
             return response
-        linked = self._link(target, request.headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, ""))
+        try:
+            linked = self._link(target, request.headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, ""))
+        except WriteNotStored:
+            self._withdraw(version)
+            raise
         if not linked.is_success:
             if linked.status < 500:
-                # Nobody will ever ask for it.
-                undoing = self._of_ours("DELETE", self._hidden(version))
-                undoing.headers[fields.BACKEND_OBJECT_LOCK] = MAY_WITHDRAW
-                drained(self._forward(undoing))
+                self._withdraw(version)
             return linked
         response.headers[ID] = version.id
         return response
+
+    def _withdraw(self, version: Version) -> None:
+        """Delete a version to which no link leads."""
+        undoing = self._of_ours("DELETE", self._hidden(version))
+        undoing.headers[fields.BACKEND_OBJECT_LOCK] = MAY_WITHDRAW
+        drained(self._forward(undoing))
 
     def _store(self, version: Version, body: RequestBody) -> tuple[Response, _Target | None]:
         """Store the body as a version; the answer, and what a link to it has to say."""
@@ -252,7 +260,10 @@ class _Asked:
         return response, _Target(version, etag, size, kind)
 
     def _link(self, target: _Target, override: str, *, loose: bool = False) -> Response:
-        """Have the object lead to a version; a loose link does not say what its ETag must be."""
+        """Have the object lead to a version; a loose link does not say what its ETag must be.
+
+        Raises ``WriteNotStored``.
+        """
         request, headers = self._request, self._request.headers
         known = headers.get(fields.SYSMETA_S3_ETAG)
         for name in [n for n in headers if n in _OF_VERSION or n.startswith(fields.OBJECT_SYSMETA)]:
@@ -286,10 +297,11 @@ class _Asked:
         for key in _OF_BODY:
             request.env.pop(key, None)
         sent, request.body = request.body, BytesBody()
-        response = self._forward(request)
-        # The access log tells what the client sent.
-        request.body = sent
-        return response
+        try:
+            return forward_write(self._forward, request)
+        finally:
+            # The access log tells what the client sent.
+            request.body = sent
 
     def _restore(self, version: Version, wanted: str) -> Response:
         """Make a version the object."""

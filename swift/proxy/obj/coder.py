@@ -32,6 +32,8 @@ class Upload(ABC):
         self.size = 0
         #: The object's MD5, empty where only nodes know it.
         self.etag = ""
+        #: The MD5 that the proxy computed for nodes which do not compute it themselves.
+        self.received_etag = ""
         #: What filters added, and what the container is told.
         self.footers = Footers()
 

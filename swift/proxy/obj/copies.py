@@ -160,6 +160,7 @@ class CopyUpload(Upload):
         if documents is not None:
             pump.send(documents.opening, self._sinks, self._need)
         self.size, trailers = pump.move(self._request.body, self._sinks, self._need, self._lines)
+        self.received_etag = trailers.get(etagtrailer.ETAG, "")
         if documents is not None:
             self.footers = footers_of(self._request)
             pump.send(documents.closing({**self.footers, **trailers}), self._sinks, self._need)

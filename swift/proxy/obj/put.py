@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import md5
 
 from swift.base.etag import unquote_etag
 from swift.cluster.fanout import Answer
@@ -51,6 +52,8 @@ class Outcome:
     size: int = 0
     etag: str = ""
     footers: HeaderMap | None = field(default=None)
+    #: The MD5 of what the client sent, where the proxy knows it and it may be asked for.
+    received_etag: str = ""
 
 
 class Uploader:
@@ -100,6 +103,9 @@ class Uploader:
                 return error_response(500)
         response = put_response(answers, len(outcome.attempts), target.quorum)
         response.headers["last-modified"] = request.timestamp.http_date
+        if response.status == 202 and outcome.received_etag:
+            # See gateway.writing.
+            response.headers["etag"] = outcome.received_etag
         if response.status != 201:
             return response
         if outcome.etag:
@@ -153,7 +159,9 @@ class Uploader:
             quorum=target.quorum,
             request=request,
         )
-        return Outcome(attempts, answers, None, len(body), "", footers)
+        is_late = any(answer.status == 409 for answer in answers)
+        received = md5(body, usedforsecurity=False).hexdigest() if is_late else ""
+        return Outcome(attempts, answers, None, len(body), "", footers, received)
 
     # a streamed body
 
@@ -176,7 +184,9 @@ class Uploader:
                 answers = confirm(sinks, documents, need=need, grace_s=grace_s)
             else:
                 answers = final_answers(sinks, need, grace_s)
-            return Outcome(attempts, [*early, *answers], None, upload.size, upload.etag, upload.footers)
+            received = upload.etag or upload.received_etag
+            answers = [*early, *answers]
+            return Outcome(attempts, answers, None, upload.size, upload.etag, upload.footers, received)
         finally:
             for sink in sinks:
                 sink.abandon()

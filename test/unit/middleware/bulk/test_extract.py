@@ -1,9 +1,11 @@
 """Files of archives become objects with their sender's rights, within limits (middleware.md §7)."""
 
 import tarfile
+import time
 
 import pytest
 
+from swift.base.timestamp import Timestamp
 from swift.http.body import ClientDisconnected, RequestBody
 from test.functional.api_cases_bulk import archive, special
 from test.support.bulky import extract
@@ -124,3 +126,13 @@ def test_a_file_that_is_cut_is_not_stored(app):
     found = extract(app, archive(("a", b"1" * 700))[:900])
     assert found["Response Body"] == "Invalid Tar File: unexpected end of data"
     assert app.objects == {}
+
+
+@pytest.mark.parametrize(
+    ("off_s", "created", "errors"), [(-1, 1, []), (30, 0, [["c/a", "503 Service Unavailable"]])]
+)
+def test_a_file_that_meets_a_newer_object_is_created_only_if_it_was_overtaken(app, off_s, created, errors):
+    app.answers["PUT", "c/a"] = 202
+    app.times["c/a"] = Timestamp(time.time() + off_s).internal
+    found = extract(app, archive(("a", b"1")))
+    assert (found["Number Files Created"], found["Errors"]) == (created, errors)

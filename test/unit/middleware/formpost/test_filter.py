@@ -1,8 +1,11 @@
 """A signed form stores its files and does nothing else (middleware.md §4)."""
 
+import time
+
 import pytest
 
 from swift.base.clock import ManualClock
+from swift.base.timestamp import Timestamp
 from swift.compose import PROCESS_KEY, Process
 from swift.http.body import BytesBody
 from swift.http.request import Request
@@ -20,10 +23,13 @@ class App:
         self.account = {"x-account-meta-temp-url-key": "mykey"}
         self.container = {"x-container-meta-temp-url-key": "ckey"}
         self.status = 201
+        self.newest = "0"
         self.files = []
         self.passed = None
 
     def handle(self, request):
+        if request.method == "HEAD" and request.entity.path.obj is not None:
+            return Response(200, {"x-backend-timestamp": self.newest})
         if request.env.get("REMOTE_USER") == ".wsgi.pre_authed":
             return Response(204, dict(self.container if request.entity.path.container else self.account))
         if request.method != "PUT":
@@ -33,7 +39,7 @@ class App:
         if denial is not None:
             return denial
         self.files.append((request, request.body.read()))
-        return Response(self.status)
+        return Response(self.status, {"etag": "e"})
 
 
 class Bench:
@@ -55,6 +61,13 @@ def bench():
 
 def text(answer):
     return answer.status, answer.read_body().decode()
+
+
+@pytest.mark.parametrize(("off_s", "status"), [(-1, 201), (30, 503)])
+def test_a_file_that_meets_a_newer_object_is_stored_only_if_it_was_overtaken(bench, off_s, status):
+    bench.app.status = 202
+    bench.app.newest = Timestamp(time.time() + off_s).internal
+    assert bench.post().status == status
 
 
 def test_every_file_is_stored_below_the_forms_path(bench):

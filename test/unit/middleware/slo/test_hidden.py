@@ -186,3 +186,12 @@ def test_a_container_takes_that_of_its_parts_along(front):
     assert front("DELETE", "/a/c").status == 204
     allowed = {"x-backend-allow-reserved-names": "true"}
     assert front.sim("HEAD", "/a/%00segments%00c", allowed).status == 404
+
+
+def test_an_upload_that_meets_a_newer_object_leaves_that_one_its_parts(front):
+    put_parts(front, "one")
+    assert finish(front, "one").status == 201
+    put_parts(front, "late", (b"new",))
+    assert finish(front, "late", 1, **{"x-timestamp": "1700000000.00000"}).status == 202
+    assert front("GET", "/a/c/o").body == WHOLE
+    assert stored(front) == [("late", 1, True), *(("one", n, False) for n in (1, 2, 3))]

@@ -156,7 +156,11 @@ def test_a_version_that_went_meanwhile_does_not_come_back():
 
 
 @pytest.mark.parametrize(
-    "answers", [{"GET": 503}, {"GET": found(), "PUT": 503}, {"GET": found(), "PUT": 404}]
+    "answers",
+    [
+        {"GET": 503},
+        *({"GET": found(), "PUT": status} for status in (202, 503, 404)),
+    ],
 )
 def test_a_version_that_cannot_come_back_stays_a_version(answers):
     store = Store(**answers)

@@ -1,0 +1,123 @@
+"""Writes that meet a newer state of their object: overtaken ones succeed, others are lost."""
+
+import time
+from hashlib import md5
+
+import pytest
+from botocore.config import Config
+from botocore.session import Session
+
+from swift.base.timestamp import Timestamp
+from swift.http.response import error_response
+from test.sim.test_s3_forms import form_of
+from test.support.s3world import Multipart
+
+BODY, LARGE = b"own bytes", b"own" * 40_000
+#: How far the timestamp of the newer state is from the present.
+OVERTAKEN_S, AHEAD_S = 0.0, 30.0
+SOURCE = {"x-amz-copy-source": "/bucket/source"}
+
+
+def meet(s3, name, off_s, *, reads=True):
+    """Have the next PUT of an object whose name ends so get 202, after its body was read or without."""
+    left = [name]
+
+    def instead(request):
+        if not left or request.method != "PUT" or not request.raw_path.endswith(name):
+            return None
+        left.pop()
+        newer = {"x-timestamp": Timestamp(time.time() + off_s).internal}
+        assert s3.sim("PUT", request.raw_path.removeprefix("/v1"), newer, b"newer").status == 201
+        if not reads:
+            return error_response(202)
+        return error_response(202, headers={"etag": md5(request.body.read()).hexdigest()})
+
+    s3.bottom.instead = instead
+
+
+def upload_part(s3, headers, body):
+    upload = Multipart(s3)
+    return s3("PUT", f"/bucket/key?partNumber=1&uploadId={upload.id}", headers, body)
+
+
+def post_form(s3):
+    config = Config(signature_version="s3v4")
+    keys = {"aws_access_key_id": "test:tester", "aws_secret_access_key": "testing"}
+    signer = Session().create_client(
+        "s3", endpoint_url="http://h", region_name="us-east-1", config=config, **keys
+    )
+    status = {"success_action_status": "200"}
+    made = signer.generate_presigned_post("bucket", "key", Fields=dict(status), Conditions=[status])
+    sent = {"content-type": "multipart/form-data; boundary=B"}
+    return s3.raw("POST", "/bucket", sent, form_of(made["fields"], BODY))
+
+
+#: How the object is written, the end of the name of what is stored, and where the response has its ETag.
+WRITES = {
+    "PutObject": (lambda s3: s3("PUT", "/bucket/key", {}, BODY), "/bucket/key"),
+    "CopyObject": (lambda s3: s3("PUT", "/bucket/key", SOURCE), "/bucket/key"),
+    "PostObject": (post_form, "/bucket/key"),
+    "UploadPart": (lambda s3: upload_part(s3, {}, BODY), "/1"),
+    "UploadPartCopy": (lambda s3: upload_part(s3, SOURCE, b""), "/1"),
+}
+
+
+def etag_in(answer):
+    return answer.headers["etag"] if "etag" in answer.headers else answer.texts("ETag")[0]
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["read", "unread"])
+@pytest.mark.parametrize("name", WRITES)
+def test_an_overtaken_write_has_the_etag_of_its_own_bytes(s3, name, reads):
+    s3("PUT", "/bucket/source", {}, BODY)
+    write, stored = WRITES[name]
+    meet(s3, stored, OVERTAKEN_S, reads=reads)
+    answer = write(s3)
+    assert (answer.status, etag_in(answer)) == (200, f'"{md5(BODY).hexdigest()}"')
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["read", "unread"])
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_behind_a_state_from_the_future_is_an_error_that_clients_repeat(s3, name, reads):
+    s3("PUT", "/bucket/source", {}, BODY)
+    write, stored = WRITES[name]
+    meet(s3, stored, AHEAD_S, reads=reads)
+    answer = write(s3)
+    # A copy's status is sent before its end is known.
+    assert answer.code == "ServiceUnavailable" and answer.status in (200, 503)
+    assert "ahead of this server's clock" in answer.texts("Message")[0]
+
+
+def test_an_unread_body_must_be_what_its_sender_promised(s3):
+    meet(s3, "/bucket/key", OVERTAKEN_S, reads=False)
+    wrong = {"x-amz-content-sha256": "0" * 64}
+    assert s3("PUT", "/bucket/key", wrong, LARGE).code == "XAmzContentSHA256Mismatch"
+
+
+@pytest.mark.parametrize(("off_s", "code"), [(OVERTAKEN_S, ""), (AHEAD_S, "ServiceUnavailable")])
+def test_the_completion_of_an_upload_is_judged_alike_and_can_be_repeated(s3, off_s, code):
+    upload = Multipart(s3)
+    upload.part(1, BODY)
+    meet(s3, "/bucket/key", off_s)
+    answer = upload.complete((1, BODY))
+    assert answer.texts("ETag" if not code else "Code") == [
+        code or f'"{md5(md5(BODY).digest()).hexdigest()}-1"'
+    ]
+    assert s3("GET", "/bucket?uploads").texts("UploadId") == ([upload.id] if code else [])
+
+
+def test_an_overtaken_version_is_a_version(s3):
+    s3.versioning("bucket", "Enabled")
+    meet(s3, "/bucket/key", OVERTAKEN_S)
+    answer = s3("PUT", "/bucket/key", {}, BODY)
+    assert (answer.status, answer.headers["etag"]) == (200, f'"{md5(BODY).hexdigest()}"')
+    version = answer.headers["x-amz-version-id"]
+    assert s3("GET", f"/bucket/key?versionId={version}").body == BODY
+
+
+def test_a_version_that_cannot_become_the_object_is_withdrawn(s3):
+    s3.versioning("bucket", "Enabled")
+    before = s3.names("%00versions%00bucket")
+    meet(s3, "/bucket/key", AHEAD_S)
+    assert s3("PUT", "/bucket/key", {}, BODY).code == "ServiceUnavailable"
+    assert s3.names("%00versions%00bucket") == before
