@@ -28,6 +28,8 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
 ## What is promised
 
 - **Signatures**: version 4 and 2, in headers and in links; clocks may differ by `allowable_clock_skew`.
+  Version 2 signs every sub-resource of the table below, `versionId`, `partNumber` and `response-*`. Links of
+  version 4 are for requests without other `x-amz-*` headers than the signed ones.
   Bodies in `aws-chunked` framing: signed, unsigned, with trailers.
 - **Checksums**: {algorithms}: verified before the object exists, stored, returned, and put together for
   multipart objects (composite, and of the whole object where the kind allows it). What comes without one

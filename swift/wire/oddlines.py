@@ -32,10 +32,14 @@ _FRAMING = frozenset(
         b"upgrade",
     )
 )
-_METADATA = tuple(
-    f"x-{verb}{kind}-meta-".encode()
-    for verb in ("", "remove-")
-    for kind in ("account", "container", "object")
+_METADATA = (
+    *(
+        f"x-{verb}{kind}-meta-".encode()
+        for verb in ("", "remove-")
+        for kind in ("account", "container", "object")
+    ),
+    # S3 clients sign these as they send them.
+    b"x-amz-meta-",
 )
 
 

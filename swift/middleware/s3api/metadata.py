@@ -25,7 +25,8 @@ _PLAIN = (
     "x-robots-tag",
 )
 _is_range = re.compile(r"bytes=(\d+-\d*|-\d+)", re.ASCII | re.IGNORECASE).fullmatch
-_STRANGE = frozenset(' "),/;<=>?@[\\]{}')
+#: Characters of names that are signed but, as in OpenStack Swift, not stored.
+_STRANGE = frozenset((*' "(),/:;<=>?@[\\]{}\x7f', *map(chr, range(32))))
 REDIRECT = "x-amz-website-redirect-location"
 EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
 USUAL_TYPE = "binary/octet-stream"
@@ -50,12 +51,17 @@ _OVERRIDES = (
 
 
 def stored_headers(headers: HeaderMap) -> HeaderMap:
-    """What an upload's headers are in Swift: type, user metadata and the few standard ones."""
+    """Return an upload's headers as Swift has them: type, user metadata and the few standard ones.
+
+    Raises ``S3Error`` for metadata without a name.
+    """
     found: HeaderMap = {}
     for name, value in headers.items():
         if name.startswith(_META):
             key = name[len(_META) :]
-            if key and not _STRANGE & set(key):
+            if not key:
+                raise S3Error("InvalidRequest", "Metadata name cannot be empty")
+            if not _STRANGE & set(key):
                 found[_SWIFT_META + key.replace("_", "=5f")] = value
         elif name in _PLAIN:
             found[name] = value

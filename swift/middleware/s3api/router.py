@@ -182,6 +182,12 @@ _op(_BUCKET, "POST", "WriteGetObjectResponse", header="x-amz-request-route")
 
 #: Names that choose an operation somewhere, also where they are no part of what is asked for.
 MARKS = frozenset(mark for operation in OPERATIONS.values() for mark in operation.marks)
+#: Marks that say how to list; they name no sub-resource.
+_OF_LISTINGS = frozenset(("list-type", "max-directory-buckets"))
+#: Parameters that choose the version or part of an object, or headers of the response.
+_CHOOSING = frozenset(("versionId", "partNumber", *_RESPONSE.split()))
+#: Parameters that signatures of version 2 cover: what they name must not be changed by the holder of a link.
+SUB_RESOURCES = MARKS - _OF_LISTINGS | _CHOOSING
 #: Parameters of every request: signatures, and what SDKs add for logs.
 _EVERYWHERE = frozenset(("x-id", "AWSAccessKeyId", "Expires", "Signature"))
 

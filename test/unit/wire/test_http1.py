@@ -255,6 +255,12 @@ def test_odd_metadata_is_taken_from_requests_and_answers_and_written_again(name,
         assert b"\r\n" + name.title() + b": " + value + b"\r\n" in written
 
 
+@pytest.mark.parametrize("name", ["a(b)", "a/b@c", 'a"b', "a b", "\u00c3\u00a9"])
+def test_metadata_of_s3_is_taken_under_the_name_that_its_client_signed(name):
+    line = f"X-Amz-Meta-{name}: v".encode("latin-1")
+    assert parse(head(b"GET / HTTP/1.1", line)).headers == {"host": "x", f"x-amz-meta-{name}": "v"}
+
+
 def test_odd_names_that_are_no_metadata_are_ignored():
     assert parse(head(b"GET / HTTP/1.1", b"x y: z", b"\xfc: z")).headers == {"host": "x"}
 

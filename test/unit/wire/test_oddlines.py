@@ -18,6 +18,7 @@ def head(*lines):
         (b'X-Object-Meta-"q": v', (b'X-Object-Meta-"q"', b"v")),
         (b"X-Object-Meta-\xc3\xa9:  v ", (b"X-Object-Meta-\xc3\xa9", b"v")),
         (b"X-Object-Meta-a: v\x01w", (b"X-Object-Meta-a", b"v\x01w")),
+        (b"x-amz-meta-a(b)/@: v", (b"x-amz-meta-a(b)/@", b"v")),
     ],
 )
 def test_odd_lines_are_taken_out_and_the_rest_stays_as_it_is(line, odd):

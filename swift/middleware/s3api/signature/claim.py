@@ -7,6 +7,7 @@ the secret gives besides, the key that signs the chunks of a body, is kept here 
 from __future__ import annotations
 
 import hmac
+import re
 from base64 import b64encode
 from collections.abc import Mapping
 from hashlib import sha1, sha256
@@ -19,6 +20,9 @@ STREAMING = "STREAMING-"
 SIGNED_CHUNKS = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
 SIGNED_CHUNKS_TRAILER = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"
 UNSIGNED_TRAILER = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
+
+_STREAMS = frozenset((SIGNED_CHUNKS, SIGNED_CHUNKS_TRAILER, UNSIGNED_TRAILER))
+_is_sha256 = re.compile(r"[0-9a-f]{64}", re.ASCII | re.IGNORECASE).fullmatch
 
 #: (secret, date, region) → the key of that day.
 _day_keys: dict[tuple[str, str, str], bytes] = {}
@@ -36,8 +40,8 @@ class Claim:
         self.access_key = access_key
         self.signature = signature
         self.string_to_sign = string_to_sign
-        #: What is promised of the body: a SHA-256 in hex, or one of the words above; empty: nothing.
-        self.payload = payload
+        #: What is promised of the body: a SHA-256 in lower-case hex, a word above, or empty: nothing.
+        self.payload = payload.lower() if _is_sha256(payload) else payload
         self.is_presigned = is_presigned
         #: The last secret that was tried and what came of it.
         self._checked: tuple[str, bool] | None = None
@@ -153,6 +157,22 @@ class ClaimV4(Claim):
         signed = stamp_seconds(self.stamp)
         age = {} if signed is None else {"s3:signatureage": str(max(0, int((now - signed) * 1000)))}
         return {**super().facts(now), "s3:signatureversion": "AWS4-HMAC-SHA256", **age}
+
+
+def checked_payload(value: str) -> str:
+    """Return what x-amz-content-sha256 says of the body, as it was sent; raises ``S3Error`` if unknown."""
+    if _is_sha256(value) or value == UNSIGNED or value in _STREAMS:
+        return value
+    if value.startswith(STREAMING):
+        raise S3Error("NotImplemented", f"{value} is not implemented.")
+    raise S3Error(
+        "InvalidArgument",
+        "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, STREAMING-UNSIGNED-PAYLOAD-TRAILER, "
+        "STREAMING-AWS4-HMAC-SHA256-PAYLOAD, STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER, "
+        "STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD, STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD-TRAILER or a "
+        "valid sha256 value.",
+        details={"ArgumentName": "x-amz-content-sha256", "ArgumentValue": value},
+    )
 
 
 def check_access_key(key: str) -> None:

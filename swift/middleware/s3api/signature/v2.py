@@ -7,21 +7,17 @@ from urllib.parse import unquote_plus
 from swift.http.headers import utf8_value
 from swift.http.request import Request
 from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.router import SUB_RESOURCES
 from swift.middleware.s3api.settings import S3Settings
-from swift.middleware.s3api.signature.claim import Claim
+from swift.middleware.s3api.signature.claim import (
+    SIGNED_CHUNKS,
+    SIGNED_CHUNKS_TRAILER,
+    Claim,
+    checked_payload,
+)
 from swift.middleware.s3api.signature.dates import check_skew, date_seconds, no_date
 
 EXPIRES_MAX = 1 << 31
-#: Query parameters that are signed.
-_SIGNED = frozenset(
-    (
-        *("acl", "cors", "delete", "lifecycle", "location", "logging", "notification", "object-lock"),
-        *("partNumber", "policy", "publicAccessBlock", "requestPayment", "response-cache-control"),
-        *("response-content-disposition", "response-content-encoding", "response-content-language"),
-        *("response-content-type", "response-expires", "restore", "tagging", "torrent", "uploadId"),
-        *("uploads", "versionId", "versioning", "versions", "website"),
-    )
-)
 
 
 def from_header(request: Request, value: str, host_bucket: str, settings: S3Settings, now: float) -> Claim:
@@ -70,12 +66,27 @@ def _claim(
     resources = sorted(filter(None, map(_resource, request.query.split("&"))))
     lines.append(f"{path}?{'&'.join(resources)}" if resources else path)
     text = "\n".join(lines).encode("latin-1", "replace")
-    return Claim(utf8_value(access_key), signature, text, is_presigned=is_presigned)
+    payload = _payload(request)
+    return Claim(utf8_value(access_key), signature, text, payload=payload, is_presigned=is_presigned)
+
+
+def _payload(request: Request) -> str:
+    """Return what the signed header x-amz-content-sha256 promises of the body; raises ``S3Error``.
+
+    It promises nothing of a GET or HEAD, and signed chunks need a signature of version 4.
+    """
+    value = request.headers.get("x-amz-content-sha256")
+    if value is None or request.method in ("GET", "HEAD"):
+        return ""
+    payload = checked_payload(value)
+    if payload in (SIGNED_CHUNKS, SIGNED_CHUNKS_TRAILER):
+        raise S3Error("InvalidRequest", "Signed chunks need a signature of version 4.")
+    return payload
 
 
 def _resource(pair: str) -> str:
     name, equals, value = pair.partition("=")
     name = unquote_plus(name)
-    if name not in _SIGNED:
+    if name not in SUB_RESOURCES:
         return ""
     return f"{name}={unquote_plus(value, 'latin-1')}" if equals and value else name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote_plus, unquote_to_bytes
@@ -14,12 +14,9 @@ from swift.http.request import Request
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3api.signature.claim import (
-    SIGNED_CHUNKS,
-    SIGNED_CHUNKS_TRAILER,
-    STREAMING,
     UNSIGNED,
-    UNSIGNED_TRAILER,
     ClaimV4,
+    checked_payload,
 )
 from swift.middleware.s3api.signature.dates import check_skew, iso_time, no_date, stamp_of, stamp_seconds
 
@@ -35,8 +32,9 @@ _SIGNED_NAMES = frozenset(
         *("x-amz-mfa", "x-amz-bypass-governance-retention", "x-amz-server-side-encryption"),
     )
 )
-_STREAMS = frozenset((SIGNED_CHUNKS, SIGNED_CHUNKS_TRAILER, UNSIGNED_TRAILER))
-_is_sha256 = re.compile(r"[0-9a-f]{64}", re.ASCII | re.IGNORECASE).fullmatch
+_PAYLOAD = "x-amz-content-sha256"
+#: Headers that the holder of a link may add: the first is part of what is signed, others mean nothing.
+_UNSIGNED_OF_LINKS = frozenset((_PAYLOAD, "x-amz-date", "x-amz-user-agent"))
 _is_plain_path = re.compile(r"[A-Za-z0-9_.~/-]*").fullmatch
 _is_plain_query = re.compile(r"[A-Za-z0-9_.~=&-]*").fullmatch
 _spaces = re.compile(r"\s{2,}").sub
@@ -59,7 +57,7 @@ def from_header(request: Request, value: str, settings: S3Settings, now: float) 
     payload = request.headers.get("x-amz-content-sha256")
     if payload is None:
         raise S3Error("InvalidRequest", "Missing required header for this request: x-amz-content-sha256")
-    payload = _checked_payload(payload)
+    payload = checked_payload(payload)
     signed = words["SignedHeaders"].split(";")
     _check_signed(request.headers, signed)
     canonical = _canonical(request, request.query, signed, payload)
@@ -94,10 +92,9 @@ def from_query(request: Request, settings: S3Settings, now: float) -> ClaimV4:
         raise no_date()
     credential = credential_of(params["X-Amz-Credential"], stamp, settings, _QUERY)
     _check_expiry(params["X-Amz-Expires"], seconds, now, settings)
-    payload = params.get("X-Amz-Content-SHA256") or request.headers.get("x-amz-content-sha256")
-    payload = UNSIGNED if payload is None else _checked_payload(payload)
     signed = params["X-Amz-SignedHeaders"].split(";")
-    _check_signed(request.headers, signed)
+    payload = _link_payload(request, signed)
+    _check_signed(request.headers, signed, is_link=True)
     query = "&".join(
         pair for pair in request.query.split("&") if unquote_plus(pair.partition("=")[0]) != "X-Amz-Signature"
     )
@@ -110,6 +107,19 @@ def from_query(request: Request, settings: S3Settings, now: float) -> ClaimV4:
         payload=payload,
         is_presigned=True,
     )
+
+
+def _link_payload(request: Request, signed: Sequence[str]) -> str:
+    """Return what a presigned URL says of the body; raises ``S3Error``.
+
+    A GET or HEAD has none, so that a hash which is not among the signed headers says nothing.
+    """
+    value = request.headers.get(_PAYLOAD)
+    if request.method in ("GET", "HEAD"):
+        value = value if _PAYLOAD in signed else None
+    else:
+        value = request.params.get("X-Amz-Content-SHA256") or value
+    return UNSIGNED if value is None else checked_payload(value)
 
 
 def _words(text: str) -> dict[str, str]:
@@ -200,31 +210,14 @@ def _check_expiry(text: str, seconds: int, now: float, settings: S3Settings) -> 
         raise S3Error("AccessDenied", "Request is not yet valid", reason="not_yet_valid")
 
 
-def _checked_payload(value: str) -> str:
-    """What is said of the body; raises ``S3Error`` when that is nothing we know."""
-    if _is_sha256(value):
-        return value.lower()
-    if value == UNSIGNED or value in _STREAMS:
-        return value
-    if value.startswith(STREAMING):
-        raise S3Error("NotImplemented", f"{value} is not implemented.")
-    raise S3Error(
-        "InvalidArgument",
-        "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, STREAMING-UNSIGNED-PAYLOAD-TRAILER, "
-        "STREAMING-AWS4-HMAC-SHA256-PAYLOAD, STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER, "
-        "STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD, STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD-TRAILER or a "
-        "valid sha256 value.",
-        details={"ArgumentName": "x-amz-content-sha256", "ArgumentValue": value},
-    )
-
-
-def _check_signed(headers: Mapping[str, str], signed: Iterable[str]) -> None:
+def _check_signed(headers: Mapping[str, str], signed: Sequence[str], *, is_link: bool = False) -> None:
+    """Raise ``S3Error`` for headers that must be signed: of a link all that S3 understands."""
     missing = [
         name
         for name in headers
         if name.startswith("x-amz-")
-        and (name.startswith(_SIGNED_PREFIXES) or name in _SIGNED_NAMES)
         and name not in signed
+        and (is_link and name not in _UNSIGNED_OF_LINKS or _changes_meaning(name))
     ]
     if "host" not in signed:
         missing.append("host")
@@ -236,6 +229,10 @@ def _check_signed(headers: Mapping[str, str], signed: Iterable[str]) -> None:
             details={"HeadersNotSigned": ", ".join(sorted(missing))},
             reason="headers_not_signed",
         )
+
+
+def _changes_meaning(name: str) -> bool:
+    return name.startswith(_SIGNED_PREFIXES) or name in _SIGNED_NAMES
 
 
 def canonical_query(query: str) -> str:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from swift.middleware.s3api.metadata import is_changed_since, reading_headers
+from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.metadata import is_changed_since, reading_headers, stored_headers
 
 
 @pytest.mark.parametrize(
@@ -32,3 +33,17 @@ def test_one_range_is_asked_for_and_anything_else_is_everything(text, wanted):
 )
 def test_an_object_is_changed_since_a_date_that_is_one(since, modified, wanted):
     assert is_changed_since({"if-unmodified-since": since}, {"last-modified": modified}) is wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "is_stored"),
+    [("a.b", True), ("\u00c3\u00a9", True), ("a(b)", False), ("a b", False), ("a\x00", False)],
+)
+def test_metadata_whose_name_swift_cannot_store_is_left_out(name, is_stored):
+    assert (f"x-object-meta-{name}" in stored_headers({f"x-amz-meta-{name}": "v"})) is is_stored
+
+
+def test_metadata_without_a_name_is_refused():
+    with pytest.raises(S3Error) as refused:
+        stored_headers({"x-amz-meta-": "v"})
+    assert refused.value.code == "InvalidRequest"

@@ -1,15 +1,20 @@
 """Signatures of version 2: what is signed, and what is said of those that are none."""
 
 import time
+import zlib
+from base64 import b64encode
 from email.utils import formatdate
+from hashlib import sha256
 
 import pytest
 
 from swift.http.request import Request
 from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.router import OPERATIONS, PathLevel
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3api.signature import v2
-from test.support.s3front import code_of
+from test.support.s3 import signed_headers
+from test.support.s3front import HOST, code_of
 
 NOW = 1_800_000_000.0
 DATE = formatdate(NOW, usegmt=True)
@@ -109,3 +114,75 @@ def test_a_link_needs_all_of_its_parameters(front, missing):
     assert answer.status >= 400 and front.store.seen == []
     if missing != "AWSAccessKeyId":
         assert code_of(answer) == "AccessDenied"
+
+
+# --- what the holder of a link may not change ---------------------------------------------------------
+
+_PATHS = {PathLevel.SERVICE: "/", PathLevel.BUCKET: "/b", PathLevel.OBJECT: "/b/k"}
+#: How to list is not what to list, and SDKs do not sign it.
+_OF_LISTINGS = {"list-type", "max-directory-buckets"}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+def test_what_chooses_an_operation_version_part_or_response_is_signed(operation):
+    path = _PATHS[operation.level]
+    chosen = operation.marks | {
+        name
+        for name in operation.params
+        if name in ("versionId", "partNumber") or name.startswith("response-")
+    }
+    for name in chosen:
+        text = signed_text(operation.method, f"{path}?{name}=1", {"date": DATE})
+        assert text.endswith(path if name in _OF_LISTINGS else f"{path}?{name}=1"), name
+
+
+# --- what is promised of the body ---------------------------------------------------------------------
+
+DATA = b"data"
+UNSIGNED_TRAILER = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
+
+
+def put(front, promise, body=DATA, **headers):
+    sent = {"x-amz-content-sha256": promise, **{name.replace("_", "-"): v for name, v in headers.items()}}
+    signed = signed_headers("PUT", f"{HOST}/bucket/k", sent, body, version=2)
+    return front.raw("PUT", "/bucket/k", signed, body)
+
+
+@pytest.mark.parametrize("change", [str, str.upper])
+def test_the_hash_of_a_body_is_checked(front, change):
+    assert put(front, change(sha256(DATA).hexdigest())).status == 200
+    assert front.store.objects["bucket", "k"][0] == DATA
+    assert code_of(put(front, change(sha256(b"other").hexdigest()))) == "XAmzContentSHA256Mismatch"
+    assert put(front, "UNSIGNED-PAYLOAD").status == 200
+
+
+@pytest.mark.parametrize(
+    ("promise", "code"),
+    [
+        ("STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "InvalidRequest"),
+        ("STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER", "InvalidRequest"),
+        ("STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD", "NotImplemented"),
+        ("garbage", "InvalidArgument"),
+        ("", "InvalidArgument"),
+    ],
+)
+def test_a_promise_that_version_2_cannot_keep_is_refused(front, promise, code):
+    assert code_of(put(front, promise, x_amz_decoded_content_length="4")) == code
+    assert not front.store.objects
+
+
+@pytest.mark.parametrize(("change", "code"), [(0, ""), (1, "BadDigest")])
+def test_the_framing_of_an_unsigned_stream_is_no_part_of_the_object(front, change, code):
+    checksum = b64encode((zlib.crc32(DATA) ^ change).to_bytes(4, "big"))
+    body = b"4\r\ndata\r\n0\r\nx-amz-checksum-crc32:" + checksum + b"\r\n\r\n"
+    headers = {"x_amz_decoded_content_length": "4", "x_amz_trailer": "x-amz-checksum-crc32"}
+    answer = put(front, UNSIGNED_TRAILER, body, content_encoding="aws-chunked", **headers)
+    if code:
+        assert code_of(answer) == code
+    else:
+        assert answer.status == 200 and front.store.objects["bucket", "k"][0] == DATA
+
+
+def test_a_get_has_no_body_of_which_anything_is_promised():
+    request = Request("GET", "/b/k", {"date": DATE, "x-amz-content-sha256": "garbage"})
+    assert v2.from_header(request, "AWS k:s", "", S3Settings.parse({}), NOW).payload == ""

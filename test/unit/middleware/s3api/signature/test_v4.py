@@ -1,6 +1,7 @@
 """Signatures of version 4: what must be signed, and for what a key is."""
 
 import time
+from hashlib import sha256
 
 import pytest
 
@@ -79,3 +80,10 @@ def test_a_missing_component_of_a_signature_is_named(front, missing):
 def test_a_link_without_a_credential_is_still_of_the_s3_api(front):
     query = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=0"
     assert code_of(front.raw("GET", f"/bucket/key?{query}")) == "AuthorizationQueryParametersError"
+
+
+def test_the_hash_of_a_body_may_be_written_in_upper_case(front):
+    for data, status in ((b"data", 200), (b"other", 400)):
+        promise = {"X-Amz-Content-SHA256": sha256(b"data").hexdigest().upper()}
+        signed = signed_headers("PUT", f"{HOST}/bucket/k", promise, data)
+        assert front.raw("PUT", "/bucket/k", signed, data).status == status

@@ -13,12 +13,13 @@ NOW = 1_800_000_000
 STAMP = stamp_of(NOW)
 
 
-def linked(**changes):
+def linked(*, method="GET", headers=None, more="", **changes):
     scope = f"key/{STAMP[:8]}/us-east-1/s3/aws4_request"
     params = {"Algorithm": v4.ALGORITHM, "Credential": scope, "Date": STAMP, "Expires": "60"}
     params |= {"SignedHeaders": "host", "Signature": "0" * 64, **changes}
     query = "&".join(f"X-Amz-{name}={value}" for name, value in params.items() if value is not None)
-    return v4.from_query(Request("GET", "/b/k", {"host": "h"}, query=query), S3Settings.parse({}), NOW)
+    request = Request(method, "/b/k", {"host": "h", **(headers or {})}, query=query + more)
+    return v4.from_query(request, S3Settings.parse({}), NOW)
 
 
 def test_a_link_covers_everything_but_its_own_signature():
@@ -120,3 +121,49 @@ def test_a_signature_that_leaves_out_the_host_is_denied(front):
     bad = good["Authorization"].replace("SignedHeaders=host;", "SignedHeaders=")
     answer = front.raw("GET", "/bucket", {**good, "Authorization": bad})
     assert b"<HeadersNotSigned>host</HeadersNotSigned>" in answer.read_body()
+
+
+# --- headers that were not signed ---------------------------------------------------------------------
+
+HASH, OTHER_HASH = "0" * 64, "1" * 64
+PAYLOAD = "x-amz-content-sha256"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x-amz-acl",
+        "x-amz-checksum-crc32",
+        "x-amz-checksum-algorithm",
+        "x-amz-server-side-encryption-customer-key",
+        "x-amz-meta-a",
+        "x-amz-expected-bucket-owner",
+        "x-amz-anything-new",
+    ],
+)
+def test_the_holder_of_a_link_adds_no_header_of_s3(name):
+    for method in ("GET", "PUT"):
+        with pytest.raises(S3Error) as refused:
+            linked(method=method, headers={name: "x"})
+        assert refused.value.code == "AccessDenied" and refused.value.details == {"HeadersNotSigned": name}
+        assert linked(method=method, headers={name: "x"}, SignedHeaders=f"host%3B{name}")
+
+
+@pytest.mark.parametrize("name", ["x-amz-date", "x-amz-user-agent", "range", "if-match"])
+def test_headers_that_mean_nothing_to_s3_or_are_the_readers_may_be_added(name):
+    assert linked(headers={name: "x"}).payload == "UNSIGNED-PAYLOAD"
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_link_to_read_ignores_a_hash_that_was_not_signed(method):
+    for value in (HASH, "garbage"):
+        assert linked(method=method, headers={PAYLOAD: value}).payload == "UNSIGNED-PAYLOAD"
+        assert linked(method=method, more=f"&X-Amz-Content-SHA256={value}").payload == "UNSIGNED-PAYLOAD"
+    signed = linked(method=method, headers={PAYLOAD: HASH}, SignedHeaders=f"host%3B{PAYLOAD}")
+    assert signed.payload == HASH
+
+
+def test_a_link_to_write_holds_its_body_to_the_hash():
+    claim = linked(method="PUT", headers={PAYLOAD: HASH})
+    assert claim.payload == HASH and claim.canonical.endswith(b"\n" + HASH.encode())
+    assert linked(method="PUT", more=f"&X-Amz-Content-SHA256={OTHER_HASH}").payload == OTHER_HASH
