@@ -7,17 +7,21 @@ pending file (one sync for all that arrive together) and are merged before anyth
 one broker goes through one lane, so that its threads never wait for each other; other processes are kept out
 by the directory's lock. Everything that touches the disk, looking and reading included, runs as the device's
 ``run`` says: where it is called while a process serves one quick device, else in threads (decision 0004).
+A database that others have locked is waited for between such calls, not in them, so that it keeps neither the
+event loop nor the threads of its device from other databases.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from swift.base.calls import run_inline
-from swift.base.errors import InvalidValue
+from swift.base.errors import InvalidValue, LockTimeout
 from swift.db import files, pending
 from swift.db.connection import BUSY_TIMEOUT_S, DatabaseMissing, Trace, translate
 from swift.db.database import Database, Dialect, Replaced
@@ -25,12 +29,17 @@ from swift.db.files import DatabasePlace
 from swift.db.freshness import Freshness
 from swift.db.transaction import GroupCommit, Run
 from swift.db.watch import Watch
+from swift.green import Semaphore, pause
 from swift.platform.disk import Disk
+from swift.platform.waiting import letting_others_run
 
 T = TypeVar("T")
 
 #: How often an operation is repeated when other processes keep replacing the file under it.
 ATTEMPTS = 3
+#: How long one call waits for the locks of a database, and the pause before it is made again, seconds.
+CALL_WAIT_S = 0.1
+RETRY_PAUSE_S = 0.05
 
 
 def _silent(_message: str) -> None:
@@ -46,7 +55,7 @@ class Engine:
     warn: Callable[[str], None] = _silent
     trace: Trace | None = None
     preallocate: bool = False
-    #: Seconds to wait for others that write to a database.
+    #: Seconds to wait, in calls and between them, for others that write to a database.
     wait_s: float = BUSY_TIMEOUT_S
 
 
@@ -81,6 +90,10 @@ class Broker:
         self.holders = 0
         self._in_flight = 0
         self._lane = GroupCommit(self._commit, engine.run)
+        #: Held by the one call, beside that of the lane, that may wait for the locks of others.
+        self._turn = Semaphore(1)
+        #: Held while a thread reads, so that one database never takes all threads of its device.
+        self._reading = Semaphore(1)
 
     # --- files ------------------------------------------------------------------------------------
 
@@ -103,7 +116,7 @@ class Broker:
         if not found:
             self.databases = []
             return False
-        self.databases = self._run(self._adopt, found)
+        self.databases = self._repeat(lambda: self._run_in_turn(self._adopt, found))
         # One that was gone before it could be opened is looked for again next time.
         known.opened = found if len(self.databases) == len(found) else ()
         return bool(self.databases)
@@ -163,8 +176,12 @@ class Broker:
             self.dialect,
             trace=engine.trace,
             preallocate=engine.preallocate,
-            wait_s=engine.wait_s,
+            wait_s=self._call_wait_s,
         )
+
+    @property
+    def _call_wait_s(self) -> float:
+        return min(CALL_WAIT_S, self.engine.wait_s)
 
     @property
     def is_busy(self) -> bool:
@@ -200,11 +217,24 @@ class Broker:
         finally:
             self._in_flight -= 1
 
+    def _run_in_turn(self, function: Callable[..., T], *args: object) -> T:
+        with self._used(), self._turn:
+            return self._run(function, *args)
+
+    @contextmanager
+    def _used(self) -> Iterator[None]:
+        """Keep the broker from being closed in the block."""
+        self._in_flight += 1
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+
     # --- rows -------------------------------------------------------------------------------------
 
     def put_rows(self, rows: Sequence[object]) -> None:
         """Store rows of the main table; they are durable when this returns."""
-        self._lane.submit(rows)
+        self._repeat(lambda: self._lane.submit(rows))
         self.freshness.has_pending = True
 
     def _commit(self, items: list[object]) -> None:
@@ -212,7 +242,7 @@ class Broker:
         disk = self.engine.disk
         rows = [item for item in items if not isinstance(item, _Change)]
         try:
-            lock = files.lock(disk, self.place)
+            lock = files.lock(disk, self.place, self._call_wait_s)
             try:
                 if rows:
                     self._append(rows)
@@ -259,6 +289,9 @@ class Broker:
         except Replaced:
             # The rows are durable; whoever opens the new file merges them.
             self.engine.warn(f"{path}: left to be merged into a replaced database")
+        except LockTimeout:
+            # The rows are durable, and the next batch or read merges them.
+            return
 
     def _merge_locked(self, change: Callable[[sqlite3.Connection], T] | None) -> T | None:
         """Merge what is pending and apply ``change`` in one transaction, then empty the file."""
@@ -330,13 +363,24 @@ class Broker:
         return change.result
 
     def _repeat(self, attempt: Callable[[], T]) -> T:
-        for _ in range(ATTEMPTS - 1):
+        """Make an attempt again when the file was replaced under it, and while others have it locked."""
+        replaced, deadline = 0, 0.0
+        while True:
             try:
                 return attempt()
             except Replaced:
+                replaced += 1
+                if replaced == ATTEMPTS:
+                    raise
                 if not self.refresh():
                     raise DatabaseMissing(self.place.file(), "was removed")
-        return attempt()
+            except LockTimeout:
+                now = time.monotonic()
+                deadline = deadline or now + self.engine.wait_s
+                if now >= deadline:
+                    raise
+                with self._used(), letting_others_run():
+                    pause(RETRY_PAUSE_S)
 
     def read(
         self,
@@ -353,11 +397,12 @@ class Broker:
             self.merge_pending()
         asked = database or self.newest
         try:
-            return self._run(question, asked.reader)
+            with self._reading:
+                return self._run(asked.ask, question)
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
                 raise translate(error, asked.path) from error
-        return self._repeat(lambda: self._run((database or self.newest).read_patiently, question))
+        return self._repeat(lambda: self._run_in_turn((database or self.newest).read_patiently, question))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.place.name_hash} {self.databases}>"

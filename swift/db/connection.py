@@ -2,7 +2,9 @@
 
 A connection knows ``chexor``, which the triggers of every database call, and keeps a rollback journal with
 full syncs (doc/decisions/0001-sqlite-journal-mode.md): a commit that returned is on the device, and between
-commits the database file alone is the whole truth. SQLite's errors become the types below by their codes;
+commits the database file alone is the whole truth. A statement that finds the database locked is repeated
+until a deadline; between attempts a green thread lets others run, which SQLite's own busy handler would
+not. SQLite's errors become the types below by their codes;
 texts are never matched.
 """
 
@@ -10,13 +12,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from urllib.parse import quote
 
 from swift.base.errors import LockTimeout, NoSpace, SwiftError
 from swift.base.hashing import short_md5
+from swift.green import pause
 from swift.platform.faults import OddFile, check_regular, is_device_error
+from swift.platform.waiting import letting_others_run
 
 #: How long a statement waits for another process's lock, seconds.
 BUSY_TIMEOUT_S = 25.0
@@ -24,6 +29,9 @@ BUSY_TIMEOUT_S = 25.0
 #: merging rows whose names are in no order costs a tenth more, a listing nothing.
 WRITER_CACHE_KIB = 1024
 READER_CACHE_KIB = 256
+
+_FIRST_PAUSE_S = 0.001
+_PAUSE_MAX_S = 0.05
 
 Trace = Callable[[str], None]
 
@@ -124,9 +132,39 @@ def chexor_all(old: str, texts: Iterable[str]) -> str:
     return f"{total:032x}"
 
 
+class DatabaseConnection(sqlite3.Connection):
+    """A connection whose statements wait ``wait_s`` for others' locks without blocking the event loop."""
+
+    wait_s = 0.0
+
+    def execute(  # type: ignore[override]
+        self, sql: str, parameters: Sequence[object] | Mapping[str, object] = (), /
+    ) -> sqlite3.Cursor:
+        """Execute one statement; raises ``sqlite3.OperationalError`` (BUSY) after ``wait_s``."""
+        try:
+            return super().execute(sql, parameters)
+        except sqlite3.OperationalError as error:
+            if not self.wait_s or not _is_busy(error):
+                raise
+        deadline, rest_s = time.monotonic() + self.wait_s, _FIRST_PAUSE_S
+        while True:
+            with letting_others_run():
+                pause(rest_s)
+            rest_s = min(2 * rest_s, _PAUSE_MAX_S)
+            try:
+                return super().execute(sql, parameters)
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() >= deadline:
+                    raise
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
 def connect(
     path: str, *, trace: Trace | None = None, create: bool = False, wait_s: float = BUSY_TIMEOUT_S
-) -> sqlite3.Connection:
+) -> DatabaseConnection:
     """Open a database file; raises ``DatabaseMissing``, ``DatabaseBroken`` and the others above.
 
     What is no regular file is broken; SQLite would wait for a FIFO.
@@ -142,7 +180,8 @@ def connect(
         connection = sqlite3.connect(
             uri,
             uri=True,
-            timeout=wait_s,
+            timeout=0.0,
+            factory=DatabaseConnection,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=64,
@@ -152,6 +191,7 @@ def connect(
             # Only its absence proves that it is missing: a process without descriptors cannot open it either.
             _check_file(path)
         raise translate(error, path)
+    connection.wait_s = wait_s
     connection.create_function("chexor", 3, chexor, deterministic=True)
     if trace is not None:
         connection.set_trace_callback(trace)

@@ -19,6 +19,7 @@ from swift.db.connection import (
     READER_CACHE_KIB,
     WRITER_CACHE_KIB,
     DatabaseBroken,
+    DatabaseConnection,
     DatabaseError,
     DatabaseMissing,
     Trace,
@@ -30,6 +31,7 @@ from swift.db.connection import (
 from swift.db.files import DatabasePlace, locked
 from swift.db.preallocate import Preallocator
 from swift.db.schema import Migration, facts_of, migrate
+from swift.green import PlainLock
 from swift.platform.disk import Disk
 from swift.platform.faults import OddFile, check_regular
 
@@ -97,15 +99,18 @@ class Database:
         self._trace = trace
         self._preallocate = preallocate
         self._preallocator: Preallocator | None = None
-        self._reader: sqlite3.Connection | None = None
-        self._writer: sqlite3.Connection | None = None
+        self._reader: DatabaseConnection | None = None
+        #: One thread at a time reads: Python looks up the error of a statement in its connection, so another
+        #: thread's success would turn "locked" into "no rows".
+        self._reading = PlainLock()
+        self._writer: DatabaseConnection | None = None
         self._inode: tuple[int, int] = (0, 0)
         self._size_bytes = 0
         #: How much memory ``relax`` may give back, bytes: of page caches as much as the file can fill.
         self.weight = 0
 
     @property
-    def reader(self) -> sqlite3.Connection:
+    def reader(self) -> DatabaseConnection:
         """The connection for reading, which answers BUSY at once; ``DatabaseMissing`` when closed."""
         if self._reader is None:
             raise DatabaseMissing(self.path, "is closed")
@@ -114,7 +119,7 @@ class Database:
     def open(self) -> None:
         """Connect and bring the schema up to date; call in a disk thread."""
         try:
-            with locked(self._disk, self.place):
+            with locked(self._disk, self.place, self._wait_s):
                 inode = self._look()
                 # It waits for others while it is opened, and never again.
                 reader = connect(self.path, trace=self._trace, wait_s=self._wait_s)
@@ -124,7 +129,7 @@ class Database:
                     migrate(reader, self.path, self.dialect.migrations)
                     with Translating(self.path):
                         self.dialect.check_names(reader, self.path)
-                        reader.execute("PRAGMA busy_timeout=0")
+                    reader.wait_s = 0.0
                 except BaseException:
                     reader.close()
                     raise
@@ -185,9 +190,14 @@ class Database:
         with Transaction(writer, self.path) as connection:
             return change(connection)
 
+    def ask(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        """Run a read; raises ``sqlite3.Error``, BUSY at once when others have the file locked."""
+        with self._reading:
+            return question(self.reader)
+
     def read_patiently(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result:
         """Run a read that found the file locked again, waiting for it; call in a disk thread."""
-        with locked(self._disk, self.place):
+        with locked(self._disk, self.place, self._wait_s):
             return self.ask_locked(question)
 
     def ask_locked(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result:
@@ -198,7 +208,7 @@ class Database:
         with Translating(self.path):
             return question(writer)
 
-    def _open_writer(self) -> sqlite3.Connection:
+    def _open_writer(self) -> DatabaseConnection:
         """Connect for writing to what is known to be the current file, under the directory's lock."""
         writer = connect(self.path, trace=self._trace, wait_s=self._wait_s)
         try:
