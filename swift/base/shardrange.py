@@ -148,6 +148,20 @@ class ShardRange:
         }
 
 
+def with_counts(item: ShardRange, objects: int, size: int, tombstones: int, now: Timestamp) -> ShardRange:
+    """Return the range with these counts, dated later than those it has.
+
+    ``merge`` keeps the counts of the row in the database when both are of one time, and a sharder finds a
+    range and counts its rows with the same ``now``.
+    """
+    counted = Timestamp(item.meta_timestamp)
+    if now.normal <= counted.normal:
+        now = Timestamp(counted.seconds + 0.00001)
+    return replace(
+        item, object_count=objects, bytes_used=size, tombstones=tombstones, meta_timestamp=now.normal
+    )
+
+
 def merge(existing: ShardRange | None, new: ShardRange) -> ShardRange:
     """One row from two versions of it (§19.1); returns ``existing`` itself when nothing changes."""
     if existing is None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from swift.base.shardrange import UPDATING_STATES, ShardRange, State, merge
+from swift.base.shardrange import UPDATING_STATES, ShardRange, State, merge, with_counts
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.container import shardtable
@@ -344,13 +344,7 @@ class Visit:
         )
         is_new = item.state == State.CREATED
         if is_new:
-            item = replace(
-                in_state(item, State.CLEAVED, self._now),
-                object_count=objects,
-                bytes_used=size,
-                tombstones=tombstones,
-                meta_timestamp=self._now.normal,
-            )
+            item = with_counts(in_state(item, State.CLEAVED, self._now), objects, size, tombstones, self._now)
         is_filled, after = self._fill(item, []), 0
         while is_filled:
             start = after
@@ -382,13 +376,7 @@ class Visit:
         done = {State.SHARDING: State.SHARDED, State.SHRINKING: State.SHRUNK}.get(own.state, own.state)
         changed = [in_state(each, State.ACTIVE, now) for each in self._others(frozenset((State.CLEAVED,)))]
         if own.state != done:
-            own = replace(
-                in_state(own, done, now),
-                object_count=0,
-                bytes_used=0,
-                tombstones=0,
-                meta_timestamp=now.normal,
-            )
+            own = with_counts(in_state(own, done, now), 0, 0, 0, now)
             if not self._is_root:
                 own = replace(own, timestamp=now.normal, deleted=True)
             changed.append(own)
@@ -458,14 +446,7 @@ class Visit:
         if not own.deleted and len(broker.databases) == 1:
             facts = broker.read(lambda connection: rowmoves.counts_inside(connection, own.lower, own.upper))
             if facts != (own.object_count, own.bytes_used, own.tombstones):
-                own = replace(
-                    own,
-                    object_count=facts[0],
-                    bytes_used=facts[1],
-                    tombstones=facts[2],
-                    meta_timestamp=self._now.normal,
-                    reported=False,
-                )
+                own = replace(with_counts(own, *facts, self._now), reported=False)
                 self._merge(own)
         if own.reported:
             return

@@ -202,6 +202,13 @@ def test_a_large_one_is_split_until_every_row_is_in_a_shard_and_the_old_file_is_
     assert [bench.delivery.names_in(item) for item in bench.shards] == [NAMES[:3], NAMES[3:]]
 
 
+def test_the_bytes_of_a_container_that_was_just_split_are_those_of_its_rows(bench):
+    bench.settle()
+    assert [(item.object_count, item.bytes_used) for item in bench.shards] == [(3, 9), (3, 9)]
+    info = bench.broker.info()
+    assert (info.object_count, info.bytes_used) == (6, 18)
+
+
 def test_shards_are_filled_some_in_a_visit_and_the_next_goes_on(bench):
     told = bench.visit(cleave_batch_size=1)
     assert (told["created_success"], told["cleaved_success"]) == (2, 1)
