@@ -20,7 +20,7 @@ from swift.config.schema import Conf, Settings
 from swift.gateway.internal_client import InternalClient
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
-from swift.runtime.backendapp import BackendContext
+from swift.runtime.backendapp import BackendContext, DateLimit
 from swift.runtime.diskcalls import DiskPools
 from swift.runtime.partitions import Partitions
 from swift.runtime.pipeline import load_app
@@ -143,6 +143,7 @@ def backend_context(
         access_log=access_log_of(conf, telemetry, name=name) if _logs_requests(conf) else None,
         replication_server=storage.replication_server,
         partitions=Partitions(conf.get("swift_dir", "/etc/swift")),
+        dates=DateLimit(storage.timestamp_ahead_max, storage.timestamp_ahead_exempt),
     )
     return context, settings
 

@@ -85,6 +85,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
         self.check_space(broker)
         if target.path.container is not None:
             return self._put_container(request, target, broker)
+        self.check_date(request)
         timestamp = request.timestamp
         metadata = self._metadata(request, timestamp)
         created = not broker.exists and broker.create(timestamp, created_at=self.now())
@@ -93,9 +94,8 @@ class AccountServer(DatabaseApp[AccountBroker]):
                 broker.put(timestamp)
             except RecentlyDeleted:
                 return self._deleted(403, "Recently deleted")
-        if metadata:
-            broker.update_metadata(metadata, self._check_metadata)
-        return error_response(201 if created else 202)
+        newer = self.merge_metadata(broker.update_metadata, metadata, self._check_metadata)
+        return error_response(201 if created else 202, headers=newer)
 
     def _put_container(self, request: Request, target: StorageTarget, broker: AccountBroker) -> Response:
         headers = request.headers
@@ -135,6 +135,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
     def post(self, request: Request) -> Response:
         """Change metadata."""
         target = self.target(request, 3, 3)
+        self.check_date(request)
         timestamp = request.timestamp
         broker = self._broker(target)
         self.check_space(broker)
@@ -142,13 +143,14 @@ class AccountServer(DatabaseApp[AccountBroker]):
         info = broker.info() if broker.exists else None
         if info is None or info.is_deleted:
             return self._missing(info)
-        if metadata:
-            broker.update_metadata(metadata, self._check_metadata)
-        return error_response(204)
+        return error_response(
+            204, headers=self.merge_metadata(broker.update_metadata, metadata, self._check_metadata)
+        )
 
     def delete(self, request: Request) -> Response:
         """Mark an account deleted; the reaper empties it."""
         target = self.target(request, 3, 3)
+        self.check_date(request)
         timestamp = request.timestamp
         broker = self._broker(target)
         info = broker.info() if broker.exists else None

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swift.config.kinds import AUTO_COUNT, COUNT, PORT, RESERVE, SECONDS, Reserve, choice, integer
+from swift.config.kinds import (
+    AUTO_COUNT,
+    COUNT,
+    NETWORKS,
+    PORT,
+    RESERVE,
+    SECONDS,
+    IPNetwork,
+    Reserve,
+    choice,
+    integer,
+    number,
+)
 from swift.config.schema import Settings, option
 
 #: The metrics page listens so far from the port of the service, if nothing else is said.
@@ -96,6 +108,14 @@ class StorageSettings(Settings):
     ring_ip: str = option("", "Address of this node in the rings; bind_ip when empty.")
     disable_fallocate: bool = option(False, "Do not preallocate space or check the reserve.")
     fallocate_reserve: Reserve = option("1%", "Free space to keep, bytes or percent.", kind=RESERVE)
+    timestamp_ahead_max: float = option(
+        60.0,
+        "Refuse changes dated further ahead of this node's clock, seconds; 0 accepts all.",
+        kind=number(0),
+    )
+    timestamp_ahead_exempt: tuple[IPNetwork, ...] = option(
+        "", "Addresses and networks of nodes whose changes are accepted whatever their date.", kind=NETWORKS
+    )
     replication_server: bool = option(True, "Serve replication verbs; false answers them with 405.")
     recon_cache_path: str = option(
         "/var/cache/swift", "Directory of the recon files, in which daemons say what they did."

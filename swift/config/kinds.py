@@ -5,12 +5,15 @@ A kind refuses bad text with a sentence; the schema adds which option and file i
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from swift.base.truth import is_true
+
+IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,16 @@ PORT = integer(0, 65535)
 NUMBER = number()
 SECONDS = number(0)
 LIST = Kind("list", _parse_list, ", ".join)
+
+
+def _parse_networks(text: str) -> tuple[IPNetwork, ...]:
+    try:
+        return tuple(map(ipaddress.ip_network, _parse_list(text)))
+    except ValueError as error:
+        raise ValueError(f"must be addresses and networks such as 10.1.0.0/16, not {text!r} ({error})")
+
+
+NETWORKS = Kind("networks", _parse_networks, lambda networks: ", ".join(map(str, networks)))
 WORDS = Kind("words", lambda text: tuple(text.split()), " ".join)
 RESERVE = Kind("bytes or percent", _parse_reserve)
 AUTO_COUNT = Kind("auto or count", _parse_auto_count)

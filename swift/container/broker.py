@@ -76,12 +76,23 @@ class NotEmpty(InvalidValue):
     """A container that still holds objects cannot be deleted."""
 
 
-class StaysDeleted(InvalidValue):
-    """The container was deleted after the time of the put; that time was recorded."""
+class Superseded(InvalidValue):
+    """A later change decides whether the container exists; ``newer`` is its time, an internal text.
+
+    The time of the change that lost was recorded all the same.
+    """
+
+    def __init__(self, reason: str, newer: str):
+        super().__init__(reason)
+        self.newer = stat.as_timestamp(newer).internal
 
 
-class StaysAlive(InvalidValue):
-    """The container was put after the time of the deletion; that time was recorded."""
+class StaysDeleted(Superseded):
+    """The container was deleted after the time of the put."""
+
+
+class StaysAlive(Superseded):
+    """The container was put after the time of the deletion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +277,8 @@ class ContainerBroker(Broker):
             return True
 
         lives_again = self.write(change)
-        if not lives_again and self.info().is_deleted:
-            raise StaysDeleted("the container was deleted later")
+        if not lives_again and (info := self.info()).is_deleted:
+            raise StaysDeleted("the container was deleted later", info.delete_timestamp)
         return lives_again
 
     def touch(self, timestamp: Timestamp) -> None:
@@ -310,8 +321,9 @@ class ContainerBroker(Broker):
         if len(self.databases) > 1 and not self.read(self.is_empty, database=self.oldest):
             raise NotEmpty("the container holds objects")
         existed = self.write(change)
-        if not self.info().is_deleted:
-            raise StaysAlive("the container was put later")
+        info = self.info()
+        if not info.is_deleted:
+            raise StaysAlive("the container was put later", info.put_timestamp)
         return existed
 
     def is_empty(self, connection: sqlite3.Connection) -> bool:

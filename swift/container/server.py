@@ -132,6 +132,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         self.check_space(broker)
         if request.headers.get(fields.BACKEND_RECORD_TYPE, "").lower() == records.SHARD:
             return self._put_shards(request, target, broker, timestamp)
+        self.check_date(request)
         return self._put_container(request, target, broker, timestamp)
 
     def _put_container(
@@ -145,16 +146,15 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             created = self._create_or_put(broker, timestamp, asked, self._default_policy(request))
         except WrongPolicy as error:
             return error_response(409, headers={_POLICY: str(error.own)})
-        except StaysDeleted:
-            return error_response(409)
-        if metadata:
-            broker.update_metadata(metadata, self._check_metadata)
+        except StaysDeleted as error:
+            return error_response(409, headers={fields.BACKEND_TIMESTAMP: error.newer})
+        newer = self.merge_metadata(broker.update_metadata, metadata, self._check_metadata)
         info = broker.info()
         self._keep_sync_link(broker, info)
         outcome = self._accounts.report(request, target, info)
         if outcome is AccountsAnswer.ALL_MISSING:
             return error_response(404)
-        headers = {_POLICY: str(info.storage_policy_index)}
+        headers = {_POLICY: str(info.storage_policy_index), **newer}
         return error_response(201 if created else 202, headers=headers)
 
     def _create_or_put(
@@ -292,14 +292,17 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             broker = self._broker_for_row(request, target)
             row = tombstone(name, timestamp, self._policy(request) or 0)
             return self._store_row(request, target, broker, row, 204)
+        self.check_date(request)
         broker = self._broker(target)
         self._accounts.check(request)
         if not broker.exists:
             return error_response(404)
         try:
             existed = broker.delete(timestamp)
-        except (NotEmpty, StaysAlive):
+        except NotEmpty:
             return error_response(409)
+        except StaysAlive as error:
+            return error_response(409, headers={fields.BACKEND_TIMESTAMP: error.newer})
         info = broker.info()
         self._keep_sync_link(broker, info)
         if self._accounts.report(request, target, info) is AccountsAnswer.ALL_MISSING:
@@ -309,6 +312,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
     def post(self, request: Request) -> Response:
         """Change metadata."""
         target = self.target(request, 4, 4)
+        self.check_date(request)
         timestamp = request.timestamp
         sync_to = request.headers.get("x-container-sync-to")
         if sync_to is not None:
@@ -321,10 +325,10 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             return error_response(404)
         if not is_true(request.headers.get(fields.BACKEND_NO_TIMESTAMP_UPDATE)):
             broker.touch(timestamp)
+        newer = self.merge_metadata(broker.update_metadata, metadata, self._check_metadata)
         if metadata:
-            broker.update_metadata(metadata, self._check_metadata)
             self._keep_sync_link(broker, broker.info())
-        return error_response(204)
+        return error_response(204, headers=newer)
 
     def update(self, request: Request) -> Response:
         """Merge many object rows."""

@@ -298,6 +298,12 @@ BACKEND_RECORD_STORAGE_POLICY_INDEX = _header(
 BACKEND_TIMESTAMP = _header(
     "x-backend-timestamp", _TIME, _FROM_NODE, "When an entity was last changed, or deleted."
 )
+BACKEND_TIMESTAMP_AHEAD = _header(
+    "x-backend-timestamp-ahead",
+    _TIME,
+    _FROM_NODE,
+    "By how many seconds a change that a node refused is dated ahead of the node's clock.",
+)
 BACKEND_DATA_TIMESTAMP = _header(
     "x-backend-data-timestamp", _TIME, _FROM_NODE, "When an object's data was written."
 )

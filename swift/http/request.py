@@ -48,6 +48,7 @@ class Request:
         "_entity",
         "_entity_of",
         "_timestamp",
+        "is_self_stamped",
     )
 
     def __init__(
@@ -82,6 +83,8 @@ class Request:
         #: The raw path that ``_entity`` is of.
         self._entity_of: str | None = None
         self._timestamp: Timestamp | None = None
+        #: Whether the proxy dated the request, which may then be dated anew.
+        self.is_self_stamped = False
 
     @property
     def path(self) -> str:

@@ -204,6 +204,7 @@ class ObjectServer(BackendApp):
 
     def put(self, request: Request) -> Response:
         """PUT (§4)."""
+        self.check_date(request)
         key = self._key(request)
         plan = parse_put(request, key, self.context.limits, self._stored)
         view = self._write_view(request, plan.timestamp.seconds)
@@ -333,6 +334,7 @@ class ObjectServer(BackendApp):
 
     def post(self, request: Request) -> Response:
         """POST (§5)."""
+        self.check_date(request)
         key = self._key(request)
         plan = parse_post(request, self.context.limits, self._stored)
         view = self._write_view(request, plan.timestamp.seconds)
@@ -357,6 +359,7 @@ class ObjectServer(BackendApp):
 
     def delete(self, request: Request) -> Response:
         """DELETE (§8)."""
+        self.check_date(request)
         key = self._key(request)
         plan = parse_delete(request)
         view = self._write_view(request, plan.timestamp.seconds, open_expired=False)
@@ -395,6 +398,7 @@ class ObjectServer(BackendApp):
             raise HTTPError(400, f"{method!r} cannot be reserved", content_type=PLAIN)
         if stages is None or not stages.reserve or stages.footers:
             raise HTTPError(400, "RESERVE is for promises", content_type=PLAIN)
+        self.check_date(request)
         # What follows, its line in the log included, is about that.
         request.method = method
         key = self._key(request)

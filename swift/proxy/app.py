@@ -114,6 +114,7 @@ class ProxyApp:
         """Timestamp, token and transaction id."""
         headers = request.headers
         stamp = time_of(headers)
+        request.is_self_stamped = request.is_self_stamped or "x-timestamp" not in headers
         headers["x-timestamp"] = stamp.internal
         request._timestamp = stamp
         if "x-storage-token" in headers and "x-auth-token" not in headers:

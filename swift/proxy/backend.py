@@ -149,6 +149,8 @@ class Backends:
             self.failed(node, error, headers)
             return None
         self.judge(node, reply.status)
+        if "date" in reply.headers:
+            self._context.clocks.note(node.key, reply.headers["date"])
         return reply
 
     def is_promising(self, node: Node) -> bool:

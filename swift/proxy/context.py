@@ -10,6 +10,8 @@ from functools import cached_property
 from swift.base.clock import Clock, SystemClock
 from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
+from swift.base.timestamp import Timestamp
+from swift.cluster.clocks import ClockComparison
 from swift.cluster.direct import DirectClient
 from swift.cluster.health import ErrorLimiter
 from swift.cluster.placement import (
@@ -24,10 +26,12 @@ from swift.cluster.placement import (
 from swift.cluster.quorum import half, majority
 from swift.cluster.rings import Rings
 from swift.cluster.transport import Transport
+from swift.http.request import Request
 from swift.policy.policies import Policies
 from swift.policy.policy import ErasureCode, Policy
 from swift.proxy.obj.rates import Rates
 from swift.proxy.probing import Prober
+from swift.proxy.restamp import Restamper, check_ahead
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 from swift.ring.view import RingView
@@ -68,6 +72,13 @@ class ProxyContext:
             connect_timeout_s=settings.conn_timeout,
             timeout_s=settings.node_timeout,
         ).begin
+        self.clocks = ClockComparison(
+            self.clock,
+            RepeatedErrors(self.telemetry.log, self.clock).error,
+            self.telemetry.metrics.gauge(
+                "swift_clock_offset_seconds", "Median of the storage servers' clocks minus this server's."
+            ),
+        )
         self.timings = Timings(self.clock, settings.timing_expiry)
         self.rates = Rates(self.clock)
         self.streams = Streams()
@@ -95,6 +106,14 @@ class ProxyContext:
         if policy.ec is None:
             return quorum
         return policy.ec.quorum if self.settings.half_is_quorum else max(policy.ec.quorum, quorum)
+
+    def restamper(self, request: Request) -> Restamper:
+        """Decide how a change is dated that nodes refuse for a newer state."""
+        return Restamper(request, self.check_ahead, self.clock.time)
+
+    def check_ahead(self, newest: Timestamp) -> None:
+        """Raise ``HTTPError`` 503 if a stored state is too far ahead of the clock to be superseded."""
+        check_ahead(newest, self.clock.time(), self.settings.restamp_ahead_max)
 
     @cached_property
     def direct(self) -> DirectClient:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from swift.base.entity import EntityPath
 from swift.base.truth import is_true
@@ -57,9 +57,9 @@ class Controller:
         part: int,
         method: str,
         path: EntityPath,
-        attempts: Sequence[HeaderMap],
+        attempts: list[HeaderMap],
         *,
-        nodes: NodeIterator | None = None,
+        nodes: Callable[[], NodeIterator] | None = None,
         body: bytes = b"",
         quorum: int | None = None,
         overrides: Mapping[int, int] | None = None,
@@ -67,7 +67,7 @@ class Controller:
     ) -> Response:
         """Send one attempt per primary (handoffs replace failing ones) and agree on an answer.
 
-        ``nodes`` are others to begin with, where write affinity says so.
+        ``nodes`` makes the iterator over others to begin with, where write affinity says so.
         """
         answers, need = self.write_answers(
             view, part, method, path, attempts, nodes=nodes, body=body, quorum=quorum, request=request
@@ -80,18 +80,22 @@ class Controller:
         part: int,
         method: str,
         path: EntityPath,
-        attempts: Sequence[HeaderMap],
+        attempts: list[HeaderMap],
         *,
-        nodes: NodeIterator | None = None,
+        nodes: Callable[[], NodeIterator] | None = None,
         body: bytes = b"",
         quorum: int | None = None,
         request: Request,
     ) -> tuple[list[Answer], int]:
-        """Like ``write``, but the answers themselves and the quorum they need."""
+        """Like ``write``, but the answers themselves and the quorum they need.
+
+        ``attempts`` get a newer timestamp when nodes know a newer state (``proxy.restamp``).
+        """
         settings = self.context.settings
         need = self.context.write_quorum(len(attempts)) if quorum is None else quorum
         use_replication = _replication_network(request)
-        found = nodes or self.context.planner().for_read(view, part, self.kind)
+        restamper = self.context.restamper(request)
+        found = self._nodes_for(view, part, nodes)
 
         def send(node: Node, headers: HeaderMap) -> Answer | None:
             answer = self.backends.small(
@@ -107,9 +111,15 @@ class Controller:
                 return None
             return answer
 
-        decider = WriteQuorum(len(attempts), need)
-        answers = fan_out(attempts, found, send, decider, grace_s=settings.post_quorum_timeout)
-        return answers, need
+        while True:
+            decider = WriteQuorum(len(attempts), need)
+            answers = fan_out(attempts, found, send, decider, grace_s=settings.post_quorum_timeout)
+            if not restamper.restamp(attempts, answers):
+                return answers, need
+            found = self._nodes_for(view, part, nodes)
+
+    def _nodes_for(self, view: RingView, part: int, nodes: Callable[[], NodeIterator] | None) -> NodeIterator:
+        return self.context.planner().for_read(view, part, self.kind) if nodes is None else nodes()
 
 
 def _replication_network(request: Request) -> bool:

@@ -11,7 +11,7 @@ from swift.cluster.quorum import best_status, fill_missing
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
-from swift.http.response import HTML, Response, error_response
+from swift.http.response import HTML, TEXT, Response, error_response
 
 #: Headers of a backend's answer that are not the client's business.
 DROPPED = frozenset(
@@ -101,7 +101,11 @@ def put_response(answers: Sequence[Answer], count: int, quorum: int) -> Response
 
 
 def response_of(answer: Answer) -> Response:
-    """One backend's answer as ours."""
+    """One backend's answer as ours; 503 for a change that it refused because of this proxy's clock."""
+    ahead = answer.headers.get(fields.BACKEND_TIMESTAMP_AHEAD)
+    if ahead is not None:
+        text = f"Nothing was changed: this proxy's clock is {ahead} s ahead of a storage server's.\n"
+        return error_response(503, text, content_type=TEXT)
     headers = client_headers(answer.headers)
     headers["content-type"] = HTML
     return Response(answer.status, headers, answer.body, reason=answer.reason or None)

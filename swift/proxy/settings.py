@@ -41,6 +41,11 @@ class ProxySettings(Settings):
 
     account_autocreate: bool = option(False, "Create accounts at their first use.")
     allow_account_management: bool = option(False, "Allow PUT and DELETE of accounts.")
+    restamp_ahead_max: float = option(
+        30.0,
+        "Date changes above newer states up to so far ahead of this proxy's clock, seconds; beyond: 503.",
+        kind=SECONDS,
+    )
     allow_open_expired: bool = option(False, "Let X-Open-Expired read expired objects.")
     recheck_account_existence: float = option(60.0, "Seconds to cache account facts.", kind=SECONDS)
     recheck_container_existence: float = option(60.0, "Seconds to cache container facts.", kind=SECONDS)

@@ -7,9 +7,10 @@ know what any verb does.
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 from wsgiref.types import StartResponse, WSGIEnvironment
@@ -21,7 +22,9 @@ from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace
 from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
 from swift.base.timestamp import InvalidTimestamp
+from swift.base.truth import is_true
 from swift.cluster.transport import Transport, TransportError
+from swift.config.kinds import IPNetwork
 from swift.http import fields
 from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
 from swift.http.headers import HeaderMap
@@ -49,6 +52,41 @@ class _NoTransport:
     open = request
 
 
+@dataclass(frozen=True)
+class DateLimit:
+    """Refuses changes dated further ahead than ``ahead_max_s`` of the clock; 0 refuses none.
+
+    One proxy with a fast clock would otherwise hide the later changes of all others until that date.
+    ``exempt`` are the networks of nodes that may send any date.
+    """
+
+    ahead_max_s: float = 0.0
+    exempt: Sequence[IPNetwork] = ()
+
+    def check(self, request: Request, clock: Clock) -> None:
+        """Raise ``HTTPError`` 400 for a change from the future, and ``InvalidTimestamp``."""
+        if not self.ahead_max_s:
+            return
+        ahead_s = request.timestamp.seconds - clock.time()
+        if ahead_s <= self.ahead_max_s or is_true(request.headers.get(fields.BACKEND_REPLICATION)):
+            return
+        if self.exempt and self._is_exempt(request.remote_addr):
+            return
+        raise HTTPError(
+            400,
+            f"X-Timestamp is {ahead_s:.1f} s ahead of this server's clock",
+            content_type=TEXT,
+            headers={fields.BACKEND_TIMESTAMP_AHEAD: f"{ahead_s:.1f}"},
+        )
+
+    def _is_exempt(self, address: str) -> bool:
+        try:
+            ip = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(ip in network for network in self.exempt)
+
+
 @dataclass
 class BackendContext:
     """Everything a storage server is handed by the composition root."""
@@ -64,6 +102,8 @@ class BackendContext:
     access_log: AccessLog | None = None
     replication_server: bool = True
     partitions: Partitions = field(default_factory=Partitions)
+    #: Which changes are refused because of their date.
+    dates: DateLimit = field(default_factory=DateLimit)
     #: The address and port under which this node stands in rings, as daemons need it; "" is any address.
     ring_ip: str = ""
     ring_port: int = 0
@@ -154,6 +194,10 @@ class BackendApp:
                 f"ERROR {request.method} {request.path_qs}", error, txid=request.headers.get("x-trans-id")
             )
             return error_response(500)
+
+    def check_date(self, request: Request) -> None:
+        """Refuse a change from the future; raises ``HTTPError`` 400 and ``InvalidTimestamp``."""
+        self.context.dates.check(request, self.context.clock)
 
     def _options(self, _request: Request) -> Response:
         return Response(200, {"allow": self._allow, "server": f"{self.server_type}-server/{__version__}"})

@@ -8,7 +8,7 @@ replication can bring a good copy.
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -21,6 +21,7 @@ from swift.db.cache import BrokerCache, Held
 from swift.db.connection import DatabaseBroken, DatabaseFailing, DatabaseMissing, DatabaseUnwritable
 from swift.db.files import DatabasePlace
 from swift.db.listing import ListingQuery
+from swift.db.metadata import Metadata
 from swift.db.verify import quarantine_broken
 from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, title_case, utf8_value, wire_value
@@ -118,6 +119,29 @@ class DatabaseApp(BackendApp, Generic[B]):
     def now(self) -> Timestamp:
         """The clock's time."""
         return Timestamp(self.context.clock.time())
+
+    def merge_metadata(
+        self,
+        merge: Callable[[Metadata, Callable[[Metadata], None]], None],
+        metadata: Metadata,
+        check: Callable[[Metadata], None],
+    ) -> HeaderMap:
+        """Merge metadata with a broker's ``merge``; return the headers that tell of newer values which stay.
+
+        ``check`` may refuse the result by raising.
+        """
+        if not metadata:
+            return {}
+        newest = ""
+
+        def look(merged: Metadata) -> None:
+            nonlocal newest
+            check(merged)
+            newer = [merged[name][1] for name in metadata if merged[name][1] > metadata[name][1]]
+            newest = max(newer, default="")
+
+        merge(metadata, look)
+        return {fields.BACKEND_TIMESTAMP: newest} if newest else {}
 
     def _make_broker(self, place: DatabasePlace, *names: str) -> B:
         engine = self._engines.get(place.device)

@@ -167,6 +167,7 @@ class Changer:
             lambda stamped: (stamped, self._once(request, target, stamped, nodes(), need)),
             lambda stamped: self._agreement.reach(target, request.timestamp, stamped, nodes),
             may_repeat=lambda _reason: True,
+            check_ahead=self._context.check_ahead,
         )
 
     def _once(

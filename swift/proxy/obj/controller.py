@@ -245,7 +245,7 @@ class ObjectController(Controller):
         if IF_DELETE_AT in request.headers:
             asked = list(planner.for_read(target.view, target.part, self.kind))
             check_still_meant(self.backends, target, asked, headers)
-        nodes, count = planner.for_delete(target.view, target.part)
+        _nodes, count = planner.for_delete(target.view, target.part)
         attempts = write_attempts(self.context, headers, target, count)
         if is_conditional(request.headers):
             need = self.context.write_quorum(count)
@@ -259,7 +259,7 @@ class ObjectController(Controller):
             "DELETE",
             path,
             attempts,
-            nodes=nodes,
+            nodes=lambda: planner.for_delete(target.view, target.part)[0],
             request=request,
         )
         # A node that never had the object has left a tombstone, and told its share.

@@ -154,7 +154,7 @@ class Uploader:
             "PUT",
             target.path,
             attempts,
-            nodes=self._nodes(target),
+            nodes=lambda: self._nodes(target),
             body=body,
             quorum=target.quorum,
             request=request,
@@ -169,9 +169,15 @@ class Uploader:
         coder, need = self._coder(target), target.quorum
         documents = coder.documents(request, is_conditional=False)
         coder.frame(attempts, target, documents, request.body.length)
+        restamper = self._context.restamper(request)
         opening = Opening(self._backends, target, self._nodes(target), documents)
         sinks, early = open_sinks(opening, attempts, need)
         try:
+            while restamper.restamp(attempts, early):
+                for sink in sinks:
+                    sink.abandon()
+                opening = Opening(self._backends, target, self._nodes(target), documents)
+                sinks, early = open_sinks(opening, attempts, need)
             refused = refused_early(request, early) or self._no_room(opening, sinks, need)
             if refused is None and len(sinks) < need and not target.policy.is_ec:
                 return Outcome(attempts, early)
@@ -209,7 +215,8 @@ class Uploader:
 
         if target.policy.is_ec:
             attempts = with_own_stamp(request, attempts)
-        return with_retries(request, attempts, once, agree, may_repeat=may_repeat)
+        check = self._context.check_ahead
+        return with_retries(request, attempts, once, agree, may_repeat=may_repeat, check_ahead=check)
 
     def _put_promised(
         self, request: Request, target: ObjectTarget, attempts: list[HeaderMap], body: bytes | None

@@ -12,6 +12,7 @@ from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTTPError
+from swift.proxy.restamp import restamped
 
 T = TypeVar("T")
 #: A change is tried so often, and so long, seconds.
@@ -63,13 +64,15 @@ def with_retries(
     agree: Callable[[Sequence[HeaderMap]], None],
     *,
     may_repeat: Callable[[TryAgain], bool],
+    check_ahead: Callable[[Timestamp], None],
 ) -> T:
     """What comes of copies of ``attempts``; of later tries with newer timestamps, each its own.
 
     What an earlier try left a node may remove late, and must not take for that of a later one. Between two
     tries nodes that judge by different versions are made to ``agree``, for the good of those who come later
-    when this change cannot be repeated. No try begins when all together took ``PATIENCE_S``. Raises
-    ``HTTPError`` 503 when that does not help, and what ``agree`` raises.
+    when this change cannot be repeated. No try begins when all together took ``PATIENCE_S``. ``check_ahead``
+    raises for a version that is too far ahead of the clock to be superseded. Raises ``HTTPError`` 503 when
+    that does not help, and what ``agree`` raises.
     """
     give_up = time.monotonic() + PATIENCE_S
     for _ in range(TRIES):
@@ -77,12 +80,12 @@ def with_retries(
             return carry_out([dict(headers) for headers in attempts])
         except TryAgain as reason:
             failed = reason
-        attempts = _restamped(request, attempts, failed)
+        attempts = _restamped(request, attempts, failed, check_ahead)
         if isinstance(failed, Disputed):
             try:
                 agree(attempts)
             except Outdated as outdated:
-                attempts = _restamped(request, attempts, outdated)
+                attempts = _restamped(request, attempts, outdated, check_ahead)
         if not may_repeat(failed) or time.monotonic() >= give_up:
             break
     raise HTTPError(503)
@@ -98,17 +101,21 @@ def with_own_stamp(request: Request, attempts: Sequence[HeaderMap]) -> list[Head
     return _stamped(request, attempts, stamp.raw, stamp.offset + random.randrange(1, 1 << 32))
 
 
-def _restamped(request: Request, attempts: Sequence[HeaderMap], reason: TryAgain) -> list[HeaderMap]:
+def _restamped(
+    request: Request,
+    attempts: Sequence[HeaderMap],
+    reason: TryAgain,
+    check_ahead: Callable[[Timestamp], None],
+) -> list[HeaderMap]:
     """The attempts just after what nodes know, and after themselves; ``HTTPError`` 503 at the end of time."""
     known = max(reason.newer, request.timestamp) if isinstance(reason, Outdated) else request.timestamp
+    check_ahead(known)
     # Its own among all who were told of the same version; the clock is hardly left behind by it.
     return _stamped(request, attempts, known.raw + 1, random.randrange(1, 1 << 32))
 
 
 def _stamped(request: Request, attempts: Sequence[HeaderMap], raw: int, offset: int) -> list[HeaderMap]:
     try:
-        stamp = Timestamp.from_raw(raw, offset)
+        return restamped(request, attempts, Timestamp.from_raw(raw, offset))
     except InvalidTimestamp:
         raise HTTPError(503)
-    request.timestamp = stamp
-    return [{**headers, "x-timestamp": stamp.internal} for headers in attempts]

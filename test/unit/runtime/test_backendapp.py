@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_network
 
 import pytest
 
+from swift.base.clock import ManualClock
 from swift.base.entity import NotUTF8
 from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace
 from swift.base.timestamp import InvalidTimestamp
@@ -13,7 +15,7 @@ from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.platform.mounts import Devices
-from swift.runtime.backendapp import BackendApp, BackendContext, split_backend_path
+from swift.runtime.backendapp import BackendApp, BackendContext, DateLimit, split_backend_path
 
 
 class Lines:
@@ -160,3 +162,28 @@ def test_a_context_without_a_network_reaches_nobody(tmp_path):
     context = BackendContext(Devices(str(tmp_path), mount_check=False))
     with pytest.raises(Exception, match="no transport"):
         context.transport.request("10.0.0.1", 6200, "GET", "/", {})
+
+
+@pytest.mark.parametrize(
+    ("limit", "headers", "is_refused"),
+    [
+        (DateLimit(60.0), {}, True),
+        (DateLimit(180.0), {}, False),
+        (DateLimit(), {}, False),
+        (DateLimit(60.0), {"x-backend-replication": "true"}, False),
+        (DateLimit(60.0, [ip_network("10.1.0.0/16")]), {}, False),
+        (DateLimit(60.0, [ip_network("10.2.0.0/16")]), {}, True),
+    ],
+    ids=["beyond", "within", "off", "replication", "exempt", "another network"],
+)
+def test_changes_from_the_future_are_refused(limit, headers, is_refused):
+    clock = ManualClock()
+    sent = {"x-timestamp": f"{clock.time() + 120:.5f}", **headers}
+    request = Request("PUT", "/sda/1/a/c/o", sent, remote_addr="10.1.2.3")
+    if not is_refused:
+        limit.check(request, clock)
+        return
+    with pytest.raises(HTTPError) as caught:
+        limit.check(request, clock)
+    response = caught.value.response
+    assert (response.status, response.headers["x-backend-timestamp-ahead"]) == (400, "120.0")

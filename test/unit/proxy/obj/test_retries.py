@@ -29,6 +29,10 @@ class Change:
     def _agree(self, _attempts):
         self.agreed += 1
 
+    def _check_ahead(self, newest):
+        if newest.seconds > NOW.seconds + 1000:
+            raise HTTPError(503, "too far ahead")
+
     def run(self):
         request = Request("PUT", "/v1/a/c/o", {"x-timestamp": NOW.internal})
         return with_retries(
@@ -37,6 +41,7 @@ class Change:
             self._carry_out,
             self._agree,
             may_repeat=lambda reason: self._repeatable or reason.is_early,
+            check_ahead=self._check_ahead,
         )
 
 

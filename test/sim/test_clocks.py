@@ -1,0 +1,143 @@
+"""A proxy whose clock is wrong: later changes of others are kept or refused, never dropped."""
+
+import time
+
+import pytest
+
+from swift.base.timestamp import Timestamp
+from swift.http import fields
+from swift.runtime.backendapp import DateLimit
+
+LARGE = b"large" * 40_000
+#: A clock that is fast, within what is dated above, and beyond it.
+FAST_S, FAR_S = 5.0, 3600.0
+
+
+def ahead(seconds):
+    """The headers of a change from a proxy whose clock is fast."""
+    return {"x-timestamp": Timestamp(time.time() + seconds).internal}
+
+
+def put(sim, body, headers=None, path="/a/c/o"):
+    return sim("PUT", path, {"content-type": "text/plain", **(headers or {})}, body)
+
+
+CHANGES = {
+    "PUT": (lambda sim: put(sim, b"right").status == 201, lambda sim: sim("GET", "/a/c/o").body == b"right"),
+    "large PUT": (lambda sim: put(sim, LARGE).status == 201, lambda sim: sim("GET", "/a/c/o").body == LARGE),
+    "conditional PUT": (
+        lambda sim: put(sim, b"right", {"if-match": "*"}).status == 201,
+        lambda sim: sim("GET", "/a/c/o").body == b"right",
+    ),
+    "POST": (
+        lambda sim: sim("POST", "/a/c/o", {"x-object-meta-of": "right"}).status == 202,
+        lambda sim: sim("HEAD", "/a/c/o").headers.get("x-object-meta-of") == "right",
+    ),
+    "DELETE": (
+        lambda sim: sim("DELETE", "/a/c/o").status == 204,
+        lambda sim: sim("GET", "/a/c/o").status == 404,
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_is_dated_above_a_state_of_a_fast_clock(sim, change):
+    apply, holds = CHANGES[change]
+    assert put(sim, b"fast", ahead(FAST_S)).status == 201
+    assert apply(sim)
+    assert holds(sim)
+
+
+def test_a_put_is_dated_above_a_deletion_of_a_fast_clock(sim):
+    put(sim, b"first")
+    assert sim("DELETE", "/a/c/o", ahead(FAST_S)).status == 204
+    assert put(sim, b"right").status == 201
+    assert sim("GET", "/a/c/o").body == b"right"
+
+
+def test_one_node_that_knows_a_newer_state_is_enough(sim):
+    """Two of three nodes store the object, and what the third has would replace it later."""
+    nodes = sim.primaries("object", "a", "c", "o")
+    with sim.refusing("object", *nodes[1:]):
+        put(sim, b"fast", ahead(FAST_S))
+    assert put(sim, b"right").status == 201
+    assert all(Timestamp(stamp).seconds > time.time() + FAST_S - 2 for stamp in stamps_of(sim, nodes))
+
+
+def stamps_of(sim, nodes):
+    files = [path for n in nodes for path in (sim.root / f"node{n}").rglob("objects/**/*.data")]
+    return [path.name.removesuffix(".data") for path in files]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_state_far_ahead_of_the_clock_refuses_changes_and_says_why(sim, change):
+    assert put(sim, b"far", ahead(FAR_S)).status == 201
+    apply, _holds = CHANGES[change]
+    assert not apply(sim)
+    answer = put(sim, b"right")
+    assert answer.status == 503
+    assert b"ahead of this server's clock" in answer.body
+    assert sim("GET", "/a/c/o").body == b"far"
+
+
+def test_a_change_whose_timestamp_was_given_keeps_it(sim):
+    put(sim, b"fast", ahead(FAST_S))
+    assert put(sim, b"given", ahead(0)).status == 202
+    assert sim("GET", "/a/c/o").body == b"fast"
+
+
+CONTAINER_CHANGES = {
+    "POST": (
+        lambda sim: sim("POST", "/a/other", {"x-container-meta-of": "right"}).status == 204,
+        lambda sim: sim("HEAD", "/a/other").headers.get("x-container-meta-of") == "right",
+    ),
+    "PUT": (
+        lambda sim: sim("PUT", "/a/other", {"x-container-meta-of": "right"}).status == 202,
+        lambda sim: sim("HEAD", "/a/other").headers.get("x-container-meta-of") == "right",
+    ),
+    "DELETE": (
+        lambda sim: sim("DELETE", "/a/other").status == 204,
+        lambda sim: sim("HEAD", "/a/other").status == 404,
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CONTAINER_CHANGES)
+def test_a_change_of_a_container_is_dated_above_those_of_a_fast_clock(sim, change):
+    made = {"x-container-meta-of": "fast", **ahead(FAST_S)}
+    assert sim("PUT", "/a/other", made).status == 201
+    apply, holds = CONTAINER_CHANGES[change]
+    assert apply(sim)
+    assert holds(sim)
+
+
+def test_a_container_that_a_fast_clock_deleted_can_be_made_again(sim):
+    sim("PUT", "/a/other")
+    assert sim("DELETE", "/a/other", ahead(FAST_S)).status == 204
+    assert sim("PUT", "/a/other").status == 201
+    assert sim("HEAD", "/a/other").status == 204
+
+
+def test_metadata_of_an_account_is_dated_above_that_of_a_fast_clock(sim):
+    sim("POST", "/a", {"x-account-meta-of": "fast", **ahead(FAST_S)})
+    assert sim("POST", "/a", {"x-account-meta-of": "right"}).status == 204
+    assert sim("HEAD", "/a").headers.get("x-account-meta-of") == "right"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("PUT", "/a/c/new"), ("POST", "/a/c/o"), ("DELETE", "/a/c/o"), ("PUT", "/a/new"), ("POST", "/a/c"),
+     ("DELETE", "/a/c"), ("POST", "/a")],
+)  # fmt: skip
+def test_storage_servers_refuse_changes_from_the_future(sim, method, path):
+    put(sim, b"first")
+    for _kind, _number, app in sim.transport.apps.values():
+        app.context.dates = DateLimit(60.0)
+    answer = sim(
+        method, path, {"content-type": "text/plain", **ahead(120.0)}, b"" if method != "PUT" else b"x"
+    )
+    assert answer.status == 503
+    assert b"this proxy's clock is 1" in answer.body
+    assert fields.BACKEND_TIMESTAMP_AHEAD not in answer.headers
+    assert sim("GET", "/a/c/o").body == b"first"
+    assert sim("HEAD", "/a/c/new").status == sim("HEAD", "/a/new").status == 404
