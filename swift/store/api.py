@@ -373,7 +373,8 @@ class Upkeep(Protocol):
     def mark(self, device: str, partition: str, policy: Policy) -> str:
         """Another text whenever ``ObjectStore.hashes`` may be others; empty when nobody can say.
 
-        It costs a stat. Suffixes that others brought without ``invalidate`` are told by a listing only.
+        What follows its slash is another text when suffixes came or went, or the cache of hashes did: then
+        the suffixes have to be listed. It costs three stats.
         """
 
     def idle_s(self, device: str, partition: str, policy: Policy) -> float:

@@ -81,9 +81,10 @@ def _append(disk: Disk, partition_path: str, lines: bytes) -> None:
 
 
 def journal_mark(disk: Disk, partition_path: str, now_ns: int) -> str:
-    """What changes with every line of the journal; empty while there are lines, or too fresh to be sure.
+    """Return what changes with every line of the journal and with ``partition_stamp``, after a slash.
 
-    ``now_ns`` is Unix time by the kernel's clock, which stamps files. Raises OSError.
+    It is empty while there are lines, while the last one is too fresh to be sure, and without a cache of
+    hashes. ``now_ns`` is Unix time by the kernel's clock, which stamps files. Raises OSError.
     """
     try:
         found = disk.stat(f"{partition_path}/{JOURNAL_FILE}")
@@ -91,7 +92,22 @@ def journal_mark(disk: Disk, partition_path: str, now_ns: int) -> str:
         return ""
     if found.st_size or found.st_mtime_ns + FRESH_NS > now_ns:
         return ""
-    return f"{found.st_ino:x}-{found.st_mtime_ns:x}"
+    stamp = partition_stamp(disk, partition_path)
+    return f"{found.st_ino:x}-{found.st_mtime_ns:x}/{stamp}" if stamp else ""
+
+
+def partition_stamp(disk: Disk, partition_path: str) -> str:
+    """Return what changes when ``hashes.pkl`` is replaced or a name in the partition comes or goes.
+
+    It is empty without ``hashes.pkl``: removing that file is the known way to have a partition hashed anew.
+    Raises OSError.
+    """
+    try:
+        cache = disk.stat(f"{partition_path}/{HASHES_FILE}")
+        directory = disk.stat(partition_path)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    return f"{cache.st_ino:x}-{cache.st_mtime_ns:x}-{directory.st_ino:x}-{directory.st_mtime_ns:x}"
 
 
 def journal_idle_s(disk: Disk, partition_path: str, now_ns: int) -> float:
@@ -243,10 +259,10 @@ class SuffixHasher:
         if changed:
             hashes = {"valid": True}
         if changed or list_suffixes:
-            # What is new is dirty. A listing that finds nothing new changes nothing and is not written.
-            for name in self._disk.listdir(self._path):
-                if is_suffix(name):
-                    hashes.setdefault(name, None)
+            # What is new or gone is dirty. A listing that finds neither changes nothing and is not written.
+            listed = set(filter(is_suffix, self._disk.listdir(self._path)))
+            for name in listed.symmetric_difference(hashes.keys() - _RESERVED):
+                hashes[name] = None
         for suffix in wanted:
             hashes[suffix] = None
         for suffix in [name for name, value in hashes.items() if value is None]:

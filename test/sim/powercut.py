@@ -365,6 +365,7 @@ class SimulatedDisk(Disk):
             st_ino=inode.number,
             st_mtime=0.0,
             st_ctime_ns=self._times.get(inode.number, 0),
+            st_mtime_ns=self._times.get(inode.number, 0),
             st_nlink=links,
         )
 

@@ -137,7 +137,9 @@ class DigestBook:
         is_old = known is None or (self._recheck_s is not None and now_s - known.listed_s >= self._recheck_s)
         if known is not None and not is_old and mark and (known.mark, known.index) == (mark, index):
             return known.entry
-        lists = self._recheck_s is not None and is_old
+        # A suffix that was removed by hand, or a cache that was, leaves no line in the journal.
+        is_replaced = known is not None and _stamp_of(mark) != _stamp_of(known.mark)
+        lists = is_replaced or (self._recheck_s is not None and is_old)
         hashes = store.hashes(device, name, policy, list_suffixes=lists)
         entry = KnownPartition(digest_of(hashes, index), _indexes(hashes))
         if mark and entry.digest is not None and store.upkeep.mark(device, name, policy) == mark:
@@ -165,6 +167,11 @@ class DigestBook:
 
     def __repr__(self) -> str:
         return f"<DigestBook of {len(self._known)} partitions>"
+
+
+def _stamp_of(mark: str) -> str:
+    """Return the half of a mark that is about the partition's directory and its cache."""
+    return mark.rpartition("/")[2]
 
 
 def _indexes(hashes: Mapping[str, object]) -> frozenset[int | None]:

@@ -14,6 +14,7 @@ from swift.store.api import LIVE, Found, Location, ObjectKey, ObjectState, Store
 from swift.store.core import EngineCore
 from swift.store.engine import FileStore
 from swift.store.errors import Damaged, FilesChanged
+from swift.store.hashes import partition_stamp
 from swift.store.layered import ForwardingStore, ForwardingUpkeep
 from swift.store.layout import is_suffix, partition_dir
 from swift.store.metadata import decode_metadata
@@ -220,7 +221,7 @@ class TierStore(ForwardingStore):
         if wanted:
             self.tier.forget(device_path, [f"{directory}/{suffix}" for suffix in wanted])
         known = None if wanted else self._hashes.find(device_path, path)
-        if known is not None and not list_suffixes:
+        if known is not None and not list_suffixes and partition_stamp(self.core.disk, directory):
             return known.hashes
         start = self._hashes.start(path)
         if start is not None and self._hashes.defers and not wanted and not list_suffixes:
@@ -238,9 +239,13 @@ class TierStore(ForwardingStore):
         return result
 
     def known_mark(self, device: str, partition: str, policy: Policy) -> str:
-        """What is another text whenever the hashes are others; empty when the tier does not know them."""
+        """Return another text whenever the hashes are others; empty when the tier does not know them."""
         found = self._known_hashes(device, partition, policy)
-        return "" if found is None else f"tier-{found.epoch:x}-{found.made_ns:x}"
+        if found is None:
+            return ""
+        directory = partition_dir(self.core.devices.path(device), policy, partition)
+        stamp = partition_stamp(self.core.disk, directory)
+        return f"tier-{found.epoch:x}-{found.made_ns:x}/{stamp}" if stamp else ""
 
     def known_idle_s(self, device: str, partition: str, policy: Policy) -> float | None:
         """For how long nothing has changed for sure; None when the tier does not know the hashes."""

@@ -13,7 +13,7 @@ import pytest
 from swift.base.clock import ManualClock
 from swift.platform.boot import Boot
 from swift.platform.disk import Disk
-from swift.policy.policy import Policy
+from swift.policy.policy import ErasureCode, Policy
 from swift.store.hashes import (
     FRESH_NS,
     SuffixHasher,
@@ -28,6 +28,7 @@ from swift.store.reclaim import ReclaimRules
 
 NOW_S = 5_000_000_000.0
 GOLD = Policy(0, "gold", is_default=True)
+ARCHIVES = Policy(1, "ec", ec=ErasureCode("liberasurecode_rs_vand", 2, 1))
 
 
 @pytest.fixture
@@ -280,6 +281,7 @@ def test_the_journal_s_mark_is_told_once_it_is_empty_and_not_fresh(tmp_path):
     journal = tmp_path / "hashes.invalid"
     assert journal_mark(disk, path, time.time_ns()) == ""
     journal.write_bytes(b"")
+    (tmp_path / "hashes.pkl").write_bytes(b"")
     fresh = journal.stat().st_mtime_ns
     assert journal_mark(disk, path, fresh + 1000) == ""
     mark = journal_mark(disk, path, fresh + FRESH_NS)
@@ -290,3 +292,47 @@ def test_the_journal_s_mark_is_told_once_it_is_empty_and_not_fresh(tmp_path):
     journal.write_bytes(b"")
     os.utime(journal, ns=(fresh, fresh + 1))
     assert journal_mark(disk, path, fresh + 9 * FRESH_NS) not in ("", mark)
+
+
+def test_the_mark_changes_with_the_cache_of_hashes_and_with_the_names_in_the_partition(tmp_path):
+    disk, path = Disk(), str(tmp_path)
+    (tmp_path / "hashes.invalid").write_bytes(b"")
+    (tmp_path / "abc").mkdir()
+    marks = set()
+
+    def look():
+        mark = journal_mark(disk, path, time.time_ns() + 9 * FRESH_NS)
+        marks.add(mark)
+        return mark
+
+    assert look() == ""
+    write_hashes(disk, path, {"abc": "1"}, 5.0)
+    look()
+    os.utime(tmp_path, ns=(1, 1))
+    look()
+    write_hashes(disk, path, {"abc": "2"}, 6.0)
+    look()
+    assert len(marks) == 4
+    (tmp_path / "hashes.pkl").unlink()
+    assert look() == ""
+
+
+def test_a_listing_finds_suffixes_that_are_gone_as_well_as_new_ones(part):
+    add(part, "5000000000.00000.data")
+    hasher = SuffixHasher(Disk(), ManualClock(NOW_S), str(part), GOLD, ReclaimRules())
+    first = hasher.get()
+    write_hashes(Disk(), str(part), {**first, "fff": "1"}, NOW_S)
+    assert hasher.get() == {**first, "fff": "1"}
+    assert hasher.get(list_suffixes=True) == first
+
+
+def test_a_lost_mark_of_a_durable_archive_changes_the_hashes_once_their_cache_is_removed(part):
+    add(part, "5000000000.00000#0#d.data")
+    hasher = SuffixHasher(Disk(), ManualClock(NOW_S), str(part), ARCHIVES, ReclaimRules())
+    first = hasher.get()
+    durable = next(part.rglob("*#d.data"))
+    durable.rename(str(durable).replace("#d.data", ".data"))
+    (part / "hashes.pkl").unlink()
+    second = hasher.get()
+    suffix = next(iter(first))
+    assert None in first[suffix] and None not in second[suffix]

@@ -2,6 +2,8 @@
 
 import json
 import os
+import pickle
+import shutil
 
 import pytest
 
@@ -108,20 +110,57 @@ def test_what_has_not_changed_is_not_hashed_again(nodes):
     assert book.entry(Counting(), "d0", 3, GOLD) != first
 
 
-def test_what_nobody_told_of_is_found_by_a_listing_after_a_while(nodes):
+@pytest.fixture(params=[100.0, None], ids=["daemon", "server"])
+def settled(request, nodes):
+    """A node with two objects in a partition, and a book that knows the partition."""
     node = nodes[0]
-    node.ask("PUT", "/3/a/c/o", nodes.clock.time(), b"x")
-    clock, store = ManualClock(), node.stores.of(GOLD)
-    book = DigestBook(clock.monotonic, 100.0)
+    for name in "op":
+        node.ask("PUT", f"/3/a/c/{name}", nodes.clock.time(), b"x")
+    book = DigestBook(ManualClock().monotonic, request.param)
+    store = node.stores.of(GOLD)
     book.entry(store, "d0", 3, GOLD)
     os.utime(node.path / "objects/3/hashes.invalid", (1, 1))
-    first = book.entry(store, "d0", 3, GOLD)
+    for _ in range(2):
+        book.entry(store, "d0", 3, GOLD)
+    return node, lambda: book.entry(store, "d0", 3, GOLD).digest
+
+
+def test_a_suffix_that_nobody_told_of_is_found_at_once(settled, nodes):
+    node, digest = settled
+    first = digest()
     place = node.path / "objects/3/abc" / ("0" * 29 + "abc")
     place.mkdir(parents=True)
     (place / f"{nodes.clock.time():.5f}.ts").touch()
-    assert book.entry(store, "d0", 3, GOLD) == first
-    clock.advance(101)
-    assert book.entry(store, "d0", 3, GOLD) != first
+    assert digest() != first
+
+
+def test_a_suffix_that_was_removed_by_hand_is_missed_at_once(settled):
+    node, digest = settled
+    first = digest()
+    shutil.rmtree(next(path for path in (node.path / "objects/3").iterdir() if len(path.name) == 3))
+    assert digest() not in (first, None)
+
+
+def test_removing_the_cache_of_hashes_makes_lost_files_known(settled):
+    """This is the documented way to have a partition hashed anew; the suffix itself stays."""
+    node, digest = settled
+    first = digest()
+    lost = next((node.path / "objects/3").rglob("*.data"))
+    lost.unlink()
+    assert digest() == first
+    (node.path / "objects/3/hashes.pkl").unlink()
+    assert digest() not in (first, None)
+
+
+def test_an_older_cache_of_hashes_takes_the_place_of_what_is_remembered(settled):
+    node, digest = settled
+    first = digest()
+    partition = node.path / "objects/3"
+    older = pickle.loads((partition / "hashes.pkl").read_bytes())
+    suffix = next(name for name in older if len(name) == 3)
+    (partition / "restored").write_bytes(pickle.dumps({**older, suffix: "0" * 32}, 2))
+    (partition / "restored").rename(partition / "hashes.pkl")
+    assert digest() != first
 
 
 # --- the server -------------------------------------------------------------------------------------
