@@ -21,6 +21,7 @@ from swift.gateway.internal_client import InternalClient
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
 from swift.runtime.backendapp import BackendContext, DateLimit
+from swift.runtime.deviceidentity import DeviceIdentity
 from swift.runtime.diskcalls import DiskPools
 from swift.runtime.partitions import Partitions
 from swift.runtime.pipeline import load_app
@@ -133,7 +134,7 @@ def backend_context(
     telemetry.faults = _faults_of(telemetry, storage, server_type, later=green.spawn_after)
     process_of(conf).at_exit.append(telemetry.faults.flush)
     context = BackendContext(
-        devices=Devices(storage.devices, mount_check=storage.mount_check),
+        devices=_devices_of(storage, cluster, telemetry),
         hasher=cluster.config.hasher,
         limits=cluster.config.limits,
         policies=cluster.policies,
@@ -161,7 +162,7 @@ def daemon_context(conf: Conf, *, name: str) -> BackendContext:
     server = ServerSettings.parse(conf)
     telemetry.faults = _faults_of(telemetry, storage, name.partition("-")[0])
     return BackendContext(
-        devices=Devices(storage.devices, mount_check=storage.mount_check),
+        devices=_devices_of(storage, cluster, telemetry),
         hasher=cluster.config.hasher,
         limits=cluster.config.limits,
         policies=cluster.policies,
@@ -171,6 +172,14 @@ def daemon_context(conf: Conf, *, name: str) -> BackendContext:
         ring_ip=storage.ring_ip or server.bind_ip,
         ring_port=server.bind_port,
     )
+
+
+def _devices_of(storage: StorageSettings, cluster: Cluster, telemetry: Telemetry) -> Devices:
+    """The node's devices, those of another cluster left out; raises ``ConfigError`` when all are."""
+    identity = DeviceIdentity(cluster.config.hasher, warn=telemetry.log.error)
+    devices = Devices(storage.devices, mount_check=storage.mount_check, admit=identity.admit)
+    identity.check_all(devices)
+    return devices
 
 
 def _faults_of(

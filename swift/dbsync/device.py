@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from swift.base.errors import LockTimeout, NoSpace, SwiftError
+from swift.base.misplaced import MisplacedGuard
 from swift.base.timestamp import Timestamp
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
@@ -39,8 +40,7 @@ class DeviceReplication:
         self._log = context.telemetry.log
         self._run = context.pools.run(device)
         self._engine = Engine(disk=replication.disk, run=self._run, warn=self._log.warning)
-        #: Whether a database was seen whose directory fits its names: the hash path settings are right then.
-        self._names_fit = False
+        self._misplaced = MisplacedGuard()
         #: The partitions of databases that were moved away.
         self.quarantined: set[int] = set()
         #: How often each node failed: address → device → count.
@@ -81,12 +81,12 @@ class DeviceReplication:
         names = replica.broker.read(replica.names, merged=False)
         place = replica.broker.place
         if self._replication.context.hasher.hexdigest(*names) == place.name_hash:
-            self._names_fit = True
+            self._misplaced.fits(self._device)
             self._replication.kind.identify(replica, names)
             return True
         self._tally.add("failures")
         what = f"{place.directory} holds the database of {'/'.join(names)}"
-        if self._names_fit:
+        if self._misplaced.may_move(self._device):
             self._quarantine(place, DatabaseBroken(place.file(), what))
         else:
             # With wrong hash path settings everything would look misplaced.

@@ -54,7 +54,7 @@ from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
 from swift.store.api import EXPIRED, LIVE, ObjectKey, ObjectState, Viewpoint
 from swift.store.calls import Effort, Run
-from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision
+from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision, MisplacedLeft
 from swift.store.registry import StoreRegistry
 from swift.store.tier.conf import settings_of
 from swift.telemetry.repeated import RepeatedErrors
@@ -523,7 +523,7 @@ def _translated(handler: Handler, context: BackendContext) -> Handler:
             return handler(request)
         except HashCollision:
             raise HTTPError(403)
-        except (FilesChanged, CorruptBody):
+        except (FilesChanged, CorruptBody, MisplacedLeft):
             raise HTTPError(503)
         except BadFragmentIndex:
             raise HTTPError(500)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote_plus
 
@@ -23,13 +24,24 @@ def is_mount(path: str) -> bool:
 
 
 class Devices:
-    """The devices below one directory."""
+    """The devices below one directory.
 
-    __slots__ = ("root", "mount_check", "_paths")
+    ``admit`` is called with the name and path of a device before it is used for the first time, and may raise
+    ``DeviceUnavailable``.
+    """
 
-    def __init__(self, root: str, *, mount_check: bool = True):
+    __slots__ = ("root", "mount_check", "_admit", "_paths")
+
+    def __init__(
+        self,
+        root: str,
+        *,
+        mount_check: bool = True,
+        admit: Callable[[str, str], None] = lambda _name, _path: None,
+    ):
         self.root = root
         self.mount_check = mount_check
+        self._admit = admit
         #: The paths of names that were usable once, which need not be looked through again.
         self._paths: dict[str, str] = {}
 
@@ -41,8 +53,12 @@ class Devices:
                 raise DeviceUnavailable(device)
             path = f"{self.root}/{device}"
         if not (is_mount(path) if self.mount_check else os.path.isdir(path)):
+            # Another device may be mounted there next.
+            self._paths.pop(device, None)
             raise DeviceUnavailable(device)
-        self._paths[device] = path
+        if device not in self._paths:
+            self._admit(device, path)
+            self._paths[device] = path
         return path
 
     def is_usable(self, device: str) -> bool:

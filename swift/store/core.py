@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from swift.base.checksum import CHUNK_BYTES
 from swift.base.clock import Clock
 from swift.base.hashing import PathHasher
+from swift.base.misplaced import MisplacedGuard
 from swift.platform.disk import UNSUPPORTED, Disk
 from swift.platform.durable import UnnamedFile, make_directories, open_temporary
 from swift.platform.faults import is_in_the_way
@@ -74,6 +75,7 @@ class EngineCore:
         self.hasher = hasher
         self.space = space
         self.pools = pools or InlinePools()
+        self.misplaced = MisplacedGuard()
         #: Told of every change; set before the engine is used.
         self.changes: Changes = Unwatched()
         #: Partitions whose own ancestors are known to be durable.

@@ -19,7 +19,18 @@ class FilesChanged(StoreError):
 
 
 class Damaged(StoreError):
-    """Files contradict themselves; the engine quarantines them."""
+    """Files contradict themselves; the engine quarantines them.
+
+    With ``is_misplaced`` they are sound but of a name that does not belong into this hash directory.
+    """
+
+    def __init__(self, reason: str, *, is_misplaced: bool = False):
+        super().__init__(reason)
+        self.is_misplaced = is_misplaced
+
+
+class MisplacedLeft(StoreError):
+    """Something misplaced was left where it is, because the hash path settings may be what is wrong."""
 
 
 class CorruptBody(StoreError):

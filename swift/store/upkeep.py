@@ -34,7 +34,7 @@ from swift.store.api import (
     Viewpoint,
 )
 from swift.store.core import TRIES, EngineCore
-from swift.store.errors import Damaged, FilesChanged
+from swift.store.errors import Damaged, FilesChanged, MisplacedLeft
 from swift.store.filenames import (
     DATA,
     META,
@@ -115,6 +115,7 @@ class FileUpkeep:
             try:
                 return self.found(location, loaded.state)
             except Damaged as error:
+                self._check_may_move(location, error)
                 self._core.quarantine(place, str(error))
         raise FilesChanged(f"{place.directory} is damaged again and again")
 
@@ -128,10 +129,16 @@ class FileUpkeep:
             raise Damaged(f"{name!r} names no object")
         path = EntityPath(*parts[1:])
         if self._core.hasher.hexdigest(*path) != location.hash:
-            raise Damaged(f"{name!r} does not belong into {location.hash}")
+            raise Damaged(f"{name!r} does not belong into {location.hash}", is_misplaced=True)
+        self._core.misplaced.fits(location.device)
         return Found(
             ObjectKey(location.device, location.partition, location.policy, path, location.hash), state
         )
+
+    def _check_may_move(self, location: Location, error: Damaged) -> None:
+        """Raise ``MisplacedLeft`` for a misplaced object that may be in its place by other settings."""
+        if error.is_misplaced and not self._core.misplaced.may_move(location.device):
+            raise MisplacedLeft(f"{error}; are the hash path settings in swift.conf right?")
 
     # --- audit ---------------------------------------------------------------------------------------
 
@@ -152,6 +159,7 @@ class FileUpkeep:
             except FilesChanged:
                 continue
             except Damaged as error:
+                self._check_may_move(location, error)
                 self._core.quarantine(place, str(error))
                 return AuditReport(Found(None, ObjectState()), str(error))
         raise FilesChanged(f"{place.directory} keeps changing")

@@ -96,6 +96,9 @@ def test_what_was_written_and_what_was_posted_are_told_apart(store, upkeep):
 def test_a_name_of_another_hash_is_damage(store, upkeep):
     other = key_of()._replace(path=EntityPath("AUTH_a", "c", "other"))
     put(store, other, ts(10))
+    # One that is in its place shows that the hash path settings are right.
+    put(store, key_of("sound"), ts(10))
+    assert upkeep.find(at(key_of("sound")), NOW).key == key_of("sound")
     assert upkeep.find(at(key_of()), NOW).key is None
     assert store.look(other, NOW).kind == ABSENT
 
@@ -139,6 +142,9 @@ def test_a_body_of_another_length_is_quarantined(store, upkeep, full):
 def test_a_name_that_does_not_belong_there_is_quarantined(store, upkeep):
     other = key_of()._replace(path=EntityPath("AUTH_a", "c", "other"))
     put(store, other, ts(10))
+    # One that is in its place shows that the hash path settings are right.
+    put(store, key_of("sound"), ts(10))
+    assert audit(upkeep, key_of("sound"), full=False).quarantined is None
     assert "does not belong" in audit(upkeep, key_of(), full=False).quarantined
 
 

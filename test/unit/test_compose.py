@@ -66,7 +66,7 @@ def test_a_server_is_handed_what_its_options_say(etc, capfd):
     assert isinstance(settings, AccountSettings)
     assert context.replication_server is False and context.telemetry.metrics is process.metrics
     assert context.devices.names() == []
-    assert len(process.at_exit) == 1, "the access log is written out at the end"
+    assert len(process.at_exit) == 2, "the access log and the counts of errors are written out at the end"
 
 
 def test_an_option_that_nobody_knows_is_warned_of_and_one_of_the_default_section_is_not(etc, capfd):

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from swift.base.misplaced import IN_A_ROW_MAX
 from swift.obj.auditor.position import AuditPosition
 from swift.obj.auditor.scrub import DAY_S, OBJECT_BYTES, Scrub
 from swift.obj.auditor.settings import ObjectAuditorSettings
@@ -25,7 +26,7 @@ from swift.runtime.devicetask import DevicePassBase, DeviceTask
 from swift.runtime.selection import Selection
 from swift.store.api import LIVE, AuditReport, HandedOver, Location
 from swift.store.calls import Effort
-from swift.store.errors import FilesChanged
+from swift.store.errors import FilesChanged, MisplacedLeft
 from swift.store.layout import objects_dir
 from swift.store.registry import StoreRegistry
 
@@ -138,9 +139,13 @@ class AuditPass(DevicePassBase):
         self._sizes = dict.fromkeys((*map(str, bounds), _OVER), 0) if bounds else {}
         #: Of the policies that were gone through to their end.
         self._complete: list[tuple[Policy, AuditPosition]] = []
+        #: Of all policies that were begun.
+        self._begun: list[tuple[Policy, AuditPosition]] = []
         self._policies = 0
         self._scrub: Scrub | None = None
         self._was_kept = True
+        #: Misplaced objects in a row that were left where they are.
+        self._misplaced = 0
 
     # --- planning -------------------------------------------------------------------------------------
 
@@ -161,7 +166,7 @@ class AuditPass(DevicePassBase):
                     walks.remove(walk)
                     continue
                 for location in locations:
-                    if self._pass_context.stop.requested:
+                    if self._pass_context.stop.requested or self._misplaced >= IN_A_ROW_MAX:
                         return
                     yield location
 
@@ -215,6 +220,7 @@ class AuditPass(DevicePassBase):
         position = AuditPosition(
             self._task.disk, objects_dir(device_path, policy), self._task.kind.name, self._pass_context.clock
         )
+        self._begun.append((policy, position))
         # A part of the work neither goes on where the whole was nor says where that is.
         left = None if self._task.selection else run(position.load)
         if left is None:
@@ -268,18 +274,34 @@ class AuditPass(DevicePassBase):
         except FilesChanged:
             # Somebody works on it; the next pass comes by again.
             return
+        except MisplacedLeft as error:
+            self._left_misplaced(unit, error)
+            return
         except OSError as error:
             # It may be readable again: only what was read proves damage.
             self._tally.add("errors")
             self._note(error)
             self._log.error(f"ERROR cannot read object {unit.hash} of {self._device}: {error}")
             return
+        self._misplaced = 0
         if report.quarantined is not None:
             self._note_quarantine(unit, report.quarantined)
         elif report.found.state.kind == LIVE:
             self._count_size(report.found.state.size)
             self._show(unit, report)
         self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
+
+    def _left_misplaced(self, unit: Location, error: MisplacedLeft) -> None:
+        """Count an object that is not in its place; many in a row end the pass."""
+        self._tally.add("errors")
+        self._misplaced += 1
+        if self._misplaced <= IN_A_ROW_MAX:
+            self._log.error(f"ERROR object {unit.hash} of {self._device} is left where it is: {error}")
+        if self._misplaced == IN_A_ROW_MAX:
+            self._log.error(
+                f"ERROR {IN_A_ROW_MAX} objects in a row on {self._device} are not where their names belong: "
+                "the pass ends here; correct [swift-hash] in swift.conf or remove the device"
+            )
 
     def _audit(self, unit: Location) -> AuditReport:
         upkeep = self._task.stores.of(unit.policy).upkeep
@@ -337,7 +359,12 @@ class AuditPass(DevicePassBase):
         """Forget where the pass was, if it came to its end."""
         if self._policies:
             self._task.watchers.end()
-        if self._task.selection or len(self._complete) < self._policies or self._pass_context.stop.requested:
+        if self._task.selection or self._pass_context.stop.requested:
+            return
+        if self._misplaced >= IN_A_ROW_MAX:
+            # The next pass begins elsewhere: one bad partition must not keep it from all others.
+            self._complete = self._begun
+        elif len(self._complete) < self._policies:
             return
         for policy, position in self._complete:
             self._task.stores.of(policy).run(self._device, Effort.AUDIT)(position.forget)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 
 import pytest
 
@@ -277,3 +278,30 @@ def test_a_failing_watcher_harms_neither_audit_nor_object(tmp_path):
 def test_how_old_partial_files_become(own, of_rsync, age_s):
     settings = ObjectAuditorSettings.parse({"rsync_tempfile_timeout": own})
     assert temporary_age_s(settings, of_rsync) == age_s
+
+
+def misplace(bench, count, *, partition="7"):
+    """Store objects in the places that other hash path settings give them."""
+    for number in range(count):
+        wrong = bench.rig.context.hasher.hexdigest("AUTH_a", "elsewhere", str(number))
+        place = bench.rig.root / "sda/objects" / partition / wrong[-3:] / wrong
+        place.parent.mkdir(parents=True, exist_ok=True)
+        bench.put(f"m{number}", partition=partition).parent.rename(place)
+
+
+def test_a_pass_ends_where_nothing_is_in_its_place_and_moves_nothing(bench):
+    """With a wrong hash path suffix the auditor would quarantine every object of the node."""
+    misplace(bench, 30)
+    assert bench.once() == {"units": 10, "errors": 10}
+    assert bench.quarantined() == []
+
+
+def test_of_misplaced_objects_among_sound_ones_only_few_are_moved(bench):
+    for number in range(5):
+        bench.put(f"o{number}", partition="1")
+    misplace(bench, 40)
+    bench.task.rng = random.Random(1)
+    counted = [bench.once()["units"] for _ in range(12)]
+    # Some pass began with the sound ones.
+    assert min(counted) < 15 <= max(counted)
+    assert len(bench.quarantined()) == 10

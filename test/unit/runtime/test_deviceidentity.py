@@ -1,0 +1,148 @@
+"""Devices of another cluster are refused, those of the peer are taken over."""
+
+import json
+import os
+
+import pytest
+
+from swift.base.clock import ManualClock
+from swift.base.entity import EntityPath
+from swift.base.errors import ConfigError, DeviceUnavailable
+from swift.base.hashing import PathHasher
+from swift.base.timestamp import Timestamp
+from swift.container.broker import ContainerBroker
+from swift.db.broker import Engine
+from swift.db.files import DatabasePlace
+from swift.platform.mounts import Devices
+from swift.runtime.deviceidentity import FILE, AnotherCluster, DeviceIdentity
+from swift.store.api import ObjectKey
+from swift.store.registry import EngineParts, file_store
+from test.contract.test_store import GOLD, put, ts
+
+OURS, THEIRS = PathHasher(b"prefix", b"suffix"), PathHasher(b"prefix", b"another")
+
+
+class Node:
+    def __init__(self, root):
+        self.root = root
+        self.warnings = []
+
+    def device(self, name="sda"):
+        path = self.root / name
+        path.mkdir(exist_ok=True)
+        return path
+
+    def identity(self, hasher=OURS):
+        return DeviceIdentity(hasher, warn=self.warnings.append)
+
+    def devices(self, hasher=OURS):
+        """What a server or daemon has after its start."""
+        identity = self.identity(hasher)
+        devices = Devices(str(self.root), mount_check=False, admit=identity.admit)
+        identity.check_all(devices)
+        return devices
+
+    def fill(self, hasher, count=4, name="sda"):
+        """Objects as a server with these settings stores them."""
+        self.device(name)
+        clock = ManualClock(4e9)
+        store = file_store(EngineParts(Devices(str(self.root), mount_check=False), hasher, clock))
+        for number in range(count):
+            path = EntityPath("AUTH_a", "c", f"o{number}")
+            put(store, ObjectKey(name, str(number), GOLD, path, hasher.hexdigest(*path)), ts(4e9))
+
+
+@pytest.fixture
+def node(tmp_path):
+    return Node(tmp_path)
+
+
+def test_a_new_device_gets_a_fingerprint_that_does_not_tell_the_settings(node):
+    path = node.device()
+    node.devices()
+    content = (path / FILE).read_text()
+    assert "prefix" not in content and "suffix" not in content
+    node.devices()
+    assert (path / FILE).read_text() == content
+
+
+@pytest.mark.parametrize(
+    "hasher",
+    [THEIRS, PathHasher(b"", b"suffix"), PathHasher(b"prefixsuffix"), PathHasher(b"prefi", b"xsuffix")],
+)
+def test_a_start_with_other_settings_is_refused_in_one_line(node, hasher):
+    path = node.device()
+    node.devices()
+    with pytest.raises(ConfigError) as refused:
+        node.devices(hasher)
+    assert str(path) in str(refused.value) and "\n" not in str(refused.value)
+    assert "[swift-hash]" in str(refused.value)
+
+
+def test_one_device_of_another_cluster_is_not_there_and_the_others_are(node):
+    node.device("sda")
+    node.devices(THEIRS)
+    node.device("sdb")
+    node.identity().check(str(node.device("sdb")))
+    devices = node.devices()
+    assert devices.is_usable("sdb") and not devices.is_usable("sda")
+    for _ in range(2):
+        with pytest.raises(DeviceUnavailable):
+            devices.path("sda")
+    assert len(node.warnings) == 1
+
+
+def test_a_device_that_appears_later_is_checked_before_its_first_use(node):
+    node.device("sdb")
+    devices = node.devices()
+    node.identity(THEIRS).check(str(node.device("sda")))
+    assert not devices.is_usable("sda")
+
+
+def test_a_device_of_the_peer_is_taken_over(node):
+    node.fill(OURS)
+    node.devices()
+    assert (node.root / "sda" / FILE).exists()
+
+
+def test_a_device_whose_objects_are_misplaced_gets_no_fingerprint_and_is_refused(node):
+    node.fill(THEIRS)
+    with pytest.raises(ConfigError):
+        node.devices()
+    assert not (node.root / "sda" / FILE).exists()
+
+
+def test_a_single_misplaced_object_is_too_little_to_refuse_a_device(node):
+    node.fill(THEIRS, count=1)
+    assert node.devices().is_usable("sda")
+    assert not (node.root / "sda" / FILE).exists()
+
+
+def test_databases_are_witnesses_as_well(node):
+    for number in range(3):
+        name_hash = THEIRS.hexdigest("AUTH_a", f"c{number}")
+        place = DatabasePlace(str(node.device()), "containers", str(number), name_hash)
+        broker = ContainerBroker(place, Engine(), "AUTH_a", f"c{number}")
+        broker.refresh()
+        broker.create(Timestamp(1), 0, created_at=Timestamp(1))
+        broker.close()
+    with pytest.raises(AnotherCluster):
+        node.identity().check(str(node.root / "sda"))
+    node.identity(THEIRS).check(str(node.root / "sda"))
+
+
+@pytest.mark.parametrize("content", [b"", b"junk", b"[]", b"{}", b'{"salt": 1}'])
+def test_a_damaged_fingerprint_is_written_anew(node, content):
+    path = node.device()
+    (path / FILE).write_bytes(content)
+    node.devices()
+    assert json.loads((path / FILE).read_text())["digest"]
+
+
+def test_a_device_that_cannot_be_read_is_left_to_those_who_use_it(node):
+    path = node.device()
+    (path / FILE).mkdir()
+    assert node.devices().is_usable("sda")
+    os.rmdir(path / FILE)
+    os.mkfifo(path / FILE)
+    assert node.devices().is_usable("sda")
