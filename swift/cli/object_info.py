@@ -22,6 +22,7 @@ from swift.cli.services import SWIFT_DIR
 from swift.compose import Cluster, cluster_of
 from swift.http import fields
 from swift.platform.disk import Disk
+from swift.platform.faults import OddFile, open_regular
 from swift.policy.policy import Policy
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
@@ -86,9 +87,11 @@ def look_at(file: str, *, check_etag: bool, disk: Disk | None = None) -> Seen:
     """Read a file. Raises ``NoObjectFile`` and OSError."""
     disk = disk or Disk()
     try:
-        fd = disk.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_regular(disk, file, os.O_RDONLY)
     except FileNotFoundError:
         raise NoObjectFile("Data file doesn't exist")
+    except OddFile as odd:
+        raise NoObjectFile(odd.strerror)
     try:
         try:
             metadata = read_metadata(disk, fd)

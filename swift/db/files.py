@@ -20,7 +20,7 @@ from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.db.connection import DatabaseMissing, Trace, Translating, connect
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
-from swift.platform.faults import open_regular
+from swift.platform.faults import is_in_the_way, open_regular
 from swift.platform.locks import LOCK_TIMEOUT_S, file_lock, lock_file
 from swift.platform.quarantine import move_to_quarantine
 from swift.platform.syncing import sync_directory
@@ -147,7 +147,7 @@ def _create(
     epoch: str | None,
     trace: Trace | None,
 ) -> bool:
-    unsynced = make_directories(disk, place.directory, below=place.device_path)
+    unsynced = make_place(disk, place)
     temporary = f"{place.directory}/{secrets.token_hex(8)}.tmp"
     try:
         disk.close(disk.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -161,6 +161,33 @@ def _create(
         for name in (temporary, *(temporary + suffix for suffix in SIDE_FILES)):
             remove_if_there(disk, name)
     return True
+
+
+def make_place(disk: Disk, place: DatabasePlace) -> list[str]:
+    """Make the hash directory; return the directories that got a new entry, see ``make_directories``.
+
+    A file or a dangling link in the place of it or of one above goes to the quarantine. Raises OSError.
+    """
+    try:
+        made = make_directories(disk, place.directory, below=place.device_path)
+        if made or not is_in_the_way(disk, place.directory):
+            return made
+    except (FileNotFoundError, NotADirectoryError):
+        if not _clear_way(disk, place):
+            raise
+    else:
+        _clear_way(disk, place)
+    return make_directories(disk, place.directory, below=place.device_path)
+
+
+def _clear_way(disk: Disk, place: DatabasePlace) -> bool:
+    """Quarantine what is in the place of a directory; True if something was."""
+    suffix = os.path.dirname(place.directory)
+    for path in (os.path.dirname(suffix), suffix, place.directory):
+        if is_in_the_way(disk, path):
+            reason = "it is in the place of a directory"
+            return move_to_quarantine(disk, place.device_path, place.kind, path, reason=reason) is not None
+    return False
 
 
 def install(disk: Disk, place: DatabasePlace, temporary: str, *, epoch: str | None) -> bool:

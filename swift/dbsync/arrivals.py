@@ -74,7 +74,7 @@ class DatabaseArrivals:
         finally:
             arrived.close()
         files.sync_file(disk, arrived.path)
-        unsynced = make_directories(disk, place.directory, below=place.device_path)
+        unsynced = files.make_place(disk, place)
         installed = files.install(disk, place, arrived.path, epoch=epoch)
         for parent in unsynced:
             sync_directory(disk, parent)

@@ -18,7 +18,7 @@ from swift.base.pickles import PickleRefused, restricted_loads
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories, replace_file
-from swift.platform.faults import OddFile, read_regular
+from swift.platform.faults import OddFile, is_in_the_way, read_regular
 from swift.platform.mounts import Devices
 from swift.platform.quarantine import move_to_quarantine
 from swift.policy.policy import Policy
@@ -82,7 +82,11 @@ class FileUpdates:
         disk, device_path = self._disk, self._devices.path(device)
         name = f"{self._hasher.hexdigest(*update.path)}-{timestamp.internal}"
         path = self._path(UpdateRef(device, policy, name))
-        unsynced = make_directories(disk, path.rpartition("/")[0], below=device_path)
+        directory = path.rpartition("/")[0]
+        if is_in_the_way(disk, directory):
+            reason = "it is in the place of a directory"
+            move_to_quarantine(disk, device_path, quarantine_kind(policy), directory, reason=reason)
+        unsynced = make_directories(disk, directory, below=device_path)
         if not unsynced:
             # It may be as new as if we had made it, and not yet synced by whoever did.
             unsynced = [async_dir(device_path, policy)]

@@ -7,6 +7,8 @@ a file that vanishes between listing and opening means that a newer one is there
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
@@ -149,13 +151,18 @@ class FileStore:
         """See ``ObjectStore``."""
         hasher = self.hasher(device, partition, policy)
         try:
-            return hasher.get(recalculate, list_suffixes=list_suffixes)
+            found = hasher.get(recalculate, list_suffixes=list_suffixes)
+            if found:
+                return found
+            is_odd = False
         except NotADirectoryError:
-            device_path = self.core.devices.path(device)
-            path = partition_dir(device_path, policy, partition)
-            if not self.core.clear_directory(device_path, policy, path):
-                raise
-            return {}
+            is_odd = True
+        # A file or a dangling link is in the place of the partition, or it is empty or missing.
+        device_path = self.core.devices.path(device)
+        path = partition_dir(device_path, policy, partition)
+        if not self.core.clear_directory(device_path, policy, path) and is_odd:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        return {}
 
     def hasher(self, device: str, partition: str, policy: Policy) -> SuffixHasher:
         """What computes the suffix hashes of a partition. Raises ``DeviceUnavailable``."""

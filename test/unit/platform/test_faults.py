@@ -2,7 +2,6 @@
 
 import errno
 import os
-import socket
 
 import pytest
 
@@ -16,51 +15,15 @@ from swift.platform.faults import (
     open_regular,
     read_regular,
 )
+from test.support.oddfiles import ODD, replace
 
-
-def make_fifo(path):
-    os.mkfifo(path)
-
-
-def make_socket(path):
-    with socket.socket(socket.AF_UNIX) as server:
-        # The path of a socket may be no longer than 108 characters.
-        before = os.getcwd()
-        os.chdir(path.parent)
-        try:
-            server.bind(path.name)
-        finally:
-            os.chdir(before)
-
-
-def make_dangling_link(path):
-    path.symlink_to(path.parent / "nowhere")
-
-
-def make_link(path):
-    (path.parent / "target").write_bytes(b"secret")
-    path.symlink_to(path.parent / "target")
-
-
-def make_directory(path):
-    path.mkdir()
-    (path / "child").write_bytes(b"")
-
-
-ODD = {
-    "FIFO": make_fifo,
-    "socket": make_socket,
-    "dangling link": make_dangling_link,
-    "link": make_link,
-    "directory": make_directory,
-}
 FLAGS = {"read": os.O_RDONLY, "write": os.O_WRONLY, "append": os.O_WRONLY | os.O_APPEND | os.O_CREAT}
 
 
-@pytest.fixture(params=ODD, ids=lambda name: name.replace(" ", "-"))
+@pytest.fixture(params=sorted(set(ODD) - {"empty"}))
 def odd(request, tmp_path):
     path = tmp_path / "f"
-    ODD[request.param](path)
+    replace(path, request.param)
     return path
 
 
@@ -94,14 +57,13 @@ def test_a_missing_file_is_missing(tmp_path):
 
 def test_only_what_is_no_directory_is_in_the_way_of_one(tmp_path):
     disk = Disk()
-    for name, make in ODD.items():
-        make(tmp_path / name)
-    (tmp_path / "file").write_bytes(b"")
+    for kind in ODD:
+        replace(tmp_path / kind, kind)
     (tmp_path / "link to a directory").symlink_to(tmp_path / "directory")
     found = {name for name in os.listdir(tmp_path) if is_in_the_way(disk, str(tmp_path / name))}
-    assert found == set(ODD) - {"directory"} | {"file", "target"}
+    assert found == set(ODD) - {"directory"} | {"target"}
     assert not is_in_the_way(disk, str(tmp_path / "none"))
-    assert not is_in_the_way(disk, str(tmp_path / "file/below"))
+    assert not is_in_the_way(disk, str(tmp_path / "empty/below"))
 
 
 def test_errors_of_the_device_are_told_from_others():

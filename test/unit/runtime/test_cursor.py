@@ -1,5 +1,9 @@
 """A pass goes on where it was when the process ended; what it did before still counts."""
 
+import os
+
+import pytest
+
 from swift.base.clock import ManualClock
 from swift.runtime.cursor import SAVED_EVERY_S, Cursor, cursor_path
 from swift.runtime.daemon import Runner, Schedule
@@ -7,6 +11,7 @@ from swift.runtime.selection import Selection
 from swift.runtime.stop import Stop
 from swift.telemetry.log import silent_log
 from test.support.daemons import CountingTask, Rig
+from test.support.oddfiles import ODD, bounded, replace
 
 
 class Counting(CountingTask):
@@ -122,3 +127,12 @@ def test_a_schedule_may_bound_bytes(tmp_path):
     assert isinstance(rig.runner(task), Runner)
     assert rig.runner(task, Schedule(30, bytes_per_second=100)).once()
     assert moments[-1] - moments[0] >= 20
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_what_is_no_file_is_no_cursor_and_is_not_waited_for(tmp_path, kind):
+    path = cursor_path(str(tmp_path), "auditor", "sda")
+    os.makedirs(os.path.dirname(path))
+    replace(path, kind)
+    with bounded():
+        assert Cursor(path, ManualClock(), silent_log()).position is None

@@ -5,15 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.obj.updater.pendings import container_of, redirected
 from swift.platform.disk import Disk
 from swift.platform.mounts import Devices
 from swift.policy.policy import Policy
-from swift.store.api import UpdateRef
+from swift.store.api import AsyncUpdate, UpdateRef
 from swift.store.asyncpending import FileUpdates
 from swift.store.errors import Damaged
+from test.support.oddfiles import ODD, bounded, replace
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data" / "async_pending"
 GOLD, SILVER = Policy(0, "gold", is_default=True), Policy(1, "silver")
@@ -172,3 +174,24 @@ def test_quarantine_moves_the_file_below_the_policys_objects(device, files):
     moved = files.quarantine(path)
     assert moved == str(device / "quarantined/objects-1" / f"{HASH}-5000000003.00000")
     assert Path(moved).read_bytes() == b"bad"
+
+
+@pytest.mark.parametrize("kind", sorted(set(ODD) - {"empty"}))
+def test_an_update_that_is_no_file_is_damage_and_is_not_waited_for(device, files, kind):
+    ref = put(device, f"{HASH}-{Timestamp(5).internal}", record())
+    replace(path_of(device, ref), kind)
+    with bounded(), pytest.raises(Damaged, match="in the place of a file"):
+        files.load(ref)
+    assert files.quarantine(ref, "odd").startswith(str(device / "quarantined/objects"))
+
+
+@pytest.mark.parametrize("kind", sorted(set(ODD) - {"directory"}))
+def test_an_update_is_kept_where_something_odd_was_in_the_place_of_its_directory(device, files, kind):
+    update = AsyncUpdate("PUT", EntityPath("a", "c", "o"), {"X-Size": "1"}, None)
+    files.save("sda", GOLD, update, Timestamp(5))
+    (group,) = files.groups("sda", GOLD)
+    replace(device / "async_pending" / group, kind)
+    with bounded():
+        assert files.objects("sda", GOLD, group) == ([], [])
+        files.save("sda", GOLD, update, Timestamp(6))
+    assert len(files.objects("sda", GOLD, group)[0]) == 1

@@ -7,6 +7,7 @@ import pytest
 
 from swift.telemetry.log import silent_log
 from swift.telemetry.recon import ReconFile, merge, parse
+from test.support.oddfiles import ODD, bounded, replace
 
 
 @pytest.fixture
@@ -70,3 +71,12 @@ def test_writers_at_the_same_time_lose_nothing_and_leave_no_temporary_file(tmp_p
         thread.join()
     assert recon.read() == {f"k{n}": n for n in range(12)}
     assert [path.name for path in tmp_path.iterdir()] == ["object.recon"]
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_what_is_no_file_is_replaced_and_is_not_waited_for(recon, kind):
+    replace(recon.path, kind)
+    with bounded():
+        assert recon.read() == {}
+        recon.dump({"a": 1})
+    assert recon.read() == {"a": 1}

@@ -7,6 +7,7 @@ import pytest
 from swift.base.clock import ManualClock
 from swift.obj.auditor.position import SAVED_EVERY_S, AuditPosition
 from swift.platform.disk import Disk
+from test.support.oddfiles import ODD, bounded, replace
 
 
 @pytest.fixture
@@ -50,3 +51,10 @@ def test_what_cannot_be_read_is_no_position(position, text):
 def test_nothing_is_made_where_there_is_nothing(tmp_path):
     AuditPosition(Disk(), str(tmp_path / "objects-7"), "ALL", ManualClock()).save(["1"])
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_what_is_no_file_is_no_position_and_is_not_waited_for(position, kind):
+    replace(position.path, kind)
+    with bounded():
+        assert position.load() is None
