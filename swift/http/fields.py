@@ -392,6 +392,12 @@ BACKEND_FRAGMENTS = _header(
     _FROM_NODE,
     "Timestamp to the indexes of the fragment archives that a node has.",
 )
+BACKEND_UNREADABLE = _header(
+    "x-backend-unreadable",
+    _FLAG,
+    _FROM_NODE,
+    "With 503: the node has the object but cannot read it, or has just quarantined it; it is not absent.",
+)
 BACKEND_FRAGMENT_PREFERENCES = _header(
     "x-backend-fragment-preferences", _JSON, _TO_NODE, "Which version is wanted, and which fragments are not."
 )

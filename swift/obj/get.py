@@ -30,6 +30,8 @@ from swift.wire.byteranges import Multipart
 #: Objects up to this size are read whole, and on the event loop when they are in memory.
 SMALL_BYTES = 65536
 GATHER_BYTES = 1 << 20
+#: Of a 503 about an object that is there, or was a moment ago.
+UNREADABLE: HeaderMap = {fields.BACKEND_UNREADABLE: "true"}
 #: What a body is sent in: bytes, or a range of the open file.
 Piece = bytes | FileBody
 _METADATA = ("X-Object-Meta-", fields.OBJECT_SYSMETA.title(), fields.OBJECT_TRANSIENT_SYSMETA.title())
@@ -75,7 +77,7 @@ def not_found(request: Request, state: ObjectState) -> Response:
     Raises ``HTTPError`` 503 if this request has put files away: the object is not known to be absent.
     """
     if state.put_away and state.kind == ABSENT:
-        raise HTTPError(503)
+        raise HTTPError(503, headers=dict(UNREADABLE))
     headers: HeaderMap = {}
     if state.timestamp:
         headers[fields.BACKEND_TIMESTAMP] = state.timestamp.internal

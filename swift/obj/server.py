@@ -46,7 +46,7 @@ from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.receiver import SsyncContext, SsyncHead, answer
 from swift.obj.stores import make_stores
 from swift.obj.target import PLAIN, is_flagged, key_of, opens_expired, policy_of, read_view
-from swift.platform.faults import CALL_FAILED, DEVICE_LOST, OddFile
+from swift.platform.faults import CALL_FAILED, DEVICE_LOST, OddFile, UnreadableFile
 from swift.platform.mounts import Devices
 from swift.platform.places import SharedPlaces
 from swift.platform.xattrs import AttributesTooLarge
@@ -183,7 +183,10 @@ class ObjectServer(BackendApp):
             stored.close()
             return unmet
         failed = partial(self.context.telemetry.faults.note, key.device)
-        return get.respond(request, stored, headers, store.run(key.device, Effort.LONG), failed)
+        try:
+            return get.respond(request, stored, headers, store.run(key.device, Effort.LONG), failed)
+        except OSError as error:
+            raise UnreadableFile(error.errno, error.strerror) from error
 
     def head(self, request: Request) -> Response:
         """HEAD (§6)."""
@@ -555,7 +558,7 @@ def _translate(error: OSError, method: str, device: str, devices: Devices) -> Ex
     if isinstance(error, FileNotFoundError) and not devices.is_usable(device):
         # Else it is something that others remove as well.
         return DeviceUnavailable(device)
-    return HTTPError(503)
+    return HTTPError(503, headers=dict(get.UNREADABLE) if isinstance(error, UnreadableFile) else None)
 
 
 def app_factory(global_conf: Mapping[str, str], **local_conf: str) -> ObjectServer:

@@ -62,6 +62,10 @@ class OddFile(OSError):
     """Something that is no regular file is in the place of one; ``strerror`` says what it is."""
 
 
+class UnreadableFile(OSError):
+    """A file that is there cannot be read, so what it holds is unknown but not absent."""
+
+
 def is_device_error(error: BaseException) -> bool:
     """Return True if an error counts against the device it was met on."""
     return isinstance(error, OSError) and not isinstance(error, OddFile) and error.errno in DEVICE_ERRORS

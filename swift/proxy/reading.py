@@ -26,9 +26,9 @@ from swift.cluster.transport import Exchange, StreamReply, TransportError
 from swift.http import fields
 from swift.http.body import BodyError, ResponseBody, WholeBody
 from swift.http.headers import HeaderMap
-from swift.http.response import Response
+from swift.http.response import Response, error_response
 from swift.proxy.backend import Backends
-from swift.proxy.results import best_response, client_headers, has_timestamp, with_deletion
+from swift.proxy.results import best_response, client_headers, has_timestamp, is_unreadable, with_deletion
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 from swift.wire.byteranges import layout_of
@@ -96,6 +96,8 @@ class SourceSearch:
         self._heard = 0
         self._suppressible = min(settings.rebalance_missing_suppression_count, nodes.primary_count - 1)
         self._tombstone = ZERO
+        #: A node has the object and cannot read it.
+        self._unreadable = False
         self.bad: list[Answer] = []
         self.best: tuple[StreamReply, Node] | None = None
 
@@ -199,6 +201,7 @@ class SourceSearch:
             body = reply.body.read_all()
         except TransportError:
             body = b""
+        self._unreadable = self._unreadable or is_unreadable(reply.headers)
         if not known and is_handoff and (status == 404 or status >= 500):
             return
         if not known and status == 404 and self._suppressible > 0:
@@ -214,7 +217,10 @@ class SourceSearch:
 
     def failure(self) -> Response:
         """The answer when no source was found."""
-        return with_deletion(best_response(self.bad, len(self.bad), half(len(self.bad))), self.bad)
+        response = best_response(self.bad, len(self.bad), half(len(self.bad)))
+        if response.status == 404 and self._unreadable and not self._tombstone:
+            return error_response(503)
+        return with_deletion(response, self.bad)
 
 
 def _close_late(arrival: tuple[Node, StreamReply | None]) -> None:

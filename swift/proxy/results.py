@@ -45,6 +45,11 @@ def has_timestamp(headers: HeaderMap) -> bool:
         return False
 
 
+def is_unreadable(headers: HeaderMap) -> bool:
+    """Return True if a node has the object but cannot read it: no 404 of others proves that it is absent."""
+    return fields.BACKEND_UNREADABLE in headers
+
+
 def best_response(
     answers: Sequence[Answer],
     count: int,

@@ -15,7 +15,7 @@ from swift.base.hashing import PathHasher
 from swift.base.misplaced import MisplacedGuard
 from swift.platform.disk import UNSUPPORTED, Disk
 from swift.platform.durable import UnnamedFile, make_directories, open_temporary
-from swift.platform.faults import is_in_the_way
+from swift.platform.faults import UnreadableFile, is_in_the_way
 from swift.platform.mounts import Devices
 from swift.platform.quarantine import move_to_quarantine
 from swift.platform.space import SpaceGuard
@@ -100,7 +100,8 @@ class EngineCore:
     ) -> tuple[Place, Loaded]:
         """The files behind a key as a viewer sees them; raises ``Damaged`` only when not to quarantine.
 
-        Raises OSError when the device fails. The state says why files were put away on the way to it.
+        Raises OSError when the device fails, ``UnreadableFile`` when files are there. The state says why
+        files were put away on the way to it.
         """
         place = self.place(key)
         failure: FilesChanged | None = None
@@ -108,7 +109,10 @@ class EngineCore:
         for _ in range(TRIES):
             try:
                 names = names_in(self.disk, place.directory)
-                loaded = load(self.disk, place.directory, names, key, view, open_data=open_data)
+                try:
+                    loaded = load(self.disk, place.directory, names, key, view, open_data=open_data)
+                except OSError as error:
+                    raise UnreadableFile(error.errno, error.strerror, error.filename) from error
                 loaded.state.put_away = put_away
                 return place, loaded
             except FilesChanged as error:

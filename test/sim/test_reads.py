@@ -367,3 +367,25 @@ def test_a_spliced_read_that_no_replica_can_finish_is_an_error(sim):
         sim.faults.dies_after[node_port("object", n)] = 1000
     with pytest.raises(BodyError):
         spliced(sim, "/a/c/o")
+
+
+def spoil(sim, nodes):
+    """Damage the metadata of every object file of some nodes, which a read proves."""
+    for n in nodes:
+        for path in sim.root.glob(f"*{n}/**/*.data"):
+            os.setxattr(path, "user.swift.metadata", b"junk")
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_an_object_whose_copies_are_all_put_away_by_a_request_is_unknown_to_it(sim, method):
+    put(sim)
+    spoil(sim, range(1, 7))
+    assert sim(method, "/a/c/o").status == 503
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_copy_that_cannot_be_read_weighs_more_than_nodes_that_never_heard_of_it(sim, method):
+    """It was acknowledged while two primaries were away, which are back now."""
+    put_only_on(sim, [primaries(sim)[0], sim.handoffs("a", "c", "o")[0]], BODY, NOW)
+    spoil(sim, range(1, 7))
+    assert sim(method, "/a/c/o").status == 503

@@ -21,7 +21,7 @@ from swift.http import fields
 from swift.http.response import Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.obj.ec.source import ArchiveRequest, ArchiveSource, holding_of
-from swift.proxy.results import best_response, has_timestamp, with_deletion
+from swift.proxy.results import best_response, has_timestamp, is_unreadable, with_deletion
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 
@@ -63,6 +63,8 @@ class FragmentSearch:
         self._suppressible = min(settings.rebalance_missing_suppression_count, nodes.primary_count - 1)
         #: Primaries that have nothing of the object.
         self._absent = 0
+        #: A node has archives of the object and cannot read them.
+        self._unreadable = False
         self._bad: list[Answer] = []
 
     # asking
@@ -157,6 +159,7 @@ class FragmentSearch:
             self._absent += 1
             # The others are too few for an object: no need of an avoided one that may only cost a timeout.
             self._nodes.asks_slow = self._nodes.primary_count - self._absent >= self._need
+        self._unreadable = self._unreadable or is_unreadable(reply.headers)
         if not known:
             if is_handoff and (status == 404 or status >= 500):
                 return
@@ -200,6 +203,8 @@ class FragmentSearch:
         # Archives that were never committed are as good as none.
         bad += [Answer(404) for holding in self._sets.holdings()]
         response = best_response(bad, len(bad), half(len(bad)))
+        if response.status == 404 and self._unreadable and not any(has_timestamp(a.headers) for a in bad):
+            return error_response(503)
         if response.status == 404 and not response.body:
             response = error_response(404)
         return with_deletion(response, bad)
