@@ -1,6 +1,8 @@
 """Odd files in the place of a database's are damage: nothing hangs, and the container can be made anew."""
 
 import os
+import resource
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -71,3 +73,28 @@ def test_a_database_of_no_bytes_never_was_one(odd):
     replace(odd.place.file(), "empty")
     assert odd.bench("HEAD").status == 404
     assert files.look(Disk(), odd.place) == ()
+
+
+@contextmanager
+def no_descriptors():
+    """Leave this process without a free file descriptor."""
+    taken, limits = [], resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.open("/dev/null", os.O_RDONLY))
+        yield
+    finally:
+        for fd in taken:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.parametrize("method", ["HEAD", "GET", "PUT", "POST", "DELETE"])
+def test_a_server_without_descriptors_neither_denies_nor_moves_a_container(odd, method):
+    with no_descriptors():
+        status = odd.bench(method, at=9, x_backend_storage_policy_index="0").status
+    assert status in (503, 507)
+    assert odd.bench("HEAD").status == 204
+    assert not (odd.bench.root / "sda/quarantined").exists()

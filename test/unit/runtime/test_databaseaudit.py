@@ -1,6 +1,7 @@
 """Auditors read every database, move broken ones away and tell what is wrong (account-container.md §15)."""
 
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from swift.base.timestamp import Timestamp
 from swift.container.auditor import KIND as CONTAINER
 from swift.container.auditor import ContainerAuditorSettings
 from swift.container.server import ContainerServer
+from swift.db.connection import DatabaseBroken, DatabaseFailing
 from swift.db.files import DatabasePlace
 from swift.http.request import Request
 from swift.runtime.databaseaudit import DatabaseAuditor
@@ -254,3 +256,36 @@ def test_unmounted_devices_and_strange_files_stop_nothing(tmp_path):
     assert bench.once() == (3, 0)
     # Three databases and an empty hash directory, half a second apart.
     assert bench.rig.clock.slept == pytest.approx(1.5, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        lambda path: DatabaseFailing(path, "disk I/O error", is_device_error=True),
+        lambda path: OSError(5, "Input/output error", path),
+        lambda path: DatabaseBroken(path, "malformed", is_proven=False),
+    ],
+    ids=["sqlite", "system", "malformed-once"],
+)
+def test_an_error_of_the_device_moves_nothing(containers, error):
+    """Nor does damage that a second reading does not find."""
+    path = containers.container("c")
+
+    def fails(_place, _engine):
+        raise error(str(path))
+
+    containers.task.kind = replace(CONTAINER, open_found=fails)
+    containers.once()
+    assert path.exists() and containers.quarantined == []
+
+
+def test_errors_of_devices_are_counted_by_auditors(containers):
+    path = containers.container("c")
+
+    def fails(_place, _engine):
+        raise DatabaseFailing(str(path), "disk I/O error", is_device_error=True)
+
+    containers.task.kind = replace(CONTAINER, open_found=fails)
+    containers.once()
+    page = containers.rig.context.telemetry.metrics.render()
+    assert 'swift_device_errors_total{device="sda",error="EIO"} 1' in page
