@@ -53,7 +53,9 @@ LOGGED_POLICY = _key(
 RATELIMIT_HANDLED = _key("swift.ratelimit.handled", _FLAG, "The request has waited already.")
 ADMITTED = _key("swift.admission.admitted", _FLAG, "The request has been admitted already (ours).")
 SLO_OVERRIDE = _key("swift.slo_override", _FLAG, "Manifests of large objects are stored as they come.")
-SYMLINK_OVERRIDE = _key("swift.symlink_override", _FLAG, "Symbolic links are stored as they come.")
+SYMLINK_OVERRIDE = _key(
+    "swift.symlink_override", _FLAG, "Symbolic links are stored as they come, and not followed."
+)
 TEMPURL_LINK = _key(
     "swift.tempurl.link", _LIST, "The query of a temporary URL for a prefix, and that prefix (ours)."
 )

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, unquote_to_bytes
 
+from swift.base.digits import is_digits
 from swift.base.entity import Entity, EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.truth import is_true
@@ -93,8 +94,10 @@ class Symlink(Filter):
     def handle(self, request: Request) -> Response:
         """Answer what is about a link, or about what it leads to."""
         entity = request.entity
-        if entity is None or is_true(request.env.get(environkeys.SYMLINK_OVERRIDE)):
+        if entity is None:
             return self.forward(request)
+        if is_true(request.env.get(environkeys.SYMLINK_OVERRIDE)):
+            return self._unfollowed(request, entity)
         if entity.path.obj is None:
             response = self.forward(request)
             if request.method == "GET" and entity.path.container is not None:
@@ -108,6 +111,15 @@ class Symlink(Filter):
             return self._make(request, entity)
         if request.method == "POST":
             return self._post(request, entity)
+        return self.forward(request)
+
+    def _unfollowed(self, request: Request, entity: Entity) -> Response:
+        """Answer a request for what is stored: a link is made as its headers say, whatever its target is."""
+        if entity.path.obj is not None:
+            if request.method == "PUT" and _TARGET in request.headers:
+                return self._make(request, entity, checks=False)
+            if request.method in ("GET", "HEAD") and request.params.get("symlink") == "get":
+                return self._link_itself(request)
         return self.forward(request)
 
     # reading
@@ -185,7 +197,8 @@ class Symlink(Filter):
 
     # making
 
-    def _make(self, request: Request, entity: Entity) -> Response:
+    def _make(self, request: Request, entity: Entity, *, checks: bool = True) -> Response:
+        """Store a link; with ``checks`` the target of a static one must be there."""
         headers = request.headers
         if request.body.length or (request.body.length is None and request.body.read(1)):
             raise HTTPError(400, "Symlink requests require a zero byte body", content_type=TEXT)
@@ -199,9 +212,13 @@ class Symlink(Filter):
         if etag:
             if ";" in etag:
                 raise HTTPError(400, "Bad X-Symlink-Target-Etag format", content_type=TEXT)
-            found = self._static_target(request, Entity(entity.version, target), etag)
-            stored[_TARGET_ETAG], stored[_TARGET_BYTES] = etag, found["bytes"]
-            headers["content-type"] = headers.get("content-type") or found["type"]
+            stored[_TARGET_ETAG] = etag
+            if checks:
+                found = self._static_target(request, Entity(entity.version, target), etag)
+                stored[_TARGET_BYTES] = found["bytes"]
+                headers["content-type"] = headers.get("content-type") or found["type"]
+            elif is_digits(headers.get(_TARGET_BYTES, "")):
+                stored[_TARGET_BYTES] = headers[_TARGET_BYTES]
         headers["content-type"] = headers.get("content-type") or TYPE
         for name in _STORED:
             headers.pop(name, None)

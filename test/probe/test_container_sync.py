@@ -1,5 +1,6 @@
 """A container is copied to another cluster, whose proxy is ours or the peer's, in both styles of signing."""
 
+import hashlib
 import json
 import subprocess
 
@@ -12,6 +13,7 @@ from test.support.peer import can_hide_etc, environment, needs_peer, peer_comman
 from test.support.ports import free_ports
 
 BIG = b"0123456789" * 50_000
+ETAG = hashlib.md5(b"target").hexdigest()
 
 
 class Far(LiveCluster):
@@ -91,6 +93,15 @@ def test_a_container_is_copied_and_kept_the_same(clusters, kind):
     assert far.request("PUT", "copy", headers=key).status == 201
     sync_to = {"X-Container-Sync-To": "//team/far/AUTH_test/copy", **key}
     assert near.request("PUT", "c", headers=sync_to).status == 201
+    link = {"X-Symlink-Target": "plain/%C3%A9", "X-Symlink-Target-Etag": ETAG}
+    assert near.request("PUT", "plain").status == 201
+    assert near.request("PUT", "plain/é", body=b"target").status == 201
+    assert near.request("PUT", "c/static", headers=link, body=b"").status == 201
+    near.await_true(lambda: names(far) == ["static"], "the link is over there", 60)
+    copied = far.request("HEAD", "copy/static?symlink=get").headers
+    wanted = {name.lower(): value for name, value in link.items()}
+    assert {name: copied.get(name) for name in wanted} == wanted
+    assert near.request("DELETE", "c/static").status == 204
     meta = {"X-Object-Meta-Color": "red", "Content-Type": "text/x"}
     assert near.request("PUT", "c/a b", headers=meta, body=b"hello").status == 201
     assert near.request("PUT", "c/big", body=BIG).status == 201

@@ -6,6 +6,7 @@ from hashlib import md5
 import pytest
 
 from swift.http.mediatypes import TypeGuesser
+from swift.http.request import Request
 from swift.middleware.dlo import Dlo, DloSettings
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
@@ -188,3 +189,47 @@ def test_a_link_has_no_bytes_of_its_own(front, sim):
     chunked = {"x-symlink-target": "t/o", "transfer-encoding": "chunked"}
     assert front("PUT", "/a/c/l", chunked, b"x").status == 400
     assert sim("HEAD", "/a/c/l").status == 404
+
+
+class Synced(Front):
+    """Requests as container sync's filter lets them in."""
+
+    def open(self, method, path, headers=None, body=b""):
+        target, _, query = path.partition("?")
+        sent = {"content-length": str(len(body)), **(headers or {})}
+        env = {"swift.cache": self.sim.cache, "swift.symlink_override": True}
+        return self.filter.handle(Request(method, f"/v1{target}", sent, body, query=query, env=env))
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_container_sync_makes_a_link_whatever_its_target_is(front, sim, static):
+    sent = {"x-symlink-target": "t/none%20yet", "x-symlink-target-account": "b", "content-type": "t/l"}
+    if static:
+        sent |= {"x-symlink-target-etag": ETAG, "x-symlink-target-bytes": "11"}
+    synced = Synced(sim)
+    assert synced("PUT", "/a/c/l", sent).status == 201
+    for asked in (front, synced):
+        itself = asked("HEAD", "/a/c/l?symlink=get").headers
+        assert {name: itself[name] for name in sent} == sent
+    (row,) = json.loads(front("GET", "/a/c?format=json").body)
+    assert row["symlink_path"] == "/v1/b/t/none%20yet"
+    assert row.get("symlink_bytes") == (11 if static else None)
+    # It is not followed for who copies what is stored.
+    assert synced("HEAD", "/a/c/l").status == 200
+    assert front("HEAD", "/a/c/l").status == 404
+
+
+@pytest.mark.parametrize("size", [None, "", "-1", "x"])
+def test_a_static_link_without_a_size_is_stored_without(front, sim, size):
+    sent = {"x-symlink-target": "t/o", "x-symlink-target-etag": ETAG}
+    if size is not None:
+        sent["x-symlink-target-bytes"] = size
+    assert Synced(sim)("PUT", "/a/c/l", sent).status == 201
+    assert "x-symlink-target-bytes" not in front("HEAD", "/a/c/l?symlink=get").headers
+    assert front("GET", "/a/c/l").body == DATA
+
+
+def test_container_sync_makes_no_link_of_nonsense(front, sim):
+    for target in ("t", "/t/o", "c/l"):
+        assert Synced(sim)("PUT", "/a/c/l", {"x-symlink-target": target}).status in (400, 412)
+    assert front("HEAD", "/a/c/l?symlink=get").status == 404

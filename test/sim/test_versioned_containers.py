@@ -8,6 +8,7 @@ import pytest
 from swift.base.limits import Limits
 from swift.compose import Cluster
 from swift.http.mediatypes import TypeGuesser
+from swift.http.request import Request
 from swift.http.response import error_response
 from swift.middleware.symlink import Symlink, SymlinkSettings
 from swift.middleware.versioned_writes.filter import VersionedWrites
@@ -91,3 +92,18 @@ def test_who_may_not_set_it_makes_no_hidden_container(front, sim):
     assert front("POST", "/a/c", ON).status == 403
     front.stranger = False
     assert "x-versions-enabled" not in front("HEAD", "/a/c").headers
+
+
+def test_container_sync_brings_links_as_versions(front, sim):
+    """A static link's target may come later, so it is not looked at."""
+    sent = {
+        "x-symlink-target": "t/later",
+        "x-symlink-target-etag": "e" * 32,
+        "x-symlink-target-bytes": "7",
+        "content-length": "0",
+        "x-timestamp": "1700000000.00000",
+    }
+    env = {"swift.cache": sim.cache, "swift.symlink_override": True}
+    assert front.filter.handle(Request("PUT", "/v1/a/v/l", sent, env=env)).status == 201
+    answer = front("GET", "/a/v/l")
+    assert (answer.status, answer.headers["content-location"]) == (404, "/v1/a/t/later")

@@ -41,6 +41,8 @@ _NOT_STORED = frozenset(
     (
         *("date", "connection", "keep-alive", "transfer-encoding", "content-length", "accept-ranges"),
         *("last-modified", "x-timestamp", "content-range", "server", "x-trans-id", "x-openstack-request-id"),
+        # A symlink filter in the pipeline shows these beside what is stored, and would make another link.
+        *("x-symlink-target", "x-symlink-target-account", "x-symlink-target-etag", "x-symlink-target-bytes"),
     )
 )
 

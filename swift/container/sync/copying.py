@@ -1,4 +1,8 @@
-"""Bringing one object of a container to another cluster (spec: account-container.md §17)."""
+"""Bringing one object of a container to another cluster (spec: account-container.md §17).
+
+What is stored is copied: a link, not what it leads to; a manifest, not the bytes of its segments. A link that
+is no link over there is a failure.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.container.rows import ObjectRow, split_swift_bytes
-from swift.container.sync.remote import RemoteCluster, RemoteError, SyncTarget
+from swift.container.sync.remote import RemoteAnswer, RemoteCluster, RemoteError, SyncTarget
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.http import fields
 from swift.http.body import BodyError
@@ -28,7 +32,13 @@ _LINK = {
     fields.SYSMETA_SYMLINK_TARGET: "x-symlink-target",
     fields.SYSMETA_SYMLINK_TARGET_ACCOUNT: "x-symlink-target-account",
     fields.SYSMETA_SYMLINK_TARGET_ETAG: "x-symlink-target-etag",
+    fields.SYSMETA_SYMLINK_TARGET_BYTES: "x-symlink-target-bytes",
 }
+_TARGET = "x-symlink-target"
+#: What the row of a link has in its ETag.
+_LINK_ROW = "symlink_target="
+#: Asks for a link itself.
+_UNFOLLOWED = "symlink=get"
 
 
 class Copier:
@@ -69,27 +79,50 @@ class Copier:
 
     def _put(self, row: ObjectRow) -> bool:
         wanted = max(row.times())
-        there = self._remote.ask("HEAD", self._target, row.name, wanted.internal, {})
+        there = self._head(row, wanted)
         if there.is_success and _time(there.headers.get("x-timestamp")) >= wanted:
-            return True
+            return _LINK_ROW not in row.etag or self._is_link(row, there, wanted)
         if not there.is_success and there.status != 404:
             return self._refused(row, "HEAD", there.status)
         headers = {"x-newest": "true", fields.BACKEND_STORAGE_POLICY_INDEX: str(row.storage_policy_index)}
         path = EntityPath(self.container.account, self.container.container, row.name)
-        with self._client.ask("GET", path, headers, query="symlink=get", accept=(2, 404)) as source:
+        with self._client.ask("GET", path, headers, query=_UNFOLLOWED, accept=(2, 404)) as source:
             stamp = _time(source.headers.get(fields.BACKEND_TIMESTAMP) or source.headers.get("x-timestamp"))
             if not source.is_success:
                 # Its deletion has a row of its own.
                 return stamp >= wanted or self._refused(row, "GET", source.status)
             if stamp < wanted:
                 return self._refused(row, "GET", 404)
+            sent = _sent_headers(source)
             with as_request_body(source) as body:
-                answer = self._remote.ask(
-                    "PUT", self._target, row.name, stamp.internal, _sent_headers(source), body
-                )
-        if answer.is_success:
-            self._tally.add("puts")
-        return answer.is_success or answer.status == 409 or self._refused(row, "PUT", answer.status)
+                answer = self._remote.ask("PUT", self._target, row.name, stamp.internal, sent, body)
+        if answer.status == 409 and "content-location" not in answer.headers:
+            # Something newer is there; else the target of a static link is not what it should be.
+            return True
+        if not answer.is_success:
+            return self._refused(row, "PUT", answer.status)
+        if _TARGET in sent and not self._is_link(row, self._head(row, stamp), stamp):
+            return False
+        self._tally.add("puts")
+        return True
+
+    def _head(self, row: ObjectRow, stamp: Timestamp) -> RemoteAnswer:
+        return self._remote.ask("HEAD", self._target, row.name, stamp.internal, {}, query=_UNFOLLOWED)
+
+    def _is_link(self, row: ObjectRow, there: RemoteAnswer, stamp: Timestamp) -> bool:
+        """Whether the other cluster has made a link, not an empty object; if not, that is told."""
+        if there.status == 404 or _TARGET in there.headers:
+            return True
+        if not there.is_success:
+            return self._refused(row, "HEAD", there.status)
+        if _time(there.headers.get("x-timestamp")) > stamp:
+            return True
+        self._tally.add("failures")
+        self._log.error(
+            f"ERROR cannot copy {self.container}/{row.name}: it is a symbolic link, of which "
+            f"{self._target.sync_to.url} made an empty object; its proxies need the symlink filter"
+        )
+        return False
 
     def _refused(self, row: ObjectRow, method: str, status: int) -> bool:
         self._tally.add("failures")

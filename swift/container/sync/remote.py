@@ -108,14 +108,19 @@ class RemoteCluster:
         timestamp: str,
         headers: HeaderMap,
         body: RequestBody | None = None,
+        *,
+        query: str = "",
     ) -> RemoteAnswer:
-        """One request about an object; raises ``RemoteError``, and ``BodyError`` of ``body``."""
+        """One request about an object; raises ``RemoteError``, and ``BodyError`` of ``body``.
+
+        No signature covers ``query``.
+        """
         url = urlsplit(target.url_of(name))
         sent = {**headers, **target.credentials(method, name, timestamp)}
         try:
             connection, selector = self._open(url, target.sync_to.trust)
             try:
-                return _converse(connection, method, selector, sent, body)
+                return _converse(connection, method, selector + (f"?{query}" if query else ""), sent, body)
             finally:
                 connection.close()
         except OutboundRefused as error:

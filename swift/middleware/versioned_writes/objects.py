@@ -240,7 +240,8 @@ class _Asked:
             headers["content-type"] = self._guesser.guess(self._name)
         sub = make_subrequest(request, "PUT", self._raw(version), headers=headers, body=body, source=SOURCE)
         sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
-        sub.env.update((key, request.env[key]) for key in _OF_BODY if key in request.env)
+        kept = (*_OF_BODY, environkeys.SYMLINK_OVERRIDE)
+        sub.env.update((key, request.env[key]) for key in kept if key in request.env)
         self._allow_hidden(sub)
         response = self._forward(sub)
         if response.status == 404:

@@ -22,6 +22,9 @@ OLD = {
     "last-modified": "x",
     "etag": "e",
     "x-object-meta-a": "b",
+    "x-object-sysmeta-symlink-target": "c/o",
+    "x-symlink-target": "c/o",
+    "x-symlink-target-etag": "e",
     "x-backend-data-timestamp": "9",
     "date": "x",
 }
@@ -153,6 +156,8 @@ def test_what_belongs_to_the_object_goes_with_it_and_nothing_of_the_answer(make)
     bench.once()
     (sent,) = [headers for method, _, _, headers in bench.asked if method == "PUT"]
     assert (sent["etag"], sent["x-object-meta-a"]) == ("e", "b")
+    # A link is moved as it is stored: by what is shown of it another one would be made.
+    assert [name for name in sent if "symlink" in name] == ["x-object-sysmeta-symlink-target"]
     assert not {"last-modified", "date", "x-backend-data-timestamp", "x-backend-timestamp"} & sent.keys()
 
 

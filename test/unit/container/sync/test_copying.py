@@ -55,11 +55,13 @@ class Bench:
         self.asked.append(request)
         return self.here()
 
-    def ask(self, method, target, name, timestamp, headers, body=None):
+    def ask(self, method, target, name, timestamp, headers, body=None, *, query=""):
         """The other cluster."""
         assert target.user_key == "key"
+        assert query == ("symlink=get" if method == "HEAD" else "")
         self.sent.append((method, name, timestamp, headers, None if body is None else body.read()))
         answer = self.there[method]
+        answer = answer.pop(0) if isinstance(answer, list) else answer
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -92,7 +94,6 @@ def test_what_makes_the_object_is_sent_and_what_is_this_cluster_s_stays(bench):
         "content-type": "t/p;swift_bytes=7",
         "x-object-meta-a": "b",
         "x-delete-at": "5000000000",
-        "x-object-sysmeta-symlink-target": "c/x",
         "x-object-sysmeta-secret": "s",
         "x-backend-anything": "s",
         "x-trans-id": "tx",
@@ -105,8 +106,67 @@ def test_what_makes_the_object_is_sent_and_what_is_this_cluster_s_stays(bench):
         "content-type": "t/p",
         "x-object-meta-a": "b",
         "x-delete-at": "5000000000",
-        "x-symlink-target": "c/x",
     }
+
+
+LINK = {
+    "x-timestamp": STAMP,
+    "content-type": "application/symlink",
+    "x-object-sysmeta-symlink-target": "c/x%20y",
+    "x-object-sysmeta-symlink-target-account": "b",
+    "x-object-sysmeta-symlink-target-etag": "e",
+    "x-object-sysmeta-symlink-target-bytes": "7",
+}
+LINK_ROW = ROW._replace(etag="e; symlink_target=c/x%20y")
+MADE = RemoteAnswer(200, {"x-timestamp": STAMP, "x-symlink-target": "c/x%20y"})
+MANGLED = RemoteAnswer(200, {"x-timestamp": STAMP, "content-length": "0"})
+
+
+def test_a_link_is_copied_as_a_link(bench):
+    bench.here = lambda: Response(200, dict(LINK), b"")
+    bench.there["HEAD"] = [RemoteAnswer(404, {}), MADE]
+    assert bench.copier.copy(LINK_ROW)
+    assert bench.sent[1][3] == {
+        "content-type": "application/symlink",
+        "x-symlink-target": "c/x%20y",
+        "x-symlink-target-account": "b",
+        "x-symlink-target-etag": "e",
+        "x-symlink-target-bytes": "7",
+    }
+    assert bench.methods == ["HEAD", "PUT", "HEAD"]
+    assert bench.tally.counts == {"puts": 1}
+
+
+def test_a_link_that_became_an_empty_object_is_a_failure_in_every_pass(bench):
+    bench.here = lambda: Response(200, dict(LINK), b"")
+    bench.there["HEAD"] = [RemoteAnswer(404, {}), MANGLED, MANGLED]
+    assert not bench.copier.copy(LINK_ROW)
+    assert not bench.copier.copy(LINK_ROW)
+    assert bench.methods == ["HEAD", "PUT", "HEAD", "HEAD"]
+    assert bench.tally.counts == {"failures": 2}
+    assert all("symlink filter" in line for line in bench.log.lines)
+
+
+@pytest.mark.parametrize(
+    ("there", "is_done"),
+    [
+        (MADE, True),
+        (RemoteAnswer(200, {"x-timestamp": LATER}), True),
+        (RemoteAnswer(404, {}), True),
+        (RemoteAnswer(503, {}), False),
+    ],
+)
+def test_what_happens_to_a_copied_link_meanwhile(bench, there, is_done):
+    bench.here = lambda: Response(200, dict(LINK), b"")
+    bench.there["HEAD"] = [RemoteAnswer(404, {}), there]
+    assert bench.copier.copy(LINK_ROW) is is_done
+
+
+def test_a_static_link_whose_target_is_missing_is_not_done(bench):
+    bench.here = lambda: Response(200, dict(LINK), b"")
+    bench.there["PUT"] = RemoteAnswer(409, {"content-location": "/v1/b/c/x%20y"})
+    assert not bench.copier.copy(LINK_ROW)
+    assert bench.tally.counts == {"failures": 1}
 
 
 @pytest.mark.parametrize("there", [STAMP, LATER])

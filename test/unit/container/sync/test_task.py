@@ -35,7 +35,7 @@ class Far:
         self.names, self.fails, self.faulty = [], set(), ""
         self.after = lambda: None
 
-    def ask(self, method, target, name, timestamp, headers, body=None):
+    def ask(self, method, target, name, timestamp, headers, body=None, *, query=""):
         if name in self.fails:
             raise RemoteError("cut")
         if name == self.faulty:
