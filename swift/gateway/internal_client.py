@@ -25,7 +25,7 @@ from swift.gateway.subrequest import Forward, asked
 from swift.http import environkeys, fields
 from swift.http.body import BodyError, BytesBody, RequestBody
 from swift.http.cryptokeys import is_sealed
-from swift.http.headers import HeaderMap, utf8_value, wire_value
+from swift.http.headers import HeaderMap, lower_name, utf8_value, wire_value
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response, error_response
 
@@ -160,7 +160,9 @@ class InternalClient:
 
     def set_metadata(self, path: EntityPath, metadata: Mapping[str, str], prefix: str = "") -> None:
         """POST metadata; values are text, an empty one removes a key of an account or container."""
-        headers = {wire_value(prefix + name).lower(): wire_value(value) for name, value in metadata.items()}
+        headers = {
+            lower_name(wire_value(prefix + name)): wire_value(value) for name, value in metadata.items()
+        }
         with self.ask("POST", path, headers):
             return
 

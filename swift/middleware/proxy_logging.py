@@ -21,6 +21,7 @@ from swift.compose import access_log_of, telemetry_of
 from swift.config.kinds import COUNT
 from swift.config.schema import Settings, option
 from swift.http import environkeys, fields
+from swift.http.headers import title_case
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
@@ -231,7 +232,7 @@ class ProxyLogging(Filter):
         wanted = {name.lower() for name in only} or set(headers)
         hidden = {"x-auth-token", "x-storage-token", "x-auth-key", "x-service-token", "authorization"}
         lines = [
-            f"{name.title()}: {self._veiled(value) if name in hidden else value}"
+            f"{title_case(name)}: {self._veiled(value) if name in hidden else value}"
             for name, value in headers.items()
             if name in wanted
         ]

@@ -22,7 +22,7 @@ from swift.cluster.silence import Silence
 from swift.cluster.transport import Reply, TimedOut, TransportError
 from swift.green import Event, spawn_detached
 from swift.http import fields
-from swift.http.headers import HeaderMap, title_case
+from swift.http.headers import HeaderMap, lower_name, title_case
 from swift.http.request import Request
 from swift.obj.put import NAMES_MAX
 from swift.obj.settings import ObjectSettings
@@ -156,7 +156,7 @@ class UpdateMaker:
         self, before: ObjectState, content_type: str, ctype_timestamp: Timestamp, written: Timestamp
     ) -> HeaderMap:
         """The row of a POST: the data's facts with the new times."""
-        stored = {name.lower(): value for name, value in before.metadata.items()}
+        stored = {lower_name(name): value for name, value in before.metadata.items()}
         row = {
             "x-size": stored.get("content-length", "0"),
             "x-content-type": with_swift_bytes(content_type, before.data_content_type),

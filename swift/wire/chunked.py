@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from swift.http.body import BadFraming
-from swift.http.headers import HeaderMap, title_case
+from swift.http.headers import HeaderMap, lower_name, title_case
 
 #: A chunk size line (with extensions) longer than this is refused.
 SIZE_LINE_MAX = 256
@@ -115,6 +115,6 @@ class ChunkDecoder:
                 raise BadFraming("trailers too long")
             name, colon, value = line.decode("latin-1").partition(":")
             if colon:
-                self.trailers[name.lower()] = value.strip(" \t")
+                self.trailers[lower_name(name)] = value.strip(" \t")
         else:
             self.finished = True

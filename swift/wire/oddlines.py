@@ -32,12 +32,12 @@ _FRAMING = frozenset(
         b"upgrade",
     )
 )
+_KINDS = ("account", "container", "object")
+#: Names of metadata as clients send it, and as filters store it: encryption moves an object's into system
+#: metadata of the same name.
 _METADATA = (
-    *(
-        f"x-{verb}{kind}-meta-".encode()
-        for verb in ("", "remove-")
-        for kind in ("account", "container", "object")
-    ),
+    *(f"x-{verb}{kind}-meta-".encode() for verb in ("", "remove-") for kind in _KINDS),
+    *(f"x-{kind}-sysmeta-".encode() for kind in (*_KINDS, "object-transient")),
     # S3 clients sign these as they send them.
     b"x-amz-meta-",
 )

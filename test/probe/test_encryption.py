@@ -8,11 +8,15 @@ from hashlib import md5
 import pytest
 
 from swift.cli.aio.make import make_cluster
+from swift.http.headers import lower_name
+from test.support.answers import Asker
 from test.support.cluster import LiveCluster
 from test.support.pipelines import with_filters
 
 BODY = b"what nobody may read on a disk " * 10
 BIG = BODY * 3000
+#: Latin-1 views of names that HTTP forbids and OpenStack Swift keeps, and of long ones.
+ODD_NAMES = ("\xc3\xa8", "\xc3\x89\xc3\xa8Mixed", "\xff", "a b", 'q"(x)', "n" * 128)
 PLACES = {"keymaster": "proxy-server", "encryption": "proxy-server"}
 
 
@@ -75,6 +79,18 @@ def test_a_container_is_copied_between_clusters_that_encrypt_with_other_keys(clu
     assert far.request("GET", "copy/big").body == BIG
     for cluster in clusters:
         check_encrypted(cluster, 2)
+    ask_near, ask_far = (Asker(f"127.0.0.1:{cluster.plan.proxy_port}", cluster.token) for cluster in clusters)
+    odd = {f"X-Object-Meta-{name}": f"v{number}" for number, name in enumerate(ODD_NAMES)}
+    named = {lower_name(name): value for name, value in odd.items()}
+    for method, path in (("PUT", "odd"), ("POST", "odd"), ("PUT", "big")):
+        assert ask_near(method, f"/v1/AUTH_test/c/{path}", odd, BIG).status in (201, 202)
+        told = ask_near("HEAD", f"/v1/AUTH_test/c/{path}").headers
+        assert {name: told.get(name) for name in named} == named
+    wanted["odd"] = md5(BIG).hexdigest()
+    near.await_true(lambda: rows(far, "copy") == wanted, "the odd one is over there", 60)
+    told = ask_far("HEAD", "/v1/AUTH_test/copy/odd").headers
+    assert {name: told.get(name) for name in named} == named
+    assert near.request("DELETE", "c/odd").status == 204
     assert near.request("POST", "c/a b", headers={"X-Object-Meta-Color": "blue"}).status == 202
     near.await_true(
         lambda: far.request("HEAD", "copy/a b").headers.get("x-object-meta-color") == "blue",

@@ -5,6 +5,8 @@ import re
 import socket
 from typing import NamedTuple
 
+from swift.http.headers import lower_name
+
 VOLATILE = {"date", "x-trans-id", "x-openstack-request-id", "last-modified", "x-timestamp", "x-put-timestamp"}
 UNORDERED = {
     "allow",
@@ -46,7 +48,7 @@ class Asker:
         if token:
             sent["X-Auth-Token"] = token
         status, reason, pairs, data = self._converse(method, path, sent, body)
-        told = Told(status, {name.lower(): value for name, value in pairs}, data)
+        told = Told(status, {lower_name(name): value for name, value in pairs}, data)
         shown = sorted((_shown(name), _shown(value)) for name, value in (headers or {}).items())
         self.answers.append(
             {

@@ -20,7 +20,7 @@ from swift.base.errors import SwiftError
 from swift.cluster.outbound import Outbound, OutboundRefused, Trust, default_port
 from swift.cluster.syncrealms import SyncTo
 from swift.http.body import RequestBody
-from swift.http.headers import HeaderMap
+from swift.http.headers import HeaderMap, lower_name
 
 _CHUNK_BYTES = 65536
 
@@ -165,7 +165,7 @@ def _converse(
     }
     connection.putrequest(method, selector, skip_accept_encoding=True)
     for name, value in sent.items():
-        connection.putheader(name, value.encode("latin-1"))
+        connection.putheader(name.encode("latin-1"), value.encode("latin-1"))
     connection.endheaders()
     while body is not None and (piece := body.read(_CHUNK_BYTES)):
         connection.send(b"%x\r\n%b\r\n" % (len(piece), piece) if length is None else piece)
@@ -173,4 +173,4 @@ def _converse(
         connection.send(b"0\r\n\r\n")
     answer = connection.getresponse()
     answer.read()
-    return RemoteAnswer(answer.status, {name.lower(): value for name, value in answer.getheaders()})
+    return RemoteAnswer(answer.status, {lower_name(name): value for name, value in answer.getheaders()})

@@ -9,7 +9,7 @@ from swift.base.documents import JsonObject
 from swift.base.etag import unquote_etag
 from swift.http import environkeys, fields
 from swift.http.cryptokeys import Keys
-from swift.http.headers import HeaderMap
+from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.http.transform import MappedRequest
@@ -98,7 +98,7 @@ class EncryptedUpload:
             if text != _EMPTY_MD5:
                 text = cipher.seal(text, self._keys["container"], self._keys["id"])
             footers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = text
-        return {name.lower(): value for name, value in footers.items()}
+        return {lower_name(name): value for name, value in footers.items()}
 
     def _of_body(self) -> HeaderMap:
         key, iv = object_key(self._keys), cipher.new_iv()

@@ -13,7 +13,7 @@ from swift.base.errors import ConfigError
 from swift.compose import cluster_of, process_of, telemetry_of
 from swift.http import environkeys, fields
 from swift.http.body import BodyError
-from swift.http.headers import utf8_value
+from swift.http.headers import lower_name, utf8_value
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.http.rows import with_row_parameters
@@ -257,7 +257,7 @@ def _hoist(request: Request) -> None:
     if "X-Amz-Credential" not in params:
         return
     for name, value in params.items():
-        lower = name.lower()
+        lower = lower_name(name)
         if lower.startswith("x-amz-") and lower not in _OF_SIGNATURE:
             request.headers.setdefault(
                 lower, utf8_value(value).encode("utf-8", "surrogateescape").decode("latin-1")

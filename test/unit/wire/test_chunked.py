@@ -94,6 +94,12 @@ def test_trailers_are_known_once_the_body_is_finished():
     assert decoder.trailers == {"x-body-etag": "e1", "b": "2"}
 
 
+def test_names_of_trailers_keep_what_is_not_ascii():
+    decoder = ChunkDecoder()
+    decoder.feed(b"0\r\nX-Meta-\xc3\x89A: v\r\n\r\n")
+    assert decoder.trailers == {"x-meta-\xc3\x89a": "v"}
+
+
 def test_trailers_written_are_read_back():
     decoder = ChunkDecoder()
     decoder.feed(last_chunk({"x-a": "1", "x-b": "two words"}))

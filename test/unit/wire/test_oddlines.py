@@ -75,7 +75,18 @@ def test_line_breaks_are_never_asked_and_nul_only_of_metadata(name, value, allow
 
 @pytest.mark.parametrize(
     ("name", "meant"),
-    [(b"Content-Type", True), (b"X-Remove-Container-Meta-a b", True), (b"X-Other a", False)],
+    [
+        (b"Content-Type", True),
+        (b"X-Remove-Container-Meta-a b", True),
+        (b"X-Object-Meta-\xc3\xa8", True),
+        (b"X-Amz-Meta-\xc3\xa8", True),
+        (b"X-Account-Sysmeta-\xc3\xa8", True),
+        (b"X-Container-Sysmeta-\xc3\xa8", True),
+        (b"X-Object-Sysmeta-\xc3\xa8", True),
+        (b"X-Object-Transient-Sysmeta-Crypto-Meta-\xc3\xa8", True),
+        (b"X-Other a", False),
+        (b"X-Object-\xc3\xa8", False),
+    ],
 )
 def test_odd_names_mean_something_as_metadata_only(name, meant):
     assert means_something(name) is meant

@@ -1,6 +1,7 @@
 """Requests to other clusters: signed, through proxies, with bodies of any kind."""
 
 import http.client
+import socket
 
 import pytest
 
@@ -45,7 +46,7 @@ class Connection:
         self.line = (method, selector)
 
     def putheader(self, name, value):
-        self.headers[name] = value.decode("latin-1")
+        self.headers[name.decode("latin-1")] = value.decode("latin-1")
 
     def endheaders(self):
         return
@@ -99,6 +100,18 @@ def test_the_other_cluster_is_asked_directly():
     assert connection.headers["x-a"] == "b"
     assert connection.sent == b"body"
     assert (answer.status, answer.headers) == (201, {"x-timestamp": "1.00000"})
+
+
+def test_names_of_metadata_may_be_any_bytes():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
+        outbound = Outbound(resolve=lambda *_: ["192.0.2.7"], own=frozenset, connect=lambda *_: ours)
+        remote = RemoteCluster(5.0, outbound=outbound)
+        sent = {"x-object-meta-\xc3\xa8": "v", "x-object-meta-a b": "w"}
+        assert remote.ask("PUT", REALM, "o", "1.0", sent).status == 201
+        lines = theirs.recv(65536).split(b"\r\n")
+    assert {b"x-object-meta-\xc3\xa8: v", b"x-object-meta-a b: w"} <= set(lines)
 
 
 def test_a_body_of_unknown_length_is_sent_in_chunks():
