@@ -25,7 +25,7 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_stored_metadata
 from swift.platform.disk import Disk
 from swift.platform.space import SpaceGuard
-from swift.runtime.backendapp import BackendContext, Handler
+from swift.runtime.backendapp import BackendContext, Handler, refuse_sync_key
 from swift.runtime.databaseapp import (
     DatabaseApp,
     StorageTarget,
@@ -99,6 +99,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
 
     def _put_container(self, request: Request, target: StorageTarget, broker: AccountBroker) -> Response:
         headers = request.headers
+        refuse_sync_key(headers)
         row = self._row_of(headers, target)
         if target.path.account.startswith(self.context.limits.auto_create_account_prefix):
             if not broker.exists:

@@ -6,6 +6,8 @@ is no link over there is a failure.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
@@ -35,8 +37,6 @@ _LINK = {
     fields.SYSMETA_SYMLINK_TARGET_BYTES: "x-symlink-target-bytes",
 }
 _TARGET = "x-symlink-target"
-#: What the row of a link has in its ETag.
-_LINK_ROW = "symlink_target="
 #: Asks for a link itself.
 _UNFOLLOWED = "symlink=get"
 
@@ -81,12 +81,10 @@ class Copier:
         wanted = max(row.times())
         there = self._head(row, wanted)
         if there.is_success and _time(there.headers.get("x-timestamp")) >= wanted:
-            return _LINK_ROW not in row.etag or self._is_link(row, there, wanted)
+            return not self._may_be_mangled(row, there) or self._is_link(row, there, wanted)
         if not there.is_success and there.status != 404:
             return self._refused(row, "HEAD", there.status)
-        headers = {"x-newest": "true", fields.BACKEND_STORAGE_POLICY_INDEX: str(row.storage_policy_index)}
-        path = EntityPath(self.container.account, self.container.container, row.name)
-        with self._client.ask("GET", path, headers, query=_UNFOLLOWED, accept=(2, 404)) as source:
+        with self._ask_here("GET", row) as source:
             stamp = _time(source.headers.get(fields.BACKEND_TIMESTAMP) or source.headers.get("x-timestamp"))
             if not source.is_success:
                 # Its deletion has a row of its own.
@@ -105,6 +103,22 @@ class Copier:
             return False
         self._tally.add("puts")
         return True
+
+    def _ask_here(self, method: str, row: ObjectRow) -> AbstractContextManager[Response]:
+        """The newest version of the row's policy, as it is stored; raises ``UnexpectedAnswer``."""
+        headers = {"x-newest": "true", fields.BACKEND_STORAGE_POLICY_INDEX: str(row.storage_policy_index)}
+        path = EntityPath(self.container.account, self.container.container, row.name)
+        return self._client.ask(method, path, headers, query=_UNFOLLOWED, accept=(2, 404))
+
+    def _may_be_mangled(self, row: ObjectRow, there: RemoteAnswer) -> bool:
+        """Whether a link was copied that is none over there.
+
+        The row of a link has parameters, perhaps encrypted, and no bytes.
+        """
+        if row.size or ";" not in row.etag or _TARGET in there.headers:
+            return False
+        with self._ask_here("HEAD", row) as found:
+            return fields.SYSMETA_SYMLINK_TARGET in found.headers
 
     def _head(self, row: ObjectRow, stamp: Timestamp) -> RemoteAnswer:
         return self._remote.ask("HEAD", self._target, row.name, stamp.internal, {}, query=_UNFOLLOWED)

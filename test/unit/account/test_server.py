@@ -201,3 +201,10 @@ def test_a_broken_database_is_quarantined(bench):
     assert bench("HEAD").status == 503
     assert (bench.root / "sda" / "quarantined" / "accounts" / found.stem / found.name).exists()
     assert bench("PUT", at=2).status == 201
+
+
+@pytest.mark.parametrize("name", ["x_container_sync_key", "x_container_sync_auth"])
+def test_container_sync_writes_no_rows(bench, name):
+    bench("PUT", at=1)
+    assert bench("PUT", f"{bench.path}/c", at=2, x_put_timestamp=stamp(2), **{name: "k"}).status == 403
+    assert bench("HEAD").headers["x-account-container-count"] == "0"

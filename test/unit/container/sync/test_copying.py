@@ -117,7 +117,7 @@ LINK = {
     "x-object-sysmeta-symlink-target-etag": "e",
     "x-object-sysmeta-symlink-target-bytes": "7",
 }
-LINK_ROW = ROW._replace(etag="e; symlink_target=c/x%20y")
+LINK_ROW = ROW._replace(etag="sealed; meta=which+key", size=0)
 MADE = RemoteAnswer(200, {"x-timestamp": STAMP, "x-symlink-target": "c/x%20y"})
 MANGLED = RemoteAnswer(200, {"x-timestamp": STAMP, "content-length": "0"})
 
@@ -143,8 +143,15 @@ def test_a_link_that_became_an_empty_object_is_a_failure_in_every_pass(bench):
     assert not bench.copier.copy(LINK_ROW)
     assert not bench.copier.copy(LINK_ROW)
     assert bench.methods == ["HEAD", "PUT", "HEAD", "HEAD"]
+    assert [asked.method for asked in bench.asked] == ["GET", "HEAD"]
     assert bench.tally.counts == {"failures": 2}
     assert all("symlink filter" in line for line in bench.log.lines)
+
+
+def test_an_empty_object_with_parameters_is_no_link(bench):
+    bench.there["HEAD"] = MANGLED
+    assert bench.copier.copy(LINK_ROW)
+    assert bench.methods == ["HEAD"] and bench.tally.counts == {}
 
 
 @pytest.mark.parametrize(

@@ -127,3 +127,18 @@ def test_a_request_is_given_back_as_it_came(sim):
     body = request.body
     assert Answer(front.filter.handle(request)).status == 201
     assert request.body is body and environkeys.UPDATE_FOOTERS not in request.env
+
+
+@pytest.mark.parametrize("name", ["\xc3\xa8", "\xc3\x89a", "\xff", "n" * 128])
+@pytest.mark.parametrize("in_footers", [False, True])
+def test_names_of_metadata_stay_as_they_are(sim, name, in_footers):
+    front, header = Front(sim), f"x-object-meta-{name}"
+    env = {"swift.cache": sim.cache, "swift_owner": True}
+    sent = {"content-length": "4"}
+    if in_footers:
+        env[environkeys.UPDATE_FOOTERS] = lambda footers: footers.update({header: "v"})
+    else:
+        sent[header] = "v"
+    assert Answer(front.filter.handle(Request("PUT", "/v1/a/c/o", sent, b"data", env=env))).status == 201
+    assert front("HEAD", "/a/c/o").headers[header] == "v"
+    assert header not in sim("HEAD", "/a/c/o").headers
