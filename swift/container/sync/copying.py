@@ -82,7 +82,7 @@ class Copier:
         there = self._head(row, wanted)
         if there.is_success and _time(there.headers.get("x-timestamp")) >= wanted:
             return not self._may_be_mangled(row, there) or self._is_link(row, there, wanted)
-        if not there.is_success and there.status != 404:
+        if not there.is_success and there.status != 404 and not self._is_write_only(there):
             return self._refused(row, "HEAD", there.status)
         with self._ask_here("GET", row) as source:
             stamp = _time(source.headers.get(fields.BACKEND_TIMESTAMP) or source.headers.get("x-timestamp"))
@@ -120,12 +120,16 @@ class Copier:
         with self._ask_here("HEAD", row) as found:
             return fields.SYSMETA_SYMLINK_TARGET in found.headers
 
+    def _is_write_only(self, there: RemoteAnswer) -> bool:
+        """Whether an answer only says that a key without a realm lets nobody read (as in OpenStack Swift)."""
+        return self._target.sync_to.realm is None and there.status in (401, 403)
+
     def _head(self, row: ObjectRow, stamp: Timestamp) -> RemoteAnswer:
         return self._remote.ask("HEAD", self._target, row.name, stamp.internal, {}, query=_UNFOLLOWED)
 
     def _is_link(self, row: ObjectRow, there: RemoteAnswer, stamp: Timestamp) -> bool:
         """Whether the other cluster has made a link, not an empty object; if not, that is told."""
-        if there.status == 404 or _TARGET in there.headers:
+        if there.status == 404 or _TARGET in there.headers or self._is_write_only(there):
             return True
         if not there.is_success:
             return self._refused(row, "HEAD", there.status)

@@ -6,6 +6,7 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
+from swift.cluster.outbound import Trust
 from swift.cluster.syncrealms import SyncTo
 from swift.container.rows import ObjectRow, tombstone
 from swift.container.sync.copying import Copier
@@ -47,7 +48,7 @@ class Bench:
             "DELETE": RemoteAnswer(204, {}),
         }
         self.asked, self.sent = [], []
-        client = InternalClient(self._handle, "test", tries=1)
+        self.client = client = InternalClient(self._handle, "test", tries=1)
         target = SyncTarget(SyncTo("http://far/v1/b/copy"), "key")
         self.copier = Copier(client, self, target, EntityPath("a", "c"), tally=self.tally, log=self.log)
 
@@ -232,9 +233,22 @@ def test_what_is_newer_over_there_is_as_good(bench, row, method, status):
     assert bench.tally.counts == {}
 
 
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("row", [ROW, LINK_ROW])
+def test_a_key_without_a_realm_writes_although_it_may_not_read(bench, row, status):
+    if row is LINK_ROW:
+        bench.here = lambda: Response(200, dict(LINK), b"")
+    bench.there["HEAD"] = RemoteAnswer(status, {})
+    assert bench.copier.copy(row)
+    assert bench.tally.counts == {"puts": 1}
+    realm = SyncTarget(SyncTo("http://far/v1/b/copy", "R", "k", Trust.OPERATOR), "key")
+    bench.copier = Copier(bench.client, bench, realm, EntityPath("a", "c"), tally=bench.tally, log=bench.log)
+    assert not bench.copier.copy(row)
+
+
 @pytest.mark.parametrize(("row", "method"), [(ROW, "HEAD"), (ROW, "PUT"), (GONE, "DELETE")])
 @pytest.mark.parametrize(
-    "answer", [RemoteAnswer(401, {}), RemoteAnswer(301, {}), RemoteAnswer(503, {}), RemoteError("cut")]
+    "answer", [RemoteAnswer(400, {}), RemoteAnswer(301, {}), RemoteAnswer(503, {}), RemoteError("cut")]
 )
 def test_a_refusal_is_counted_and_told_once_and_the_row_is_not_done(bench, row, method, answer):
     bench.there[method] = answer
