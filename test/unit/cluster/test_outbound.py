@@ -2,7 +2,11 @@
 
 import ast
 import http.client
+import shutil
 import socket
+import ssl
+import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,7 @@ from swift.cluster.outbound import Outbound, OutboundRefused, StorageEndpoints, 
 from swift.cluster.rings import Rings
 from swift.policy.policies import Policies
 from test.support.nodes import make_rings
+from test.support.tlsfront import TlsFront
 
 STORAGE = frozenset({("10.0.0.5", 6200), ("10.1.0.5", 6201), ("fd00::5", 6200)})
 OWN = frozenset({"127.0.0.1", "10.0.0.9", "::1"})
@@ -103,6 +108,48 @@ def test_the_connection_is_made_to_the_address_that_was_checked():
         with pytest.raises(http.client.NotConnected):
             connection.request("HEAD", "/")
         assert len(tried) == 2
+
+
+def make_certificate(folder, name):
+    made = folder / "certificate.pem", folder / "key.pem"
+    options = f"-newkey rsa:2048 -nodes -days 1 -subj /CN={name} -addext subjectAltName=DNS:{name}"
+    words = ["openssl", "req", "-x509", *options.split(), "-out", made[0], "-keyout", made[1]]
+    subprocess.run(words, check=True, capture_output=True)
+    return made
+
+
+def serve_once(listener):
+    client, _ = listener.accept()
+    with client:
+        head = client.recv(65536)
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(head) + head)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl(1) to make a certificate")
+def test_certificates_are_those_of_the_name_and_not_of_the_address(tmp_path):
+    certificate, key = make_certificate(tmp_path, "far.example")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        front = TlsFront(listener.getsockname(), certificate, key)
+        thread = threading.Thread(target=serve_once, args=(listener,), daemon=True)
+        thread.start()
+        made = Outbound(resolve=lambda *_: ["127.0.0.1"], own=frozenset)
+        tls = ssl.create_default_context(cafile=str(certificate))
+        try:
+
+            def connect(name, tls=tls):
+                trust = Trust.OPERATOR
+                return made.connection("https", name, front.port, trust, timeout_s=10.0, tls=tls)
+
+            for refused in ("other.example", "far.example"):
+                with pytest.raises(ssl.SSLCertVerificationError):
+                    connect(refused, tls if refused == "other.example" else None)
+            connection = connect("far.example")
+            connection.request("GET", "/")
+            assert f"Host: far.example:{front.port}".encode() in connection.getresponse().read()
+            connection.close()
+        finally:
+            front.stop()
+        thread.join(10)
 
 
 def test_literal_addresses_are_checked_without_a_name_server():
