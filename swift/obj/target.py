@@ -47,7 +47,9 @@ def key_of(request: Request, context: BackendContext) -> ObjectKey:
         if reason is not None:
             raise HTTPError(400, reason)
     name_hash = context.hasher.hexdigest(account, container, obj)
-    context.partitions.check_hash(partition, policy.ring_name, name_hash)
+    if not is_flagged(headers, fields.BACKEND_REPLICATION):
+        # Replication copies what lies in a partition as it is, so that no misplaced object stops it.
+        context.partitions.check_hash(partition, policy.ring_name, name_hash)
     return ObjectKey(device, partition, policy, path, name_hash)
 
 

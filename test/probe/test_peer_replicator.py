@@ -17,7 +17,7 @@ import pytest
 from swift.cli.aio.supervisor import answers
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
-from test.probe.test_peer_ssync import GOLDEN, Nodes
+from test.probe.test_peer_ssync import GOLDEN, Nodes, name_in
 from test.support.archives import unpack
 from test.support.nodes import record
 from test.support.peer import can_hide_etc, environment, needs_peer, peer_command, run_peer
@@ -124,7 +124,7 @@ def fill(nodes, node, device, offset=0):
     """Objects of every kind: plain, large, with metadata, with a newer content type, expiring, deleted."""
     now = time.time() - 5000 + offset
     for number in range(24):
-        path = f"/{device}/{number % 4}/AUTH_a/c/o{offset}-{number}"
+        path = f"/{device}/{number % 4}/AUTH_a/c/{name_in(number % 4, f'o{offset}-{number}')}"
         put = {"X-Timestamp": f"{now + number:.5f}", "Content-Type": "text/plain", "X-Object-Meta-A": "1"}
         if number % 6 == 5:
             put["X-Delete-At"] = str(int(time.time()) + 10_000)

@@ -5,6 +5,7 @@ is left to do. Needs root, because the peer must see an /etc/swift of its own.
 """
 
 import http.client
+import itertools
 import json
 import os
 import pickle
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from swift.base.hashing import PathHasher
 from swift.cli.aio.supervisor import answers
 from swift.ring.builder import RingBuilder
 from swift.ring.ringfile import save_table
@@ -45,11 +47,19 @@ ec_num_parity_fragments = 2
 ec_object_segment_size = 65536
 """
 
+HASHER = PathHasher(b"goldenprefix", b"goldensuffix")
+
 pytestmark = [
     pytest.mark.peer,
     needs_peer,
     pytest.mark.skipif(not can_hide_etc(), reason="needs root and unshare(1) for an /etc of its own"),
 ]
+
+
+def name_in(partition, stem):
+    """A name of ``/AUTH_a/c`` that begins with ``stem`` and lies in a partition of rings of 16."""
+    names = (f"{stem}-{number}" for number in itertools.count())
+    return next(name for name in names if HASHER.digest("AUTH_a", "c", name)[0] >> 4 == partition)
 
 
 class Nodes:
@@ -145,7 +155,7 @@ def test_the_peer_s_replicator_brings_us_everything_it_has(nodes):
     nodes.start()
     now = time.time()
     for number in range(40):
-        path = f"/sda/{number % 3}/AUTH_a/c/o{number}"
+        path = f"/sda/{number % 3}/AUTH_a/c/{name_in(number % 3, f'o{number}')}"
         stamp = {"X-Timestamp": f"{now + number:.5f}", "X-Object-Meta-N": str(number)}
         put = {**stamp, "Content-Type": "text/plain", "X-Object-Sysmeta-S": "s"}
         body = os.urandom(300_000) if number == 7 else f"body {number}".encode()
@@ -163,7 +173,7 @@ def test_the_peer_s_replicator_brings_us_everything_it_has(nodes):
         assert ours, output
         assert ours == nodes.hashes(0, "sda", partition), output
     for number in (2, 7):
-        path = f"{number % 3}/AUTH_a/c/o{number}"
+        path = f"{number % 3}/AUTH_a/c/{name_in(number % 3, f'o{number}')}"
         assert nodes.ask(1, "GET", f"/sdb/{path}") == nodes.ask(0, "GET", f"/sda/{path}")
     assert "Traceback" not in nodes.logs()
 

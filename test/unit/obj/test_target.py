@@ -69,7 +69,10 @@ def test_a_path_is_kept_in_its_own_partition_only(bench, tmp_path):
     context = replace(bench.context, partitions=Partitions(str(tmp_path)))
     own = int(context.hasher.hexdigest("AUTH_a", "c", "o")[0], 16)
     assert key_of(request(f"/sda/{own}/AUTH_a/c/o"), context).partition == str(own)
-    assert status_of(key_of, request(f"/sda/{own ^ 1}/AUTH_a/c/o"), context) == 400
+    other = f"/sda/{own ^ 1}/AUTH_a/c/o"
+    assert status_of(key_of, request(other), context) == 400
+    # What is misplaced must not stop replication.
+    assert key_of(request(other, x_backend_replication="true"), context).partition == str(own ^ 1)
 
 
 @pytest.mark.parametrize(("value", "wanted"), [("true", True), ("yes", True), ("false", False), ("", False)])
