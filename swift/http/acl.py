@@ -8,6 +8,9 @@ from urllib.parse import unquote, urlsplit
 from swift.base.documents import JsonObject
 
 _REFERRER_WORDS = frozenset((".r", ".ref", ".referer", ".referrer"))
+#: Characters that no host has; readers of URLs disagree about where a host with one ends.
+_ODD_IN_HOST = frozenset((*map(chr, range(33)), *"\"#%&'()*+,/;<=>?@[\\]^`{|}!$~\x7f"))
+_UNKNOWN_HOST = "unknown"
 ACCOUNT_ACL_KEYS = ("admin", "read-write", "read-only")
 
 
@@ -60,23 +63,31 @@ def without_referrers(text: str | None) -> str | None:
 
 
 def referrer_allowed(referer: str | None, rules: list[str]) -> bool:
-    """Whether the host of a Referer URL may read; the last matching rule wins, none denies."""
+    """Return True if the host of a Referer URL may read; the last matching rule wins, none denies."""
     allowed = False
     if not rules:
         return allowed
-    try:
-        host = (urlsplit(referer).hostname if referer else None) or "unknown"
-    except ValueError:
-        # A client may send anything as its Referer.
-        host = "unknown"
+    host = _host_of(referer or "")
     for rule in rules:
-        if rule.startswith("-"):
-            rule = rule[1:]
-            if rule == host or (rule.startswith(".") and host.endswith(rule)):
-                allowed = False
-        elif rule in ("*", host) or (rule.startswith(".") and host.endswith(rule)):
+        is_denial = rule.startswith("-")
+        name = rule.removeprefix("-").lower().rstrip(".")
+        if name == host or (name.startswith(".") and host.endswith(name)):
+            allowed = not is_denial
+        elif rule == "*":
             allowed = True
     return allowed
+
+
+def _host_of(url: str) -> str:
+    """Return the host that a browser takes from a URL, in lower case and without the root's dot."""
+    try:
+        # To browsers a backslash is a slash.
+        host = urlsplit(url.replace("\\", "/")).hostname
+    except ValueError:
+        # A client may send anything as its Referer.
+        host = None
+    host = (host or "").rstrip(".")
+    return host if host and not _ODD_IN_HOST.intersection(host) else _UNKNOWN_HOST
 
 
 def parse_account_acl(text: str) -> dict[str, list[str]] | None:

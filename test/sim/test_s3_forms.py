@@ -1,5 +1,9 @@
 """Uploads by the form of a browser: what its fields become, and what is refused before anything is stored."""
 
+import hmac
+import json
+from base64 import b64encode
+
 import pytest
 from botocore.config import Config
 from botocore.session import Session
@@ -14,12 +18,12 @@ def signer():
     )
 
 
-def form_of(fields, data, *, name="a b.txt", repeat=""):
+def form_of(fields, data, *, name="a b.txt", repeat="", kind=""):
     parts = [
         f'--B\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{text}\r\n'
         for field, text in [*fields.items(), *([(repeat, "again")] if repeat else [])]
     ]
-    parts.append(f'--B\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n')
+    parts.append(f'--B\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n{kind}\r\n')
     return "".join(parts).encode() + data + b"\r\n--B--\r\n"
 
 
@@ -99,3 +103,25 @@ def test_a_form_without_a_policy_is_nobodys(s3):
 def test_a_field_that_comes_twice_is_refused(s3, send):
     assert send(repeat="key").code == "InvalidArgument"
     assert s3.names("bucket") == []
+
+
+def test_the_type_of_a_file_is_what_its_signer_said(s3, signer):
+    kind = "Content-Type: text/html\r\n"
+    sent = {"content-type": "multipart/form-data; boundary=B"}
+    for fields, stored in (({}, "binary/octet-stream"), ({"Content-Type": "text/plain"}, "text/plain")):
+        conditions = [fields] if fields else []
+        made = signer.generate_presigned_post("bucket", "k", Fields=dict(fields), Conditions=conditions)
+        body = form_of(made["fields"], b"<script>", kind=kind)
+        assert s3.raw("POST", "/bucket", sent, body).status == 204
+        assert s3("HEAD", "/bucket/k").headers["content-type"] == stored
+
+
+def test_a_policy_for_no_bucket_is_good_for_none(s3):
+    conditions = [{"key": "k"}, {"AWSAccessKeyId": "test:tester"}]
+    for more, status in (([], 403), ([{"bucket": "other"}], 403), ([{"bucket": "bucket"}], 204)):
+        document = {"expiration": "2099-01-01T00:00:00Z", "conditions": conditions + more}
+        policy = b64encode(json.dumps(document).encode()).decode()
+        signature = b64encode(hmac.digest(b"testing", policy.encode(), "sha1")).decode()
+        fields = {"key": "k", "AWSAccessKeyId": "test:tester", "policy": policy, "signature": signature}
+        sent = {"content-type": "multipart/form-data; boundary=B"}
+        assert s3.raw("POST", "/bucket", sent, form_of(fields, b"x")).status == status

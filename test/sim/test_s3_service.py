@@ -2,6 +2,9 @@
 
 import pytest
 
+from test.support.s3front import OTHER, SECOND
+from test.support.s3world import S3World
+
 
 @pytest.fixture
 def many(s3):
@@ -43,3 +46,52 @@ def test_a_page_has_a_size(s3, text):
 @pytest.mark.parametrize("query", ["prefix=%ff", "continuation-token=%ff"])
 def test_what_is_no_text_is_refused(s3, query):
     assert s3("GET", f"/?{query}").code == "InvalidURI"
+
+
+@pytest.fixture
+def owners(sim):
+    """Return the API with s3_acl; two administrators of one account have buckets."""
+
+    def make(**options):
+        world = S3World(sim, s3_acl="true", **options)
+        for name in ("mine1", "mine2", "mine3"):
+            assert world("PUT", f"/{name}").status == 200
+        assert world("PUT", "/mine2x", **SECOND).status == 200
+        assert world.sim("PUT", "/AUTH_test/swift").status == 201
+        return world
+
+    return make
+
+
+def test_buckets_are_those_of_their_owner_for_administrators_too(owners):
+    s3 = owners(check_bucket_owner="true")
+    assert s3("GET", "/").texts("Name") == ["mine1", "mine2", "mine3"]
+    assert s3("GET", "/", **SECOND).texts("Name") == ["mine2x"]
+    first = s3("GET", "/?max-buckets=2")
+    assert first.texts("Name") == ["mine1", "mine2"]
+    [token] = first.texts("ContinuationToken")
+    rest = s3("GET", f"/?continuation-token={token}")
+    assert (rest.texts("Name"), rest.texts("ContinuationToken")) == (["mine3"], [])
+
+
+def test_without_the_option_an_administrator_sees_the_whole_account(owners):
+    assert owners()("GET", "/", **SECOND).texts("Name") == ["mine1", "mine2", "mine2x", "mine3", "swift"]
+
+
+@pytest.mark.parametrize("option", ["true", "false"])
+def test_a_user_without_rights_in_the_account_lists_its_own_buckets(owners, option):
+    s3 = owners(check_bucket_owner=option)
+    answer = s3("GET", "/", **OTHER)
+    assert (answer.status, answer.texts("Name")) == (200, [])
+    given = {"x-container-sysmeta-s3api-acl": '{"Owner":"test:tester3","Grant":[]}'}
+    assert s3.sim("POST", "/AUTH_test/mine3", given).status == 204
+    s3.sim.cache.values.clear()
+    assert s3("GET", "/", **OTHER).texts("Name") == ["mine3"]
+    assert s3("GET", "/", user="test:tester3", secret="wrong").code == "SignatureDoesNotMatch"
+
+
+def test_without_s3_acl_only_rights_in_the_account_count(sim):
+    s3 = S3World(sim, check_bucket_owner="true")
+    s3("PUT", "/bucket")
+    assert s3("GET", "/", **SECOND).texts("Name") == ["bucket"]
+    assert s3("GET", "/", **OTHER).code == "AccessDenied"

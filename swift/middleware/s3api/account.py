@@ -357,7 +357,7 @@ class Account:
         info = container_info(self._request, self._forward, self.name, bucket)
         return info.exists or info.status >= 500
 
-    def path(self, bucket: str, key: str | None = None) -> EntityPath:
+    def path(self, bucket: str | None = None, key: str | None = None) -> EntityPath:
         """Where something is, once the caller is known."""
         return EntityPath(self.name, bucket, key)
 

@@ -10,7 +10,7 @@ from swift.gateway.subrequest import asked, drained, make_subrequest, preauthori
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
-from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.errors import S3Error, refusal
 from swift.runtime.wsgi import Handle
 
 SOURCE = "S3"
@@ -48,6 +48,17 @@ class Hidden:
         with asked(self._forward, preauthorise(sub)) as response:
             rows = json.loads(response.read_body()) if response.status == 200 else []
         return [str(row["name"]) for row in rows]
+
+    def containers(self, account: EntityPath, *, query: str) -> list[str]:
+        """Return a page of an account's containers; raises ``S3Error``."""
+        sub = make_subrequest(self._request, "GET", "/v1" + account.quoted, query=query, source=SOURCE)
+        sub.headers.pop("origin", None)
+        sub.env[environkeys.ACCESS_LOG_MADE] = True
+        with asked(self._forward, preauthorise(sub)) as response:
+            if not response.is_success:
+                raise refusal(response.status, missing="AccessDenied")
+            rows = json.loads(response.read_body())
+        return [str(row["name"]) for row in rows if "name" in row]
 
     def keep(self, path: EntityPath, content: bytes) -> None:
         """Store something of our own, in a container that is made if need be; raises ``S3Error``."""

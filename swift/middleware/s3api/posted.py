@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.middleware.formpost.form import Form, FormFileBody, parse_parameters
 from swift.middleware.s3api.errors import RefusedBody, S3Error
@@ -30,7 +29,6 @@ class PostedForm:
     def __init__(self, form: Form):
         self.fields: dict[str, str] = {}
         self.file_name = ""
-        self.file_type = ""
         self._form = form
 
     def read_fields(self) -> None:
@@ -40,7 +38,7 @@ class PostedForm:
             _, about = parse_parameters(headers.get("content-disposition", ""))
             name = _text(about.get("name", "").encode("latin-1", "replace")).lower()
             if name == "file":
-                self._begin_file(about, headers)
+                self._begin_file(about)
                 return
             value = self._value(left)
             left -= len(value) + len(name)
@@ -60,11 +58,10 @@ class PostedForm:
             pieces.append(data)
         return b"".join(pieces)
 
-    def _begin_file(self, about: dict[str, str], headers: HeaderMap) -> None:
+    def _begin_file(self, about: dict[str, str]) -> None:
         name = _text(about.get("filename", "").encode("latin-1", "replace"))
         # Some browsers send the whole path.
         self.file_name = name.replace("\\", "/").rpartition("/")[2]
-        self.file_type = headers.get("content-type", "")
 
     def file(self, size_min: int, size_max: int) -> PostedFile:
         """The file as a body."""

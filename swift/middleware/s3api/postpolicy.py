@@ -1,7 +1,7 @@
 """The policy of a browser's form: until when, and which fields it may have. Pure.
 
 A form may say nothing that its signer did not foresee: every field needs a condition, but for those that
-carry the policy and its signature.
+carry the policy and its signature. That goes for the bucket too, also where only the URL names it.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def check_form(policy: PostPolicy, fields: Mapping[str, str], literal_key: str, 
         raise _denied("Policy expired.")
     covered = {name for _, name, _ in policy.conditions}
     for name in fields:
-        if name not in covered and name not in _FREE and not name.startswith(_IGNORED) and name != "bucket":
+        if name not in covered and name not in _FREE and not name.startswith(_IGNORED):
             raise _denied(f"Extra input fields: {name}")
     for operator, name, value in policy.conditions:
         if not _holds(operator, name, value, fields, literal_key):

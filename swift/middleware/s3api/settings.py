@@ -35,7 +35,7 @@ class S3Settings(Settings):
     )
     s3_acl: bool = option(False, "Keep ACLs as S3 does, and decide by them alone.")
     allow_no_owner: bool = option(False, "With s3_acl: let everybody use what has no owner.")
-    check_bucket_owner: bool = option(False, "List only buckets that the caller may read.")
+    check_bucket_owner: bool = option(False, "With s3_acl, list only buckets that the caller owns.")
     allow_multipart_uploads: bool = option(True, "Offer multipart uploads; they need slo.")
     auth_pipeline_check: bool = option(True, "Refuse to start when no filter could check signatures.")
     force_swift_request_proxy_log: bool = option(False, "Log also what is asked for an S3 request.")

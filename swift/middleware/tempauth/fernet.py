@@ -75,6 +75,8 @@ class FernetTokens:
         if not compressed and not token.startswith(PLAIN):
             return None
         sealed = token[len(COMPRESSED if compressed else PLAIN) :]
+        if not _is_canonical(sealed):
+            return None
         try:
             data = self._all.decrypt(sealed.encode("latin-1"), ttl=self._life_s)
             if compressed:
@@ -82,6 +84,15 @@ class FernetTokens:
             return str(data, "utf-8")
         except (self._invalid, zlib.error, UnicodeError):
             return None
+
+
+def _is_canonical(sealed: str) -> bool:
+    """Return True if a text is the one base64 form of its bytes: decoders accept others too."""
+    try:
+        data = base64.b64decode(sealed, altchars=b"-_", validate=True)
+    except ValueError:
+        return False
+    return base64.urlsafe_b64encode(data).decode("ascii") == sealed
 
 
 def _issued_at(token: str) -> int:

@@ -68,8 +68,6 @@ def post_object(call: Call) -> Response:
     policy = _policy(call, fields, literal) if claim is not None else None
     size_min, size_max = (policy.size_min, policy.size_max) if policy is not None else (0, FILE_BYTES_MAX)
     headers = {**_headers(fields), **_carried(call.headers), "transfer-encoding": "chunked"}
-    if form.file_type:
-        headers.setdefault("content-type", form.file_type)
     inner = _inner(call.request, headers)
     file = inner.body = form.file(size_min, size_max)
     put = replace(

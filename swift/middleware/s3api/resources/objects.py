@@ -76,6 +76,9 @@ def put_object(call: Call) -> Response:
 def read_object(call: Call) -> Response:
     """GetObject and HeadObject."""
     params = call.params
+    if call.account.is_anonymous and any(name.startswith("response-") for name in params):
+        text = "Request specific response headers cannot be used for anonymous GET requests."
+        raise S3Error("InvalidRequest", text)
     query = _query(call)
     wanted = reading_headers(call.headers)
     sub = call.account.subrequest(call.request.method, call.bucket, call.key, headers=wanted, query=query)

@@ -6,6 +6,7 @@ import json
 from urllib.parse import quote
 
 from swift.http.response import Response
+from swift.middleware.s3api.access import bucket_acl
 from swift.middleware.s3api.call import Call, Handler, xml_response
 from swift.middleware.s3api.documents import person, person_of
 from swift.middleware.s3api.errors import S3Error, refusal
@@ -25,21 +26,24 @@ BUCKETS_MAX = 10000
 
 
 def list_buckets(call: Call) -> Response:
-    """The buckets of the caller's account, in pages if that is asked for."""
+    """The buckets of the caller's account, in pages if that is asked for.
+
+    With ``s3_acl`` a caller without rights in the account lists those that it owns.
+    """
     prefix, marker = call.text_param("prefix"), call.text_param("continuation-token")
     most = call.count_param("max-buckets", BUCKETS_MAX)
     if most < 1:
         raise S3Error("InvalidArgument", "Argument max-buckets must be an integer between 1 and 10000.")
     found: list[str] = []
-    wanted = most + 1
-    while len(found) < wanted:
-        names = _containers(call, prefix, marker)
+    only_own = call.settings.s3_acl and call.settings.check_bucket_owner
+    while len(found) <= most:
+        names, has_rights = _containers(call, prefix, marker)
         if not names:
             break
         marker = names[-1]
-        found += (n for n in names if is_bucket_name(n, dns=call.settings.dns_compliant_bucket_names))
-    if call.settings.check_bucket_owner:
-        found = [name for name in found if _may_read(call, name)]
+        for name in names:
+            if len(found) <= most and is_bucket_name(name, dns=call.settings.dns_compliant_bucket_names):
+                found += [name] if not only_own and has_rights or _owns(call, name) else []
     value: dict[str, Value] = {
         "Owner": person_of(call.account.owner),
         "Buckets": {"Bucket": [{"Name": name, "CreationDate": CREATED} for name in found[:most]]},
@@ -51,23 +55,34 @@ def list_buckets(call: Call) -> Response:
     return xml_response(BUCKETS, value)
 
 
-def _containers(call: Call, prefix: str, marker: str) -> list[str]:
-    query = "format=json"
+def _containers(call: Call, prefix: str, marker: str) -> tuple[list[str], bool]:
+    """Return a page of the account's containers, and whether the caller may list them; raises ``S3Error``."""
+    account, query = call.account, "format=json"
     if prefix:
         query += f"&prefix={quote(prefix, safe='')}"
     if marker:
         query += f"&marker={quote(marker, safe='')}"
-    with call.account.ask("GET", query=query) as response:
-        if not response.is_success:
-            raise refusal(response.status, missing="AccessDenied")
-        return [row["name"] for row in json.loads(response.read_body()) if "name" in row]
-
-
-def _may_read(call: Call, bucket: str) -> bool:
     try:
-        return call.account.head(bucket).is_success
-    except S3Error:
+        with account.ask("GET", query=query) as response:
+            if not response.is_success:
+                raise refusal(response.status, missing="AccessDenied")
+            rows = json.loads(response.read_body())
+        return [row["name"] for row in rows if "name" in row], True
+    except S3Error as error:
+        if error.code != "AccessDenied" or not (call.settings.s3_acl and account.home):
+            raise
+    return account.hidden.containers(account.path(), query=query), False
+
+
+def _owns(call: Call, bucket: str) -> bool:
+    """Return True if a bucket is the caller's; raises ``S3Error`` if that cannot be known."""
+    try:
+        acl = bucket_acl(call, bucket)
+    except S3Error as error:
+        if error.code != "NoSuchBucket":
+            raise
         return False
+    return acl is not None and acl.owner == call.account.owner
 
 
 HANDLERS: dict[str, Handler] = {"ListBuckets": list_buckets}

@@ -39,6 +39,8 @@ def policy(*conditions, expiration=END):
         ([{"key": "a"}], {"key": "a", "x-amz-meta-a": "x"}, False),
         ([{"key": "a"}, {"bucket": "b"}], {"key": "a", "bucket": "b"}, True),
         ([{"key": "a"}, {"bucket": "b"}], {"key": "a", "bucket": "c"}, False),
+        ([{"key": "a"}], {"key": "a", "bucket": "b"}, False),
+        ([{"key": "a"}, ["starts-with", "$bucket", ""]], {"key": "a", "bucket": "b"}, True),
     ],
 )
 def test_every_field_needs_a_condition_that_holds(conditions, fields, good):

@@ -49,6 +49,17 @@ class TestTokens:
         assert alone.open(old) is None
         assert alone.open("ftk") is None and alone.open("ü") is None and alone.open("zftk" + old[3:]) is None
 
+    def test_a_token_has_one_text(self):
+        tokens = fernet_tokens(KEYS, "1", life_s=60)
+        token = tokens.seal("g")
+        assert tokens.open(token) == "g"
+        digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+        stem = token.rstrip("=")
+        # The last digit has bits that are no part of the bytes.
+        others = [stem[:-1] + digit + token[len(stem) :] for digit in digits if digit != stem[-1]]
+        others += [token + "=", stem, token[:9] + "\n" + token[9:], token[:9] + "!" + token[9:], token + " "]
+        assert [text for text in others if tokens.open(text) is not None] == []
+
     def test_tokens_run_out(self, monkeypatch):
         token = fernet_tokens(KEYS, "1", life_s=60).seal("g")
         later = fernet.time.time() + 61

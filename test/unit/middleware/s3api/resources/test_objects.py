@@ -136,3 +136,14 @@ def test_nodes_that_do_not_answer_are_not_a_missing_key(kept):
         assert kept("PUT", "/bucket/key", {}, b"x").code == "ServiceUnavailable"
         assert kept("DELETE", "/bucket/key").code == "ServiceUnavailable"
     assert kept("GET", "/bucket/key").body == DATA
+
+
+def test_headers_of_a_response_are_chosen_by_signers_alone(make_s3):
+    s3 = make_s3(anonymous_account="AUTH_test")
+    s3("PUT", "/bucket?acl", {"x-amz-acl": "public-read"})
+    s3("PUT", "/bucket/key", {}, b"data")
+    query = "response-content-type=text%2Fhtml"
+    assert s3.raw("GET", "/bucket/key").body == b"data"
+    assert s3.raw("GET", f"/bucket/key?{query}").code == "InvalidRequest"
+    assert s3.raw("HEAD", f"/bucket/key?{query}").status == 400
+    assert s3("GET", f"/bucket/key?{query}").headers["content-type"] == "text/html"
