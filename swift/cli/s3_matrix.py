@@ -51,6 +51,8 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
 - **Concurrent writes**: a write that a later one overtook is `200` with the ETag of its own bytes. One that
   lost to an object whose timestamp is ahead of the proxy's clock was not stored: `503 ServiceUnavailable`,
   which SDKs repeat. Swift clients get `202` in both cases.
+- **X-Delete-At and X-Delete-After** of Swift's API end the object of PutObject, CopyObject and
+  CompleteMultipartUpload; other requests of an upload only check them, so parts never end before the object.
 - **Listings** are those of containers: what was written a moment ago may be missing while a container
   server is down. With `strong_listing = all` of the proxies, or with `marked` in a bucket whose
   container has `X-Container-Meta-Strong-Listing: true`, they are exact (decision 0017): what was

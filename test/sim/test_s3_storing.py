@@ -1,9 +1,12 @@
 """What is stored beside an object, and which wishes are refused before anything is."""
 
+import time
 import zlib
 from base64 import b64encode
 
 import pytest
+
+from test.support.s3world import Multipart
 
 SUM = b64encode(zlib.crc32(b"data").to_bytes(4, "big")).decode()
 SHOW = {"x-amz-checksum-mode": "ENABLED"}
@@ -50,3 +53,76 @@ def test_the_answer_to_a_write_says_what_was_written(s3):
     assert told["x-amz-checksum-crc32"] == SUM
     head = s3("HEAD", "/bucket/key").headers
     assert (told["etag"], told["x-amz-version-id"]) == (head["etag"], head["x-amz-version-id"])
+
+
+# --- when objects end ---------------------------------------------------------------------------------
+
+COPY = {"x-amz-copy-source": "/bucket/source"}
+BAD_ENDS = [
+    {"x-delete-at": "nonsense"},
+    {"x-delete-at": "1"},
+    {"x-delete-at": "4000000000.5"},
+    {"x-delete-at": ""},
+    {"x-delete-after": "0"},
+    {"x-delete-after": "-1"},
+    {"x-delete-after": "soon"},
+]
+
+
+def complete(s3, headers, part=b"part"):
+    upload = Multipart(s3)
+    upload.part(1, part)
+    return upload.complete((1, part), headers=headers)
+
+
+WRITES = {
+    "PutObject": lambda s3, headers: s3("PUT", "/bucket/key", headers, b"data"),
+    "CopyObject": lambda s3, headers: s3("PUT", "/bucket/key", {**COPY, **headers}),
+    "CompleteMultipartUpload": complete,
+}
+OTHERS = {
+    "CreateMultipartUpload": lambda s3, headers: s3("POST", "/bucket/key?uploads", headers),
+    "UploadPart": lambda s3, headers: Multipart(s3).part(1, b"part", headers),
+    "UploadPartCopy": lambda s3, headers: Multipart(s3).part(1, b"", {**COPY, **headers}),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("headers", [{"x-delete-at": "4000000000"}, {"x-delete-after": "1000"}])
+def test_an_object_ends_when_its_upload_says(s3, write, headers):
+    s3("PUT", "/bucket/source", {}, b"data")
+    assert write(s3, headers).status == 200
+    end = int(s3.sim("HEAD", "/AUTH_test/bucket/key").headers["x-delete-at"])
+    assert end == 4_000_000_000 or 900 < end - time.time() < 1001
+    assert "swift-object-expiration" in s3("HEAD", "/bucket/key").headers["x-amz-expiration"]
+
+
+@pytest.mark.parametrize("write", {**WRITES, **OTHERS}.values(), ids={**WRITES, **OTHERS})
+@pytest.mark.parametrize("headers", BAD_ENDS, ids=str)
+def test_an_end_that_is_no_time_to_come_stores_nothing(s3, write, headers):
+    s3("PUT", "/bucket/source", {}, b"data")
+    answer = write(s3, headers)
+    assert (answer.status, answer.code) == (400, "InvalidArgument")
+    assert s3.names("bucket") == ["source"]
+
+
+def test_a_copy_ends_with_its_source_unless_it_is_described_anew(s3):
+    s3("PUT", "/bucket/source", {"x-delete-at": "4000000000"}, b"data")
+    for directive, end in (("COPY", "4000000000"), ("REPLACE", None)):
+        assert s3("PUT", "/bucket/key", {**COPY, "x-amz-metadata-directive": directive}).status == 200
+        assert s3.sim("HEAD", "/AUTH_test/bucket/key").headers.get("x-delete-at") == end
+
+
+def test_parts_do_not_end_before_what_may_need_them(s3):
+    upload = Multipart(s3)
+    assert upload.part(1, b"part", {"x-delete-at": "4000000000"}).status == 200
+    part = s3.sim("HEAD", f"/AUTH_test/bucket%2Bsegments/key/{upload.id}/1")
+    assert part.status == 200 and "x-delete-at" not in part.headers
+
+
+def test_tags_of_a_version_leave_its_object_its_end(s3):
+    s3.versioning("bucket", "Enabled")
+    s3("PUT", "/bucket/key", {"x-delete-at": "4000000000"}, b"data")
+    tags = b"<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>"
+    assert s3("PUT", "/bucket/key?tagging", {}, tags).status == 200
+    assert s3.sim("HEAD", "/AUTH_test/bucket/key?symlink=get").headers["x-delete-at"] == "4000000000"

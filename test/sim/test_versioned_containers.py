@@ -1,6 +1,7 @@
 """Containers whose objects have versions: how they are made, counted, suspended and removed."""
 
 import json
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -107,3 +108,19 @@ def test_container_sync_brings_links_as_versions(front, sim):
     assert front.filter.handle(Request("PUT", "/v1/a/v/l", sent, env=env)).status == 201
     answer = front("GET", "/a/v/l")
     assert (answer.status, answer.headers["content-location"]) == (404, "/v1/a/t/later")
+
+
+END = "4000000000"
+
+
+@pytest.mark.parametrize("change", [{"x-delete-at": END}, {"x-delete-after": "1000"}])
+def test_what_ends_is_the_object_and_never_its_version(front, change):
+    version = front("PUT", "/a/v/o", {}, b"data").headers["x-object-version-id"]
+    assert front("POST", "/a/v/o", {**change, "x-object-meta-a": "1"}).status == 202
+    link = front("HEAD", "/a/v/o?symlink=get").headers
+    assert int(link["x-delete-at"]) > time.time() + 900
+    kept = front("HEAD", f"/a/v/o?version-id={version}").headers
+    assert "x-delete-at" not in kept and kept["x-object-meta-a"] == "1"
+    assert front("POST", "/a/v/o", {"x-remove-delete-at": "x"}).status == 202
+    assert "x-delete-at" not in front("HEAD", "/a/v/o?symlink=get").headers
+    assert front("POST", "/a/v/o", {"x-delete-at": "nonsense"}).status == 400

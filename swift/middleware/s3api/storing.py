@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import MutableMapping
 
 from swift.http import environkeys, fields
@@ -9,7 +10,7 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.s3api.account import Account
-from swift.middleware.s3api.call import Call
+from swift.middleware.s3api.call import Call, invalid_argument
 from swift.middleware.s3api.checksums import ALGORITHMS, FULL
 from swift.middleware.s3api.classes import STANDARD
 from swift.middleware.s3api.errors import S3Error, refusal
@@ -20,6 +21,8 @@ from swift.middleware.s3api.tags import stored_tags, tags_of_header
 #: Headers whose wish nobody here can meet; each would change what is stored or who may change it.
 _UNMET = ("x-amz-mfa", "x-amz-write-offset-bytes")
 _REDIRECT_MAX = 2048
+#: The latest end of an object.
+_END_MAX_S = 9999999999
 
 
 def check_wishes(call: Call) -> str:
@@ -28,6 +31,7 @@ def check_wishes(call: Call) -> str:
     for name in headers:
         if name in _UNMET:
             raise S3Error("NotImplemented", details={"Header": name})
+    expiry_headers(headers)
     kind = wished_class(call)
     if headers.get("x-amz-request-payer", "requester") != "requester":
         raise S3Error("InvalidArgument", details={"ArgumentName": "x-amz-request-payer"})
@@ -71,6 +75,26 @@ def tagging_headers(headers: HeaderMap) -> HeaderMap:
     text = headers.get("x-amz-tagging")
     tags = tags_of_header(text) if text else {}
     return {fields.TRANSIENT_S3_TAGGING: stored_tags(tags)} if tags else {}
+
+
+def expiry_headers(headers: HeaderMap) -> HeaderMap:
+    """Return when the object of an upload ends, as Swift's X-Delete-At or X-Delete-After say it.
+
+    Raises ``S3Error`` for what is no time in the future.
+    """
+    now_s = int(time.time())
+    for name, start_s in (("X-Delete-After", now_s), ("X-Delete-At", 0)):
+        text = headers.get(name.lower())
+        if text is None:
+            continue
+        try:
+            end_s = start_s + int(text)
+        except ValueError:
+            raise invalid_argument(name, text, f"Non-integer {name}")
+        if end_s <= now_s:
+            raise invalid_argument(name, text, f"{name} in past")
+        return {"x-delete-at": str(min(end_s, _END_MAX_S))}
+    return {}
 
 
 def keep_checksum(sub: Request, upload: S3Upload) -> None:

@@ -37,6 +37,11 @@ _EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
 _TARGET, _LOCATION = "x-symlink-target", "content-location"
 #: Headers of an upload that are for the link, not for the version: what ends, or is only made on a condition.
 _OF_LINK = ("x-delete-at", "x-delete-after", "if-none-match", "if-match", fields.BACKEND_IF_PREDECESSOR)
+#: Headers of a change of metadata that are for the link.
+_OF_LINK_CHANGE = (
+    *("x-delete-at", "x-delete-after", "x-remove-delete-at", "x-remove-delete-after"),
+    fields.BACKEND_IF_PREDECESSOR,
+)
 #: And those that are for the version alone.
 _OF_VERSION = frozenset(
     (
@@ -87,10 +92,13 @@ class VersionedObjects:
 
     def answer(self, request: Request, entity: Entity, info: ContainerInfo) -> Response | None:
         """The answer to a request for an object; None when it has nothing to do with versions."""
-        wanted = request.params.get("version-id")
+        wanted, is_plain = request.params.get("version-id"), home_of(info) is None
+        if is_plain and wanted == NULL and request.method == "DELETE":
+            # The object itself, whose former one the other modes may have to restore.
+            return None
         if wanted:
             return _Asked(self._forward, self._guesser, request, entity, info).one(wanted)
-        if home_of(info) is None:
+        if is_plain:
             return None
         return _Asked(self._forward, self._guesser, request, entity, info).current()
 
@@ -352,8 +360,8 @@ class _Asked:
         drained(response)
         sub = self._of_client(Version(self._name, Timestamp(found[1])))
         sub.headers.update(locks)
-        # That was the link's.
-        sub.headers.pop(fields.BACKEND_IF_PREDECESSOR, None)
+        for name in _OF_LINK_CHANGE:
+            sub.headers.pop(name, None)
         self._allow_hidden(sub)
         return self._forward(sub)
 

@@ -43,6 +43,7 @@ from swift.middleware.s3api.reports import explain
 from swift.middleware.s3api.resources.multipart import check_offered
 from swift.middleware.s3api.sse import AES, STORED, completed_headers
 from swift.middleware.s3api.sse import HEADER as ENCRYPTION
+from swift.middleware.s3api.storing import expiry_headers
 from swift.middleware.s3api.uploads import (
     WantedChecksum,
     home_of,
@@ -90,6 +91,7 @@ def complete_upload(call: Call) -> Response:
     check_offered(call)
     upload_id = upload_id_of(call)
     conditions = writing_conditions(call.headers)
+    expiry_headers(call.headers)
     size = _stated_size(call)
     tree = call.document(COMPLETE, limit=call.settings.max_upload_part_num * _BYTES_OF_ONE + 4096)
     marker = call.account.head(segments_of(call.bucket), marker_of(call.key, upload_id))
@@ -235,6 +237,7 @@ def _complete(
         "content-type": USUAL_TYPE,
         **kept_metadata(marker),
         **conditions,
+        **expiry_headers(call.headers),
         "accept": "application/json",
     }
     headers.update(completed_headers(marker))

@@ -27,6 +27,7 @@ from swift.middleware.s3api.reports import explain
 from swift.middleware.s3api.sse import encrypt, write_headers
 from swift.middleware.s3api.storing import (
     check_wishes,
+    expiry_headers,
     redirect_headers,
     refused_write,
     tagging_headers,
@@ -109,7 +110,7 @@ def _copy(call: Call, source: CopySource, kind: str, told: HeaderMap, *, replace
         )
         stored = stored_headers(headers) if replaces else _kept(found.headers)
         stored.update(_tags(headers, found.headers), **conditions, **new_object_acl(call))
-        stored.update(redirect_headers(headers))
+        stored.update(redirect_headers(headers), **expiry_headers(headers))
         stored.update(locking_headers(call), **encrypt(call, upload))
         if body.length is None:
             stored["transfer-encoding"] = "chunked"
@@ -161,9 +162,12 @@ def _wanted_checksum(headers: HeaderMap, source: HeaderMap) -> PromisedChecksum 
 
 def _kept(source: HeaderMap) -> HeaderMap:
     """What a copy keeps of its source."""
-    return {
+    found = {
         name: value for name, value in source.items() if name in _KEPT or name.startswith("x-object-meta-")
     }
+    if float(source.get("x-delete-at") or 0) > time.time():
+        found["x-delete-at"] = source["x-delete-at"]
+    return found
 
 
 def _tags(headers: HeaderMap, source: HeaderMap) -> HeaderMap:

@@ -42,6 +42,7 @@ from swift.middleware.s3api.sse import check_part_key, encrypt, upload_headers, 
 from swift.middleware.s3api.storing import (
     check_wishes,
     checksum_headers,
+    expiry_headers,
     keep_checksum,
     redirect_headers,
     refused_write,
@@ -191,6 +192,8 @@ def _remove(call: Call, container: str, name: str) -> bool:
 def upload_part(call: Call) -> Response:
     """UploadPart."""
     check_offered(call)
+    # A part ends by itself never: a version may need it for longer than the object is there.
+    expiry_headers(call.headers)
     number, upload_id = part_number_of(call), upload_id_of(call)
     marker = find_upload(call, upload_id).headers
     check_part_key(call, marker)
@@ -222,6 +225,7 @@ def _part_headers(upload: S3Upload) -> HeaderMap:
 def copy_part(call: Call) -> Response:
     """UploadPartCopy; the answer begins with spaces when it takes long."""
     check_offered(call)
+    expiry_headers(call.headers)
     call.take_no_body()
     number, source = part_number_of(call), source_of(call)
     upload_id = upload_id_of(call)

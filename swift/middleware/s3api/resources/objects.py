@@ -34,6 +34,7 @@ from swift.middleware.s3api.storing import (
     check_wishes,
     checksum_headers,
     class_headers,
+    expiry_headers,
     redirect_headers,
     refused_write,
     stored_checksum,
@@ -55,7 +56,7 @@ def put_object(call: Call) -> Response:
     size = upload.body.length
     sealed = encrypt(call, upload)
     stored = {**stored_headers(headers), **upload.headers, **conditions, **tagging_headers(headers)}
-    stored.update(redirect_headers(headers))
+    stored.update(redirect_headers(headers), **expiry_headers(headers))
     stored.update(new_object_acl(call), **locking_headers(call), **sealed)
     response = place(call, kind, upload, stored)
     status = response.status

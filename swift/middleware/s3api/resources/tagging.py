@@ -83,7 +83,8 @@ def _store(call: Call, text: str) -> HeaderMap:
     def write(conditions: HeaderMap) -> int:
         found = _head(call).headers
         told.update(_version(found))
-        headers = {**_with_tags(found, text), **conditions, **(just_above(found) if conditions else {})}
+        headers = {**_with_tags(found, text), **_end(call, found)}
+        headers.update(conditions, **(just_above(found) if conditions else {}))
         with call.account.ask("POST", call.bucket, call.key, headers=headers) as response:
             return response.status
 
@@ -91,6 +92,14 @@ def _store(call: Call, text: str) -> HeaderMap:
     if not 200 <= status <= 299:
         raise missing_key(call, call.key) if status == 404 else refusal(status)
     return told
+
+
+def _end(call: Call, found: HeaderMap) -> HeaderMap:
+    """Return when the link to a version ends, which a POST must say again; versions do not end."""
+    if found.get("x-object-version-id", "null") == "null":
+        return {}
+    link = call.account.head(call.bucket, call.key, query="symlink=get").headers
+    return {name: link[name] for name in ("x-delete-at",) if name in link}
 
 
 def _with_tags(found: HeaderMap, text: str) -> HeaderMap:

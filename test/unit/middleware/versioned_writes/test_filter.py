@@ -1,9 +1,12 @@
 """Former objects that clients see, over the simulated cluster (middleware.md §9.1)."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from swift.base.limits import Limits
+from swift.compose import Cluster
 from swift.http import fields
 from swift.http.mediatypes import TypeGuesser
 from swift.middleware.slo.filter import Slo
@@ -167,3 +170,31 @@ def test_where_it_is_switched_off_settings_are_refused_and_removing_them_is_not(
     assert off.kept() == []
     assert off("POST", "/a/v", {"x-remove-versions-location": "x"}).status == 204
     assert "x-versions-location" not in front("HEAD", "/a/v").headers
+
+
+class FrontOfAll(FilterFront):
+    """The filter with all three modes."""
+
+    def __init__(self, sim):
+        made = Cluster(SimpleNamespace(limits=Limits()), sim.policies), TypeGuesser("/none", ())
+        settings = VersionedWritesSettings(allow_versioned_writes=True, allow_object_versioning=True)
+        super().__init__(sim, VersionedWrites(Symlink(sim.app, SymlinkSettings()), settings, made))
+
+
+@pytest.mark.parametrize(
+    ("header", "found", "kept"), [("x-versions-location", b"1", 0), ("x-history-location", b"", 3)]
+)
+def test_a_deletion_of_the_null_version_is_that_of_the_object(sim, header, found, kept):
+    assert sim("PUT", "/a/old").status == 201
+    front = FrontOfAll(sim)
+    assert front("PUT", "/a/v", {header: "old"}).status == 201
+    for body in (b"1", b"2"):
+        assert front("PUT", "/a/v/o", {}, body).status == 201
+    assert front("DELETE", "/a/v/o?version-id=null").status == 204
+    answer = front("GET", "/a/v/o")
+    assert (answer.status, answer.body if found else b"") == (200 if found else 404, found)
+    assert len(json.loads(sim("GET", "/a/old?format=json").body)) == kept
+    assert front("PUT", "/a/plain").status == 201
+    assert front("PUT", "/a/plain/o").status == 201
+    assert front("DELETE", "/a/plain/o?version-id=null").status == 204
+    assert front("GET", "/a/plain/o").status == 404
