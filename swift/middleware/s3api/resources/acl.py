@@ -44,7 +44,7 @@ def get_bucket_acl(call: Call) -> Response:
 
 def put_bucket_acl(call: Call) -> Response:
     """PutBucketAcl; the containers of the parts get the same."""
-    acl = _wanted(call)
+    acl = _wanted(call, bucket_acl(call, call.bucket) if call.settings.s3_acl else None)
     if call.settings.s3_acl:
         headers = {fields.SYSMETA_S3_BUCKET_ACL: wire_value(acl.stored())}
     elif "x-amz-acl" in call.headers:
@@ -59,12 +59,15 @@ def put_bucket_acl(call: Call) -> Response:
     return Response(200)
 
 
-def _wanted(call: Call) -> Acl:
-    """The ACL that a request brings, in headers or in its body; raises ``S3Error``."""
+def _wanted(call: Call, before: Acl | None) -> Acl:
+    """The ACL that a request brings, in headers or in its body; raises ``S3Error``.
+
+    Its owner is that of the ACL before, also if the caller was only granted the right to write the ACL.
+    """
     body, in_headers = call.read_body(), has_acl_headers(call.headers)
     if body and in_headers:
         raise S3Error("UnexpectedContent")
-    owner = call.account.owner
+    owner = before.owner if before is not None else call.account.owner
     if in_headers:
         found = acl_of_headers(call.headers, owner, owner)
         assert found is not None, "there is one in the headers"
@@ -74,6 +77,8 @@ def _wanted(call: Call) -> Acl:
         text = "Your request was missing a required header."
         raise S3Error("MissingSecurityHeader", text, details={"MissingHeaderName": "x-amz-acl"})
     acl = acl_of_document(parse(POLICY, body, error="MalformedACLError"))
+    if before is not None and acl.owner != owner:
+        raise S3Error("AccessDenied")
     check_acl(acl, rules_of_bucket(call))
     return acl
 
@@ -96,10 +101,7 @@ def put_object_acl(call: Call) -> Response:
         raise S3Error("NotImplemented", "Objects have ACLs of their own with the option s3_acl only.")
     if "versionId" in call.params:
         raise S3Error("NotImplemented", "The ACL of a version is not changed.")
-    acl = _wanted(call)
-    before = object_acl(call, call.bucket, call.key)
-    if before is not None and before.owner != acl.owner:
-        raise S3Error("AccessDenied")
+    acl = _wanted(call, object_acl(call, call.bucket, call.key))
     changed = {fields.SYSMETA_S3_OBJECT_ACL: wire_value(acl.stored())}
     status = rewrite(call, lambda conditions: _copied(call, {**changed, **conditions}))
     if not 200 <= status <= 299:

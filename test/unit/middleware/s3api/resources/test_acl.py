@@ -104,6 +104,20 @@ def test_an_object_is_not_given_away(acls):
     assert acls("PUT", "/bucket/key?acl", {}, given).code == "AccessDenied"
 
 
+@pytest.mark.parametrize("path", ["/bucket", "/bucket/key"])
+def test_the_right_to_write_an_acl_is_not_the_right_to_take_its_owners_place(acls, path):
+    acls("PUT", "/bucket/key", {}, b"data")
+    granted = (("test:tester", "FULL_CONTROL"), ("test:tester3", "WRITE_ACP"), ("test:tester3", "READ_ACP"))
+    for name in ("/bucket", path):
+        assert acls("PUT", f"{name}?acl", {}, document(*granted)).status == 200
+    own = document(*granted, owner="test:tester3")
+    assert acls("PUT", f"{path}?acl", {}, own, **OTHER).code == "AccessDenied"
+    assert acls("PUT", f"{path}?acl", {}, own).code == "AccessDenied"
+    assert acls("PUT", f"{path}?acl", {"x-amz-acl": "public-read"}, **OTHER).status == 200
+    found = acls("GET", f"{path}?acl")
+    assert (found.texts("ID")[0], found.texts("URI")) == ("test:tester", [ALL])
+
+
 def test_what_is_not_there_has_none(acls):
     for method, headers in (("GET", {}), ("PUT", {"x-amz-acl": "private"})):
         assert acls(method, "/bucket/nothing?acl", headers).code == "NoSuchKey"
