@@ -26,7 +26,7 @@ _PLAIN = (
 )
 _is_range = re.compile(r"bytes=(\d+-\d*|-\d+)", re.ASCII | re.IGNORECASE).fullmatch
 #: Characters of names that are signed but, as in OpenStack Swift, not stored.
-_STRANGE = frozenset((*' "(),/:;<=>?@[\\]{}\x7f', *map(chr, range(32))))
+_STRANGE = frozenset((*' "),/;<=>?@[\\]{}\x7f', *map(chr, range(32))))
 REDIRECT = "x-amz-website-redirect-location"
 EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
 USUAL_TYPE = "binary/octet-stream"

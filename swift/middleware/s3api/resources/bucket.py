@@ -81,13 +81,13 @@ def _make(call: Call, settings: HeaderMap, placement: HeaderMap) -> None:
     try:
         account.done("POST", call.bucket, headers=settings)
     except S3Error:
-        # A bucket without its owner would be of no use to anybody.
+        # Without its settings the bucket would have no owner.
         with account.ask("DELETE", call.bucket):
             raise
 
 
 def _exists(call: Call) -> S3Error:
-    """Return the error for a bucket that exists: whose it is decides."""
+    """Return the error for an existing bucket, which depends on its owner."""
     head = call.account.head(call.bucket)
     if not head.is_success:
         raise refusal(head.status, missing="OperationAborted")

@@ -192,7 +192,7 @@ def _remove(call: Call, container: str, name: str) -> bool:
 def upload_part(call: Call) -> Response:
     """UploadPart."""
     check_offered(call)
-    # A part ends by itself never: a version may need it for longer than the object is there.
+    # Checked but not stored: a version may need the part for longer than the object exists.
     expiry_headers(call.headers)
     number, upload_id = part_number_of(call), upload_id_of(call)
     marker = find_upload(call, upload_id).headers
