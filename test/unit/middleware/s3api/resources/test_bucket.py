@@ -4,6 +4,7 @@ import pytest
 
 from swift.http.response import Response
 from test.support.s3front import SECOND
+from test.support.s3world import meddling
 
 TAGS = (
     b"<CreateBucketConfiguration><Tags><Tag><Key>k</Key><Value>other</Value></Tag></Tags>"
@@ -67,3 +68,16 @@ def test_another_storage_policy_does_not_make_an_existing_bucket_another(make_s3
 
     s3.bottom.instead = instead
     assert s3("PUT", "/bucket").code == "BucketAlreadyOwnedByYou"
+
+
+def test_of_two_creators_at_one_moment_the_first_is_the_owner(make_s3):
+    s3 = make_s3(s3_acl="true")
+    others = []
+
+    def create():
+        others.append(s3("PUT", "/other", {"x-amz-acl": "public-read-write"}, **SECOND))
+
+    meddling(s3, "POST", "/v1/AUTH_test/other", create)
+    assert s3("PUT", "/other").status == 200
+    assert [answer.code for answer in others] == ["BucketAlreadyExists"]
+    assert s3("GET", "/other?acl").texts("ID") == ["test:tester", "test:tester"]
