@@ -185,6 +185,8 @@ class NodeIterator:
         self._handoffs_used = 0
         self._on_handoff = on_handoff
         self._handed_out: list[Node] = []
+        #: Seconds by which a change was dated ahead of the clock of a node that refused it.
+        self.clock_ahead_s = ""
         self._avoided: list[Node] = []
         # Of avoided handoffs no more are kept than would have been asked.
         self._avoided_handoffs_left = self._expected_handoffs

@@ -27,7 +27,7 @@ BATCH_BYTES = 512 << 10
 #: What a body that may be small is received in first.
 FIRST_BYTES = 64 << 10
 
-_buffers = Buffers(BATCH_BYTES, kept_max=8)
+_buffers = Buffers(BATCH_BYTES, kept_max=16)
 
 _MD5 = re.compile(r"[0-9a-f]{32}\Z")
 

@@ -2,9 +2,14 @@
 
 A body of a megabyte goes through buffers of half a megabyte. Made anew for every request they would be given
 back to the kernel each time, and be cleared by it page by page for the next one.
+
+A new buffer is a mapping of its own: it takes memory only for the pages that were filled, so an upload that
+stalls after a few bytes takes a page, and the kernel has all of it back once the buffer is let go.
 """
 
 from __future__ import annotations
+
+import mmap
 
 
 class Buffers:
@@ -17,7 +22,9 @@ class Buffers:
 
     def take(self) -> memoryview:
         """One with unknown content."""
-        return self._kept.pop() if self._kept else memoryview(bytearray(self.size))
+        if self._kept:
+            return self._kept.pop()
+        return memoryview(mmap.mmap(-1, self.size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
 
     def give(self, *buffers: memoryview) -> None:
         """Back from their only user. One that may still be in use is simply let go instead."""

@@ -231,4 +231,16 @@ class Backends:
             return None
         if reply.status >= 500:
             return None
-        return Answer(reply.status, reply.reason, reply.headers, content)
+        answer = Answer(reply.status, reply.reason, reply.headers, content)
+        return None if nodes is not None and self.refuses_date(node, answer, nodes) else answer
+
+    def refuses_date(self, node: Node, answer: Answer, nodes: NodeIterator) -> bool:
+        """Return True if the node's clock is behind this proxy's, and remember that for when others agree."""
+        ahead_s = answer.headers.get(fields.BACKEND_TIMESTAMP_AHEAD)
+        if ahead_s is None:
+            return False
+        nodes.clock_ahead_s = ahead_s
+        self._context.telemetry.log.error(
+            f"ERROR {node.key} refuses a change dated {ahead_s} s ahead of its clock; trying another node"
+        )
+        return True

@@ -16,7 +16,7 @@ from swift.http.response import Response
 from swift.proxy.backend import Backends, backend_headers
 from swift.proxy.context import ProxyContext
 from swift.proxy.reading import ReadPlan, SourceSearch, is_newest, source_response
-from swift.proxy.results import best_response, has_timestamp
+from swift.proxy.results import best_response, has_timestamp, with_clock_refusal
 from swift.ring.device import Node
 from swift.ring.view import RingView
 
@@ -115,7 +115,7 @@ class Controller:
             decider = WriteQuorum(len(attempts), need)
             answers = fan_out(attempts, found, send, decider, grace_s=settings.post_quorum_timeout)
             if not restamper.restamp(attempts, answers):
-                return answers, need
+                return with_clock_refusal(answers, need, found), need
             found = self._nodes_for(view, part, nodes)
 
     def _nodes_for(self, view: RingView, part: int, nodes: Callable[[], NodeIterator] | None) -> NodeIterator:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from swift.base.etag import unquote_etag
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.cluster.fanout import Answer
+from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import best_status, fill_missing
 from swift.http import fields
 from swift.http.headers import HeaderMap
@@ -103,6 +104,13 @@ def put_response(answers: Sequence[Answer], count: int, quorum: int) -> Response
     if stored < quorum <= stored + newer:
         return error_response(202)
     return best_response(answers, count, quorum)
+
+
+def with_clock_refusal(answers: list[Answer], need: int, nodes: NodeIterator) -> list[Answer]:
+    """The answers of a change; fewer than ``need`` are completed by what says that clocks are the reason."""
+    if not nodes.clock_ahead_s or len(answers) >= need:
+        return answers
+    return [*answers, *[Answer(400, "", {fields.BACKEND_TIMESTAMP_AHEAD: nodes.clock_ahead_s}, b"")] * need]
 
 
 def response_of(answer: Answer) -> Response:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import ssl
 import time
+from collections.abc import Callable
 from socket import socket
 from typing import Any
 
@@ -40,6 +41,7 @@ class Connection:
         "client_timeout_s",
         "idle",
         "head_since",
+        "stalled_since",
         "sent_bytes",
         "framing_bytes",
     )
@@ -55,6 +57,8 @@ class Connection:
         self.idle = True
         #: When the wait for a head began, monotonic seconds; 0.0 while a request is being answered.
         self.head_since = time.monotonic()
+        #: Since when this side waits for the client to send or take something, monotonic seconds; or 0.0.
+        self.stalled_since = 0.0
         self.sent_bytes = 0
         #: How many bytes of the response that is being sent are not body.
         self.framing_bytes = 0
@@ -76,9 +80,15 @@ class Connection:
             try:
                 return self.sock.recv(RECV_BYTES)
             except ssl.SSLWantWriteError:
-                wait_writable(self.fd, deadline)
+                self._wait(wait_writable, deadline)
             except _WOULD_BLOCK:
-                wait_readable(self.fd, deadline)
+                self._wait(wait_readable, deadline)
+
+    def _wait(self, wait: Callable[[int, float], None], deadline: float) -> None:
+        """Wait for the client; raises ``DeadlineExceeded`` and OSError."""
+        self.stalled_since = time.monotonic()
+        wait(self.fd, deadline)
+        self.stalled_since = 0.0
 
     def read_head(self, limits: HeadLimits, idle_timeout_s: float) -> bytes | None:
         """The bytes of the next request head; None when the client is done.
@@ -169,7 +179,7 @@ class Connection:
             except OSError as error:
                 raise ClientDisconnected(str(error))
             try:
-                wait(self.fd, deadline)
+                self._wait(wait, deadline)
             except DeadlineExceeded:
                 raise BodyTimeout(f"no data from the client for {self.client_timeout_s:g} s")
             except OSError as error:
@@ -206,7 +216,7 @@ class Connection:
 
     def _wait_writable(self) -> None:
         try:
-            wait_writable(self.fd, time.monotonic() + self.client_timeout_s)
+            self._wait(wait_writable, time.monotonic() + self.client_timeout_s)
         except DeadlineExceeded:
             raise ConnectionClosed("the client does not take its response")
         except OSError as error:

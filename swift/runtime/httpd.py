@@ -108,7 +108,7 @@ class HttpServer:
             green.wait_readable(listener.fileno(), time.monotonic() + 1.0)
         except green.DeadlineExceeded:
             return False
-        connection = who_gives_way(self._connections, self._max_clients)
+        connection = who_gives_way(self._connections, self._max_clients, time.monotonic())
         if connection is not None:
             # Its green thread sees the end, which may take a turn or two: it must not be chosen again.
             self._connections.discard(connection)

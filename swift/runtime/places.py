@@ -1,9 +1,16 @@
 """Who gives way when every place for a client connection is taken.
 
-A connection that serves a request keeps its place. One kept open between requests costs its client nothing
-but a new connection: the longest idle goes first. After those go heads that do not get finished, of the
-address that has most of them, as soon as that is more than its share: so no client can fill all places with
-half-sent heads, and others behind the same address are hardly disturbed, because their heads arrive at once.
+In this order:
+
+1. A connection kept open between requests, the longest idle first: it costs its client only a new one.
+2. A head that does not get finished, of the address that has most of them, as soon as that is more than its
+   share: one client cannot fill all places, and others behind its address are hardly disturbed, because their
+   heads arrive at once.
+3. The oldest unfinished head, whatever its address, once it is ``HEAD_GRACE_S`` old.
+4. The connection whose client has neither sent nor taken a byte of a body for longest, once that is
+   ``STALL_GRACE_S``.
+
+A connection that makes progress keeps its place.
 
 Deciding only: the server closes what is chosen.
 """
@@ -17,6 +24,10 @@ from swift.runtime.connection import Connection
 
 #: A client address may have this part of all places, as one over the number, for incomplete heads.
 HEAD_SHARE = 4
+#: While all places are taken a head has to be complete after so long, seconds.
+HEAD_GRACE_S = 1.0
+#: While all places are taken a body has to make progress within so long, seconds.
+STALL_GRACE_S = 5.0
 
 
 def heads_max(places: int) -> int:
@@ -24,20 +35,34 @@ def heads_max(places: int) -> int:
     return max(1, places // HEAD_SHARE)
 
 
-def who_gives_way(connections: Iterable[Connection], places: int) -> Connection | None:
-    """The connection to close for a newcomer; None when all are at work or within their share."""
+def who_gives_way(connections: Iterable[Connection], places: int, now_s: float) -> Connection | None:
+    """Return the connection to close for a newcomer at ``now_s`` (monotonic); None when all make progress."""
     parked: Connection | None = None
+    stalled: Connection | None = None
     heads: dict[str, list[Connection]] = defaultdict(list)
     for connection in connections:
         if not connection.head_since:
+            since = connection.stalled_since
+            if since and (stalled is None or since < stalled.stalled_since):
+                stalled = connection
             continue
         if not connection.is_parked:
             heads[str(connection.peer[0])].append(connection)
         elif parked is None or connection.head_since < parked.head_since:
             parked = connection
-    if parked is not None or not heads:
+    if parked is not None:
         return parked
-    most = max(heads.values(), key=len)
-    if len(most) <= heads_max(places):
-        return None
-    return min(most, key=lambda connection: connection.head_since)
+    if heads:
+        most = max(heads.values(), key=len)
+        if len(most) > heads_max(places):
+            return min(most, key=_head_since)
+        oldest = min((min(some, key=_head_since) for some in heads.values()), key=_head_since)
+        if now_s - oldest.head_since >= HEAD_GRACE_S:
+            return oldest
+    if stalled is not None and now_s - stalled.stalled_since >= STALL_GRACE_S:
+        return stalled
+    return None
+
+
+def _head_since(connection: Connection) -> float:
+    return connection.head_since

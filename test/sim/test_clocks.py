@@ -4,9 +4,11 @@ import time
 
 import pytest
 
+from swift.base.clock import ManualClock
 from swift.base.timestamp import Timestamp
 from swift.http import fields
 from swift.runtime.backendapp import DateLimit
+from test.support.sim import node_port
 
 LARGE = b"large" * 40_000
 #: A clock that is fast, within what is dated above, and beyond it.
@@ -141,3 +143,21 @@ def test_storage_servers_refuse_changes_from_the_future(sim, method, path):
     assert fields.BACKEND_TIMESTAMP_AHEAD not in answer.headers
     assert sim("GET", "/a/c/o").body == b"first"
     assert sim("HEAD", "/a/c/new").status == sim("HEAD", "/a/new").status == 404
+
+
+@pytest.mark.parametrize("body", [b"small", LARGE], ids=["small", "large"])
+def test_a_node_whose_clock_is_slow_is_replaced_like_one_that_is_away(sim, body):
+    nodes = sim.primaries("object", "a", "c", "o")
+    app = sim.transport.apps[node_port("object", nodes[0])][2]
+    app.context.dates, app.context.clock = DateLimit(60.0), ManualClock(time.time() - FAR_S)
+    assert put(sim, body).status == 201
+    assert sim.holders() == sorted([*nodes[1:], sim.handoffs("a", "c", "o")[0]])
+    assert sim("GET", "/a/c/o").body == body
+
+
+def test_the_account_of_a_container_is_made_though_one_node_has_a_slow_clock(sim):
+    for _kind, number, app in sim.transport.apps.values():
+        if number == sim.primaries("account", "new")[0]:
+            app.context.dates, app.context.clock = DateLimit(60.0), ManualClock(time.time() - FAR_S)
+    assert sim("PUT", "/new/c").status == 201
+    assert sim("HEAD", "/new").status == 204

@@ -71,6 +71,9 @@ class Cluster:
     def falls_silent(self, to, exchange, nodes):
         return to.id in self.silent and nodes.pass_over(to)
 
+    def refuses_date(self, to, answer, nodes):
+        return False
+
     def ready(self, to):
         return
 

@@ -37,7 +37,7 @@ from swift.proxy.obj.retries import TryAgain, with_own_stamp, with_retries
 from swift.proxy.obj.sinks import Opening, Sink, final_answers, open_sinks
 from swift.proxy.obj.surerows import tell_majority
 from swift.proxy.obj.target import ObjectTarget
-from swift.proxy.results import put_response, refused_early
+from swift.proxy.results import put_response, refused_early, with_clock_refusal
 
 
 @dataclass(slots=True)
@@ -179,6 +179,8 @@ class Uploader:
                 opening = Opening(self._backends, target, self._nodes(target), documents)
                 sinks, early = open_sinks(opening, attempts, need)
             refused = refused_early(request, early) or self._no_room(opening, sinks, need)
+            if refused is None and len(sinks) < need and opening.nodes.clock_ahead_s:
+                return Outcome(attempts, with_clock_refusal([], need, opening.nodes))
             if refused is None and len(sinks) < need and not target.policy.is_ec:
                 return Outcome(attempts, early)
             if refused is not None:

@@ -261,7 +261,9 @@ class Opening:
             if early.status == 507:
                 self.full.append(node)
             if early.status < 500:
-                return Answer(early.status, early.reason, early.headers, node=node, attempt=headers)
+                answer = Answer(early.status, early.reason, early.headers, node=node, attempt=headers)
+                if not backends.refuses_date(node, answer, self.nodes):
+                    return answer
         return None
 
 

@@ -1,5 +1,7 @@
 """Buffers for bodies are used again, and no more of them are kept than was said."""
 
+from pathlib import Path
+
 from swift.platform.buffers import Buffers
 
 
@@ -24,3 +26,22 @@ def test_only_so_many_are_kept():
     assert repr(buffers) == "<Buffers 2 x 10>"
     buffers.give(*given)
     assert repr(buffers) == "<Buffers 2 x 10>"
+
+
+def resident_kib():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4
+
+
+def test_buffers_of_stalled_uploads_take_no_memory_and_give_back_what_they_took():
+    buffers = Buffers(512 << 10, kept_max=0)
+    before = resident_kib()
+    stalled = [buffers.take() for _ in range(400)]
+    for buffer in stalled:
+        buffer[:3] = b"abc"
+    assert resident_kib() - before < 400 * 16
+    for buffer in stalled:
+        buffer[:] = b"x" * len(buffer)
+    assert resident_kib() - before > 400 * 500
+    del buffer
+    stalled.clear()
+    assert resident_kib() - before < 400 * 16

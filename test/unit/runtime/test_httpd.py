@@ -867,3 +867,15 @@ def test_a_relayed_body_of_another_length_than_announced_ends_the_connection(ben
         assert time.monotonic() < deadline
         green.sleep(0.01)
     assert bench.ended == [(min(announced, len(data)), False)]
+
+
+def test_a_client_that_sends_nothing_of_its_body_counts_as_stalled_until_it_goes_on(bench):
+    bench.answer = lambda request: Response(200, {}, request.body.read(4) + request.body.read(4))
+    wire = bench.wire()
+    wire.send(b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\nhalf")
+    await_true(lambda: bench.server._connections)
+    (connection,) = bench.server._connections
+    await_true(lambda: connection.stalled_since and not connection.head_since)
+    wire.send(b"half")
+    assert wire.reply().body == b"halfhalf"
+    await_true(lambda: connection.head_since)
