@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from swift.base.hashing import PathHasher
 from swift.cli.aio.supervisor import answers
 from swift.ring.builder import RingBuilder
 from test.support.loadclient import LoadClient
@@ -21,6 +22,11 @@ from test.support.ports import free_ports
 
 #: Where commands are installed: swift-reload knows servers by their names.
 BIN = Path(sys.executable).parent
+
+
+def partition_of(name):
+    """The partition of ``/a/c/<name>`` in the rings below."""
+    return PathHasher(b"", b"s").digest("a", "c", name)[0] >> 6
 
 
 class Node:
@@ -84,7 +90,7 @@ def test_every_port_of_the_rings_is_served_by_its_own_workers(node):
     assert not node.serves(3), "bind_port counts for nothing"
     connection = http.client.HTTPConnection("127.0.0.1", node.ports[0], timeout=30)
     headers = {"X-Timestamp": "1.0", "Content-Type": "t/p"}
-    connection.request("PUT", "/a/1/AUTH_a/c/o", b"x", headers)
+    connection.request("PUT", f"/a/{partition_of('o')}/a/c/o", b"x", headers)
     assert connection.getresponse().status == 201
     connection.close()
 
@@ -110,7 +116,7 @@ def test_a_reload_loses_no_request_at_any_port(node):
     node.await_true(lambda: len(node.workers()) == 4, "two workers a port")
     stop = threading.Event()
     clients = [
-        LoadClient(port, stop, device=device, keeps=keeps)
+        LoadClient(port, stop, device=device, keeps=keeps, partition_of=partition_of)
         for port, device in zip(node.ports[:2], "ab", strict=True)
         for keeps in (False, True)
     ]

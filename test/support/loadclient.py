@@ -7,10 +7,14 @@ from collections import Counter
 
 
 class LoadClient(threading.Thread):
-    """Writes and reads at one port, on one connection or on a new one each time, until ``stop`` is set."""
+    """Writes and reads at one port, on one connection or on a new one each time, until ``stop`` is set.
 
-    def __init__(self, port, stop, *, device="sda", name="", keeps=True):
+    ``partition_of`` gives the partition of a name, where the server has a ring.
+    """
+
+    def __init__(self, port, stop, *, device="sda", name="", keeps=True, partition_of=lambda name: 1):
         super().__init__()
+        self.partition_of = partition_of
         self.port, self.device, self.stopping, self.keeps = port, device, stop, keeps
         self.prefix = name or f"{keeps:d}"
         #: Statuses, and errors as they read, with how often they came.
@@ -20,7 +24,8 @@ class LoadClient(threading.Thread):
         connection, turn = None, 0
         while not self.stopping.is_set():
             turn += 1
-            path = f"/{self.device}/1/a/c/{self.prefix}-{turn % 50}"
+            obj = f"{self.prefix}-{turn % 50}"
+            path = f"/{self.device}/{self.partition_of(obj)}/a/c/{obj}"
             if connection is None or not self.keeps:
                 connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
             try:
