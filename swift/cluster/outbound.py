@@ -43,7 +43,7 @@ class OutboundRefused(SwiftError):
 
 
 class Trust(Enum):
-    """Who chose the address of a request."""
+    """Origin of a request's address."""
 
     CLIENT = "a client"
     OPERATOR = "the operator"

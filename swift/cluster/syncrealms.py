@@ -100,7 +100,7 @@ def _realm(values: Mapping[str, str]) -> Realm:
 
 @dataclass(frozen=True, slots=True)
 class SyncTo:
-    """Where a container is to be copied: the URL, who chose its host, and how its requests are signed."""
+    """Target of a container's copies: the URL, who chose its host, and how requests are signed."""
 
     url: str
     realm: str | None = None
@@ -109,7 +109,7 @@ class SyncTo:
 
 
 def validate_sync_to(value: str, allowed_hosts: Sequence[str], realms: Realms) -> SyncTo | None:
-    """What an X-Container-Sync-To value means, None when it unsets; raises ``SyncToError``.
+    """Return the target of an X-Container-Sync-To value, None for an empty one; raises ``SyncToError``.
 
     ``allowed_hosts`` are hosts that a URL may name, or ``host:port`` for one endpoint of the operator's.
     """
@@ -167,7 +167,7 @@ def _url_of(value: str) -> ParseResult:
 
 
 def _is_endpoint(word: str, host: str, port: int) -> bool:
-    """Whether an allowed host is written with a port, and is this one."""
+    """Return True if an allowed host is written with a port and names this endpoint."""
     name, colon, number = word.lower().rpartition(":")
     return bool(colon) and number == str(port) and name.strip("[]") == host
 

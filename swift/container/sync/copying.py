@@ -111,7 +111,7 @@ class Copier:
         return self._client.ask(method, path, headers, query=_UNFOLLOWED, accept=(2, 404))
 
     def _may_be_mangled(self, row: ObjectRow, there: RemoteAnswer) -> bool:
-        """Whether a link was copied that is none over there.
+        """Return True if a link was copied that is none over there.
 
         The row of a link has parameters, perhaps encrypted, and no bytes.
         """
@@ -121,14 +121,14 @@ class Copier:
             return fields.SYSMETA_SYMLINK_TARGET in found.headers
 
     def _is_write_only(self, there: RemoteAnswer) -> bool:
-        """Whether an answer only says that a key without a realm lets nobody read (as in OpenStack Swift)."""
+        """Return True if the answer only says that a key without a realm does not read."""
         return self._target.sync_to.realm is None and there.status in (401, 403)
 
     def _head(self, row: ObjectRow, stamp: Timestamp) -> RemoteAnswer:
         return self._remote.ask("HEAD", self._target, row.name, stamp.internal, {}, query=_UNFOLLOWED)
 
     def _is_link(self, row: ObjectRow, there: RemoteAnswer, stamp: Timestamp) -> bool:
-        """Whether the other cluster has made a link, not an empty object; if not, that is told."""
+        """Return True if the other cluster has made a link; log an error if it made an empty object."""
         if there.status == 404 or _TARGET in there.headers or self._is_write_only(there):
             return True
         if not there.is_success:

@@ -154,7 +154,7 @@ class TempURL(Filter):
         return response
 
     def _scope_of(self, request: Request, link: SignedLink, expires: int) -> SignedScope | None:
-        """What the link allows; None when it is not good."""
+        """Return the bounds of the link; None for a bad one."""
         entity = request.entity
         signature = parse_signature(link.signature, self._settings.allowed_digests)
         if signature is None or entity is None or entity.version != "v1":

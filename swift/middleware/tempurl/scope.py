@@ -22,7 +22,7 @@ _STATICWEB = "SW"
 
 @dataclass(frozen=True, slots=True)
 class SignedScope:
-    """What was signed, and what the key that signed it governs."""
+    """Bounds of a signature: the names that it covers, and the account or container of its key."""
 
     #: The account or container whose key it is.
     governed: EntityPath
@@ -61,7 +61,7 @@ class SignedScope:
         return name.startswith(self.name) if self.is_prefix else name == self.name
 
     def _lists(self, request: Request) -> bool:
-        """Whether a listing, or a HEAD of the container, shows only what was signed."""
+        """Return True if a listing, or a HEAD of the container, shows only what was signed."""
         prefix = request.params.get("prefix", "").encode("latin-1").decode("utf-8", "surrogateescape")
         return self.is_prefix and prefix.startswith(self.name)
 

@@ -192,7 +192,7 @@ class VersionedWrites(Filter):
 
 
 def _ends_versions(headers: HeaderMap, *, but_removals: bool = False) -> bool:
-    """Whether headers would stop object versioning, or let the legacy one take its place.
+    """Return True if headers stop object versioning, or let the legacy one take its place.
 
     ``but_removals`` leaves out those that only take the legacy one away.
     """
