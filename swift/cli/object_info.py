@@ -90,8 +90,9 @@ def look_at(file: str, *, check_etag: bool, disk: Disk | None = None) -> Seen:
         fd = open_regular(disk, file, os.O_RDONLY)
     except FileNotFoundError:
         raise NoObjectFile("Data file doesn't exist")
-    except OddFile as odd:
-        raise NoObjectFile(odd.strerror)
+    except OddFile:
+        # In the peer's words; a FIFO would make it wait.
+        raise NoObjectFile("Invalid metadata")
     try:
         try:
             metadata = read_metadata(disk, fd)
