@@ -49,7 +49,7 @@ class ClockComparison:
         self._gauge.set(typical_s)
         if abs(ahead_s) <= TOLERANCE_S:
             return
-        count = sum(abs(other) > TOLERANCE_S for other in self._ahead_s.values())
+        count = sum(other * typical_s > TOLERANCE_S * abs(typical_s) for other in self._ahead_s.values())
         if len(self._ahead_s) > 1 and abs(typical_s) > TOLERANCE_S and 2 * count > len(self._ahead_s):
             self._warn(
                 f"this server's clock is {_differs(-typical_s)} those of {count} of {len(self._ahead_s)} "

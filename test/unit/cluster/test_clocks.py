@@ -45,6 +45,12 @@ def test_where_most_servers_differ_it_is_this_clock(compared):
     assert "this server's clock is 59 s ahead of those of 3 of 3 storage servers" in compared.warnings[-1]
 
 
+def test_servers_that_differ_in_both_directions_say_nothing_of_this_clock(compared):
+    for number, ahead_s in enumerate((0, 3600, -3600, -3600)):
+        compared.note(f"10.0.0.{number}:6200/sda", ahead_s)
+    assert [warning.startswith("the clock of") for warning in compared.warnings] == [True] * 3
+
+
 def test_a_server_is_compared_once_in_the_interval(compared):
     compared.note("10.0.0.1:6200/sda", 0)
     compared.note("10.0.0.1:6200/sda", 60)
