@@ -17,6 +17,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -40,6 +41,10 @@ ATTEMPTS = 3
 #: How long one call waits for the locks of a database, and the pause before it is made again, seconds.
 CALL_WAIT_S = 0.1
 RETRY_PAUSE_S = 0.05
+
+
+#: The broker whose turn the running green thread has.
+_turn_of: ContextVar[Broker | None] = ContextVar("turn_of", default=None)
 
 
 def _silent(_message: str) -> None:
@@ -92,8 +97,6 @@ class Broker:
         self._lane = GroupCommit(self._commit, engine.run)
         #: Held by the one call, beside that of the lane, that may wait for the locks of others.
         self._turn = Semaphore(1)
-        #: Held while a thread reads, so that one database never takes all threads of its device.
-        self._reading = Semaphore(1)
 
     # --- files ------------------------------------------------------------------------------------
 
@@ -218,8 +221,15 @@ class Broker:
             self._in_flight -= 1
 
     def _run_in_turn(self, function: Callable[..., T], *args: object) -> T:
-        with self._used(), self._turn:
+        if _turn_of.get() is self:
+            # A question that asks another one.
             return self._run(function, *args)
+        with self._used(), self._turn:
+            token = _turn_of.set(self)
+            try:
+                return self._run(function, *args)
+            finally:
+                _turn_of.reset(token)
 
     @contextmanager
     def _used(self) -> Iterator[None]:
@@ -397,8 +407,7 @@ class Broker:
             self.merge_pending()
         asked = database or self.newest
         try:
-            with self._reading:
-                return self._run(asked.ask, question)
+            return self._run(asked.ask, question)
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
                 raise translate(error, asked.path) from error

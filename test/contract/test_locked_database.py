@@ -152,3 +152,18 @@ def test_a_database_that_stays_locked_is_given_up_with_an_error(place, runs):
     broker = make_container(place, Engine(run=RUNS[runs](), wait_s=0.3))
     with closing(Locked(broker)), pytest.raises(LockTimeout):
         broker.info()
+
+
+def test_a_question_may_ask_another_one(place):
+    """Also while it waits for a locked database: tools work so."""
+    broker = make_container(place, Engine())
+
+    def ask():
+        return broker.read(lambda _connection: broker.info().object_count)
+
+    assert ask() == 0
+    with closing(Locked(broker)) as lock:
+        asking = green.spawn(ask)
+        green.sleep(0.2)
+        lock.release()
+        assert asking.wait() == 0
