@@ -2,7 +2,7 @@
 
 A visit takes a container a few steps on: what its root knows of it is learned, rows that belong elsewhere are
 moved, the own range decides whether there is a second file, the leader among the replicas looks for cuts, and
-every replica brings its own rows to the shards. Each step can be repeated: rows are merged into shards, and
+every replica creates the shards of what was found and brings its own rows to them. Each step can be repeated: rows are merged into shards, and
 ranges of a newer time win, wherever a visit was broken off. A root whose shards are all small takes them in
 again: its own range becomes active, and its shards shrink into it as into any neighbour.
 """
@@ -109,8 +109,10 @@ class Visit:
         self._move_misplaced()
         self._begin()
         if len(self._broker.databases) > 1:
-            if self._is_leader and self._own().state == State.SHARDING:
-                self._find()
+            if self._own().state == State.SHARDING:
+                if self._is_leader:
+                    self._find()
+                self._create_found()
             if self._cleave():
                 self._finish()
         elif self._is_root and self._is_leader and self._broker.info().db_state == SHARDED:
@@ -285,6 +287,13 @@ class Visit:
             if found:
                 self._merge(*found)
                 self._note("scanned_found")
+
+    def _create_found(self) -> None:
+        """Create the shards of ranges that were found here, by the leader, or by an operator's tool.
+
+        Every replica does, so that a container is split while its leader is away.
+        """
+        broker = self._broker
         found = self._others(frozenset((State.FOUND,)))
         if found and not self._roots.tell_replicas(broker.own_name, found):
             # Rows go to shards from now on: whichever servers are asked for all rows, one is to name them.

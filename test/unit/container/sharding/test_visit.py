@@ -11,6 +11,7 @@ from swift.base.timestamp import Timestamp
 from swift.container.broker import ContainerBroker
 from swift.container.objecttable import merge_rows
 from swift.container.rows import ObjectRow, tombstone
+from swift.container.sharding.scan import in_state
 from swift.container.sharding.settings import ContainerSharderSettings
 from swift.container.sharding.visit import Visit
 from swift.container.shardtable import ShardQuery
@@ -207,6 +208,17 @@ def test_the_bytes_of_a_container_that_was_just_split_are_those_of_its_rows(benc
     assert [(item.object_count, item.bytes_used) for item in bench.shards] == [(3, 9), (3, 9)]
     info = bench.broker.info()
     assert (info.object_count, info.bytes_used) == (6, 18)
+
+
+def test_a_replica_that_is_not_the_leader_creates_and_fills_the_shards_that_were_found(bench):
+    """While the leader is away; an operator's tool has found them."""
+    began = in_state(ShardRange("a/c", at(5), state=State.ACTIVE), State.SHARDING, Timestamp(900), epoch=True)
+    bench.broker.merge_shard_ranges(
+        [began, shard(1, "", "c", State.FOUND, 900), shard(2, "c", "", State.FOUND, 900)]
+    )
+    told = bench.visit(is_leader=False)
+    assert (told["created_success"], told["cleaved_success"], told["completed"]) == (2, 2, 1)
+    assert [bench.delivery.names_in(item) for item in bench.shards] == [NAMES[:3], NAMES[3:]]
 
 
 def test_shards_are_filled_some_in_a_visit_and_the_next_goes_on(bench):
