@@ -2,9 +2,10 @@
 
 A visit takes a container a few steps on: what its root knows of it is learned, rows that belong elsewhere are
 moved, the own range decides whether there is a second file, the leader among the replicas looks for cuts, and
-every replica creates the shards of what was found and brings its own rows to them. Each step can be repeated: rows are merged into shards, and
-ranges of a newer time win, wherever a visit was broken off. A root whose shards are all small takes them in
-again: its own range becomes active, and its shards shrink into it as into any neighbour.
+every replica creates the shards of what was found and brings its own rows to them. Each step can be repeated:
+rows are merged into shards, and ranges of a newer time win, wherever a visit was broken off. A root whose
+shards are all small takes them in again: its own range becomes active, and its shards shrink into it as into
+any neighbour.
 """
 
 from __future__ import annotations
