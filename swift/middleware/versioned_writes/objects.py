@@ -8,6 +8,7 @@ the account's owner has.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from swift.gateway.writing import WriteNotStored, forward_write
 from swift.http import environkeys, fields
 from swift.http.body import BytesBody, RequestBody
 from swift.http.mediatypes import TypeGuesser
-from swift.http.objectlock import MAY_WITHDRAW, parse_default
+from swift.http.objectlock import MAY_WITHDRAW, NO_LOCK, parse_default, parse_lock
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.rows import with_parameters
@@ -353,6 +354,10 @@ class _Asked:
         headers = self._request.headers
         # A lock is the version's: the link must be free to go.
         locks = {name: headers.pop(name) for name in _OF_LOCKS if name in headers}
+        if not locks and self._info.sysmeta.get(_LOCK_RULE):
+            refused = self._denied(self._info.write_acl) or self._refusal_of_lock()
+            if refused is not None:
+                return refused
         response = self._forward(self._request)
         found = _shown(response.headers.get("location", "")) if response.status == 307 else None
         if found is None or found[0] != self._path:
@@ -364,6 +369,24 @@ class _Asked:
             sub.headers.pop(name, None)
         self._allow_hidden(sub)
         return self._forward(sub)
+
+    def _refusal_of_lock(self) -> Response | None:
+        """Return the answer to a change that the lock of the current version forbids.
+
+        The version's server refuses it too, but only after the link changed: the object would expire all the
+        same. Raises ``HTTPError`` 503.
+        """
+        current = self._current()
+        if current is None:
+            return None
+        version = Version(self._name, Timestamp(current[0]))
+        with asked(self._forward, self._of_ours("HEAD", self._hidden(version))) as found:
+            if found.status >= 500:
+                raise HTTPError(503)
+            lock = parse_lock(found.headers.get(fields.TRANSIENT_S3_LOCK))
+        if lock.allows(NO_LOCK, frozenset(), time.time()):
+            return None
+        return error_response(403, "The object is locked", content_type=TEXT)
 
     # deleting
 

@@ -7,7 +7,7 @@ from swift.compose import Cluster
 from swift.gateway.info import container_key
 from swift.http import environkeys, fields
 from swift.http.request import Request
-from swift.http.response import Response, error_response
+from swift.http.response import HTTPError, Response, error_response
 from swift.middleware.versioned_writes.filter import VersionedWrites
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 
@@ -46,13 +46,13 @@ class App:
         return [f"{method} {where}" for method, where, _headers, _request in self.asked]
 
 
-def versioned(app, method="PUT", headers=None, *, query="", enabled="True", authorise=None):
+def versioned(app, method="PUT", headers=None, *, query="", enabled="True", authorise=None, more=None):
     filter = VersionedWrites(
         app, VersionedWritesSettings(allow_object_versioning=True), (Cluster(Config, ()), Guesser())
     )
     filter.forward = app.handle
     filter._objects._forward = filter._containers._forward = app.handle
-    sysmeta = {"versions-container": "%00versions%00c", "versions-enabled": enabled}
+    sysmeta = {"versions-container": "%00versions%00c", "versions-enabled": enabled, **(more or {})}
     env = {environkeys.INFOCACHE: {container_key("a", "c"): {"status": 204, "sysmeta": sysmeta}}}
     if authorise:
         env[environkeys.AUTHORIZE] = authorise
@@ -161,3 +161,41 @@ def test_a_suspended_container_stores_objects_as_they_come():
     app = App(PUT_link=201)
     assert "x-object-version-id" not in versioned(app, enabled="False").headers
     assert app.methods() == ["PUT link"]
+
+
+LOCKED = {fields.SYSMETA_S3_LOCK_RULE.removeprefix(fields.CONTAINER_SYSMETA): "on"}
+
+
+def version_with(lock):
+    return lambda: Response(200, {fields.TRANSIENT_S3_LOCK: lock})
+
+
+@pytest.mark.parametrize(
+    "headers", [{"x-delete-after": "3"}, {"x-delete-at": "9999999999"}, {"x-object-meta-a": "b"}]
+)
+@pytest.mark.parametrize("lock", ["COMPLIANCE 9999999999 OFF", "GOVERNANCE 9999999999 OFF", "- 0 ON", "?"])
+def test_a_refused_change_of_a_locked_version_does_not_change_the_link(headers, lock):
+    app = App(HEAD_link=link_to(1000, "1000.00000"), HEAD_hidden=version_with(lock), POST_link=202)
+    assert versioned(app, "POST", headers, more=LOCKED).status == 403
+    assert app.methods() == ["HEAD link", "HEAD hidden"]
+
+
+def test_the_lock_is_not_looked_up_for_callers_who_may_not_write():
+    app = App(HEAD_link=link_to(1000, "1000.00000"))
+    found = versioned(app, "POST", {}, more=LOCKED, authorise=lambda request: error_response(401))
+    assert found.status == 401
+    assert app.methods() == []
+
+
+@pytest.mark.parametrize("lock", ["COMPLIANCE 1 OFF", "- 0 OFF"])
+def test_metadata_changes_when_the_lock_is_over(lock):
+    app = App(HEAD_link=link_to(1000, "1000.00000"), HEAD_hidden=version_with(lock), POST_link=202)
+    assert versioned(app, "POST", {"x-object-meta-a": "b"}, more=LOCKED).status == 202
+
+
+def test_a_version_that_cannot_be_read_is_not_taken_for_unlocked():
+    app = App(HEAD_link=link_to(1000, "1000.00000"), HEAD_hidden=503, POST_link=202)
+    with pytest.raises(HTTPError) as error:
+        versioned(app, "POST", {"x-delete-after": "3"}, more=LOCKED)
+    assert error.value.response.status == 503
+    assert "POST link" not in app.methods()
