@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from swift.base.clock import Clock, SystemClock
+from swift.platform.faults import read_through_links
 from swift.ring import builderfile, dispersion
 from swift.ring.device import DeviceRecord, describe, normalized, published
 from swift.ring.errors import (
@@ -89,8 +90,7 @@ class RingBuilder:
     @classmethod
     def load(cls, path: str, *, clock: Clock | None = None) -> RingBuilder:
         """Read a builder file. Raises BuilderFileError for what is no builder, OSError otherwise."""
-        with open(path, "rb") as file:
-            fields = builderfile.loads(file.read(), path)
+        fields = builderfile.loads(read_through_links(path), path)
         builder = cls(fields["part_power"], 1, 0, clock=clock)
         builder.replicas = fields["replicas"]
         builder.min_part_hours = fields["min_part_hours"]

@@ -15,6 +15,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from swift.platform.faults import read_through_links
 from swift.ring.builder import Rebalanced, RingBuilder
 from swift.ring.device import DeviceRecord
 from swift.ring.errors import BuilderFileError, CompositeError
@@ -57,8 +58,7 @@ class Composition:
 
 def load_composition(path: str) -> Composition:
     """Read a composite file. Raises BuilderFileError for other content, OSError."""
-    with open(path, "rb") as file:
-        data = file.read()
+    data = read_through_links(path)
     try:
         content = json.loads(data)
         if content["serialization_version"] != SERIALIZATION_VERSION:

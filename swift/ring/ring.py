@@ -50,6 +50,8 @@ class Ring:
         #: When the file is looked at again, and from when on a file that cannot be used is reported.
         self._deadline_s = self._due_s = float("-inf")
         self._mtime_ns: int | None = None
+        #: Of a file that cannot be used: it is read again when the interval is over.
+        self._refused_ns: int | None = None
         self._view: RingView | None = None
 
     def __repr__(self) -> str:
@@ -72,6 +74,7 @@ class Ring:
         is_due = now_s >= self._due_s
         if is_due:
             self._due_s = now_s + self._reload_interval_s
+            self._refused_ns = None
         try:
             view = self._read()
         except (OSError, RingError) as error:
@@ -89,6 +92,9 @@ class Ring:
         if self._view is not None and mtime_ns == self._mtime_ns:
             self._reported = ""
             return self._view
+        if self._view is not None and mtime_ns == self._refused_ns:
+            return self._view
+        self._refused_ns = mtime_ns
         # At the start one wrong entry must not take the others down; entries are checked at each look-up.
         table = load_table(self.path, thorough=self._view is not None)
         if self._view is not None:
@@ -96,7 +102,7 @@ class Ring:
         fresh = RingView(table)
         if self._validate is not None:
             self._validate(fresh)
-        self._mtime_ns = mtime_ns
+        self._mtime_ns, self._refused_ns = mtime_ns, None
         self._view = fresh
         self._reported = ""
         return fresh

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from swift.platform import durable
 from swift.platform.disk import Disk
+from swift.platform.faults import read_through_links
 from swift.ring import format_v1, format_v2
 from swift.ring.errors import RingFileError, RingFormatError
 from swift.ring.table import RingTable, check_assigned
@@ -31,8 +32,7 @@ def load_table(path: str, *, thorough: bool = True) -> RingTable:
 
     Raises RingFileError for content that is no ring, OSError when the file cannot be read.
     """
-    with open(path, "rb") as file:
-        packed = file.read()
+    packed = read_through_links(path)
     try:
         table = decode(_inflate(packed))
         if thorough:

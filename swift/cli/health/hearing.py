@@ -13,6 +13,7 @@ from typing import TypeGuard
 
 from swift.cli.health.judge import DeviceErrors, Heard
 from swift.cli.scout import Host, Scout, Word, hosts_of
+from swift.platform.faults import read_through_links
 from swift.policy.policies import Policies
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
@@ -143,8 +144,8 @@ def _hear_rings(
 ) -> None:
     own = {}
     for ring in rings:
-        with open(f"{swift_dir}/{ring.name}.ring.gz", "rb") as file:
-            own[f"{ring.name}.ring.gz"] = md5(file.read(), usedforsecurity=False).hexdigest()
+        name = f"{ring.name}.ring.gz"
+        own[name] = md5(read_through_links(f"{swift_dir}/{name}"), usedforsecurity=False).hexdigest()
     for word, said in _mappings(scout.recon(hosts, "ringmd5")):
         theirs = {os.path.basename(path): digest for path, digest in said.items()}
         wrong = [name for name, digest in own.items() if theirs.get(name, digest) != digest]

@@ -17,6 +17,7 @@ from swift.base.digits import is_digits
 from swift.base.documents import JsonObject
 from swift.cli.recon.report import ReconReport, clock_text, size_text
 from swift.cli.scout import Host, Scout, Word
+from swift.platform.faults import read_through_links
 
 GRAPH_WIDTH = 69
 #: No server has greater figures; what it tells may be anything.
@@ -307,8 +308,7 @@ def check_digests(tour: Tour, report: ReconReport) -> None:
 
 def _digest(path: str) -> str:
     try:
-        with open(path, "rb") as file:
-            return md5(file.read(), usedforsecurity=False).hexdigest()
+        return md5(read_through_links(path), usedforsecurity=False).hexdigest()
     except OSError:
         return "missing"
 

@@ -12,6 +12,7 @@ from swift.middleware.admission.announced import Announcement
 from swift.middleware.admission.rules import AdmissionRules, parse_rules
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
+from swift.platform.faults import read_through_links
 
 #: The permissions of a file that was not there before.
 _MODE = 0o640
@@ -84,8 +85,7 @@ class RuleFile:
         if not self._path:
             return ""
         try:
-            with open(self._path, encoding="utf-8") as file:
-                return file.read()
+            return read_through_links(self._path).decode()
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{self._path} cannot be read: {error}")
 

@@ -23,7 +23,7 @@ from swift.http.response import TEXT, Response
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.recon import devices, machine
 from swift.platform.disk import Disk
-from swift.platform.faults import read_regular
+from swift.platform.faults import read_regular, read_through_links
 from swift.platform.threads import ThreadPool
 from swift.telemetry.devicefaults import KEY as DEVICE_ERRORS
 from swift.telemetry.recon import parse
@@ -177,8 +177,7 @@ class Recon(Filter):
             known = self._digests.get(path)
             if known is not None and known[0] == mark:
                 return known[1]
-            with open(path, "rb") as file:
-                digest = md5(file.read(), usedforsecurity=False).hexdigest()
+            digest = md5(read_through_links(path), usedforsecurity=False).hexdigest()
         except OSError:
             return None
         self._digests[path] = mark, digest

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from swift.platform.disk import Disk
+from swift.platform.faults import read_through_links
 from swift.platform.mountwatch import MountWatch
 from swift.store.tier import figures
 from swift.store.tier.directory import Handles, Reader, Where
@@ -253,8 +254,7 @@ class CacheTier:
             mtime = os.stat(path).st_mtime_ns
             if mtime == self._control_mtime:
                 return
-            with open(path, encoding="utf-8") as file:
-                self.settings = self.configured.changed(json.load(file))
+            self.settings = self.configured.changed(json.loads(read_through_links(path)))
             self._control_mtime = mtime
         except FileNotFoundError:
             if self._control_mtime < 0:

@@ -14,8 +14,9 @@ from swift.platform.faults import (
     open_own,
     open_regular,
     read_regular,
+    read_through_links,
 )
-from test.support.oddfiles import ODD, replace
+from test.support.oddfiles import ODD, bounded, replace
 
 FLAGS = {"read": os.O_RDONLY, "write": os.O_WRONLY, "append": os.O_WRONLY | os.O_APPEND | os.O_CREAT}
 
@@ -72,3 +73,20 @@ def test_errors_of_the_device_are_told_from_others():
     assert not is_device_error(OSError(errno.ENOSPC, "full"))
     assert not is_device_error(OddFile(errno.EIO, "a FIFO"))
     assert not is_device_error(ValueError())
+
+
+@pytest.mark.parametrize("kind", sorted(set(ODD) - {"link", "empty", "dangling-link"}))
+def test_an_odd_file_of_an_operator_is_refused_without_waiting(tmp_path, kind):
+    replace(tmp_path / "f", kind)
+    os.symlink("f", tmp_path / "l")
+    before = len(os.listdir("/proc/self/fd"))
+    for name in ("f", "l"):
+        with bounded(), pytest.raises(OSError):
+            read_through_links(str(tmp_path / name))
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_file_of_an_operator_may_be_behind_a_link(tmp_path):
+    (tmp_path / "f").write_bytes(b"ring")
+    os.symlink("f", tmp_path / "l")
+    assert read_through_links(str(tmp_path / "l")) == b"ring"

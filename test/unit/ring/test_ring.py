@@ -12,6 +12,7 @@ import pytest
 from swift.base.clock import ManualClock
 from swift.ring.errors import RingError
 from swift.ring.ring import Ring
+from test.support.oddfiles import ODD, bounded, replace
 from test.unit.ring.conftest import GOLDEN
 
 
@@ -105,16 +106,37 @@ def test_a_damaged_file_is_reported_once_and_the_ring_in_memory_stays(ring_path,
     assert ring.part_power == 7
 
 
-@pytest.mark.parametrize("obstacle", ["missing", "a directory"])
+@pytest.mark.parametrize("obstacle", ["missing", *sorted(set(ODD) - {"link"})])
 def test_an_unreadable_file_is_reported_and_the_ring_in_memory_stays(ring_path, golden, obstacle):
     clock, reports = ManualClock(), []
     ring = Ring(ring_path, clock=clock, report=reports.append).load()
-    os.unlink(ring_path)
-    if obstacle == "a directory":
-        os.mkdir(ring_path)
+    if obstacle == "missing":
+        os.unlink(ring_path)
+    else:
+        replace(ring_path, obstacle)
     clock.advance(20)
-    assert ring.part_power == 6
+    with bounded():
+        assert ring.part_power == 6
     assert len(reports) == 1
+
+
+def test_a_damaged_file_is_read_once_in_an_interval_while_partitions_are_split(ring_path, golden):
+    clock, read = ManualClock(), []
+
+    def refuse_finished(view):
+        read.append(view.part_power)
+        if view.part_power == 7:
+            raise RingError("it is refused")
+
+    replace_with(ring_path, golden / "e1-prepared.ring.gz")
+    ring = Ring(ring_path, clock=clock, validate=refuse_finished).load()
+    replace_with(ring_path, golden / "e3-finished.ring.gz", mtime=5)
+    for _ in range(5):
+        assert ring.part_power == 6
+    assert read == [6, 7]
+    clock.advance(15)
+    assert ring.part_power == 6
+    assert read == [6, 7, 7]
 
 
 def test_a_file_that_is_being_replaced_is_not_reported_before_the_interval_is_over(ring_path, golden):
