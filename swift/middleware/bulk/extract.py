@@ -68,6 +68,7 @@ class Extraction:
         self._root = f"/{entity.version}/{quote(entity.path.account, safe='~')}"
         below = [part.strip("/") for part in entity.path[1:] if part]
         self._folder = "/".join(below).encode("utf-8")
+        self._container = self._folder.partition(b"/")[0]
         self._tar = TarReader(Unpacked(request.body.read, kind).read)
         self._containers: set[bytes] = set()
         self._made = 0
@@ -75,6 +76,9 @@ class Extraction:
     def run(self) -> BulkReport:
         """Do it all; the report."""
         seen = False
+        if self._is_unknown():
+            self.report.fail(401)
+            return self.report
         try:
             while not self.report.status and (member := self._tar.next()) is not None:
                 seen = self._member(member) or seen
@@ -87,6 +91,11 @@ class Extraction:
             self.report.fail(400, "Invalid Tar File: No Valid Files")
         self.report.verdict(good=201)
         return self.report
+
+    def _is_unknown(self) -> bool:
+        """Return True if the sender is not known, who may store nothing: an archive costs work to unpack."""
+        path = self._root + (f"/{quote(self._container, safe='~')}" if self._container else "")
+        return self._ask("HEAD", path) == 401
 
     def _skip(self) -> None:
         while self._tar.left and not self.report.status:

@@ -136,3 +136,28 @@ def test_a_file_that_meets_a_newer_object_is_created_only_if_it_was_overtaken(ap
     app.times["c/a"] = Timestamp(time.time() + off_s).internal
     found = extract(app, archive(("a", b"1")))
     assert (found["Number Files Created"], found["Errors"]) == (created, errors)
+
+
+class Unread(RequestBody):
+    """An archive that must not be looked at."""
+
+    length, received = 1000, 0
+
+    def read(self, size=-1):
+        raise AssertionError("the archive was read")
+
+
+@pytest.mark.parametrize("path", ["/v1/a", "/v1/a/c", "/v1/a/c/folder"])
+def test_the_archive_of_an_unknown_sender_is_not_unpacked(app, path):
+    app.answers["HEAD"] = 401
+    found = extract(app, Unread(), path)
+    assert (found["Response Status"], found["Errors"]) == ("401 Unauthorized", [])
+    (asked,) = app.asked
+    assert (asked.method, asked.raw_path) == ("HEAD", path.removesuffix("/folder"))
+    assert asked.headers["x-auth-token"] == "t"
+
+
+@pytest.mark.parametrize("status", [204, 403, 404])
+def test_a_sender_without_rights_to_the_account_may_still_store(app, status):
+    app.answers["HEAD", None] = status
+    assert extract(app, archive(("c/a", b"1")), "/v1/a")["Number Files Created"] == 1
