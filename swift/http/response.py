@@ -101,11 +101,19 @@ def error_response(
     if text is None:
         body = default_body(status, drive)
     else:
-        body = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        body = _encoded(text) if isinstance(text, str) else text
     merged: HeaderMap = {"content-type": content_type or HTML}
     if headers:
         merged.update(headers)
     return Response(status, merged, body)
+
+
+def _encoded(text: str) -> bytes:
+    """Return a text as bytes; half of a surrogate pair, which JSON of clients may have, as an escape."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace")
 
 
 class HTTPError(SwiftError):

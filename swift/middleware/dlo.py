@@ -185,7 +185,7 @@ class Dlo(Filter):
 
     def _page(self, request: Request, named: _Named, marker: str) -> Rows:
         """One listing page of segments; raises ``HTTPError`` with the listing's status."""
-        query = f"format=json&prefix={quote(named.prefix, safe='')}"
+        query = f"format=json&prefix={quote(named.prefix, safe='', errors='surrogateescape')}"
         if marker:
             query += f"&marker={quote(marker, safe='')}"
         sub = segment_request(request, named.version, "GET", named.container, query, SOURCE)

@@ -102,3 +102,14 @@ def test_the_caller_needs_rights_of_his_own_for_the_segments(dlo):
 def test_a_segment_that_is_gone_belongs_to_it_no_more(dlo, sim):
     assert sim("DELETE", "/a/s/p/1").status == 204
     assert dlo("GET", "/a/c/m").body == PIECES[0] + PIECES[2]
+
+
+@pytest.mark.parametrize(
+    "value", ["s/%ff", "%ff/p", "%ff/%ff", "s/\xff", "s/%ED%A0%80", "s/%00", "%00versions%00s/p"]
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_manifest_of_names_that_nothing_can_have_is_empty_or_an_error_of_the_client(dlo, value, method):
+    assert dlo("PUT", "/a/c/odd", {"x-object-manifest": value}).status == 201
+    answer = dlo(method, "/a/c/odd")
+    assert answer.status in (200, 404, 412)
+    assert answer.status != 200 or answer.headers["content-length"] == "0"

@@ -44,3 +44,8 @@ def test_an_http_error_reads_as_its_status_and_carries_its_response():
     response = Response(418, reason="Teapot")
     assert HTTPError.of(response).response is response
     assert str(HTTPError.of(response)) == "418 Teapot"
+
+
+def test_a_text_with_half_a_surrogate_pair_is_still_an_answer():
+    assert error_response(400, "a\ud800b").body == b"a\\ud800b"
+    assert error_response(400, "a\udcffb").body == b"a\xffb"
