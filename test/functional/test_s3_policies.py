@@ -414,6 +414,16 @@ def test_acls_must_be_private_before_they_count_for_nothing(owner, bucket):
         controls(owner, bucket, "BucketOwnerEnforced")
 
 
+def test_whoever_may_put_the_acl_opens_and_closes_the_bucket(owner, other, bucket):
+    with refused("AccessDenied", 403):
+        other.put_bucket_acl(Bucket=bucket, ACL="public-read")
+    put(owner, bucket, statement(bucket, ["s3:PutBucketAcl", "s3:GetBucketAcl"], who=OTHER))
+    for canned, count in (("public-read", 2), ("private", 1), ("public-read-write", 3)):
+        other.put_bucket_acl(Bucket=bucket, ACL=canned)
+        assert len(owner.get_bucket_acl(Bucket=bucket)["Grants"]) == count
+        assert len(other.get_bucket_acl(Bucket=bucket)["Grants"]) == count
+
+
 def test_no_policy_lets_others_bypass_governance(owner, other):
     bucket = "governed"
     owner.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)

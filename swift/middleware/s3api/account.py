@@ -311,6 +311,9 @@ class Account:
             and entity.path.account == self.name
             and _belongs(entity.path.container, bucket)
         ):
+            if entity.path.container is not None and entity.path.obj is None:
+                # The proxy shows ACLs to owners, and takes them from owners, only.
+                request.env[environkeys.OWNER] = True
             return None
         return self._restricted(request)
 

@@ -9,6 +9,7 @@ from swift.http.headers import HeaderMap, wire_value
 from swift.http.response import Response
 from swift.http.transform import as_request_body
 from swift.middleware.s3api.access import bucket_acl, object_acl
+from swift.middleware.s3api.account import owners_settings
 from swift.middleware.s3api.acls import (
     POLICY,
     Acl,
@@ -51,6 +52,9 @@ def put_bucket_acl(call: Call) -> Response:
         headers = swift_acl(call.headers["x-amz-acl"])
     else:
         headers = swift_acl_of_document(acl)
+    if not call.settings.s3_acl:
+        # Of others than owners the proxy takes no ACL, and says nothing.
+        owners_settings(call.account, call.bucket)
     call.account.done("POST", call.bucket, headers=headers)
     for kind in ("", *call.features.classes):
         with call.account.ask("POST", segments_of(call.bucket, kind), headers=headers) as response:

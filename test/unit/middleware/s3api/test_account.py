@@ -241,3 +241,19 @@ def test_what_must_be_done_is_an_error_when_it_is_not(status, code):
     with pytest.raises(S3Error) as refused:
         account(Below(status)).done("PUT", "bucket", conflict="OperationAborted")
     assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("key", "is_owner"),
+    [("", True), ("k", False)],
+)
+def test_what_is_decided_for_a_bucket_may_read_and_write_its_acl_and_no_more(key, is_owner):
+    asking = account(Below())
+    asking.identify()
+    sub = trusted(asking, "bucket").subrequest("POST", "bucket", key)
+    assert sub.env[environkeys.AUTHORIZE](sub) is None
+    assert bool(sub.env.get(environkeys.OWNER)) is is_owner
+    elsewhere = trusted(asking, "bucket").subrequest("POST", "bucket", key)
+    elsewhere.name(Entity("v1", elsewhere.entity.path._replace(container="other")))
+    assert elsewhere.env[environkeys.AUTHORIZE](elsewhere).status == 403
+    assert not elsewhere.env.get(environkeys.OWNER)
