@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from swift.base.clock import Clock
 from swift.policy.policies import Policies
@@ -53,10 +53,21 @@ class Rings:
             ring = self._objects[policy.index] = self._ring(policy.ring_name, policy)
         return ring
 
+    def load(self) -> None:
+        """Read all rings; report those that cannot be used, which are tried again at each use."""
+        for ring in self._all():
+            try:
+                ring.view()
+            except (OSError, RingError) as error:
+                self._report(f"{ring.path} cannot be used: {error}")
+
+    def _all(self) -> Iterator[Ring]:
+        yield from (self.account, self.container, *map(self.object, self._policies))
+
     def readable_views(self) -> list[RingView]:
         """Return the present states of all rings; one whose file is missing or damaged is left out."""
         views = []
-        for ring in (self.account, self.container, *map(self.object, self._policies)):
+        for ring in self._all():
             try:
                 views.append(ring.view())
             except (OSError, RingError):

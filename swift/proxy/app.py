@@ -27,6 +27,7 @@ from swift.proxy.context import ProxyContext
 from swift.proxy.cors import decorate, preflight
 from swift.proxy.discovery import InfoController, register_core
 from swift.proxy.obj.controller import ObjectController
+from swift.ring.errors import RingError
 from swift.runtime.wsgi import serve_wsgi
 from swift.telemetry.features import InfoRegistry
 
@@ -75,6 +76,10 @@ class ProxyApp:
             return error_response(412, "Invalid UTF8 or contains NULL")
         except BodyError as error:
             return error_response(error.status)
+        except RingError as error:
+            txid = request.env.get(environkeys.TRANS_ID)
+            self.context.telemetry.log.error(f"ERROR {request.method} {request.path_qs}: {error}", txid=txid)
+            return error_response(503)
         except SwiftError as error:
             self._log_error(request, error)
             return error_response(503)

@@ -50,9 +50,12 @@ def app_factory(global_conf: Conf, **local_conf: str) -> ProxyApp:
         os.environ[_LEGACY_CRC] = "1" if settings.write_legacy_ec_crc else ""
     _check_codes(cluster.policies, telemetry)
     swift_dir = conf.get("swift_dir", "/etc/swift")
+    rings = Rings(swift_dir, cluster.policies, report=telemetry.log.error)
+    # In memory from the start: a ring that is damaged before its first use would cost requests.
+    rings.load()
     context = ProxyContext(
         settings=settings,
-        rings=Rings(swift_dir, cluster.policies, report=telemetry.log.error),
+        rings=rings,
         transport=make_transport(telemetry.metrics),
         policies=cluster.policies,
         limits=cluster.config.limits,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 
 from swift.base.clock import Clock, SystemClock
 from swift.ring.device import Device, Node
-from swift.ring.errors import RingError
+from swift.ring.errors import RingError, RingFileError
 from swift.ring.ringfile import load_table
 from swift.ring.table import check_usable
 from swift.ring.view import RingView
@@ -28,7 +28,7 @@ class Ring:
     """Lookups in a ring file that is followed through its changes.
 
     ``validate`` gets a freshly read view and raises a RingError to refuse it. The first load raises what is
-    wrong with the file: RingFileError, OSError or the error of ``validate``. Later ones keep the view in
+    wrong with the file: RingFileError or the error of ``validate``. Later ones keep the view in
     memory and ``report`` the reason, once per reason.
     """
 
@@ -79,7 +79,9 @@ class Ring:
             view = self._read()
         except (OSError, RingError) as error:
             if self._view is None:
-                raise
+                if isinstance(error, RingError):
+                    raise
+                raise RingFileError(self.path, f"cannot be read ({error.strerror})") from error
             view = self._view
             # Before the interval is over the file may be being replaced.
             if is_due:

@@ -1,5 +1,6 @@
 """The proxy from its configuration: what cannot be computed here is said once, and the rest works."""
 
+import io
 import sys
 
 import pytest
@@ -35,3 +36,32 @@ def test_fragments_can_be_written_for_old_libraries(conf, monkeypatch, text, val
     assert __import__("os").environ["LIBERASURECODE_WRITE_LEGACY_CRC"] == "before"
     app_factory(conf, write_legacy_ec_crc=text)
     assert __import__("os").environ["LIBERASURECODE_WRITE_LEGACY_CRC"] == value
+
+
+def _status_of(app, path):
+    begun = []
+    environ = {"REQUEST_METHOD": "HEAD", "PATH_INFO": path, "wsgi.input": io.BytesIO()}
+    list(app(environ, lambda status, _headers: begun.append(int(status[:3]))))
+    return begun[0]
+
+
+def test_all_rings_are_in_memory_from_the_start(conf, tmp_path):
+    rings = app_factory(conf).context.rings
+    for path in tmp_path.glob("*.ring.gz"):
+        path.write_bytes(b"damaged")
+    # Accounts, containers and the two policies of swift.conf.
+    assert len(rings.readable_views()) == 4
+
+
+@pytest.mark.parametrize("content", [None, b"damaged"], ids=["missing", "damaged"])
+def test_a_ring_that_was_never_read_costs_its_requests_one_line_each(conf, tmp_path, capfd, content):
+    path = tmp_path / "account.ring.gz"
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    app = app_factory(conf)
+    started = capfd.readouterr().err
+    assert f"{path} cannot be used: " in started and "Traceback" not in started
+    assert _status_of(app, "/v1/AUTH_test") == 503
+    logged = capfd.readouterr().err
+    assert f"ERROR HEAD /v1/AUTH_test: {path}: " in logged and "Traceback" not in logged

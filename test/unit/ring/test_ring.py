@@ -34,7 +34,7 @@ def test_making_a_ring_touches_nothing():
 
 
 def test_a_missing_ring_is_an_error_of_the_first_use():
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(RingError, match="cannot be read .No such file"):
         Ring("/nowhere/object.ring.gz").load()
 
 
