@@ -7,11 +7,14 @@ calls; the wire writer prints names Title-Cased through the memo below, as clien
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 from swift.base.memo import Memo
 
 HeaderMap = dict[str, str]
+
+_find_control = re.compile("[\x00-\x08\x0a-\x1f\x7f]").search
 
 #: Names that are remembered; bounded, because a client chooses them.
 _TITLES_MAX = 4096
@@ -41,6 +44,11 @@ def upper_name(name: str) -> str:
     if name.isascii():
         return name.upper()
     return name.encode("latin-1", "replace").upper().decode("latin-1")
+
+
+def has_controls(text: str) -> bool:
+    """Return True if a text has control characters, which no header has (RFC 9110, 5.5); a tab is none."""
+    return not text.isprintable() and _find_control(text) is not None
 
 
 def from_pairs(pairs: Iterable[tuple[str, str]]) -> HeaderMap:

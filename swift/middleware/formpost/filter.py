@@ -18,7 +18,7 @@ from swift.gateway.subrequest import asked, make_subrequest
 from swift.gateway.writing import WriteNotStored, forward_write
 from swift.http import environkeys
 from swift.http.body import BodyError
-from swift.http.headers import HeaderMap
+from swift.http.headers import HeaderMap, has_controls
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.status import reason_of
@@ -117,6 +117,8 @@ class FormPost(Filter):
                 headers[name.replace("_", "-")] = terms[name]
         for name in ("content-type", "content-encoding"):
             if value := terms.get(name) or part.get(name):
+                if has_controls(value):
+                    raise FormRefused(400, f"{name} has characters that no header has")
                 headers[name] = value
         key = self._key_of(request, terms)
         _check_redirect(terms.get("redirect", ""))
@@ -193,7 +195,7 @@ def _number(terms: dict[str, str], name: str, problem: str = "") -> int:
 
 def _check_redirect(redirect: str) -> None:
     """Refuse what would become headers of its own in the answer; raises ``FormRefused``."""
-    if any(ord(char) < 32 or char == "\x7f" for char in redirect):
+    if has_controls(redirect):
         raise FormRefused(400, "redirect is not a URL")
 
 

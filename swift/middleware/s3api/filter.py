@@ -13,7 +13,7 @@ from swift.base.errors import ConfigError
 from swift.compose import cluster_of, process_of, telemetry_of
 from swift.http import environkeys, fields
 from swift.http.body import BodyError
-from swift.http.headers import lower_name, utf8_value
+from swift.http.headers import has_controls, lower_name, utf8_value
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.http.rows import with_row_parameters
@@ -252,13 +252,18 @@ def _keep_in_step(request: Request, response: Response) -> None:
 
 
 def _hoist(request: Request) -> None:
-    """Let what a presigned URL says of headers count as headers; it was signed with the rest of the query."""
+    """Let what a presigned URL says of headers count as headers; it was signed with the rest of the query.
+
+    Raises ``S3Error`` for what no header can have.
+    """
     params = request.params
     if "X-Amz-Credential" not in params:
         return
     for name, value in params.items():
         lower = lower_name(name)
         if lower.startswith("x-amz-") and lower not in _OF_SIGNATURE:
+            if has_controls(name + value):
+                raise S3Error("InvalidArgument", "A parameter has characters that no header has.")
             request.headers.setdefault(
                 lower, utf8_value(value).encode("utf-8", "surrogateescape").decode("latin-1")
             )

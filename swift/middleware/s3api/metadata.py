@@ -11,7 +11,7 @@ from swift.base.etag import EtagList
 from swift.base.timestamp import http_date
 from swift.http import fields
 from swift.http.conditional import parse_http_date
-from swift.http.headers import HeaderMap, utf8_value
+from swift.http.headers import HeaderMap, has_controls, utf8_value
 from swift.middleware.s3api.errors import S3Error
 
 _META, _SWIFT_META = "x-amz-meta-", "x-object-meta-"
@@ -225,6 +225,6 @@ def with_overrides(headers: HeaderMap, params: Mapping[str, str]) -> None:
     for name in _OVERRIDES:
         value = params.get(f"response-{name}")
         if value:
-            if any(ord(letter) < 32 or ord(letter) == 127 for letter in value):
+            if has_controls(value):
                 raise S3Error("InvalidArgument", details={"ArgumentName": f"response-{name}"})
             headers[name] = value

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from swift.http.headers import (
     from_pairs,
+    has_controls,
     lower_name,
     title_case,
     upper_name,
@@ -62,3 +63,10 @@ def test_every_value_of_the_wire_survives_being_text(data):
 def test_text_is_seen_as_its_utf8_bytes():
     assert wire_value("\u0142") == "\xc5\x82"
     assert utf8_value("\xc5\x82") == "\u0142"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("a\tb \xe9\xa0", False), ("", False), *((f"a{c}b", True) for c in "\r\n\0\x1f\x7f")]
+)
+def test_control_characters_are_found_but_tabs_are_none(text, found):
+    assert has_controls(text) is found

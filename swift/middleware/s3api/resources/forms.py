@@ -12,7 +12,7 @@ from dataclasses import replace
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from swift.base.entity import RESERVED
-from swift.http.headers import HeaderMap, wire_value
+from swift.http.headers import HeaderMap, has_controls, wire_value
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.formpost.form import Form
@@ -118,7 +118,7 @@ def _headers(fields: Mapping[str, str]) -> HeaderMap:
             tags = tags_of_document(parse(TAGGING, text.encode()), OBJECT_TAGS_MAX)
             found["x-amz-tagging"] = stored_tags(tags)
     for name, text in found.items():
-        if any(ord(c) < 32 or ord(c) == 127 for c in name + text) or not name.isascii():
+        if has_controls(name + text) or not name.isascii():
             raise S3Error("InvalidArgument", "A field has characters that no header has.")
         found[name] = wire_value(text)
     found.pop("x-amz-copy-source", None)

@@ -156,6 +156,11 @@ def bad(reason):
             bad("x_delete_after not an integer: Number of seconds required."),
         ),
         ({"redirect": "http://x/\r\nSet-Cookie: a=b"}, bad("redirect is not a URL")),
+        *(
+            ({"fields": [(name, value)]}, bad(f"{name} has characters that no header has"))
+            for name in ("content-type", "content-encoding")
+            for value in ("a/b\r\nX-Evil: 1", "a/b\nX-Evil: 1", "a\0b", "a\x01b", "a\x7fb")
+        ),
         ({"fields": [(f"f{n}", "") for n in range(1001)]}, bad("too many fields")),
     ],
 )

@@ -6,6 +6,9 @@ from hashlib import md5
 from urllib.parse import quote
 
 import pytest
+from botocore.auth import S3SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 
 from test.support.s3 import signed_headers
 from test.support.s3front import HOST, Front, code_of
@@ -80,3 +83,22 @@ def test_hostile_documents_are_malformed(front, path):
         assert 200 <= response.status < 500, (body[:20], response.read_body())
         if response.status < 300:
             assert (path, body) == ("/bucket", b"")
+
+
+def linked(method, url):
+    request = AWSRequest(method, url)
+    S3SigV4QueryAuth(Credentials("test:tester", "testing"), "s3", "us-east-1", expires=60).add_auth(request)
+    return request.url
+
+
+def test_what_a_link_says_of_metadata_is_stored(front):
+    assert front.raw("PUT", linked("PUT", f"{HOST}/bucket/key?x-amz-meta-a=b"), {}, b"x").status == 200
+    assert front.store.objects["bucket", "key"][1]["x-object-meta-a"] == "b"
+
+
+@pytest.mark.parametrize("value", ["a%0D%0AX-Evil%3A1", "a%0AX-Evil%3A1", "a%00", "a%01", "a%7F"])
+@pytest.mark.parametrize("name", ["x-amz-meta-a", "x-amz-meta-%0D%0Ax"])
+def test_a_link_makes_no_header_with_control_characters(front, name, value):
+    answer = front.raw("PUT", linked("PUT", f"{HOST}/bucket/key?{name}={value}"), {}, b"x")
+    assert code_of(answer) == "InvalidArgument"
+    assert front.store.objects == {}
