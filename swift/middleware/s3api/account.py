@@ -193,8 +193,16 @@ class Account:
             env[environkeys.AUTHORIZE_OVERRIDE] = True
             env[environkeys.AUTHORIZE] = self._restricted
         elif not self.is_anonymous:
-            env[environkeys.S3_AUTH_DETAILS] = self._details
+            self._claim(sub)
         return sub
+
+    def _claim(self, sub: Request) -> None:
+        """Have the filter of authentication check the signature, whatever the request was authorised for."""
+        env = sub.env
+        env.pop(environkeys.AUTHORIZE_OVERRIDE, None)
+        if not self.home:
+            env.pop(environkeys.REMOTE_USER, None)
+        env[environkeys.S3_AUTH_DETAILS] = self._details
 
     def _made(
         self,
@@ -277,7 +285,7 @@ class Account:
         # Nobody but the filter that knows the caller has to do anything for this one.
         sub = self._made("OPTIONS", self.claim.access_key)
         sub.headers.pop("origin", None)
-        sub.env[environkeys.S3_AUTH_DETAILS] = self._details
+        self._claim(sub)
         status = drained(self._forward(sub)).status
         self._learn(sub)
         if not self.home:

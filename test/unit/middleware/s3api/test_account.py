@@ -257,3 +257,14 @@ def test_what_is_decided_for_a_bucket_may_read_and_write_its_acl_and_no_more(key
     elsewhere.name(Entity("v1", elsewhere.entity.path._replace(container="other")))
     assert elsewhere.env[environkeys.AUTHORIZE](elsewhere).status == 403
     assert not elsewhere.env.get(environkeys.OWNER)
+
+
+@pytest.mark.parametrize("ask", [lambda asking: asking.identify(), lambda asking: asking.head("bucket")])
+def test_who_is_let_in_for_something_else_is_not_taken_for_the_owner_of_a_key(ask):
+    env = {environkeys.AUTHORIZE_OVERRIDE: True, environkeys.REMOTE_USER: ".wsgi.tempurl"}
+    known = KnownAccounts()
+    below = Below(user="somebody:else")
+    asking = account(below, env=env, known=known)
+    assert code_of(ask, asking) == "SignatureDoesNotMatch"
+    assert environkeys.AUTHORIZE_OVERRIDE not in below.asked[0].env
+    assert (asking.home, known.find(Request("GET", "/"), "test:tester")) == ("", "")

@@ -10,6 +10,8 @@ from botocore.auth import S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from swift.http import environkeys
+from swift.http.request import Request
 from test.support.s3 import signed_headers
 from test.support.s3front import HOST, Front, code_of
 
@@ -102,3 +104,14 @@ def test_a_link_makes_no_header_with_control_characters(front, name, value):
     answer = front.raw("PUT", linked("PUT", f"{HOST}/bucket/key?{name}={value}"), {}, b"x")
     assert code_of(answer) == "InvalidArgument"
     assert front.store.objects == {}
+
+
+@pytest.mark.parametrize("query", ["", "?AWSAccessKeyId=test:tester&Signature=x&Expires=9999999999"])
+def test_what_a_filter_in_front_has_authorised_is_no_request_of_s3(front, query):
+    env = {environkeys.AUTHORIZE_OVERRIDE: True, environkeys.AUTHORIZE: lambda request: None}
+    request = Request(
+        "GET", "/v1/AUTH_test/c/o", {"authorization": "AWS test:tester:x"}, query=query[1:], env=env
+    )
+    assert front.filter.handle(request).status == 404
+    (seen,) = front.store.seen
+    assert seen.entity.path == ("AUTH_test", "c", "o")
