@@ -78,6 +78,8 @@ class DatabaseUnwritable(DatabaseError):
 _BROKEN = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
 _FAILING = frozenset((sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM))
 _BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
+#: The file was emptied or replaced under an open connection: nothing else takes a table away.
+_TABLE_GONE = "no such table: "
 _UNWRITABLE = frozenset((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM))
 
 
@@ -85,7 +87,7 @@ def translate(error: sqlite3.Error, path: str) -> Exception:
     """Our error for one of SQLite's, by its primary code."""
     code = getattr(error, "sqlite_errorcode", None)
     primary = None if code is None else code & 0xFF
-    if primary in _BROKEN:
+    if primary in _BROKEN or str(error).startswith(_TABLE_GONE):
         return DatabaseBroken(path, str(error), is_proven=False)
     if primary in _FAILING:
         return DatabaseFailing(path, str(error), is_device_error=primary == sqlite3.SQLITE_IOERR)

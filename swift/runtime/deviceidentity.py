@@ -25,13 +25,14 @@ from swift.base.hashing import PathHasher
 from swift.db.connection import connect
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
-from swift.platform.faults import read_regular
+from swift.platform.faults import OddFile, move_odd_file_aside, odd_file_at, read_regular
 from swift.platform.mounts import Devices
 from swift.store.metadata import read_metadata
 
 FILE = ".hash-path"
 #: Of scrypt: 16 MiB of memory and some 40 ms for each guess.
 _COST = {"n": 1 << 14, "r": 8, "p": 1}
+_DIGEST_BYTES = 32
 #: A device without fingerprint is judged by so many things at most, and by so many at least.
 SAMPLED_MAX = 20
 CONTRADICTING_MIN = 3
@@ -52,7 +53,7 @@ class AnotherCluster(SwiftError):
 @lru_cache(64)
 def _digest(prefix: bytes, suffix: bytes, salt: str) -> str:
     text = b"%d:%b:%d:%b" % (len(prefix), prefix, len(suffix), suffix)
-    return hashlib.scrypt(text, salt=salt.encode(), dklen=32, **_COST).hex()
+    return hashlib.scrypt(text, salt=salt.encode(), dklen=_DIGEST_BYTES, **_COST).hex()
 
 
 class DeviceIdentity:
@@ -96,16 +97,12 @@ class DeviceIdentity:
         A device that cannot be read or written is left to those who use it.
         """
         try:
-            found: JsonObject = json.loads(read_regular(self._disk, f"{path}/{FILE}"))
-            salt, digest = str(found["salt"]), str(found["digest"])
-        except FileNotFoundError:
+            salt, digest = _parsed(read_regular(self._disk, f"{path}/{FILE}"))
+        except (FileNotFoundError, OddFile, ValueError, KeyError, TypeError, RecursionError):
+            # None, or a damaged one, which is as good as none.
             self._mark(path)
             return
         except OSError:
-            return
-        except (ValueError, KeyError, TypeError, RecursionError):
-            # Damaged: as good as none.
-            self._mark(path)
             return
         self._salt = self._salt or salt
         if not hmac.compare_digest(digest, self._digest_of(salt)):
@@ -125,7 +122,10 @@ class DeviceIdentity:
                 return
             self._salt = self._salt or secrets.token_hex(16)
             text = json.dumps({"version": 1, "salt": self._salt, "digest": self._digest_of(self._salt)})
-            replace_file(self._disk, f"{path}/{FILE}", text.encode(), mode=0o644)
+            file = f"{path}/{FILE}"
+            if odd_file_at(self._disk, file) is not None:
+                move_odd_file_aside(self._disk, file)
+            replace_file(self._disk, file, text.encode(), mode=0o644)
         except OSError:
             # A read-only device, or one of another user: there will be another start.
             return
@@ -168,6 +168,19 @@ class DeviceIdentity:
 
     def __repr__(self) -> str:
         return f"DeviceIdentity({self._hasher!r})"
+
+
+def _parsed(text: bytes) -> tuple[str, str]:
+    """Return salt and digest; raises ``ValueError``, ``KeyError`` and others for what is no fingerprint."""
+    found: JsonObject = json.loads(text)
+    salt, digest = found["salt"], found["digest"]
+    if (
+        not isinstance(salt, str)
+        or not isinstance(digest, str)
+        or len(bytes.fromhex(digest)) != _DIGEST_BYTES
+    ):
+        raise ValueError("no fingerprint")
+    return salt, digest
 
 
 def _names_of_database(directory: str) -> tuple[str, ...] | None:

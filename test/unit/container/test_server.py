@@ -522,6 +522,18 @@ def test_a_broken_database_is_quarantined(bench):
     assert bench("HEAD").status == 404
 
 
+@pytest.mark.parametrize("method", ["HEAD", "GET", "POST", "DELETE"])
+def test_a_database_that_is_emptied_while_it_is_open_is_given_up(bench, capfd, method):
+    bench("PUT", at=1)
+    bench("HEAD")
+    found = next(bench.root.rglob("*.db"))
+    found.write_bytes(b"")
+    statuses = [bench(method, at=2).status for _ in range(2)]
+    assert set(statuses) <= {503, 404} and statuses[-1] == 404
+    assert "Traceback" not in capfd.readouterr().err
+    assert bench("PUT", at=3).status == 201
+
+
 def test_a_device_that_went_read_only_is_507(bench, monkeypatch):
     import errno
 

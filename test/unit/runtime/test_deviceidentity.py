@@ -1,7 +1,7 @@
 """Devices of another cluster are refused, those of the peer are taken over."""
 
+import errno
 import json
-import os
 
 import pytest
 
@@ -13,11 +13,14 @@ from swift.base.timestamp import Timestamp
 from swift.container.broker import ContainerBroker
 from swift.db.broker import Engine
 from swift.db.files import DatabasePlace
+from swift.platform.disk import Disk
+from swift.platform.faults import read_regular
 from swift.platform.mounts import Devices
 from swift.runtime.deviceidentity import FILE, AnotherCluster, DeviceIdentity
 from swift.store.api import ObjectKey
 from swift.store.registry import EngineParts, file_store
 from test.contract.test_store import GOLD, put, ts
+from test.support.oddfiles import ODD, bounded, replace
 
 OURS, THEIRS = PathHasher(b"prefix", b"suffix"), PathHasher(b"prefix", b"another")
 
@@ -131,18 +134,47 @@ def test_databases_are_witnesses_as_well(node):
     node.identity(THEIRS).check(str(node.root / "sda"))
 
 
-@pytest.mark.parametrize("content", [b"", b"junk", b"[]", b"{}", b'{"salt": 1}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"junk",
+        b"[]",
+        b"{}",
+        b"[" * 100_000,
+        b'{"salt": 1}',
+        b'{"salt": 5, "digest": [1]}',
+        b'{"salt": "5", "digest": "1"}',
+    ],
+)
 def test_a_damaged_fingerprint_is_written_anew(node, content):
     path = node.device()
     (path / FILE).write_bytes(content)
-    node.devices()
+    assert node.devices().is_usable("sda")
     assert json.loads((path / FILE).read_text())["digest"]
 
 
-def test_a_device_that_cannot_be_read_is_left_to_those_who_use_it(node):
+@pytest.mark.parametrize("kind", sorted(set(ODD) - {"empty"}))
+def test_an_odd_file_in_the_place_of_a_fingerprint_makes_way_for_a_new_one(node, kind):
     path = node.device()
-    (path / FILE).mkdir()
-    assert node.devices().is_usable("sda")
-    os.rmdir(path / FILE)
-    os.mkfifo(path / FILE)
-    assert node.devices().is_usable("sda")
+    replace(path / FILE, kind)
+    with bounded():
+        assert node.devices().is_usable("sda")
+    assert json.loads(read_regular(Disk(), f"{path}/{FILE}"))["digest"]
+
+
+def test_a_device_of_another_cluster_is_refused_whatever_is_in_the_place_of_its_fingerprint(node):
+    node.fill(THEIRS)
+    replace(node.root / "sda" / FILE, "fifo")
+    with bounded(), pytest.raises(AnotherCluster):
+        node.identity().check(str(node.root / "sda"))
+
+
+def test_a_device_that_cannot_be_read_is_left_to_those_who_use_it(node):
+    class Failing(Disk):
+        def open(self, path, flags, mode=0o777):
+            raise OSError(errno.EIO, "it fails", path)
+
+    identity = DeviceIdentity(OURS, disk=Failing())
+    identity.check(str(node.device()))
+    assert not (node.root / "sda" / FILE).exists()
