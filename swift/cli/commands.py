@@ -51,6 +51,7 @@ TOOLS = {
     "swift-manage-shard-ranges": "manage_shard_ranges",
     "swift-health": "health.main",
     "swift-quarantine": "quarantine",
+    "swift-future": "future",
     "swift-load": "load",
     "swift-plan": "plan",
     "swift-cache": "cache",

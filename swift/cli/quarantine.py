@@ -51,7 +51,7 @@ from swift.store.tier.store import attach
 NAME = "swift-quarantine"
 CONFIG = f"{SWIFT_DIR}/object-server.conf"
 DATABASES: dict[str, Dialect] = {"accounts": ACCOUNT, "containers": CONTAINER}
-_OBJECTS = re.compile(r"objects(?:-(\d{1,9}))?\Z")
+OBJECTS = re.compile(r"objects(?:-(\d{1,9}))?\Z")
 _HASH = re.compile(r"([0-9a-f]{32})(?:-[0-9a-f]{32})?\Z")
 _DAY_S = 86400.0
 
@@ -129,7 +129,7 @@ class Quarantine:
         for device in devices or self.devices.names():
             base = f"{self.devices.path(device)}/{DIRECTORY}" if self.devices.is_usable(device) else ""
             for found in self._names(base) if base else ():
-                if found == kind or not kind or (kind == "objects" and _OBJECTS.match(found)):
+                if found == kind or not kind or (kind == "objects" and OBJECTS.match(found)):
                     for name in self._names(f"{base}/{found}"):
                         yield self._entry(self.devices.path(device), found, name)
 
@@ -217,7 +217,7 @@ class Quarantine:
         return self._core
 
     def _policy_of(self, entry: Entry) -> Policy:
-        match = _OBJECTS.match(entry.kind)
+        match = OBJECTS.match(entry.kind)
         policy = self.cluster.policies.get(int(match[1] or 0)) if match else None
         if policy is None:
             raise QuarantineRefused(f"{entry.kind} is of no policy in swift.conf")
@@ -279,7 +279,7 @@ class Quarantine:
         root, _device, kind, partition, suffix, name = parts
         return (
             root == self._root
-            and (kind in DATABASES or _OBJECTS.match(kind) is not None)
+            and (kind in DATABASES or OBJECTS.match(kind) is not None)
             and partition.isdigit()
             and is_suffix(suffix)
             and _HASH.match(name) is not None
@@ -288,6 +288,20 @@ class Quarantine:
 
     def __repr__(self) -> str:
         return f"Quarantine({self.devices!r})"
+
+
+def add_node_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that ``quarantine_of`` needs, and the format of the report."""
+    parser.add_argument(
+        "-c",
+        "--config",
+        default=CONFIG,
+        help="configuration of the object server: devices, user and cache tier of the node (%(default)s)",
+    )
+    parser.add_argument("--devices", default="", metavar="DIR", help="directory of the devices instead")
+    parser.add_argument("-d", "--swift-dir", default="", help="directory of swift.conf and the rings instead")
+    parser.add_argument("--user", default="", help="work as this user instead when started as root")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -303,16 +317,7 @@ def make_parser() -> argparse.ArgumentParser:
         "  swift-quarantine add /srv/node/sdb1/objects/11/788/b6c6…2788 --reason 'bad sector'",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "-c",
-        "--config",
-        default=CONFIG,
-        help="configuration of the object server: devices, user and cache tier of the node (%(default)s)",
-    )
-    parser.add_argument("--devices", default="", metavar="DIR", help="directory of the devices instead")
-    parser.add_argument("-d", "--swift-dir", default="", help="directory of swift.conf and the rings instead")
-    parser.add_argument("--user", default="", help="work as this user instead when started as root")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
+    add_node_options(parser)
     commands = parser.add_subparsers(dest="command", metavar="list|why|restore|purge|add", required=True)
     listing = commands.add_parser("list", help="show what is in the quarantine, and why")
     why = commands.add_parser("why", help="show one entry and read it again: is it damaged still?")
@@ -342,7 +347,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The console script; 1 when something was refused."""
     args = make_parser().parse_args(argv)
     try:
-        quarantine = _quarantine_of(args)
+        quarantine = quarantine_of(args)
         results = list(_COMMANDS[args.command](quarantine, args))
     except (QuarantineRefused, SwiftError, OSError) as error:
         print(f"{NAME}: {error}", file=sys.stderr)
@@ -354,7 +359,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if any(facts.get("error") for facts, _line in results) else 0
 
 
-def _quarantine_of(args: argparse.Namespace) -> Quarantine:
+def quarantine_of(args: argparse.Namespace) -> Quarantine:
     """What the configuration says, and the command line over it. Raises ``ConfigError`` and OSError."""
     is_there = args.config != CONFIG or os.path.exists(args.config)
     conf = read_section(args.config, "app:object-server") if is_there else {}
