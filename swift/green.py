@@ -19,9 +19,11 @@ import select
 import socket as _plain_socket
 import sys
 import time
+import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Generic, Unpack
 
 import greenlet
@@ -120,8 +122,29 @@ def in_green_thread() -> bool:
 # --- green threads ---------------------------------------------------------------------------------
 
 
+class _Failure:
+    """An error as a green thread's result: eventlet prints errors besides raising them to the waiter."""
+
+    __slots__ = ("error", "is_taken")
+
+    def __init__(self, error: Exception):
+        self.error = error
+        self.is_taken = False
+
+    def __del__(self) -> None:
+        if not self.is_taken:
+            traceback.print_exception(self.error)
+
+
+def _caught(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T | _Failure:
+    try:
+        return function(*args)
+    except Exception as error:
+        return _Failure(error)
+
+
 class Task(Generic[T]):
-    """A running green thread."""
+    """A running green thread. An error that neither ``wait`` nor ``kill`` took is printed."""
 
     __slots__ = ("_thread",)
 
@@ -130,10 +153,18 @@ class Task(Generic[T]):
 
     def wait(self) -> T:
         """Its result; raises what it raised."""
-        return self._thread.wait()
+        result = self._thread.wait()
+        if type(result) is not _Failure:
+            return result
+        result.is_taken = True
+        raise result.error
 
     def kill(self) -> None:
-        """End it at its next switch; harmless when it has ended."""
+        """End it at its next switch; when it has ended, nobody wants its error any more."""
+        if self._thread.dead:
+            with suppress(Exception, Killed):
+                self.wait()
+            return
         # All three, for one that has not begun yet.
         self._thread.kill(Killed, Killed(), None)
 
@@ -150,7 +181,7 @@ class Task(Generic[T]):
 def spawn(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> Task[T]:
     """Start a green thread whose result can be waited for."""
     _our_hub()
-    return Task(eventlet.spawn(function, *args))
+    return Task(eventlet.spawn(_caught, function, *args))
 
 
 def spawn_detached(function: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
@@ -190,7 +221,6 @@ def gather(calls: Iterable[Callable[[], T]]) -> list[T]:
         try:
             results[number] = call()
         except Exception as error:
-            # One that leaves a green thread is printed as nobody's.
             failures[number] = error
 
     for task in [spawn(run, *each) for each in enumerate(calls)]:

@@ -1,5 +1,6 @@
 """Green threads: waiting, waking, deadlines and threads for blocking calls."""
 
+import gc
 import os
 import random
 import subprocess
@@ -10,6 +11,7 @@ import greenlet
 import pytest
 
 from swift import green
+from swift.platform.threads import ThreadPool
 
 
 def test_gather_raises_the_first_error_after_all_have_ended():
@@ -152,6 +154,7 @@ def test_one_that_was_killed_says_so_to_whoever_waits_for_it(pause_s):
 #: A program like our servers: what it listens with accepts sockets that block nobody and wait in our own way.
 SERVER = """
 from swift import green
+from swift.platform.threads import ThreadPool
 green.patch()
 import socket
 from swift.platform.sockets import listen
@@ -172,6 +175,7 @@ def test_what_a_plain_socket_accepts_is_plain_in_a_program_that_is_cooperative()
 SHARING = """
 import mmap, sys
 from swift import green
+from swift.platform.threads import ThreadPool
 green.patch()
 green.use_hub()
 from swift.config.common import LogSettings
@@ -212,6 +216,7 @@ def test_a_patched_standard_library_raises_the_exceptions_that_its_names_catch()
     code = """
 import queue, socket, subprocess, sys, threading
 from swift import green
+from swift.platform.threads import ThreadPool
 green.patch()
 import queue, socket, subprocess, threading
 program = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -253,3 +258,39 @@ except RuntimeError:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["run", "wait", "check", "empty", "full", "socket", "lock"], done.stderr
+
+
+def _fail_in_a_thread(pool):
+    def fail():
+        raise OSError(5, "Input/output error")
+
+    return green.spawn(pool.call, fail)
+
+
+def test_an_error_goes_to_the_waiter_and_is_not_printed(capfd):
+    task = _fail_in_a_thread(ThreadPool(1))
+    for _ in range(2):
+        with pytest.raises(OSError, match="Input/output error"):
+            task.wait()
+    assert task.done
+    del task
+    assert capfd.readouterr().err == ""
+
+
+def test_an_error_of_a_task_that_is_given_up_is_not_printed(capfd):
+    task = _fail_in_a_thread(ThreadPool(1))
+    while not task.done:
+        green.sleep(0.001)
+    task.kill()
+    del task
+    gc.collect()
+    assert capfd.readouterr().err == ""
+
+
+def test_an_error_that_no_one_takes_is_printed(capfd):
+    task = _fail_in_a_thread(ThreadPool(1))
+    while not task.done:
+        green.sleep(0.001)
+    del task
+    gc.collect()
+    assert "Input/output error" in capfd.readouterr().err
