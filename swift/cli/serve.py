@@ -327,7 +327,11 @@ def run_server(section: str, argv: Sequence[str] | None = None) -> int:
 def _keep_former_workers(section: str, handover: SocketHandover, error: Exception, *, verbose: bool) -> int:
     """Let the workers from before a reload go on, because the image after it cannot start."""
     log = telemetry_of({CONSOLE_KEY: "true"} if verbose else {}, name=section).log
-    log.exception("reload failed, the workers from before it go on; send SIGUSR1 to try again", error)
+    message = "reload failed, the workers from before it go on; send SIGUSR1 to try again"
+    if isinstance(error, (SwiftError, OSError)):
+        log.error(f"{message}: {error}")
+    else:
+        log.exception(message, error)
     notify_systemd(refusal(str(error) or repr(error)))
     return keep_former(
         Succession(lambda workers: handover.renew(workers, log, notify_systemd), handover.take_workers()),

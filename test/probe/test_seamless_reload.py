@@ -153,6 +153,7 @@ def test_workers_go_on_when_the_next_image_cannot_start(server):
             "the reload fails",
             60,
         )
+    assert "Traceback" not in (server.root / "log").read_text()
     assert server.ask("PUT", "/sda/1/a/c/o", {"Content-Type": "text/plain"}, b"x").status == 201
     assert workers_of(server.process.pid) == before
     server.conf.write_text(text)
