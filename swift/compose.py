@@ -55,6 +55,8 @@ class Process:
     info: InfoRegistry = field(default_factory=InfoRegistry)
     #: What to do before a worker ends, e.g. write the last lines of an access log.
     at_exit: list[Callable[[], None]] = field(default_factory=list)
+    #: Why a running server is better than this one, e.g. a ring that cannot be read: no reload then.
+    problems: list[str] = field(default_factory=list)
 
 
 def process_of(conf: Conf) -> Process:

@@ -53,13 +53,16 @@ class Rings:
             ring = self._objects[policy.index] = self._ring(policy.ring_name, policy)
         return ring
 
-    def load(self) -> None:
-        """Read all rings; report those that cannot be used, which are tried again at each use."""
+    def load(self) -> list[str]:
+        """Read all rings; report and return which cannot be used. They are tried again at each use."""
+        problems = []
         for ring in self._all():
             try:
                 ring.view()
             except (OSError, RingError) as error:
-                self._report(f"{ring.path} cannot be used: {error}")
+                problems.append(f"{ring.path} cannot be used: {error}")
+                self._report(problems[-1])
+        return problems
 
     def _all(self) -> Iterator[Ring]:
         yield from (self.account, self.container, *map(self.object, self._policies))

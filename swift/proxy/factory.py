@@ -52,7 +52,7 @@ def app_factory(global_conf: Conf, **local_conf: str) -> ProxyApp:
     swift_dir = conf.get("swift_dir", "/etc/swift")
     rings = Rings(swift_dir, cluster.policies, report=telemetry.log.error)
     # In memory from the start: a ring that is damaged before its first use would cost requests.
-    rings.load()
+    process_of(conf).problems.extend(rings.load())
     context = ProxyContext(
         settings=settings,
         rings=rings,

@@ -1,6 +1,7 @@
 """The proxy from its configuration: what cannot be computed here is said once, and the rest works."""
 
 import io
+import subprocess
 import sys
 
 import pytest
@@ -65,3 +66,15 @@ def test_a_ring_that_was_never_read_costs_its_requests_one_line_each(conf, tmp_p
     assert _status_of(app, "/v1/AUTH_test") == 503
     logged = capfd.readouterr().err
     assert f"ERROR HEAD /v1/AUTH_test: {path}: " in logged and "Traceback" not in logged
+
+
+def test_a_reload_is_refused_while_a_ring_cannot_be_read(conf, tmp_path):
+    text = f"[DEFAULT]\nswift_dir = {tmp_path}\nbind_port = 1\n[pipeline:main]\npipeline = proxy-server\n"
+    path = tmp_path / "proxy-server.conf"
+    path.write_text(f"{text}[app:proxy-server]\nuse = egg:swift#proxy\n")
+    command = [sys.executable, "-m", "swift.cli.proxy_server", str(path), "--test-config"]
+    assert subprocess.run(command, capture_output=True).returncode == 0
+    (tmp_path / "container.ring.gz").write_bytes(b"damaged")
+    refused = subprocess.run(command, capture_output=True, text=True)
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1].startswith(f"{tmp_path}/container.ring.gz cannot be used: ")
