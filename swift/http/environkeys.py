@@ -78,6 +78,11 @@ SLO_MANIFEST_HOOK = _key(
     _CALL,
     "Asked with the entries of a manifest before it is stored; gives (name, error) pairs or None.",
 )
+SLO_MANIFEST_FIRST = _key(
+    "swift.slo.manifest_first",
+    _FLAG,
+    "A deletion with segments deletes the manifest before them (ours).",
+)
 S3_AUTH_DETAILS = _key(
     "s3api.auth_details",
     _MAP,

@@ -10,7 +10,8 @@ import json
 from typing import NamedTuple
 from urllib.parse import quote
 
-from swift.http import fields
+from swift.gateway.subrequest import asked
+from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.middleware.s3api.call import Call, invalid_argument
@@ -70,7 +71,10 @@ def _delete(call: Call, key: str, query: str, conditions: HeaderMap | None = Non
     """The head of the answer; a missing object is no error, unless conditions were to be met."""
     account = call.account
     is_conditional = bool(conditions and conditions.keys() & {"if-match", "if-none-match"})
-    with account.ask("DELETE", call.bucket, key, headers=dict(conditions or {}), query=query) as response:
+    sub = account.subrequest("DELETE", call.bucket, key, headers=dict(conditions or {}), query=query)
+    # Parts that a deletion leaves when it breaks off the lifecycle daemon finds.
+    sub.env[environkeys.SLO_MANIFEST_FIRST] = True
+    with asked(account.open, sub) as response:
         status = response.status
         if response.is_success and response.headers.get("content-type", "").startswith("text/plain"):
             # The report of a deletion that was not left to the expirer.

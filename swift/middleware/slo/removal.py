@@ -1,7 +1,9 @@
 """DELETE of a manifest together with its segments (spec: middleware.md §5.3).
 
 At once: every object is deleted with a request of its own, as the client; the manifest last. Later: the
-segments are entered into the queue of the object expirer, and only the manifest is deleted at once.
+segments are entered into the queue of the object expirer, and only the manifest is deleted at once. A filter
+that finds segments without a manifest by itself may ask for the manifest to be deleted first
+(``SLO_MANIFEST_FIRST``): then a deletion that breaks off leaves no object that cannot be read.
 """
 
 from __future__ import annotations
@@ -119,6 +121,11 @@ class Removal:
             outcome.problems.append((quote(f"/{path.container}/{path.obj}", safe="/~"), str(error)))
             return
         *segments, manifest = names
+        if request.env.get(environkeys.SLO_MANIFEST_FIRST):
+            self._remove(request, version, manifest, outcome, version_query(request))
+            if outcome.problems:
+                outcome.status = status_line(400)
+                return
         concurrency = self._settings.delete_concurrency or self._settings.concurrency
         left = iter(segments)
 
@@ -127,7 +134,8 @@ class Removal:
                 self._remove(request, version, target, outcome)
 
         green.gather([remove] * min(concurrency, len(segments)))
-        self._remove(request, version, manifest, outcome, version_query(request))
+        if not request.env.get(environkeys.SLO_MANIFEST_FIRST):
+            self._remove(request, version, manifest, outcome, version_query(request))
         if outcome.problems:
             server_only = all(what.startswith("5") for _name, what in outcome.problems)
             outcome.status = status_line(502 if server_only and not outcome.deleted else 400)
@@ -212,10 +220,18 @@ class Removal:
             raise HTTPError(400, "No segments may be large objects.")
         for parent in dict.fromkeys((path.parent, *(target.parent for target in targets))):
             self._check_may_write(request, parent.account, str(parent.container))
-        if targets:
-            self._enqueue(request, path, targets)
         request.set_query(version_query(request))
-        return self._forward(request)
+        if not request.env.get(environkeys.SLO_MANIFEST_FIRST):
+            if targets:
+                self._enqueue(request, path, targets)
+            return self._forward(request)
+        response = self._forward(request)
+        if response.is_success and targets:
+            try:
+                self._enqueue(request, path, targets)
+            except HTTPError as error:
+                self._log.error(f"the segments of {path} stay, which was deleted: {error}")
+        return response
 
     def _check_may_write(self, request: Request, account: str, container: str) -> None:
         """Raise what the caller gets when a container's objects are not theirs to delete."""
